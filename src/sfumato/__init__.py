@@ -1,0 +1,55 @@
+"""Sfumato: a compiler for context-aware local privacy.
+
+Say which values must be hard to tell apart, and by how much (a policy); get exact randomizers (mechanisms), and an
+exact certificate that the one obeys the other (audit).
+"""
+
+from sfumato import errors, mechanisms
+from sfumato._audit import audit, audit_again
+from sfumato.certificate import Certificate
+from sfumato.domain import Domain
+from sfumato.errors import SfumatoError
+from sfumato.exact import Epsilon
+from sfumato.mechanisms import mechanism_from_spec
+from sfumato.policy import (
+    Anything,
+    Blocks,
+    HighLow,
+    Known,
+    Metric,
+    Pairwise,
+    Policy,
+    Prior,
+    Secret,
+    Uniform,
+    implies,
+    load_policy,
+    policy_from_dict,
+    save_policy,
+)
+
+__all__ = [
+    "Anything",
+    "Blocks",
+    "Certificate",
+    "Domain",
+    "Epsilon",
+    "HighLow",
+    "Known",
+    "Metric",
+    "Pairwise",
+    "Policy",
+    "Prior",
+    "Secret",
+    "SfumatoError",
+    "Uniform",
+    "audit",
+    "audit_again",
+    "errors",
+    "implies",
+    "load_policy",
+    "mechanism_from_spec",
+    "mechanisms",
+    "policy_from_dict",
+    "save_policy",
+]

@@ -1,0 +1,127 @@
+"""The result of an audit: an exact statement about a mechanism and a policy that anyone can check again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import InvalidInput, PolicyViolated
+from sfumato.exact import Epsilon
+from sfumato.policy.base import Worst, canonical_hash
+
+__all__ = ["Certificate"]
+
+_FORMAT = "sfumato-certificate"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What an audit found.
+
+    ``holds``: every column of the mechanism's law lies in the policy's cone, and the sampler showed no fault.
+    ``worst``: the inequality that comes closest to breaking, or breaks the most, in exact rationals (likelihoods
+    up to a factor common to the output). ``output``: the serialised report where that happens, in hex.
+    ``evidence``: which law was compared, and how much of it was read from the sampler itself.
+    """
+
+    holds: bool
+    worst: Worst
+    output: str | None
+    fault: str | None
+    evidence: str
+    mechanism: dict[str, Any]
+    policy: dict[str, Any]
+
+    @property
+    def mechanism_hash(self) -> str:
+        return canonical_hash(self.mechanism)
+
+    @property
+    def policy_hash(self) -> str:
+        return canonical_hash(self.policy)
+
+    def raise_if_violated(self) -> Certificate:
+        """This certificate, or PolicyViolated with the reason."""
+        if not self.holds:
+            raise PolicyViolated(self.summary())
+        return self
+
+    def summary(self) -> str:
+        """One sentence for a person."""
+        name, kind = self.mechanism["mechanism"], self.policy["policy"]["kind"]
+        if self.fault:
+            return f"{name} does not obey the {kind} policy: {self.fault}"
+        verb = "obeys" if self.holds else "does not obey"
+        where = "" if self.output is None else f", at output {self.output}"
+        return f"{name} {verb} the {kind} policy: {self.worst}{where}"
+
+    def __str__(self) -> str:
+        return f"{self.summary()} [{self.evidence}]"
+
+    def to_json(self) -> str:
+        """The certificate as a file: it holds the whole mechanism and the whole policy."""
+        document = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "holds": self.holds,
+            "worst": {
+                "violated": self.worst.violated,
+                "excess": str(self.worst.excess),
+                "left": str(self.worst.left),
+                "right": str(self.worst.right),
+                "epsilon": str(self.worst.epsilon),
+                "names": None if self.worst.names is None else [_plain(name) for name in self.worst.names],
+            },
+            "output": self.output,
+            "fault": self.fault,
+            "evidence": self.evidence,
+            "mechanism_hash": self.mechanism_hash,
+            "policy_hash": self.policy_hash,
+            "mechanism": self.mechanism,
+            "policy": self.policy,
+        }
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Read a certificate. It is only as good as ``audit_again`` makes it."""
+        try:
+            document = json.loads(text)
+            if (document["format"], document["version"]) != (_FORMAT, _VERSION):
+                raise InvalidInput(
+                    "a certificate", "format and version", f"be {_FORMAT} {_VERSION}", document["format"]
+                )
+            worst = document["worst"]
+            names = None if worst["names"] is None else (_label(worst["names"][0]), _label(worst["names"][1]))
+            certificate = cls(
+                holds=document["holds"],
+                worst=Worst(
+                    worst["violated"], float(worst["excess"]), Fraction(worst["left"]), Fraction(worst["right"]),
+                    Epsilon(worst["epsilon"]), names,
+                ),
+                output=document["output"],
+                fault=document["fault"],
+                evidence=document["evidence"],
+                mechanism=document["mechanism"],
+                policy=document["policy"],
+            )  # fmt: skip
+        except InvalidInput:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput("a certificate", "the text", "be a complete JSON certificate", repr(error)) from None
+        for part in ("mechanism", "policy"):
+            stated, actual = document.get(f"{part}_hash"), getattr(certificate, f"{part}_hash")
+            if stated != actual:
+                raise InvalidInput("a certificate", f"{part}_hash", f"be {actual}, the hash of its {part}", stated)
+        return certificate
+
+
+def _plain(name: object) -> object:
+    return list(name) if isinstance(name, tuple) else name
+
+
+def _label(name: object) -> object:
+    return tuple(name) if isinstance(name, list) else name

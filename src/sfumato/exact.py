@@ -1,0 +1,463 @@
+"""Exact epsilons, and certified decisions about e^ε.
+
+An epsilon is kept as the real number ``r + c₁·ln p₁ + … + cₘ·ln pₘ`` with rational r, cᵢ and distinct
+primes pᵢ. Those numbers are linearly independent over the rationals, so equality is equality of the
+parts; "ln 9" *is* "2*ln 3", and "0.1" is one tenth, not the nearest double.
+
+Every decision that privacy rests on is the sign of a sum ``Σ cᵢ·e^εᵢ`` with rational cᵢ. It is decided
+in two steps, so that raising the precision always ends:
+
+1. algebraically: integer powers of primes move into cᵢ and equal exponents are collected. What is left
+   is zero only if nothing is left: distinct algebraic exponents of e are linearly independent over the
+   algebraic numbers (Lindemann-Weierstrass), and so are distinct products of fractional prime powers
+   over the rationals (Besicovitch 1940);
+2. otherwise by interval arithmetic (Arb, through python-flint), doubling the precision until zero lies
+   outside the interval.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sfumato.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import flint
+
+__all__ = [
+    "INFINITE",
+    "ZERO",
+    "Epsilon",
+    "EpsilonLike",
+    "exact_fraction",
+    "exceeds",
+    "excess",
+    "floor_of_ratio",
+    "sign_of_sum",
+]
+
+_WANTED = "a number, Fraction, Decimal, 'inf', or a text such as '0.1', 'ln 3', '1/2*ln 3'"
+
+#: A finite epsilon above this is surely a mistake (e^ε would have 400,000 digits).
+_LARGEST = 10**6
+#: Integers under a logarithm are factored; beyond this many digits that may not end soon.
+_LONGEST_LOG = 40
+#: Precision of the bounds on e^ε that decide nearly every comparison without Arb.
+_BOUND_BITS = 160
+
+_TERM = re.compile(
+    r"(?:(?P<factor>\d+(?:\.\d+)?(?:/\d+)?)\s*\*?\s*)?"
+    r"ln\s*(?P<open>\()?\s*(?P<argument>\d+(?:\.\d+)?(?:/\d+)?)\s*(?(open)\))$"
+)
+_NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(/\d+)?$")
+
+
+@functools.total_ordering
+class Epsilon:
+    """An exact privacy level: ``rational + Σ exponent·ln prime``, or infinity.
+
+    >>> Epsilon("ln 9") == 2 * Epsilon("ln 3")
+    True
+    >>> Epsilon(0.1) + Epsilon("1/2")
+    Epsilon('0.6')
+    >>> Epsilon("ln 3") < Epsilon("1.0986122886681098")
+    True
+    """
+
+    __slots__ = ("_bounds", "_hash", "is_infinite", "logs", "rational")
+
+    rational: Fraction
+    logs: tuple[tuple[int, Fraction], ...]
+    is_infinite: bool
+    _bounds: tuple[int, int, int] | None
+    _hash: int
+
+    def __new__(cls, value: EpsilonLike, *, what: str = "Epsilon", parameter: str = "epsilon") -> Epsilon:
+        """Read ``value`` exactly; refuse what is negative, NaN or not understood."""
+        if isinstance(value, Epsilon):
+            parsed = value
+        else:
+            try:
+                parsed = _parse(value)
+            except (ValueError, ZeroDivisionError, TypeError):
+                raise InvalidInput(what, parameter, f"be {_WANTED}", value) from None
+        if parsed < ZERO:
+            raise InvalidInput(what, parameter, "be at least 0", value)
+        if not parsed.is_infinite and parsed.upper_float() > _LARGEST:
+            raise InvalidInput(what, parameter, f"be at most {_LARGEST}, or 'inf'", value)
+        return parsed
+
+    @classmethod
+    def _of(cls, rational: Fraction, logs: dict[int, Fraction] | None = None) -> Epsilon:
+        self = object.__new__(cls)
+        self.rational = rational
+        self.logs = tuple(sorted((p, c) for p, c in (logs or {}).items() if c))
+        self.is_infinite = False
+        self._bounds = None
+        self._hash = hash((self.rational, self.logs))
+        return self
+
+    @classmethod
+    def _infinite(cls) -> Epsilon:
+        self = cls._of(Fraction(0))
+        self.is_infinite = True
+        self._hash = hash("infinite epsilon")
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self.rational, self.logs, self.is_infinite))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Epsilon):
+            return NotImplemented
+        return (self.is_infinite, self.rational, self.logs) == (other.is_infinite, other.rational, other.logs)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __lt__(self, other: Epsilon) -> bool:
+        if not isinstance(other, Epsilon):
+            return NotImplemented
+        if self == other or self.is_infinite:
+            return False
+        if other.is_infinite:
+            return True
+        if not self.logs and not other.logs:
+            return self.rational < other.rational
+        # Never equal here, so the interval excludes zero at some precision.
+        return _sign_by_intervals(lambda: other._ball() - self._ball()) > 0
+
+    def __add__(self, other: Epsilon) -> Epsilon:
+        if not isinstance(other, Epsilon):
+            return NotImplemented
+        if self.is_infinite or other.is_infinite:
+            return INFINITE
+        logs = dict(self.logs)
+        for prime, exponent in other.logs:
+            logs[prime] = logs.get(prime, Fraction(0)) + exponent
+        return Epsilon._of(self.rational + other.rational, logs)
+
+    def __mul__(self, factor: int | Fraction) -> Epsilon:
+        if not isinstance(factor, (int, Fraction)):
+            return NotImplemented
+        if self.is_infinite:
+            # A distance of zero asks for indistinguishability whatever the level: 0·∞ = 0.
+            return ZERO if factor == 0 else self
+        return Epsilon._of(self.rational * factor, {p: c * factor for p, c in self.logs})
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Epsilon:
+        return self * -1
+
+    def __truediv__(self, divisor: int | Fraction) -> Epsilon:
+        return self * (1 / Fraction(divisor))
+
+    def ratio_to(self, unit: Epsilon) -> Fraction | None:
+        """The rational q with ``self == q·unit``, or None where there is none."""
+        if self.is_infinite or unit.is_infinite:
+            return None
+        parts, unit_parts = self._parts(), unit._parts()
+        if not parts:
+            return Fraction(0)
+        if parts.keys() != unit_parts.keys():
+            return None
+        ratios = {parts[key] / unit_parts[key] for key in parts}
+        return ratios.pop() if len(ratios) == 1 else None
+
+    def _parts(self) -> dict[int, Fraction]:
+        parts = dict(self.logs)
+        if self.rational:
+            parts[1] = self.rational
+        return parts
+
+    def exp_if_rational(self) -> Fraction | None:
+        """e^ε where it is a rational number (ε = 0, ε = ln 3/2), else None."""
+        if self.is_infinite or self.rational or any(c.denominator != 1 for _, c in self.logs):
+            return None
+        return math.prod((Fraction(p) ** int(c) for p, c in self.logs), start=Fraction(1))
+
+    def exp_bounds(self) -> tuple[int, int, int]:
+        """Integers (low, high, shift) with ``low ≤ e^ε·2^shift ≤ high``, tight to about 150 bits."""
+        if self._bounds is None:
+            if self.is_infinite:
+                raise ValueError("e^ε is infinite")
+            with _precision(_BOUND_BITS):
+                ball = self._ball().exp()
+                self._bounds = _integer_bounds(ball)
+        return self._bounds
+
+    def __float__(self) -> float:
+        if self.is_infinite:
+            return math.inf
+        with _precision(128):
+            return float(self._ball())
+
+    def upper_float(self) -> float:
+        """A double that is certainly not below ε."""
+        if self.is_infinite:
+            return math.inf
+        nearest = float(self)
+        return nearest if not self.logs and Fraction(nearest) >= self.rational else math.nextafter(nearest, math.inf)
+
+    def exp(self) -> float:
+        """e^ε to the nearest double or so: for risks and plots, never for a privacy decision."""
+        if self.is_infinite:
+            return math.inf
+        with _precision(128):
+            return float(self._ball().exp())
+
+    def _ball(self) -> flint.arb:
+        import flint
+
+        ball = _to_arb(self.rational)
+        for prime, exponent in self.logs:
+            ball += _to_arb(exponent) * flint.arb(prime).log()
+        return ball
+
+    def __str__(self) -> str:
+        """The canonical text: ``Epsilon(str(e)) == e`` for every epsilon that is not negative."""
+        if self.is_infinite:
+            return "inf"
+        if not self.logs:
+            return _decimal_text(self.rational)
+        terms = [_log_text(dict(self.logs))]
+        if len(terms[0]) > _LONGEST_LOG:  # one logarithm of a huge number would not be read back
+            terms = [_log_text({prime: exponent}) for prime, exponent in self.logs]
+        if self.rational:
+            terms.insert(0, _decimal_text(self.rational))
+        return "+".join(terms)
+
+    def __repr__(self) -> str:
+        return f"Epsilon({str(self)!r})"
+
+
+EpsilonLike = Epsilon | int | float | Fraction | Decimal | str
+
+
+def _rebuild(rational: Fraction, logs: tuple[tuple[int, Fraction], ...], infinite: bool) -> Epsilon:
+    return INFINITE if infinite else Epsilon._of(rational, dict(logs))
+
+
+def _parse(value: object) -> Epsilon:
+    if isinstance(value, bool):
+        raise TypeError(value)
+    if isinstance(value, str):
+        return _parse_text(value)
+    if isinstance(value, (float, Decimal)) and math.isinf(value) and value > 0:
+        return INFINITE
+    return Epsilon._of(exact_fraction(value))
+
+
+def _parse_text(text: str) -> Epsilon:
+    total = ZERO
+    for part in text.replace("log", "ln").split("+") if "e+" not in text.lower() else [text]:
+        term = part.strip()
+        if term.lower() in {"inf", "infinity", "∞"}:
+            total += INFINITE
+        elif match := _TERM.match(term):
+            factor = Fraction(match["factor"] or 1)
+            total += Epsilon._of(Fraction(0), _prime_exponents(Fraction(match["argument"]))) * factor
+        elif _NUMBER.match(term.lstrip("-")):
+            total += Epsilon._of(Fraction(term))
+        else:
+            raise ValueError(text)
+    return total
+
+
+def exact_fraction(value: object) -> Fraction:
+    """A number as the rational that a person reads: a float means its shortest decimal.
+
+    >>> exact_fraction(0.1)
+    Fraction(1, 10)
+    """
+    if isinstance(value, bool):
+        raise TypeError("a truth value is not a number here")
+    if isinstance(value, (int, Fraction, Decimal, str)):
+        return Fraction(value)
+    if isinstance(value, float):
+        return Fraction(repr(float(value)))
+    if hasattr(value, "item"):  # a numpy scalar
+        if type(value).__name__ == "float32":
+            return Fraction(str(value))  # the shortest decimal of a single, not of the double it becomes
+        return exact_fraction(value.item())
+    raise TypeError(f"not a number: {value!r}")
+
+
+def _prime_exponents(argument: Fraction) -> dict[int, Fraction]:
+    import flint
+
+    if argument <= 0 or max(len(str(argument.numerator)), len(str(argument.denominator))) > _LONGEST_LOG:
+        raise ValueError(argument)
+    exponents: dict[int, Fraction] = {}
+    for number, sign in ((argument.numerator, 1), (argument.denominator, -1)):
+        if number > 1:
+            for prime, multiplicity in flint.fmpz(number).factor():
+                exponents[int(prime)] = Fraction(sign * int(multiplicity))
+    return exponents
+
+
+def _log_text(exponents: dict[int, Fraction]) -> str:
+    """``factor*ln argument``, the factor being the greatest that leaves whole exponents."""
+    scale = math.lcm(*(c.denominator for c in exponents.values()))
+    factor = Fraction(math.gcd(*(int(c * scale) for c in exponents.values())), scale)
+    argument = math.prod((Fraction(p) ** int(c / factor) for p, c in exponents.items()), start=Fraction(1))
+    return f"ln {argument}" if factor == 1 else f"{factor}*ln {argument}"
+
+
+def _decimal_text(value: Fraction) -> str:
+    """A terminating decimal where there is a short one, else p/q."""
+    denominator, places = value.denominator, 0
+    while denominator != 1 and places < 20:
+        factor = math.gcd(denominator, 10)
+        if factor == 1:
+            return str(value)
+        denominator //= factor
+        places += 1
+    if denominator != 1:
+        return str(value)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    sign = "-" if value < 0 else ""
+    return sign + (digits if places == 0 else f"{digits[:-places]}.{digits[-places:]}")
+
+
+# -- certified decisions ---------------------------------------------------------------------------------
+
+# python-flint's working precision is one setting for the whole process: hold this while using it.
+_arb_lock = threading.RLock()
+
+
+@contextmanager
+def _precision(bits: int) -> Iterator[None]:
+    import flint
+
+    with _arb_lock:
+        before = flint.ctx.prec
+        flint.ctx.prec = bits
+        try:
+            yield
+        finally:
+            flint.ctx.prec = before
+
+
+def _to_arb(value: Fraction) -> flint.arb:
+    import flint
+
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
+def _integer_bounds(ball: flint.arb) -> tuple[int, int, int]:
+    def dyadic(end: flint.arb) -> tuple[int, int]:
+        mantissa, exponent = end.man_exp()
+        return int(mantissa), int(exponent)
+
+    (low, low_exponent), (high, high_exponent) = dyadic(ball.lower()), dyadic(ball.upper())
+    shift = max(0, -low_exponent, -high_exponent)
+    return low << (low_exponent + shift), high << (high_exponent + shift), shift
+
+
+def _sign_by_intervals(ball_at_current_precision: Any) -> int:
+    """The sign of a real number known not to be zero."""
+    bits = 128
+    while True:
+        with _precision(bits):
+            ball = ball_at_current_precision()
+            if ball > 0:
+                return 1
+            if ball < 0:
+                return -1
+        bits *= 2
+
+
+def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
+    """The certified sign (-1, 0, 1) of ``Σ coefficient·e^epsilon``, all epsilons finite.
+
+    >>> sign_of_sum([(3, ZERO), (-1, Epsilon("ln 3"))])
+    0
+    >>> sign_of_sum([(Fraction("2.718281828459045"), ZERO), (-1, Epsilon(1))])
+    -1
+    """
+    collected: dict[tuple[Fraction, tuple[tuple[int, Fraction], ...]], Fraction] = {}
+    for coefficient, epsilon in terms:
+        if epsilon.is_infinite:
+            raise ValueError("an infinite epsilon is no constraint, and has no place in a sum")
+        scaled, fractional = Fraction(coefficient), []
+        for prime, exponent in epsilon.logs:
+            whole = math.floor(exponent)
+            scaled *= Fraction(prime) ** whole
+            if exponent != whole:
+                fractional.append((prime, exponent - whole))
+        key = (epsilon.rational, tuple(fractional))
+        collected[key] = collected.get(key, Fraction(0)) + scaled
+    remaining = [(value, Epsilon._of(key[0], dict(key[1]))) for key, value in collected.items() if value]
+    if len({value > 0 for value, _ in remaining}) <= 1:
+        return 0 if not remaining else (1 if remaining[0][0] > 0 else -1)
+    import flint
+
+    return _sign_by_intervals(lambda: sum((_to_arb(c) * e._ball().exp() for c, e in remaining), flint.arb(0)))
+
+
+def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -> bool:
+    """Whether ``smaller > e^ε·larger`` for non-negative rationals: certified.
+
+    An infinite epsilon is no constraint, also where ``larger`` is zero.
+    """
+    if epsilon.is_infinite or smaller == 0:
+        return False
+    if larger == 0:
+        return True
+    low, high, shift = epsilon.exp_bounds()
+    left = smaller.numerator * larger.denominator << shift
+    right = larger.numerator * smaller.denominator
+    if left <= low * right:
+        return False
+    if left > high * right:
+        return True
+    return sign_of_sum([(Fraction(smaller), ZERO), (-Fraction(larger), epsilon)]) > 0
+
+
+def excess(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -> float:
+    """``ln(smaller/larger) - ε`` to about double precision, for reports; -inf where nothing binds."""
+    if epsilon.is_infinite or smaller == 0:
+        return -math.inf
+    if larger == 0:
+        return math.inf
+    bits = 256
+    while True:
+        with _precision(bits):
+            ball = _to_arb(Fraction(smaller) / Fraction(larger)).log() - epsilon._ball()
+            if ball.rel_accuracy_bits() > 53 or bits > 4096:
+                return float(ball)
+        bits *= 2
+
+
+def floor_of_ratio(
+    numerator: tuple[Fraction, Fraction], denominator: tuple[Fraction, Fraction], epsilon: Epsilon
+) -> int:
+    """``⌊(a·t + b) / (c·t + d)⌋`` with t = e^ε, for (a, b), (c, d) with c·t + d > 0: certified."""
+    (a, b), (c, d) = numerator, denominator
+
+    def at_least(m: int) -> bool:
+        return sign_of_sum([(a - m * c, epsilon), (b - m * d, ZERO)]) >= 0
+
+    with _precision(_BOUND_BITS):
+        t = epsilon._ball().exp()
+        middle = ((_to_arb(a) * t + _to_arb(b)) / (_to_arb(c) * t + _to_arb(d))).mid()
+        guess = int(middle.fmpq().floor())
+    while not at_least(guess):
+        guess -= 1
+    while at_least(guess + 1):
+        guess += 1
+    return guess
+
+
+ZERO = Epsilon._of(Fraction(0))
+INFINITE = Epsilon._infinite()

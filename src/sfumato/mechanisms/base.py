@@ -1,0 +1,223 @@
+"""What every mechanism is: a frozen spec, a sampler, and the exact law it states.
+
+The *sampler* is what runs: a small state machine that makes its random choices through ``Draws``. The *stated
+law* is what formulas, risks and large audits use. The contract suite in ``sfumato.testing`` proves them equal.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
+from sfumato.exact import Epsilon
+from sfumato.mechanisms.draws import Draws, Layout
+from sfumato.policy.base import canonical_hash
+
+__all__ = ["LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
+
+#: `matrix()` refuses to build more entries than this.
+LARGEST_MATRIX = 10**7
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last state of a sampler: its report."""
+
+    report: int
+
+
+class Mechanism(ABC):
+    """A randomizer of one value. Immutable; everything about it follows from its spec.
+
+    A report is an integer of ``bits`` bits: the index of an output, or a bitmap over the domain (bit i for
+    value i). It has one serialised form, of constant length, so order, length and precision carry nothing.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    registry: ClassVar[dict[str, type[Mechanism]]] = {}
+
+    domain: Domain
+    layout: Layout
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        # A subclass that inherits its name (a deliberately broken one in a test) must not replace the original.
+        if "name" in cls.__dict__:
+            Mechanism.registry[cls.name] = cls
+
+    # -- the sampler: what runs --------------------------------------------------------------------------
+
+    def start(self, x: int) -> Hashable:
+        """The sampler's first state for the value with index x."""
+        return x
+
+    @abstractmethod
+    def step(self, state: Any, draws: Draws) -> Hashable | Finished:
+        """The next state. All that follows depends on the state alone, so equal states can be merged."""
+
+    def sample(self, x: int, draws: Draws) -> int:
+        """Run the sampler on the value with index x."""
+        state: Any = self.start(x)
+        while not isinstance(state, Finished):
+            state = self.step(state, draws)
+        return state.report
+
+    # -- the stated law ----------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """How many different reports there are."""
+
+    @abstractmethod
+    def reports(self) -> Iterable[int]:
+        """All reports, in the order of the columns of ``matrix()``."""
+
+    @abstractmethod
+    def probability(self, report: int, x: int) -> Fraction:
+        """The exact probability of a report given the value with index x."""
+
+    @abstractmethod
+    def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
+        """Expected squared l2 error of the unbiased estimate from n reports; p defaults to uniform."""
+
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """Q(y|x) in doubles: one row per value in domain order, one column per report."""
+        entries = len(self.domain) * self.outputs
+        if entries > LARGEST_MATRIX:
+            raise CannotDecide(f"a matrix of {entries} entries is refused (at most {LARGEST_MATRIX})")
+        reports = list(self.reports())
+        return np.array([[float(self.probability(y, x)) for y in reports] for x in range(len(self.domain))])
+
+    # -- the wire ----------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def bits(self) -> int:
+        """The length of a report in bits."""
+
+    encoding: ClassVar[str]
+
+    def serialise(self, report: int) -> bytes:
+        """The one serialised form of a report: ``bits`` bits, little-endian, in whole bytes."""
+        return report.to_bytes((self.bits + 7) // 8, "little")
+
+    # -- the spec ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The mechanism's own parameters: JSON-able, and enough to rebuild it."""
+
+    @classmethod
+    @abstractmethod
+    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Mechanism:
+        """The inverse of ``parameters``."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Everything a client in any language needs to run this mechanism."""
+        return {
+            "mechanism": self.name,
+            "version": self.version,
+            "domain": self.domain.to_dict(),
+            "parameters": self.parameters(),
+            "report": {"encoding": self.encoding, "bits": self.bits},
+            "layout": self.layout.document(),
+        }
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON spec."""
+        return canonical_hash(self.spec)
+
+    def to_json(self) -> str:
+        """The spec as a JSON text."""
+        return json.dumps(self.spec, indent=2, ensure_ascii=False) + "\n"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mechanism):
+            return NotImplemented
+        return type(self) is type(other) and self.spec == other.spec
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.domain!r}, {_brief(self.parameters())})"
+
+
+def mechanism_from_spec(spec: Any) -> Mechanism:
+    """Rebuild a mechanism from its spec (a dict, or a JSON text); refuse what is unknown or inconsistent."""
+    if isinstance(spec, (str, bytes)):
+        try:
+            spec = json.loads(spec)
+        except ValueError as error:
+            raise InvalidInput("a mechanism spec", "the text", "be JSON", str(error)) from None
+    if not isinstance(spec, dict):
+        raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec)
+    kind = Mechanism.registry.get(spec.get("mechanism", ""))
+    if kind is None:
+        known = ", ".join(sorted(Mechanism.registry))
+        raise UnknownSpec("a mechanism spec", "mechanism", f"be one of {known}", spec.get("mechanism"))
+    if spec.get("version") != kind.version:
+        raise UnknownSpec(f"the spec of {kind.name}", "version", f"be {kind.version}", spec.get("version"))
+    try:
+        mechanism = kind.from_parameters(Domain.from_dict(spec["domain"]), dict(spec["parameters"]))
+    except (KeyError, TypeError) as error:
+        raise InvalidInput(f"the spec of {kind.name}", "the document", "have all its parts", str(error)) from None
+    # What is derived (encoding, layout) is stated for other clients; a spec that states it otherwise is refused.
+    rebuilt = mechanism.spec
+    for key in {*spec, *rebuilt}:
+        if spec.get(key) != rebuilt.get(key):
+            raise InvalidInput(f"the spec of {kind.name}", key, f"be {rebuilt.get(key)}", spec.get(key))
+    return mechanism
+
+
+def checked_distribution(p: Sequence[float] | npt.NDArray[np.float64] | None, size: int) -> npt.NDArray[np.float64]:
+    """The distribution at which a risk is asked for; uniform unless given."""
+    if p is None:
+        return np.full(size, 1 / size)
+    array = np.asarray(p, dtype=np.float64)
+    if array.shape != (size,):
+        raise InvalidInput("risk", "p", f"have {size} entries", array.shape)
+    if not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:
+        raise InvalidInput("risk", "p", "be probabilities that sum to one", float(array.sum()))
+    return array
+
+
+def checked_reports(n: int) -> int:
+    """A number of reports to divide a risk by."""
+    if n < 1:
+        raise InvalidInput("risk", "n", "be at least 1", n)
+    return n
+
+
+def checked_integer(what: str, parameter: str, value: Any, low: int, high: int) -> int:
+    """An integer parameter within its range; texts are read, as specs hold large integers as texts."""
+    try:
+        number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
+    except ValueError:
+        number = None
+    if number is None or not low <= number <= high:
+        raise InvalidInput(what, parameter, f"be an integer in [{low}, {high}]", value)
+    return number
+
+
+def read_epsilon(mechanism: str, epsilon: Any) -> Epsilon:
+    """The epsilon of a mechanism, with its name in the error."""
+    return Epsilon(epsilon, what=mechanism)
+
+
+def _brief(parameters: dict[str, Any]) -> str:
+    shown = {key: value if len(repr(value)) <= 40 else "…" for key, value in parameters.items()}
+    return ", ".join(f"{key}={value}" for key, value in shown.items())

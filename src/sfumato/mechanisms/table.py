@@ -1,0 +1,220 @@
+"""Any mechanism given by an explicit matrix, as exact integer weights."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.exact import exact_fraction
+from sfumato.mechanisms.alias import TOTAL, TOTAL_BITS, AliasTable
+from sfumato.mechanisms.base import (
+    LARGEST_MATRIX,
+    Finished,
+    Mechanism,
+    checked_distribution,
+    checked_reports,
+)
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.policy.base import Policy
+from sfumato.policy.pairwise import PairwisePolicy
+
+__all__ = ["TableMechanism"]
+
+#: A row of doubles may miss one by this much before it is refused.
+_ROW_TOLERANCE = 1e-9
+#: The first share of the constant column that is tried when a table is fitted to a policy: 2^-56.
+_FIRST_MIX_BITS = 56
+
+
+class TableMechanism(Mechanism):
+    """Output y for value x with probability ``weights[x, y] / 2^62``.
+
+    The constructor takes the integers themselves. ``from_matrix`` takes probabilities and rounds them, on the
+    private side of a policy if one is given.
+    """
+
+    name = "table"
+    encoding = "index"
+
+    def __init__(self, domain: Domain, weights: Any) -> None:
+        self.domain = domain
+        self.weights = _checked_weights(domain, weights)
+        self.weights.setflags(write=False)
+        bin_bits = (self.weights.shape[1] - 1).bit_length()
+        stay = Field.number(16, 16) if bin_bits <= 16 else Field.number(32, 32)
+        self.layout = Layout(32 if bin_bits <= 16 else 64, (Field.number(0, bin_bits), stay))
+
+    @classmethod
+    def from_matrix(cls, domain: Domain, matrix: Any, *, policy: Policy | None = None) -> TableMechanism:
+        """Round a matrix of probabilities (one row per value) to integer weights.
+
+        Without a policy each row is rounded on its own and no positive entry becomes zero. With one, rows that
+        must be equal are made equal, and the matrix is mixed with a constant column by the least power of two
+        at which every rounded column lies in the policy's cone, exactly.
+        """
+        exact = _checked_matrix(domain, matrix)
+        if policy is None:
+            return cls(domain, _rounded(exact))
+        if policy.domain != domain:
+            raise InvalidInput("TableMechanism", "policy", "be over the same domain", policy.domain)
+        return cls(domain, _rounded_within(exact, policy))
+
+    @functools.cached_property
+    def alias_table(self) -> AliasTable:
+        return AliasTable.build(self.weights)
+
+    def step(self, state: int, draws: Draws) -> Finished:
+        table = self.alias_table
+        bin_ = draws.below(table.bins)
+        stay = draws.bernoulli(int(table.thresholds[state, bin_]), table.capacity)
+        return Finished(bin_ if stay else int(table.aliases[state, bin_]))
+
+    @property
+    def outputs(self) -> int:
+        return int(self.weights.shape[1])
+
+    def reports(self) -> Iterable[int]:
+        return range(self.outputs)
+
+    @property
+    def bits(self) -> int:
+        return (self.outputs - 1).bit_length()
+
+    def probability(self, report: int, x: int) -> Fraction:
+        return Fraction(int(self.weights[x, report]), TOTAL)
+
+    def matrix(self) -> npt.NDArray[np.float64]:
+        matrix: npt.NDArray[np.float64] = self.weights / TOTAL
+        return matrix
+
+    def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
+        # Least squares weighted by the output law at p: n·covariance = J^-1 - pp', J = Σ_y Q_y Q_y'/(p·Q_y).
+        probabilities = checked_distribution(p, len(self.domain))
+        matrix = self.matrix()
+        law = probabilities @ matrix
+        used = matrix[:, law > 0] / np.sqrt(law[law > 0])
+        singular_values = np.linalg.svd(used, compute_uv=False)
+        k = len(probabilities)
+        if len(singular_values) < k or singular_values[-1] <= singular_values[0] * k * np.finfo(float).eps:
+            return float("inf")
+        return float(np.sum(singular_values**-2.0) - np.sum(probabilities**2)) / checked_reports(n)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
+
+    @classmethod
+    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> TableMechanism:
+        if set(parameters) != {"total_bits", "weights"} or parameters["total_bits"] != TOTAL_BITS:
+            raise InvalidInput("TableMechanism", "total_bits", f"be {TOTAL_BITS}", parameters.get("total_bits"))
+        try:
+            weights = [[int(w) for w in row] for row in parameters["weights"]]
+        except ValueError as error:
+            raise InvalidInput("TableMechanism", "weights", "be integers", str(error)) from None
+        return cls(domain, weights)
+
+
+def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:
+    if len(rows) != len(domain):
+        raise InvalidInput(
+            "TableMechanism", "the matrix", f"have {len(domain)} rows, one per value", f"{len(rows)} rows"
+        )
+    widths = sorted({len(row) for row in rows})
+    if len(widths) != 1 or widths[0] == 0:
+        raise InvalidInput("TableMechanism", "the rows", "have one length, at least 1", f"lengths {widths}")
+    if len(rows) * widths[0] > LARGEST_MATRIX:
+        raise InvalidInput(
+            "TableMechanism", "the matrix", f"have at most {LARGEST_MATRIX} entries", len(rows) * widths[0]
+        )
+
+
+def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
+    rows = weights.tolist() if isinstance(weights, np.ndarray) else [list(row) for row in weights]
+    _checked_shape(domain, rows)
+    for label, row in zip(domain, rows, strict=True):
+        for y, weight in enumerate(row):
+            if isinstance(weight, bool) or not isinstance(weight, (int, np.integer)):
+                raise InvalidInput("TableMechanism", f"the weight of output {y} for {label!r}", "be an integer", weight)
+            if weight < 0:
+                raise InvalidInput("TableMechanism", f"the weight of output {y} for {label!r}", "be at least 0", weight)
+        if sum(row) != TOTAL:
+            raise InvalidInput("TableMechanism", f"the weights of {label!r}", f"sum to 2^{TOTAL_BITS}", sum(row))
+    return np.array(rows, dtype=np.int64)
+
+
+def _checked_matrix(domain: Domain, matrix: Any) -> list[list[Fraction]]:
+    rows = matrix.tolist() if isinstance(matrix, np.ndarray) else [list(row) for row in matrix]
+    _checked_shape(domain, rows)
+    exact = []
+    for label, row in zip(domain, rows, strict=True):
+        for y, entry in enumerate(row):
+            try:
+                negative = exact_fraction(entry) < 0
+            except (TypeError, ValueError):
+                raise InvalidInput("TableMechanism", f"Q({y} | {label!r})", "be a number", entry) from None
+            if negative:
+                raise InvalidInput("TableMechanism", f"Q({y} | {label!r})", "be at least 0", entry)
+        # Doubles as the dyadic numbers they are: nothing here needs their decimals.
+        values = [Fraction(entry) if isinstance(entry, float) else exact_fraction(entry) for entry in row]
+        total = sum(values, Fraction(0))
+        doubles = any(isinstance(entry, float) for entry in row)
+        if total != 1 and not (doubles and abs(total - 1) <= _ROW_TOLERANCE):
+            raise InvalidInput("TableMechanism", f"the row of {label!r}", "sum to one", f"a sum of {float(total):.12g}")
+        exact.append([value / total for value in values])
+    return exact
+
+
+def _rounded(matrix: list[list[Fraction]]) -> npt.NDArray[np.int64]:
+    """Integer weights, by largest remainder; what is positive stays positive."""
+    return np.array([_rounded_row(row) for row in matrix], dtype=np.int64)
+
+
+def _rounded_row(row: list[Fraction]) -> list[int]:
+    scaled = [entry * TOTAL for entry in row]
+    weights = [max(int(entry), 1) if entry else 0 for entry in scaled]
+    missing = TOTAL - sum(weights)
+    by_remainder = sorted(range(len(row)), key=lambda y: (weights[y] - scaled[y], y))
+    for y in by_remainder[: max(missing, 0)]:
+        weights[y] += 1
+    for _ in range(max(-missing, 0)):  # entries lifted to one are paid for by the largest
+        weights[max(range(len(weights)), key=weights.__getitem__)] -= 1
+    return weights
+
+
+def _rounded_within(matrix: list[list[Fraction]], policy: Policy) -> npt.NDArray[np.int64]:
+    matrix = _merged(matrix, policy)
+    k, outputs = len(matrix), len(matrix[0])
+    mean = [sum((row[y] for row in matrix), Fraction(0)) / k for y in range(outputs)]
+    for bits in range(_FIRST_MIX_BITS, -1, -1):
+        share = Fraction(1, 1 << bits)
+        weights = _rounded(
+            [[entry + share * (m - entry) for entry, m in zip(row, mean, strict=True)] for row in matrix]
+        )
+        if all(policy.allows([int(w) for w in weights[:, y]]) for y in range(outputs)):
+            return weights
+    raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+
+
+def _merged(matrix: list[list[Fraction]], policy: Policy) -> list[list[Fraction]]:
+    """Average the rows of values that must be indistinguishable: T_x ≤ T_x' in every column makes rows equal."""
+    if not isinstance(policy, PairwisePolicy):
+        return matrix
+    codes = policy.levels().codes
+    group = np.arange(len(matrix))
+    for x, other in np.argwhere(codes == codes[0, 0]).tolist():  # a diagonal level is zero, and so is its code
+        if group[x] != group[other]:
+            group[group == group[x]] = group[other]
+    merged = list(matrix)
+    for number in np.unique(group):
+        members = np.flatnonzero(group == number).tolist()
+        if len(members) > 1:
+            mean = [sum((matrix[x][y] for x in members), Fraction(0)) / len(members) for y in range(len(matrix[0]))]
+            for x in members:
+                merged[x] = mean
+    return merged

@@ -1,0 +1,165 @@
+"""What every policy is: a convex cone of allowed likelihood vectors.
+
+Fix one output y of a mechanism Q and look at the column T = (Q(y|x))ₓ. Every policy here asks finitely many
+inequalities ``left·T ≤ e^ε·right·T`` of it, with non-negative rational left and right. They are homogeneous
+and linear, so the allowed T form a cone, and a mechanism obeys the policy iff each of its columns lies in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.exact import Epsilon, exact_fraction, exceeds, excess
+
+__all__ = ["Inequality", "Policy", "Worst", "canonical_hash"]
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """``left·T ≤ e^epsilon·right·T``; left and right map the index of a value to its coefficient."""
+
+    left: Mapping[int, Fraction]
+    right: Mapping[int, Fraction]
+    epsilon: Epsilon
+    names: tuple[object, object]
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The inequality that a likelihood vector comes closest to breaking, or breaks the most.
+
+    ``left ≤ e^epsilon·right`` is what the policy asks; ``excess = ln(left/right) - epsilon``. ``violated``
+    is certified; ``excess`` is a double for people to read. Where nothing binds, ``names`` is None.
+    """
+
+    violated: bool
+    excess: float
+    left: Fraction
+    right: Fraction
+    epsilon: Epsilon
+    names: tuple[object, object] | None
+
+    @classmethod
+    def of(cls, left: Fraction, right: Fraction, epsilon: Epsilon, names: tuple[object, object]) -> Worst:
+        return cls(exceeds(left, right, epsilon), excess(left, right, epsilon), left, right, epsilon, names)
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Sort key: a certified violation outranks every double."""
+        return self.violated, self.excess
+
+    def __str__(self) -> str:
+        if self.names is None:
+            return "nothing is constrained"
+        verb = "exceeds" if self.violated else "is within"
+        ratio = (
+            "infinite" if self.right == 0 else f"e^{math.log(self.left / self.right) if self.left else -math.inf:.6g}"
+        )
+        first, second = self.names
+        return (
+            f"{first!r} against {second!r}: likelihood ratio {ratio} {verb} e^{self.epsilon} (excess {self.excess:.3g})"
+        )
+
+
+class Policy(ABC):
+    """A set of rules about which values must be hard to tell apart, and by how much. Immutable."""
+
+    kind: ClassVar[str]
+    domain: Domain
+
+    @abstractmethod
+    def inequalities(self) -> Iterator[Inequality]:
+        """Every finite inequality, for solvers."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The policy's own part of its document: JSON-able, exact, canonical."""
+
+    @abstractmethod
+    def compose(self, other: Policy) -> Policy:
+        """What an observer of two independent releases, one under each policy, is held to.
+
+        Raises CannotCompose where no such policy exists or is known.
+        """
+
+    @abstractmethod
+    def restrict(self, values: Sequence[Any]) -> Policy:
+        """What is still promised when only these values can occur."""
+
+    def worst(self, likelihoods: Sequence[object]) -> Worst:
+        """The inequality that these likelihoods come closest to breaking. Exact."""
+        exact = self._checked(likelihoods)
+        found = NOTHING_BINDS
+        for rule in self.inequalities():
+            left = sum((c * exact[x] for x, c in rule.left.items()), Fraction(0))
+            right = sum((c * exact[x] for x, c in rule.right.items()), Fraction(0))
+            candidate = Worst.of(left, right, rule.epsilon, rule.names)
+            if found.names is None or candidate.rank > found.rank:
+                found = candidate
+        return found
+
+    def allows(self, likelihoods: Sequence[object]) -> bool:
+        """Whether this likelihood vector lies in the policy's cone. Exact.
+
+        Ints, Fractions, Decimals and texts are taken as they are, floats as their shortest decimal.
+        """
+        return not self.worst(likelihoods).violated
+
+    def _checked(self, likelihoods: Sequence[object]) -> list[Fraction]:
+        if len(likelihoods) != len(self.domain):
+            raise InvalidInput(type(self).__name__, "likelihoods", f"have {len(self.domain)} entries", len(likelihoods))
+        exact = [exact_fraction(value) for value in likelihoods]
+        for x, value in enumerate(exact):
+            if value < 0:
+                raise InvalidInput(
+                    type(self).__name__, f"the likelihood of {self.domain.label(x)!r}", "be at least 0", value
+                )
+        return exact
+
+    def to_dict(self) -> dict[str, Any]:
+        """The policy as a document: what its TOML and JSON files hold."""
+        return {"domain": self.domain.to_dict(), "policy": {"kind": self.kind, **self.parameters()}}
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON document: the same policy has the same hash everywhere."""
+        return canonical_hash(self.to_dict())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Policy):
+            return NotImplemented
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        stated = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters().items())
+        return f"{type(self).__name__}({self.domain!r}, {stated})"
+
+
+NOTHING_BINDS = Worst(False, -math.inf, Fraction(0), Fraction(0), Epsilon("inf"), None)
+
+
+def canonical_json(document: Mapping[str, Any]) -> str:
+    """One text per document: sorted keys, no spaces, no NaN."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def canonical_hash(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a document."""
+    return hashlib.sha256(canonical_json(document).encode()).hexdigest()
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,147 @@
+"""Hide the value within its block, not the block (context-aware LDP §6), or both at two levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
+from sfumato.policy.base import Policy
+from sfumato.policy.levels import Levels
+from sfumato.policy.pairwise import PairwisePolicy
+
+__all__ = ["Blocks"]
+
+
+class Blocks(PairwisePolicy):
+    """Level ``epsilon`` between values of one block, ``across`` between values of different blocks.
+
+    ``blocks`` is a list of lists of values, or one block label per value in domain order. ``epsilon`` is one
+    level, or one per block (blocks given by labels count in order of first appearance). ``across`` is
+    infinite unless given: the block itself may then be known.
+    """
+
+    kind = "blocks"
+
+    def __init__(
+        self,
+        domain: Domain,
+        blocks: Iterable[Any],
+        epsilon: EpsilonLike | Sequence[EpsilonLike],
+        across: EpsilonLike = INFINITE,
+    ) -> None:
+        self.domain = domain
+        given = _read_blocks(domain, blocks)
+        epsilons = _read_epsilons(epsilon, int(given.max()) + 1)
+        # Blocks are numbered in order of first appearance, so that one policy has one document.
+        order = list(dict.fromkeys(given.tolist()))
+        renumbered = np.empty(len(order), dtype=np.int64)
+        renumbered[order] = np.arange(len(order))
+        self._block_of = renumbered[given]
+        self._epsilons = tuple(epsilons[block] for block in order)
+        self.across = Epsilon(across, what="Blocks", parameter="across")
+
+    @property
+    def block_of(self) -> npt.NDArray[np.int64]:
+        """The number of each value's block, in domain order."""
+        return self._block_of.copy()
+
+    @property
+    def epsilons(self) -> tuple[Epsilon, ...]:
+        """The level within each block."""
+        return self._epsilons
+
+    def level(self, x: int, other: int) -> Epsilon:
+        if x == other:
+            return ZERO
+        block = self._block_of[x]
+        return self._epsilons[block] if block == self._block_of[other] else self.across
+
+    def effective(self, x: int, other: int) -> Epsilon:
+        return self._shortened(self.level(x, other)) if x != other else ZERO
+
+    def _shortened(self, direct: Epsilon) -> Epsilon:
+        """Out of the block and back again costs twice ``across``, and may be shorter than the direct step."""
+        return min(direct, self.across + self.across) if len(self._epsilons) > 1 else direct
+
+    def classes(self) -> npt.NDArray[np.int64]:
+        return self._block_of
+
+    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return self._levels_on(indices, self._epsilons)
+
+    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return self._levels_on(indices, tuple(self._shortened(e) for e in self._epsilons))
+
+    def _levels_on(self, indices: npt.NDArray[np.intp], within: tuple[Epsilon, ...]) -> Levels:
+        block = self._block_of[indices]
+        positions = np.where(block[:, None] == block, block[:, None] + 2, 1)
+        np.fill_diagonal(positions, 0)
+        return Levels.from_epsilons(positions, [ZERO, self.across, *within])
+
+    def parameters(self) -> dict[str, Any]:
+        same = len(set(self._epsilons)) == 1
+        epsilon = str(self._epsilons[0]) if same else [str(e) for e in self._epsilons]
+        return {"blocks": self._block_of.tolist(), "epsilon": epsilon, "across": str(self.across)}
+
+    def _compose_same(self, other: PairwisePolicy) -> Policy | None:
+        if isinstance(other, Blocks) and np.array_equal(self._block_of, other._block_of):
+            mine = [self._shortened(e) for e in self._epsilons]
+            theirs = [other._shortened(e) for e in other._epsilons]
+            within = [a + b for a, b in zip(mine, theirs, strict=True)]
+            return Blocks(self.domain, self._block_of, within, self.across + other.across)
+        return None
+
+    def restrict(self, values: Sequence[Any]) -> Policy:
+        block = self._block_of[[self.domain.index(value) for value in values]]
+        kept = list(dict.fromkeys(block.tolist()))
+        within = [self._shortened(self._epsilons[b]) for b in kept]
+        return Blocks(self.domain.subset(values), block, within, self.across)
+
+
+def _read_blocks(domain: Domain, blocks: Iterable[Any]) -> npt.NDArray[np.int64]:
+    given = list(blocks)
+    is_partition = bool(given) and all(isinstance(block, (list, set, frozenset, range, np.ndarray)) for block in given)
+    if not is_partition:
+        if len(given) != len(domain):
+            raise InvalidInput(
+                "Blocks", "blocks", f"be lists of values, or one label for each of the {len(domain)} values",
+                f"{len(given)} labels",
+            )  # fmt: skip
+        numbers: dict[object, int] = {}
+        return np.array([numbers.setdefault(label, len(numbers)) for label in given], dtype=np.int64)
+    block_of = np.full(len(domain), -1, dtype=np.int64)
+    for number, block in enumerate(given):
+        if len(block) == 0:
+            raise InvalidInput("Blocks", f"block {number}", "have at least one value", [])
+        for value in block:
+            x = domain.index(value)
+            if block_of[x] >= 0:
+                where = f"blocks {block_of[x]} and {number}" if block_of[x] != number else f"block {number} twice"
+                raise InvalidInput("Blocks", "blocks", "hold each value once", f"{value!r} in {where}")
+            block_of[x] = number
+    missing = np.flatnonzero(block_of < 0)
+    if len(missing):
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise InvalidInput(
+            "Blocks", "blocks", "hold every value of the domain", f"none for {domain.label(int(missing[0]))!r}{more}"
+        )
+    return block_of
+
+
+def _read_epsilons(epsilon: EpsilonLike | Sequence[EpsilonLike], count: int) -> tuple[Epsilon, ...]:
+    if isinstance(epsilon, (list, tuple, np.ndarray)):
+        if len(epsilon) != count:
+            raise InvalidInput(
+                "Blocks", "epsilon", f"be one level, or one for each of the {count} blocks", f"{len(epsilon)} levels"
+            )
+        return tuple(
+            Epsilon(e, what="Blocks", parameter=f"epsilon of block {number}") for number, e in enumerate(epsilon)
+        )
+    single: Any = epsilon
+    return (Epsilon(single, what="Blocks"),) * count

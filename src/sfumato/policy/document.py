@@ -1,0 +1,108 @@
+"""Policies as documents: TOML and JSON files that round-trip, with every misspelt key named."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.policy.base import Policy
+from sfumato.policy.blocks import Blocks
+from sfumato.policy.high_low import HighLow
+from sfumato.policy.metric import Metric
+from sfumato.policy.pairwise import Pairwise
+from sfumato.policy.prior import Prior
+from sfumato.policy.secret import Anything, Distributions, Known, Secret
+from sfumato.policy.uniform import Uniform
+
+__all__ = ["load_policy", "policy_from_dict", "save_policy"]
+
+#: For each kind: how to build it, the keys it needs, the keys it may have.
+_KINDS: dict[str, tuple[Callable[..., Policy], frozenset[str], frozenset[str]]] = {
+    "uniform": (Uniform, frozenset({"epsilon"}), frozenset()),
+    "high-low": (HighLow, frozenset({"sensitive", "epsilon"}), frozenset()),
+    "blocks": (Blocks, frozenset({"blocks", "epsilon"}), frozenset({"across"})),
+    "metric": (Metric, frozenset({"distance", "epsilon"}), frozenset()),
+    "pairwise": (Pairwise, frozenset({"matrix"}), frozenset()),
+    "prior": (Prior, frozenset({"prior", "epsilon"}), frozenset()),
+    "secret": (Secret, frozenset({"secret", "epsilon", "distributions"}), frozenset()),
+}
+
+
+def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> Policy:
+    """Build the policy that a document describes; ``base`` is the folder of files it names."""
+    check_keys("a policy document", document, needed={"domain", "policy"})
+    stated = dict(document["policy"])
+    kind = stated.pop("kind", None)
+    if kind not in _KINDS:
+        raise UnknownSpec("[policy]", "kind", f"be one of {', '.join(_KINDS)}", kind)
+    build, needed, optional = _KINDS[kind]
+    check_keys(f"[policy] of kind {kind}", stated, needed=needed, optional=optional)
+    domain = Domain.from_dict(document["domain"], base=base)
+    if kind == "secret":
+        stated["distributions"] = _distributions(stated["distributions"])
+    # Labels that are tuples (cells of a grid, members of a product) are arrays in a document.
+    if kind == "high-low":
+        stated["sensitive"] = [_label(value) for value in stated["sensitive"]]
+    if kind == "blocks":
+        stated["blocks"] = [
+            [_label(value) for value in block] if isinstance(block, list) else block for block in stated["blocks"]
+        ]
+    return build(domain, **stated)
+
+
+def _label(value: Any) -> Any:
+    return tuple(_label(part) for part in value) if isinstance(value, list) else value
+
+
+def _distributions(document: Any) -> Distributions:
+    if isinstance(document, Mapping) and set(document) == {"known"}:
+        return Known(document["known"])
+    if isinstance(document, Mapping) and document == {"anything": True}:
+        return Anything()
+    raise UnknownSpec("[policy]", "distributions", "be {known = [[...], ...]} or {anything = true}", document)
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Read a policy file: TOML, or JSON where the name ends in .json."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (ValueError, OSError) as error:
+        raise InvalidInput(str(path), "the file", "be a readable policy document", str(error)) from None
+    return policy_from_dict(document, base=path.parent)
+
+
+def save_policy(policy: Policy, path: str | Path) -> None:
+    """Write a policy file: TOML, or JSON where the name ends in .json."""
+    path = Path(path)
+    document = policy.to_dict()
+    if path.suffix == ".json":
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    else:
+        import tomli_w
+
+        text = tomli_w.dumps(document)
+    path.write_text(text, encoding="utf-8")
+
+
+def check_keys(
+    what: str, document: Any, *, needed: set[str] | frozenset[str], optional: set[str] | frozenset[str] = frozenset()
+) -> None:
+    """Refuse a document with a missing or an unknown key, and say which key was probably meant."""
+    if not isinstance(document, Mapping):
+        raise InvalidInput(what, "the document", "be a table of keys and values", document)
+    for key in document:
+        if key not in needed and key not in optional:
+            close = difflib.get_close_matches(str(key), sorted(needed | optional), n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise InvalidInput(what, "every key", f"be one of {', '.join(sorted(needed | optional))}{hint}", key)
+    missing = sorted(needed - set(document))
+    if missing:
+        raise InvalidInput(what, "the document", f"have the key {missing[0]!r}", sorted(document))

@@ -1,0 +1,86 @@
+"""Sensitive values against harmless ones (context-aware LDP §5: high-low LDP)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
+from sfumato.policy.base import Policy
+from sfumato.policy.levels import Levels
+from sfumato.policy.pairwise import Pairwise, PairwisePolicy
+from sfumato.policy.uniform import Uniform
+
+__all__ = ["HighLow"]
+
+
+class HighLow(PairwisePolicy):
+    """``T_x ≤ e^ε·T_x'`` for every sensitive x and any x': a sensitive value can always be denied.
+
+    A harmless value may be reported in clear: nothing bounds its likelihood from above. Every value being
+    sensitive is legal, and the same as Uniform.
+    """
+
+    kind = "high-low"
+
+    def __init__(self, domain: Domain, sensitive: Iterable[object], epsilon: EpsilonLike) -> None:
+        self.domain = domain
+        self.epsilon = Epsilon(epsilon, what="HighLow")
+        if isinstance(sensitive, (str, bytes)):
+            raise InvalidInput("HighLow", "sensitive", "be a list of values", sensitive)
+        indices = [domain.index(value) for value in sensitive]
+        if not indices:
+            raise InvalidInput("HighLow", "sensitive", "name at least one value", [])
+        if len(set(indices)) < len(indices):
+            twice = next(i for n, i in enumerate(indices) if i in indices[:n])
+            raise InvalidInput("HighLow", "sensitive", "name each value once", domain.label(twice))
+        self._is_sensitive = np.zeros(len(domain), dtype=bool)
+        self._is_sensitive[indices] = True
+
+    @property
+    def sensitive(self) -> list[object]:
+        """The sensitive values, in domain order."""
+        return [self.domain.label(int(x)) for x in np.flatnonzero(self._is_sensitive)]
+
+    @property
+    def is_sensitive(self) -> npt.NDArray[np.bool_]:
+        """One flag per value, in domain order."""
+        return self._is_sensitive.copy()
+
+    def level(self, x: int, other: int) -> Epsilon:
+        if x == other:
+            return ZERO
+        return self.epsilon if self._is_sensitive[x] else INFINITE
+
+    # A path starts at its first value: from a sensitive one the direct step is ε, from a harmless one no step is.
+    effective = level
+
+    def classes(self) -> npt.NDArray[np.int64]:
+        return self._is_sensitive.astype(np.int64)
+
+    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        positions = np.where(self._is_sensitive[indices][:, None], 1, 2) * np.ones(len(indices), dtype=np.intp)
+        np.fill_diagonal(positions, 0)
+        return Levels.from_epsilons(positions, [ZERO, self.epsilon, INFINITE])
+
+    effective_on = levels_on
+
+    def parameters(self) -> dict[str, Any]:
+        return {"sensitive": self.sensitive, "epsilon": str(self.epsilon)}
+
+    def _compose_same(self, other: PairwisePolicy) -> Policy | None:
+        if isinstance(other, HighLow) and np.array_equal(self._is_sensitive, other._is_sensitive):
+            return HighLow(self.domain, self.sensitive, self.epsilon + other.epsilon)
+        return None
+
+    def restrict(self, values: Sequence[Any]) -> Policy:
+        domain = self.domain.subset(values)
+        left = [value for value in values if self._is_sensitive[self.domain.index(value)]]
+        if not left:
+            return Pairwise(domain, {})
+        return Uniform(domain, self.epsilon) if len(left) == len(values) else HighLow(domain, left, self.epsilon)

@@ -1,0 +1,206 @@
+"""Does one policy imply another? A partial order: every mechanism that obeys the first obeys the second.
+
+A policy is a cone, so this asks whether one cone lies in another. Each answer below is exact; where none is
+known, CannotDecide says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.exact import ZERO, Epsilon, sign_of_sum
+from sfumato.policy.base import Inequality, Policy
+from sfumato.policy.levels import LARGEST_DENSE
+from sfumato.policy.pairwise import PairwisePolicy, representatives
+from sfumato.policy.prior import Prior
+from sfumato.policy.secret import Known, Secret
+
+__all__ = ["implies"]
+
+Terms = list[tuple[Fraction, Epsilon]]
+
+
+def implies(first: Policy, second: Policy) -> bool:
+    """Whether every mechanism that obeys ``first`` obeys ``second``. Exact, or CannotDecide."""
+    if first.domain != second.domain:
+        raise InvalidInput("implies", "the second policy", "have the domain of the first", second.domain)
+    first, second = _simplest(first), _simplest(second)
+    if isinstance(first, PairwisePolicy) and isinstance(second, PairwisePolicy):
+        return _pairwise_implies_pairwise(first, second)
+    if isinstance(first, PairwisePolicy) and isinstance(second, Prior):
+        return _pairwise_implies_prior(first, second)
+    if isinstance(first, PairwisePolicy) and isinstance(second, Secret):
+        return _pairwise_implies_secret(first, second)
+    if isinstance(first, Prior) and isinstance(second, PairwisePolicy):
+        return _prior_implies_pairwise(first, second)
+    if isinstance(first, Prior) and isinstance(second, Prior):
+        return _prior_implies_prior(first, second)
+    if isinstance(first, Secret) and isinstance(second, Secret):
+        same = {**first.parameters(), "epsilon": ""} == {**second.parameters(), "epsilon": ""}
+        if same:
+            return first.epsilon <= second.epsilon
+    if next(iter(second.inequalities()), None) is None:
+        return True
+    raise CannotDecide(f"whether a {first.kind} policy implies this {second.kind} policy is not decided here")
+
+
+def _simplest(policy: Policy) -> Policy:
+    """A secret under Anything is a policy on pairs."""
+    pairwise = policy.as_pairwise if isinstance(policy, Secret) else None
+    return policy if pairwise is None else pairwise
+
+
+def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) -> bool:
+    """Compare effective levels: T_z = e^-E*(x,z) lies in the first cone and attains every one of them."""
+    indices = representatives(first.classes(), second.classes())
+    if len(indices) > LARGEST_DENSE:
+        raise CannotDecide(
+            f"comparing {len(indices)} kinds of values pair by pair is refused (at most {LARGEST_DENSE})"
+        )
+    return first.effective_on(indices).first_above(second.levels_on(indices)) is None
+
+
+def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
+    if second.epsilon.is_infinite or first.greatest_effective[0] <= second.epsilon:
+        return True  # ε-LDP implies ε-LIP, whatever the prior
+    if len(first.domain) > LARGEST_DENSE:
+        raise CannotDecide(f"comparing {len(first.domain)} values one by one is refused (at most {LARGEST_DENSE})")
+    levels = first.effective_levels()
+    numerators = np.array([p.numerator for p in second.prior], dtype=object)
+    denominators = np.array([p.denominator for p in second.prior], dtype=object)
+
+    def mass_by_level(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterable[tuple[Epsilon, Fraction]]:
+        for code in np.unique(codes):
+            members = codes == code
+            mass = sum(
+                (Fraction(int(n), int(d)) for n, d in zip(numerators[members], denominators[members], strict=True)),
+                Fraction(0),
+            )
+            if mass:
+                yield levels.epsilon(int(code)), mass
+
+    for x in range(len(first.domain)):
+        # Given T_x = 1, the cone's least average is Σ π_z·e^-E*(x,z) and its greatest Σ π_z·e^E*(z,x).
+        low = [(mass, -e) for e, mass in mass_by_level(levels.codes[x]) if not e.is_infinite]
+        if sign_of_sum([*low, (Fraction(-1), -second.epsilon)]) < 0:
+            return False
+        high = list(mass_by_level(levels.codes[:, x]))
+        if any(e.is_infinite for e, _ in high):
+            return False
+        if sign_of_sum([*((mass, e) for e, mass in high), (Fraction(-1), second.epsilon)]) > 0:
+            return False
+    return True
+
+
+def _prior_implies_pairwise(first: Prior, second: PairwisePolicy) -> bool:
+    if len(first.domain) == 1 or first.epsilon * 2 <= second.least[0]:
+        return True  # ε-LIP implies 2ε-LDP
+    hi, lo = first.epsilon, -first.epsilon
+    if hi.is_infinite:
+        return second.least[0].is_infinite
+    levels, prior = second.levels(), first.prior
+    checked: set[tuple[Fraction, Fraction, int]] = set()
+    for x in range(len(prior)):
+        for other in range(len(prior)):
+            key = (prior[x], prior[other], int(levels.codes[x, other]))
+            if x == other or key in checked or levels.at(x, other).is_infinite:
+                continue
+            checked.add(key)
+            top, bottom = _largest_ratio(prior[x], prior[other], hi, lo)
+            target = levels.at(x, other)
+            if sign_of_sum([*top, *((-c, e + target) for c, e in bottom)]) > 0:
+                return False
+    return True
+
+
+def _largest_ratio(a: Fraction, b: Fraction, hi: Epsilon, lo: Epsilon) -> tuple[Terms, Terms]:
+    """Numerator and denominator of max T_x/T_x' over e^-ε ≤ T ≤ e^ε, π·T = 1, with a = π_x and b = π_x'."""
+    one = (Fraction(1), ZERO)
+    # T_x at the top and all others at the bottom already weigh too much: T_x has to give.
+    if sign_of_sum([(a, hi), (1 - a, lo), (Fraction(-1), ZERO)]) > 0:
+        return [one, (a - 1, lo)], [(a, lo)]
+    # T_x' at the bottom and all others at the top weigh too little: T_x' has to rise.
+    if sign_of_sum([(1 - b, hi), (b, lo), (Fraction(-1), ZERO)]) < 0:
+        return [(b, hi)], [one, (b - 1, hi)]
+    return [(Fraction(1), hi)], [(Fraction(1), lo)]
+
+
+def _prior_implies_prior(first: Prior, second: Prior) -> bool:
+    if second.epsilon.is_infinite:
+        return True
+    if first.epsilon.is_infinite:
+        return len(first.domain) == 1
+    if first.prior == second.prior and first.epsilon <= second.epsilon:
+        return True
+    return all(_greatest_value_is_at_most_zero(first, rule) for rule in second.inequalities())
+
+
+def _greatest_value_is_at_most_zero(cone: Prior, rule: Inequality) -> bool:
+    """Whether left·T - e^ε·right·T ≤ 0 over the box e^-ε ≤ T ≤ e^ε cut by π·T = 1 (a fractional knapsack)."""
+    hi, lo = cone.epsilon, -cone.epsilon
+
+    def gain(x: int) -> Terms:
+        return [(rule.left.get(x, Fraction(0)), ZERO), (-rule.right.get(x, Fraction(0)), rule.epsilon)]
+
+    def times(terms: Terms, factor: Fraction, epsilon: Epsilon = ZERO) -> Terms:
+        return [(c * factor, e + epsilon) for c, e in terms]
+
+    free = [x for x, p in enumerate(cone.prior) if p == 0]
+    total: Terms = []
+    for x in free:
+        total += times(gain(x), Fraction(1), hi if sign_of_sum(gain(x)) > 0 else lo)
+
+    class _ByGainPerMass:
+        """Orders values by gain per unit of prior, best first, with certified comparisons."""
+
+        def __init__(self, x: int) -> None:
+            self.terms = times(gain(x), 1 / cone.prior[x])
+
+        def __lt__(self, other: _ByGainPerMass) -> bool:
+            return sign_of_sum([*self.terms, *times(other.terms, Fraction(-1))]) > 0
+
+    filled = Fraction(0)
+    pending = True
+    for x in sorted((x for x, p in enumerate(cone.prior) if p), key=_ByGainPerMass):
+        mass = cone.prior[x]
+        room: Terms = [(Fraction(1), ZERO), (-(filled + mass), hi), (-(1 - filled - mass), lo)]
+        if not pending:
+            total += times(gain(x), Fraction(1), lo)
+        elif sign_of_sum(room) >= 0:
+            total += times(gain(x), Fraction(1), hi)
+            filled += mass
+        else:
+            # The critical value takes what mass is left: T_x = (1 - filled·hi - (rest)·lo) / π_x.
+            left: Terms = [(Fraction(1), ZERO), (-filled, hi), (-(1 - filled - mass), lo)]
+            total += [(c * d / mass, e + f) for c, e in gain(x) for d, f in left]
+            pending = False
+    return sign_of_sum(total) <= 0
+
+
+def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
+    assert isinstance(second.distributions, Known)
+    if first.greatest_effective[0] <= second.epsilon:
+        return True
+    levels = first.effective_levels()
+    undecided = False
+    for rule in second.inequalities():
+        left, right = list(rule.left), list(rule.right)
+        block = levels.codes[np.ix_(left, right)]
+        if levels.epsilon(int(block.max())) <= second.epsilon:
+            continue
+        # T = 1 on the secret's own values and as small as the cone permits elsewhere: a point of the cone,
+        # since the pointwise largest of its members T_z = e^-E*(x,z) is a member.
+        nearest = [levels.epsilon(int(code)) for code in block.min(axis=0)]
+        weighed = [
+            (-rule.right[z], second.epsilon + -e) for z, e in zip(right, nearest, strict=True) if not e.is_infinite
+        ]
+        if sign_of_sum([(Fraction(1), ZERO), *weighed]) > 0:
+            return False
+        undecided = True
+    if undecided:
+        raise CannotDecide("neither a proof nor a counterexample was found for this secret policy")
+    return True

@@ -1,0 +1,181 @@
+"""A dense matrix of exact epsilons, as integers that order (and, where they can, add) like them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import CannotDecide
+from sfumato.exact import INFINITE, ZERO, Epsilon
+
+__all__ = ["INFINITE_CODE", "LARGEST_DENSE", "Levels"]
+
+#: Code of an infinite level. Twice this still fits 64 bits, so sums of codes need no check.
+INFINITE_CODE = 2**61
+#: Above this many values a dense matrix is refused (4096² codes are 128 MB).
+LARGEST_DENSE = 4096
+#: Closures beyond 64-bit sums run on Python integers or on Epsilons, in k³ slow steps.
+_LARGEST_BIG_INTEGER_CLOSURE = 400
+_LARGEST_SYMBOLIC_CLOSURE = 96
+
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """``codes[x, x']`` stands for the epsilon ``E[x, x']``; codes compare as the epsilons do.
+
+    With ``unit`` the code n means n·unit, so codes also add. Without it (levels such as 1 and "ln 2",
+    which have no common unit) codes are positions in the sorted ``table``.
+    """
+
+    codes: Codes
+    unit: Epsilon | None
+    table: tuple[Epsilon, ...] = ()
+
+    @classmethod
+    def from_epsilons(cls, positions: npt.NDArray[np.intp], distinct: Sequence[Epsilon]) -> Levels:
+        """``distinct[positions[x, x']]`` as levels, on a common unit where 64 bits hold it."""
+        finite = [e for e in distinct if not e.is_infinite]
+        multiples, common = _common_unit(finite)
+        unit: Epsilon | None = common
+        size = positions.shape[0] if positions.ndim else 1
+        if multiples is not None and max(multiples.values(), default=0) * max(size, 1) < INFINITE_CODE:
+            code_of = {e: multiples[e] for e in finite}
+            table: tuple[Epsilon, ...] = ()
+        else:
+            unit, table = None, tuple(sorted(set(finite)))
+            code_of = {e: rank for rank, e in enumerate(table)}
+        per_distinct = np.array([INFINITE_CODE if e.is_infinite else code_of[e] for e in distinct], dtype=np.int64)
+        return cls(per_distinct[positions], unit, table)
+
+    def epsilon(self, code: int) -> Epsilon:
+        if code >= INFINITE_CODE:
+            return INFINITE
+        return self.table[code] if self.unit is None else self.unit * int(code)
+
+    def at(self, x: int, other: int) -> Epsilon:
+        return self.epsilon(int(self.codes[x, other]))
+
+    def on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return Levels(self.codes[np.ix_(indices, indices)], self.unit, self.table)
+
+    @functools.cached_property
+    def exp_lower(self) -> npt.NDArray[np.float64]:
+        """Doubles not above e^E: certified, for the filter in front of exact comparisons."""
+        distinct, positions = np.unique(self.codes, return_inverse=True)
+        bounds = [_exp_lower(self.epsilon(int(code))) for code in distinct]
+        return np.array(bounds)[positions].reshape(self.codes.shape)
+
+    def least(self) -> tuple[Epsilon, tuple[int, int]]:
+        """The smallest level between two different values, and where it stands."""
+        return self._extreme(np.argmin, INFINITE_CODE)
+
+    def greatest(self) -> tuple[Epsilon, tuple[int, int]]:
+        """The greatest level between two different values, and where it stands."""
+        return self._extreme(np.argmax, -1)
+
+    def _extreme(self, arg: Callable[[Codes], Any], diagonal: int) -> tuple[Epsilon, tuple[int, int]]:
+        codes = self.codes.copy()
+        np.fill_diagonal(codes, diagonal)
+        x, other = divmod(int(arg(codes)), codes.shape[1])
+        if x == other:  # every level is infinite: any pair will do
+            x, other = 0, 1
+        return self.at(x, other), (x, other)
+
+    def closed(self) -> Levels:
+        """Closed under shortest paths: T_x ≤ e^a·T_z ≤ e^(a+b)·T_x' binds x to x' at a+b."""
+        size = self.codes.shape[0]
+        if self.unit is not None:
+            return Levels(_floyd_warshall(self.codes), self.unit)
+        multiples, unit = _common_unit(self.table)
+        if multiples is not None and size <= _LARGEST_BIG_INTEGER_CLOSURE:
+            per_code = [multiples[e] for e in self.table]
+            # A path never costs more than the sum of all levels; what does is no path.
+            infinite = sum(per_code) * size + 1
+            distances = np.array([[per_code[c] if c < INFINITE_CODE else infinite for c in row]
+                                  for row in self.codes.tolist()], dtype=object)  # fmt: skip
+            closed = _floyd_warshall(distances)
+            distinct, positions = np.unique(closed, return_inverse=True)
+            epsilons = [INFINITE if value >= infinite else unit * int(value) for value in distinct]
+        elif size <= _LARGEST_SYMBOLIC_CLOSURE:
+            symbolic = _floyd_warshall_of_epsilons([[self.epsilon(c) for c in row] for row in self.codes.tolist()])
+            epsilons = sorted({e for row in symbolic for e in row})
+            place = {e: i for i, e in enumerate(epsilons)}
+            positions = np.array([[place[e] for e in row] for row in symbolic])
+        else:
+            raise CannotDecide(
+                f"the closure of {size} values whose levels have no common unit in 64 bits is out of reach; "
+                "write the levels with fewer digits, or all as multiples of one level"
+            )
+        return Levels.from_epsilons(positions.reshape(self.codes.shape), epsilons)
+
+    def plus(self, other: Levels) -> Levels:
+        """Level by level sums: what two independent releases together may reveal."""
+        pairs = np.stack([self.codes.ravel(), other.codes.ravel()])
+        distinct, positions = np.unique(pairs, axis=1, return_inverse=True)
+        sums = [self.epsilon(int(a)) + other.epsilon(int(b)) for a, b in distinct.T]
+        return Levels.from_epsilons(positions.reshape(self.codes.shape), sums)
+
+    def first_above(self, other: Levels) -> tuple[int, int] | None:
+        """A pair whose level here is greater than there, or None."""
+        size = self.codes.shape[0]
+        off_diagonal = ~np.eye(size, dtype=bool)
+        pairs = np.stack([self.codes[off_diagonal], other.codes[off_diagonal]])
+        distinct, first = np.unique(pairs, axis=1, return_index=True)
+        for (mine, theirs), position in zip(distinct.T, first, strict=True):
+            if other.epsilon(int(theirs)) < self.epsilon(int(mine)):
+                x, remainder = divmod(int(position), size - 1)
+                return x, remainder + (remainder >= x)
+        return None
+
+
+def _exp_lower(epsilon: Epsilon) -> float:
+    if epsilon.is_infinite:
+        return math.inf
+    low, _, shift = epsilon.exp_bounds()
+    try:
+        return math.nextafter(float(Fraction(low, 1 << shift)), 0.0)
+    except OverflowError:
+        return float(np.finfo(np.float64).max)
+
+
+def _common_unit(epsilons: Sequence[Epsilon]) -> tuple[dict[Epsilon, int] | None, Epsilon]:
+    """Whole multiples of one unit that give these finite epsilons, or None where there is no such unit."""
+    reference = next((e for e in epsilons if e != ZERO), None)
+    if reference is None:
+        return dict.fromkeys(epsilons, 0), Epsilon(1)
+    ratios = [e.ratio_to(reference) for e in epsilons]
+    if any(ratio is None for ratio in ratios):
+        return None, reference
+    exact = [ratio for ratio in ratios if ratio is not None]
+    scale = math.lcm(*(ratio.denominator for ratio in exact))
+    return {e: int(r * scale) for e, r in zip(epsilons, exact, strict=True)}, reference / scale
+
+
+def _floyd_warshall(distances: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    closed = distances.copy()
+    np.fill_diagonal(closed, 0)
+    for middle in range(closed.shape[0]):
+        np.minimum(closed, closed[:, middle, None] + closed[middle], out=closed)
+    return closed
+
+
+def _floyd_warshall_of_epsilons(closed: list[list[Epsilon]]) -> list[list[Epsilon]]:
+    size = len(closed)
+    for x in range(size):
+        closed[x][x] = ZERO
+    for middle in range(size):
+        for x in range(size):
+            via = closed[x][middle]
+            if via.is_infinite or x == middle:
+                continue
+            closed[x] = [min(direct, via + onward) for direct, onward in zip(closed[x], closed[middle], strict=True)]
+    return closed

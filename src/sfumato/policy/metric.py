@@ -1,0 +1,152 @@
+"""The farther apart two values are, the more they may be told apart: E[x, x'] = ε·d(x, x')."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.exact import Epsilon, EpsilonLike, exact_fraction
+from sfumato.policy.base import Policy
+from sfumato.policy.levels import LARGEST_DENSE, Levels
+from sfumato.policy.pairwise import PairwisePolicy
+
+__all__ = ["Metric"]
+
+Distance = str | Callable[[Any, Any], Any] | Sequence[Sequence[Any]] | npt.NDArray[Any]
+
+_EARTH_RADIUS_KM = 6371.0088
+
+
+class Metric(PairwisePolicy):
+    """``T_x ≤ e^(ε·d(x,x'))·T_x'`` for a distance d; ``epsilon`` is per unit of distance.
+
+    ``distance`` is a symmetric matrix in domain order, a function of two labels, ``"absolute"`` (difference
+    of numeric labels), ``"discrete"`` (1 between any two), or ``"km"`` (between the centres of grid cells on
+    the sphere, rounded down to whole metres: the private side).
+    """
+
+    kind = "metric"
+
+    def __init__(self, domain: Domain, distance: Distance, epsilon: EpsilonLike) -> None:
+        if len(domain) > LARGEST_DENSE:
+            raise InvalidInput("Metric", "domain", f"have at most {LARGEST_DENSE} values", len(domain))
+        self.domain = domain
+        self.epsilon = Epsilon(epsilon, what="Metric")
+        self._distance = distance if isinstance(distance, str) else None
+        self._places, self._distances = _read_distance(domain, distance)
+
+    def distance(self, x: int, other: int) -> Fraction:
+        """The exact distance between two values, by index."""
+        return self._distances[int(self._places[x, other])]
+
+    def level(self, x: int, other: int) -> Epsilon:
+        return self.epsilon * self.distance(x, other)
+
+    def classes(self) -> npt.NDArray[np.int64]:
+        return np.arange(len(self.domain))
+
+    @functools.cached_property
+    def _levels(self) -> Levels:
+        return Levels.from_epsilons(self._places, [self.epsilon * d for d in self._distances])
+
+    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return self._levels if len(indices) == len(self.domain) else self._levels.on(indices)
+
+    @functools.cached_property
+    def _closed(self) -> Levels:
+        # Declared distances need not obey the triangle inequality; what binds is the shortest path.
+        return self._levels.closed()
+
+    def effective(self, x: int, other: int) -> Epsilon:
+        return self._closed.at(x, other)
+
+    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return self._closed.on(indices)
+
+    def parameters(self) -> dict[str, Any]:
+        distance: Any = self._distance
+        if distance is None:
+            texts = [str(d) for d in self._distances]
+            distance = [[texts[p] for p in row] for row in self._places.tolist()]
+        return {"distance": distance, "epsilon": str(self.epsilon)}
+
+    def _compose_same(self, other: PairwisePolicy) -> Policy | None:
+        if isinstance(other, Metric) and self.parameters()["distance"] == other.parameters()["distance"]:
+            distance = self._distance or self.parameters()["distance"]
+            return Metric(self.domain, distance, self.epsilon + other.epsilon)
+        return None
+
+
+def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.intp], list[Fraction]]:
+    """Distinct exact distances, and for each pair of values which of them."""
+    size = len(domain)
+    if isinstance(distance, str):
+        array = _named_distance(domain, distance)
+    elif callable(distance):
+        labels = domain.labels
+        array = np.array([[distance(a, b) for b in labels] for a in labels], dtype=object)
+    else:
+        array = np.asarray(distance, dtype=None if isinstance(distance, np.ndarray) else object)
+    if array.shape != (size, size):
+        raise InvalidInput("Metric", "distance", f"be a {size} by {size} matrix like its domain", array.shape)
+    try:
+        distinct, places = np.unique(array, return_inverse=True)
+        exact = [exact_fraction(value) for value in distinct]
+    except (TypeError, ValueError):
+        raise InvalidInput("Metric", "distance", "hold finite numbers only", "something else") from None
+    places = places.reshape(size, size)
+
+    def pair(mask: npt.NDArray[np.bool_]) -> str:
+        x, other = np.argwhere(mask)[0].tolist()
+        return f"d({domain.label(x)!r}, {domain.label(other)!r})"
+
+    negative = np.array([d < 0 for d in exact])[places]
+    if negative.any():
+        raise InvalidInput("Metric", "distance", "be at least 0", f"{pair(negative)} below 0")
+    from_itself = (np.array([d != 0 for d in exact])[places]) & np.eye(size, dtype=bool)
+    if from_itself.any():
+        raise InvalidInput("Metric", "distance", "be 0 from a value to itself", pair(from_itself))
+    # Distinct entries may still be equal numbers ("1/2" and 0.5), so compare the numbers.
+    ranks = {d: i for i, d in enumerate(dict.fromkeys(exact))}
+    places = np.array([ranks[d] for d in exact])[places]
+    asymmetric = places != places.T
+    if asymmetric.any():
+        raise InvalidInput("Metric", "distance", "be symmetric (use Pairwise otherwise)", pair(asymmetric))
+    return places, list(ranks)
+
+
+def _named_distance(domain: Domain, name: str) -> npt.NDArray[Any]:
+    size = len(domain)
+    if name == "discrete":
+        return 1 - np.eye(size, dtype=np.int64)
+    if name == "absolute":
+        labels = domain.labels
+        if not all(isinstance(label, (int, float)) for label in labels):
+            raise InvalidInput("Metric", "distance", "suit the domain: 'absolute' needs numeric labels", labels[0])
+        numbers = np.array([exact_fraction(label) for label in labels], dtype=object)
+        absolute: npt.NDArray[Any] = np.abs(numbers[:, None] - numbers)
+        return absolute
+    if name == "km":
+        try:
+            centres = np.radians(domain.centres())
+        except (AttributeError, InvalidInput):
+            raise InvalidInput("Metric", "distance", "suit the domain: 'km' needs a Domain.grid", domain) from None
+        latitude, longitude = centres.T
+        half = (
+            np.sin((latitude[:, None] - latitude) / 2) ** 2
+            + np.cos(latitude[:, None]) * np.cos(latitude) * np.sin((longitude[:, None] - longitude) / 2) ** 2
+        )
+        half = np.minimum(half, half.T)  # the two roundings of one distance: keep the smaller
+        metres = np.floor(2 * _EARTH_RADIUS_KM * 1000 * np.arcsin(np.sqrt(np.clip(half, 0, 1)))).astype(np.int64)
+        distinct, places = np.unique(metres, return_inverse=True)
+        kilometres = np.array([Fraction(int(m), 1000) for m in distinct], dtype=object)
+        in_km: npt.NDArray[Any] = kilometres[places].reshape(size, size)
+        return in_km
+    raise InvalidInput("Metric", "distance", "be a matrix, a function, 'absolute', 'discrete' or 'km'", name)

@@ -1,0 +1,310 @@
+"""Policies that bind pairs of values: T_x ≤ e^E[x,x']·T_x' (context-aware LDP, Acharya et al. 2020, Def. 2)."""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.errors import CannotCompose, CannotDecide, InvalidInput
+from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
+from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
+from sfumato.policy.levels import INFINITE_CODE, LARGEST_DENSE, Levels
+
+__all__ = ["Pairwise", "PairwisePolicy"]
+
+#: Ratios this close to the limit, in doubles, are decided exactly. Rounding in the filter (three correctly
+#: rounded operations and certified bounds on e^E) is below 1e-15, so nothing is passed by the filter wrongly.
+_FILTER_MARGIN = 1e-9
+
+
+class PairwisePolicy(Policy):
+    """Any policy whose rules bind pairs of values.
+
+    Values of one *class* are exchangeable: swapping two of them changes no level. What holds for all pairs
+    can then be read off a few representatives of each class, which is what makes large domains cheap.
+    """
+
+    @abstractmethod
+    def level(self, x: int, other: int) -> Epsilon:
+        """E[x, other] as declared, for indices of two values; zero on the diagonal."""
+
+    @abstractmethod
+    def classes(self) -> npt.NDArray[np.int64]:
+        """The class of each value, numbered from 0."""
+
+    @abstractmethod
+    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        """The declared levels between these values."""
+
+    @abstractmethod
+    def effective(self, x: int, other: int) -> Epsilon:
+        """The level that the rules imply together: the shortest path from x to other."""
+
+    @abstractmethod
+    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        """The effective levels between these values."""
+
+    @functools.cached_property
+    def least(self) -> tuple[Epsilon, tuple[int, int]]:
+        """The smallest level between two different values, with such a pair."""
+        return self._extreme(self.levels_on, greatest=False)
+
+    @functools.cached_property
+    def greatest_effective(self) -> tuple[Epsilon, tuple[int, int]]:
+        """The greatest effective level between two different values, with such a pair."""
+        return self._extreme(self.effective_on, greatest=True)
+
+    def _extreme(self, levels_on: Any, *, greatest: bool) -> tuple[Epsilon, tuple[int, int]]:
+        if len(self.domain) == 1:
+            return (ZERO if greatest else INFINITE), (0, 0)
+        indices = representatives(self.classes())
+        levels: Levels = levels_on(indices)
+        epsilon, (x, other) = levels.greatest() if greatest else levels.least()
+        return epsilon, (int(indices[x]), int(indices[other]))
+
+    def levels(self) -> Levels:
+        """The declared matrix E, dense; refused above a few thousand values."""
+        return self.levels_on(self._all_indices())
+
+    def effective_levels(self) -> Levels:
+        """The matrix E closed under shortest paths, dense; refused above a few thousand values."""
+        return self.effective_on(self._all_indices())
+
+    def _all_indices(self) -> npt.NDArray[np.intp]:
+        size = len(self.domain)
+        if size > LARGEST_DENSE:
+            raise CannotDecide(f"a dense matrix over {size} values is refused (at most {LARGEST_DENSE})")
+        return np.arange(size)
+
+    def inequalities(self) -> Iterator[Inequality]:
+        labels = self.domain.labels
+        for x in range(len(labels)):
+            for other in range(len(labels)):
+                epsilon = self.level(x, other)
+                if x != other and not epsilon.is_infinite:
+                    yield Inequality({x: Fraction(1)}, {other: Fraction(1)}, epsilon, (labels[x], labels[other]))
+
+    def worst(self, likelihoods: Sequence[object]) -> Worst:
+        exact = self._checked(likelihoods)
+        top = max(exact)
+        if top == 0 or len(exact) == 1:
+            return NOTHING_BINDS
+        # The worst pair of a class against a class is its largest likelihood against the other's smallest.
+        doubles = np.array([float(value / top) for value in exact])
+        indices = _class_extremes(self.classes(), exact)
+        pair = worst_pair([exact[i] for i in indices], doubles[indices], self.levels_on(indices))
+        if pair is None:
+            return NOTHING_BINDS
+        x, other = int(indices[pair[0]]), int(indices[pair[1]])
+        names = (self.domain.label(x), self.domain.label(other))
+        return Worst.of(exact[x], exact[other], self.level(x, other), names)
+
+    def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
+        """The most that the odds of ``x`` against ``other`` can be after a report, given the odds before."""
+        epsilon = self.effective(self.domain.index(x), self.domain.index(other))
+        return float(prior_odds) * epsilon.exp()
+
+    def compose(self, other: Policy) -> Policy:
+        if not isinstance(other, PairwisePolicy):
+            return other.compose(self)
+        if other.domain != self.domain:
+            raise InvalidInput(type(self).__name__, "other.domain", "be the same domain", other.domain)
+        same_structure = self._compose_same(other)
+        if same_structure is not None:
+            return same_structure
+        if len(self.domain) > LARGEST_DENSE:
+            raise CannotCompose(
+                f"{self.kind} and {other.kind} over {len(self.domain)} values have no common structure, and a "
+                f"dense matrix is refused above {LARGEST_DENSE} values"
+            )
+        return Pairwise._from_levels(self.domain, self.effective_levels().plus(other.effective_levels()))
+
+    def _compose_same(self, other: PairwisePolicy) -> Policy | None:  # noqa: ARG002
+        """The composition where both policies share their structure, else None."""
+        return None
+
+    def restrict(self, values: Sequence[Any]) -> Policy:
+        domain = self.domain.subset(values)
+        indices = np.array([self.domain.index(value) for value in values])
+        return Pairwise._from_levels(domain, self.effective_on(indices))
+
+
+class Pairwise(PairwisePolicy):
+    """Any matrix of epsilons: ``Pairwise(domain, matrix)``, asymmetric if need be, ``inf`` for no rule.
+
+    ``matrix[x][x']`` bounds how much likelier ``x`` may make an output than ``x'`` does. Give a dense square
+    matrix, or a mapping ``{(value, other value): epsilon}`` in which what is not named is not constrained.
+    """
+
+    kind = "pairwise"
+
+    def __init__(self, domain: Domain, matrix: Any) -> None:
+        self.domain = domain
+        self._levels = _read_matrix(domain, matrix)
+
+    @classmethod
+    def _from_levels(cls, domain: Domain, levels: Levels) -> Pairwise:
+        self = object.__new__(cls)
+        self.domain = domain
+        self._levels = levels
+        return self
+
+    def level(self, x: int, other: int) -> Epsilon:
+        return ZERO if x == other else self._levels.at(x, other)
+
+    def classes(self) -> npt.NDArray[np.int64]:
+        return np.arange(len(self.domain))
+
+    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return self._levels if len(indices) == len(self.domain) else self._levels.on(indices)
+
+    @functools.cached_property
+    def _closed(self) -> Levels:
+        return self._levels.closed()
+
+    def effective(self, x: int, other: int) -> Epsilon:
+        return self._closed.at(x, other)
+
+    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return self._closed.on(indices)
+
+    def parameters(self) -> dict[str, Any]:
+        distinct, positions = np.unique(self._levels.codes, return_inverse=True)
+        texts = [str(self._levels.epsilon(int(code))) for code in distinct]
+        rows: list[list[int]] = positions.reshape(self._levels.codes.shape).tolist()
+        return {"matrix": [[texts[p] for p in row] for row in rows]}
+
+
+def _read_matrix(domain: Domain, matrix: Any) -> Levels:
+    size = len(domain)
+    if size > LARGEST_DENSE:
+        raise InvalidInput("Pairwise", "domain", f"have at most {LARGEST_DENSE} values", size)
+    if isinstance(matrix, Mapping):
+        return _read_sparse(domain, matrix)
+    try:
+        array = np.asarray(matrix, dtype=None if isinstance(matrix, np.ndarray) else object)
+    except ValueError:
+        array = np.empty(0)
+    if array.shape != (size, size):
+        raise InvalidInput("Pairwise", "matrix", f"be square, {size} by {size} like its domain", _shape(matrix))
+    # Equal entries of equal type are read once: a matrix of a few thousand values is mostly repetition.
+    if array.dtype == object:
+        place: dict[tuple[type, object], int] = {}
+        keys = [(type(entry), entry) for entry in array.ravel().tolist()]
+        positions = np.array([place.setdefault(key, len(place)) for key in keys])
+        entries: list[Any] = [entry for _, entry in place]
+    else:
+        distinct, positions = np.unique(array.ravel(), return_inverse=True)
+        entries = list(distinct)
+    first = {int(p): i for i, p in reversed(list(enumerate(positions.tolist())))}
+    epsilons = [_read_entry(entry, domain, *divmod(first[i], size)) for i, entry in enumerate(entries)]
+    positions = positions.reshape(size, size)
+    for x in range(size):
+        if epsilons[positions[x, x]] != ZERO:
+            raise InvalidInput(
+                "Pairwise", f"the matrix at ({domain.label(x)!r}, itself)", "be 0", entries[positions[x, x]]
+            )
+    return Levels.from_epsilons(positions, epsilons)
+
+
+def _read_sparse(domain: Domain, entries: Mapping[Any, EpsilonLike]) -> Levels:
+    size = len(domain)
+    positions = np.ones((size, size), dtype=np.intp)
+    np.fill_diagonal(positions, 0)
+    epsilons: list[Epsilon] = [ZERO, INFINITE]
+    for key, value in entries.items():
+        if not (isinstance(key, tuple) and len(key) == 2):
+            raise InvalidInput("Pairwise", "every key of the matrix", "be a pair of values", key)
+        x, other = domain.index(key[0]), domain.index(key[1])
+        epsilon = _read_entry(value, domain, x, other)
+        if x == other and epsilon != ZERO:
+            raise InvalidInput("Pairwise", f"the matrix at ({key[0]!r}, itself)", "be 0", value)
+        positions[x, other] = len(epsilons)
+        epsilons.append(epsilon)
+    return Levels.from_epsilons(positions, epsilons)
+
+
+def _read_entry(entry: Any, domain: Domain, x: int, other: int) -> Epsilon:
+    return Epsilon(entry, what="Pairwise", parameter=f"the matrix at ({domain.label(x)!r}, {domain.label(other)!r})")
+
+
+def _shape(matrix: Any) -> str:
+    try:
+        rows = [len(row) for row in matrix]
+    except TypeError:
+        return f"{type(matrix).__name__}"
+    lengths = sorted(set(rows))
+    return f"{len(rows)} rows of length {', '.join(map(str, lengths)) or 'none'}"
+
+
+# -- representatives of classes --------------------------------------------------------------------------
+
+
+def representatives(*classes: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Two members of each joint class (one where there is but one): every kind of pair occurs among them."""
+    joint = np.stack(classes, axis=1)
+    order = np.lexsort(joint.T[::-1])
+    changed = np.any(np.diff(joint[order], axis=0) != 0, axis=1)
+    starts = np.concatenate([[True], changed])
+    seconds = np.concatenate([[False], starts[:-1] & ~starts[1:]])
+    return np.sort(order[starts | seconds])
+
+
+def _class_extremes(classes: npt.NDArray[np.int64], values: Sequence[Fraction]) -> npt.NDArray[np.intp]:
+    """For each class the place of its largest and its smallest value, two places where it has two members."""
+    if len(np.unique(classes)) == len(values):
+        return np.arange(len(values))
+    order = sorted(range(len(values)), key=values.__getitem__)
+    smallest: dict[int, int] = {}
+    largest: dict[int, int] = {}
+    for index in order:
+        smallest.setdefault(int(classes[index]), index)
+        largest[int(classes[index])] = index
+    return np.array(sorted({*smallest.values(), *largest.values()}))
+
+
+def worst_pair(exact: Sequence[Fraction], doubles: npt.NDArray[np.float64], levels: Levels) -> tuple[int, int] | None:
+    """The pair (x, x') with the largest T_x / (e^E[x,x']·T_x'); a certified violation first.
+
+    ``doubles`` are the exact likelihoods, scaled so that the largest is 1 and rounded to nearest.
+    """
+    if any(value > 0 and double < 1e-290 for value, double in zip(exact, doubles, strict=True)):
+        return _worst_pair_exactly(exact, levels)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        ratios = doubles[:, None] / (levels.exp_lower * doubles)
+    ratios[(levels.codes >= INFINITE_CODE) | (doubles[:, None] == 0)] = -1.0
+    np.fill_diagonal(ratios, -1.0)
+    x, other = divmod(int(np.argmax(ratios)), ratios.shape[1])
+    if ratios[x, other] < 0:
+        return None
+    if ratios[x, other] < 1 - _FILTER_MARGIN or ratios[x, other] > 1 + _FILTER_MARGIN:
+        return x, other
+    decided: dict[tuple[Fraction, Fraction, int], bool] = {}
+    for a, b in np.argwhere(ratios >= 1 - _FILTER_MARGIN).tolist():
+        key = (exact[a], exact[b], int(levels.codes[a, b]))
+        if key not in decided:
+            decided[key] = exceeds(exact[a], exact[b], levels.epsilon(key[2]))
+        if decided[key]:
+            return a, b
+    return x, other
+
+
+def _worst_pair_exactly(exact: Sequence[Fraction], levels: Levels) -> tuple[int, int] | None:
+    """As worst_pair, for likelihoods too far apart for doubles."""
+    best: tuple[tuple[bool, float], tuple[int, int]] | None = None
+    for x, left in enumerate(exact):
+        for other, right in enumerate(exact):
+            epsilon = levels.at(x, other)
+            if x == other or left == 0 or epsilon.is_infinite:
+                continue
+            rank = Worst.of(left, right, epsilon, ("", "")).rank
+            if best is None or rank > best[0]:
+                best = rank, (x, other)
+    return None if best is None else best[1]

@@ -1,0 +1,51 @@
+"""Classical local differential privacy: every value is as sensitive as every other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.exact import ZERO, Epsilon, EpsilonLike
+from sfumato.policy.base import Policy
+from sfumato.policy.levels import Levels
+from sfumato.policy.pairwise import PairwisePolicy
+
+__all__ = ["Uniform"]
+
+
+class Uniform(PairwisePolicy):
+    """``T_x ≤ e^ε·T_x'`` for all values: ε-LDP."""
+
+    kind = "uniform"
+
+    def __init__(self, domain: Domain, epsilon: EpsilonLike) -> None:
+        self.domain = domain
+        self.epsilon = Epsilon(epsilon, what="Uniform")
+
+    def level(self, x: int, other: int) -> Epsilon:
+        return ZERO if x == other else self.epsilon
+
+    effective = level
+
+    def classes(self) -> npt.NDArray[np.int64]:
+        return np.zeros(len(self.domain), dtype=np.int64)
+
+    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return Levels.from_epsilons(1 - np.eye(len(indices), dtype=np.intp), [ZERO, self.epsilon])
+
+    effective_on = levels_on
+
+    def parameters(self) -> dict[str, Any]:
+        return {"epsilon": str(self.epsilon)}
+
+    def _compose_same(self, other: PairwisePolicy) -> Policy | None:
+        if isinstance(other, Uniform):
+            return Uniform(self.domain, self.epsilon + other.epsilon)
+        return None
+
+    def restrict(self, values: Sequence[Any]) -> Policy:
+        return Uniform(self.domain.subset(values), self.epsilon)
