@@ -5,6 +5,7 @@ import enum
 import json
 import math
 import pickle
+import subprocess
 import sys
 import time
 import tomllib
@@ -176,7 +177,7 @@ def test_enumerations_become_their_values() -> None:
     class Colour(enum.StrEnum):
         RED = "red"
 
-    class Mixed(str, enum.Enum):
+    class Mixed(str, enum.Enum):  # noqa: UP042 (it prints as its name)
         RED = "red"
 
     class Level(enum.IntEnum):
@@ -231,6 +232,8 @@ def test_times_are_no_labels() -> None:
             assert "labels[0] must be a str" in refusal(Domain, times)
             assert "row 0 must be" in refusal(Domain.range(9).encode, times)
             assert "row 0 must be" in refusal(Domain([3, 5]).encode, pd.Series(times))
+            seconds = pa.array(times.astype(f"{times.dtype.kind}8[s]"))
+            assert "row 0 must be" in refusal(Domain.range(9).encode, seconds)
             assert times[0] not in Domain.range(9)
     assert "row 0 must be" in refusal(Domain.range(9).encode, pd.Series(pd.period_range("1970", periods=1)))
 
@@ -337,7 +340,8 @@ def test_every_column_of_str_is_refused_at_its_first_unknown() -> None:
     values = ["no", "maybe", "yes", "perhaps", "maybe"]
     must = "must be one of the str labels 'yes', 'no', 'unsure'; got 'maybe'"
     for column in [*columns_of_str(values), np.array(values)]:
-        assert refusal(ANSWERS.encode, column) == f"Domain.encode: row 1 (and 2 more rows) {must}", type(column)
+        message = refusal(ANSWERS.encode, column)
+        assert message == f"Domain.encode: row 1 (and 2 more rows) {must}", type(column)
 
 
 def test_every_column_of_str_is_refused_at_its_first_null() -> None:
@@ -350,6 +354,31 @@ def test_every_column_of_str_is_refused_at_its_first_null() -> None:
 def test_a_null_among_a_dictionary_s_values_is_refused() -> None:
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["no", None]))
     assert "row 1 must" in refusal(ANSWERS.encode, column)
+
+
+class Stream:
+    """A column that can be read once."""
+
+    def __init__(self, column: Any) -> None:
+        self._capsules = [column.__arrow_c_stream__()]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._capsules.pop()
+
+
+def test_a_stream_is_read_once() -> None:
+    assert ANSWERS.encode(Stream(pa.chunked_array([["no"], ["yes"]]))).tolist() == [1, 0]
+    assert MIAMI.encode(Stream(pa.chunked_array([[[25.7, -80.25]]]))).tolist() == [4]
+    assert SURVEY.encode(Stream(pa.table({"S": ["no"], "U": [2]}))).tolist() == [5]
+    reader = pa.table({"S": ["no"], "U": [2]}).to_reader()
+    assert SURVEY.encode(reader).tolist() == [5]
+
+
+def test_empty_arrow_columns_have_no_indices() -> None:
+    for kind in (pa.string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.int64(), pa.null()):
+        for column in (pa.array([], kind), pa.chunked_array([], kind)):
+            assert ANSWERS.encode(column).tolist() == []
+            assert Domain.range(3).encode(column).tolist() == []
 
 
 def columns_of_int(values: list[Any]) -> Iterator[Any]:
@@ -385,7 +414,7 @@ def test_every_column_of_int_is_read(domain: Domain) -> None:
         pd.Series(values, dtype="Float32"),
         pa.array(values, pa.uint64()),
     ]
-    masked = np.ma.masked_array(values, mask=[False] * 5)  # type: ignore[no-untyped-call]
+    masked = np.ma.masked_array(values, mask=[False] * 5)
     for column in [*columns_of_int(values), *arrays, *swapped, strided, *pandas, *more, masked]:
         assert domain.encode(column).tolist() == expected, (type(column), getattr(column, "dtype", ""))
 
@@ -401,7 +430,7 @@ def test_every_column_of_int_is_refused_at_its_first_unknown(domain: Domain) -> 
 
 @ints
 def test_every_column_of_int_is_refused_at_its_first_null(domain: Domain) -> None:
-    masked = np.ma.masked_array([3, 7, 7, 2], mask=[0, 0, 1, 0])  # type: ignore[no-untyped-call]
+    masked = np.ma.masked_array([3, 7, 7, 2], mask=[False, False, True, False])
     floats = [pd.Series([3, 7, None, 2]), np.array([3, 7, np.nan, 2]), pl.Series([3.0, 7.0, math.nan, 2.0])]
     for column in [*columns_of_int([3, 7, None, 2]), masked, *floats]:
         message = refusal(domain.encode, column)
@@ -410,15 +439,13 @@ def test_every_column_of_int_is_refused_at_its_first_null(domain: Domain) -> Non
 
 
 @ints
-@pytest.mark.parametrize("value", [3.5, math.nan, math.inf, -math.inf, 1e300, -1e300, -0.5, 2.0**63, -(2.0**63)])
+@pytest.mark.parametrize("value", [3.5, -0.5, math.nan, math.inf, -math.inf, 1e300, 2.0**63, -(2.0**63)])
 def test_only_a_whole_float_equals_an_int(domain: Domain, value: float) -> None:
     for column in ([3.0, value], np.array([3.0, value]), pa.array([3.0, value]), [3, value]):
-        assert f"row 1 must be an int from 0 to 7; got {value!r}".replace("an int from 0 to 7", "") in refusal(
-            domain.encode, column
-        ).replace("an int from 0 to 7", "").replace("one of the int labels", "").replace(
-            " 7, 5, 3, 1, 0, … 3 more", ""
-        ).replace(" 100000000000000000, 7, 2, 3, 5", "")
-    assert "got" in refusal(domain.encode_one, value)
+        message = refusal(domain.encode, column)
+        assert message.startswith("Domain.encode: row 1 must be ")
+        assert message.endswith(f"; got {value!r}")
+    assert refusal(domain.encode_one, value).endswith(f"; got {value!r}")
 
 
 @ints
@@ -461,7 +488,7 @@ def test_a_number_is_no_str() -> None:
         assert "row 0 must be one of the str labels '1'" in refusal(Domain(["1"]).encode, column)
     assert "row 0 must be an int from 0 to 4; got '1'" in refusal(Domain.range(5).encode, np.array(["1"]))
     assert "got Decimal('1')" in refusal(Domain.range(5).encode, pa.array([Decimal(1)]))
-    assert "got (1+0j)" in refusal(Domain.range(5).encode, np.array([1 + 0j]))
+    assert "got np.complex128(1+0j)" in refusal(Domain.range(5).encode, np.array([1 + 0j]))
 
 
 def test_uint64_does_not_wrap() -> None:
@@ -510,7 +537,7 @@ def test_encode_returns_an_array_of_its_own() -> None:
     assert values.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("values", ["yes", b"yes", 5, None, {"yes"}, {"yes": 1}, np.array("yes"), np.zeros((1, 1))])
+@pytest.mark.parametrize("values", ["yes", b"yes", 5, None, {"yes"}, {"yes": 1}, np.array("yes"), np.eye(1)])
 def test_what_is_no_column_is_refused(values: object) -> None:
     assert refusal(ANSWERS.encode, values).startswith("Domain.encode: values must ")
 
@@ -534,11 +561,9 @@ def test_arrow_columns_need_pyarrow_and_pandas_columns_do_not(monkeypatch: pytes
 
 
 def test_importing_the_module_imports_no_data_library() -> None:
-    import subprocess
-
-    code = "import sys, sfumato.domain; print([m for m in ('pyarrow', 'pandas', 'polars') if m in sys.modules])"
+    code = "import sys, sfumato.domain; print({'pyarrow', 'pandas', 'polars'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
+    assert run.stdout.strip() == "set()"
 
 
 scalars = st.one_of(
@@ -598,7 +623,7 @@ def test_vector_and_scalar_encoding_agree_with_plain_python(labels: list[int], v
         assert [domain._kind.place(value) for value in column] == wanted
 
 
-def _holds(kind: type, value: float) -> bool:
+def _holds(kind: type, value: Any) -> bool:
     if kind is np.float64:
         return isinstance(value, float) or abs(value) <= 2**53
     return isinstance(value, int) and np.iinfo(kind).min <= value <= np.iinfo(kind).max
@@ -748,7 +773,8 @@ def test_every_table_of_points_is_read() -> None:
         assert MIAMI.encode(table).tolist() == expected, type(table)
     assert MIAMI.encode_one({"lat": 25.7, "lon": -80.25}) == 4
     assert MIAMI.encode_one(np.array([25.7, -80.25])) == 4
-    assert Domain.grid(latitude=(0, 2), longitude=(0, 2), rows=2, columns=2).encode([(1, 0.5)]).tolist() == [2]
+    square = Domain.grid(latitude=(0, 2), longitude=(0, 2), rows=2, columns=2)
+    assert square.encode([(1, 0.5)]).tolist() == [2]
 
 
 @pytest.mark.parametrize(
@@ -791,14 +817,17 @@ def test_bad_points_are_refused(values: object, message: str) -> None:
 def test_a_bool_is_no_coordinate() -> None:
     grid = Domain.grid(latitude=(0, 2), longitude=(0, 2), rows=1, columns=1)
     for points in ([(True, 1.0)], {"lat": np.array([True]), "lon": [1.0]}):
-        assert refusal(grid.encode, points).endswith("row 0, latitude must be a number from 0.0 to 2.0; got True")
+        message = refusal(grid.encode, points)
+        assert message == "Domain.encode: row 0, latitude must be a number from 0.0 to 2.0; got True"
     assert "value, latitude must be" in refusal(grid.encode_one, (True, 1.0))
 
 
 def test_a_cell_out_of_the_grid_is_refused() -> None:
-    assert refusal(MIAMI.index, (2, 0)) == ("Domain.index: label, factor 'row' must be an int from 0 to 1; got 2")
+    far = refusal(MIAMI.index, (2, 0))
+    assert far == "Domain.index: label, factor 'row' must be an int from 0 to 1; got 2"
     assert refusal(MIAMI.index, 5) == "Domain.index: label must be a tuple (row, column); got 5"
-    assert refusal(MIAMI.encode_one, 5) == ("Domain.encode_one: value must be a tuple (latitude, longitude); got 5")
+    no_point = refusal(MIAMI.encode_one, 5)
+    assert no_point == "Domain.encode_one: value must be a tuple (latitude, longitude); got 5"
 
 
 @pytest.mark.parametrize(
@@ -846,7 +875,8 @@ def test_bad_grids_are_refused(change: dict[str, Any], message: str) -> None:
 
 def test_a_grid_may_span_the_world_and_ints_are_floats() -> None:
     world = Domain.grid(latitude=(-90, 90), longitude=(-180, 180), rows=180, columns=360)
-    assert world == Domain.grid(latitude=[-90.0, np.int64(90)], longitude=(-180, 180.0), rows=180, columns=360)
+    north: Any = np.float32(90)
+    assert world == Domain.grid(latitude=[-90.0, north], longitude=(-180, 180.0), rows=180, columns=360)
     assert world.encode([(-90, -180), (90, 180), (0, 0)]).tolist() == [0, 180 * 360 - 1, 90 * 360 + 180]
     zero = Domain.grid(latitude=(-0.0, 1), longitude=(0, 1), rows=1, columns=1)
     assert "-0.0" not in repr(zero)
@@ -854,7 +884,8 @@ def test_a_grid_may_span_the_world_and_ints_are_floats() -> None:
 
 def test_edges_and_centres_are_for_grids() -> None:
     for domain in (ANSWERS, SURVEY, Domain.range(3)):
-        assert refusal(lambda domain=domain: domain.edges).startswith("Domain.edges: domain must be a grid; got ")
+        message = refusal(getattr, domain, "edges")
+        assert message.startswith("Domain.edges: domain must be a grid; got Domain")
         assert refusal(domain.centres).startswith("Domain.centres: domain must be a grid; got ")
 
 
@@ -869,7 +900,8 @@ def test_a_product_is_row_major_in_the_order_of_its_factors() -> None:
     assert list(SURVEY.factors) == ["S", "U"]
     assert Domain.product(U=Domain.range(3), S=["yes", "no"]) != SURVEY
     assert Domain.product(S=["yes", "no"], V=Domain.range(3)) != SURVEY
-    assert Domain.product(S=["yes", "no"], U=[0, 1, 2]) == Domain.product(S=["yes", "no"], U=range(3)) == SURVEY
+    for counting in ([0, 1, 2], range(3), np.arange(3)):
+        assert Domain.product(S=["yes", "no"], U=counting) == SURVEY
     assert Domain.product(cls=["a"], self=["b"]).labels == (("a", "b"),)
     three = Domain.product(a=[True, False], b=range(3), c=["x", "y"])
     assert three.encode(list(product([True, False], range(3), "xy"))).tolist() == list(range(12))
@@ -896,7 +928,7 @@ def test_every_table_of_a_product_is_read() -> None:
         pl.DataFrame(columns, strict=False),
         pl.DataFrame(columns, strict=False).with_columns(pl.col("S").cast(pl.Categorical)),
         pa.table(columns),
-        pa.table({"S": pa.array(answers).dictionary_encode(), "U": pa.chunked_array([numbers[:1], numbers[1:]])}),
+        pa.table({"S": pa.array(answers).dictionary_encode(), "U": pa.chunked_array([[2], [0, 1]])}),
         pa.table(columns).to_struct_array(),
         Foreign(pa.table(columns).combine_chunks().to_batches()[0]),
     ]
@@ -1072,12 +1104,14 @@ def test_documents_are_what_the_format_says(domain: Domain, document: dict[str, 
 
 def test_a_document_may_leave_out_what_is_plain() -> None:
     assert Domain.from_dict({"product": {"S": ["yes", "no"], "U": {"size": 3}}}) == SURVEY
-    assert Domain.from_dict({"product": {"U": {"size": 3}, "S": ["yes", "no"]}, "order": ["S", "U"]}) == SURVEY
-    assert Domain.from_dict({"product": {"U": {"size": 3}, "S": ["yes", "no"]}}) != SURVEY
+    turned = {"U": {"size": 3}, "S": ["yes", "no"]}
+    assert Domain.from_dict({"product": turned, "order": ["S", "U"]}) == SURVEY
+    assert Domain.from_dict({"product": turned}) != SURVEY
     toml = 'product.S = ["yes", "no"]\nproduct.U.size = 3\n'
     assert Domain.from_dict(tomllib.loads(toml)) == SURVEY
 
 
+VALUES = "document['values']"
 KINDS = "'values', 'size', 'grid', 'product', 'file'"
 
 
@@ -1103,15 +1137,15 @@ KINDS = "'values', 'size', 'grid', 'product', 'file'"
         ({"values": ["a", "a"]}, "document['values'][0], document['values'][1] must be distinct; got 'a'"),
         (
             {"values": [[1, "a"], [1, 2]]},
-            "document['values'][1] must be a tuple of ('int', 'str'), as document['values'][0] is; got [1, 2]",
+            f"{VALUES}[1] must be a tuple of ('int', 'str'), as {VALUES}[0] is; got [1, 2]",
         ),
         (
             {"values": [[1, None]]},
-            "document['values'][0] must be a str, an int, a bool or a finite float, or a tuple of such; got [1, None]",
+            f"{VALUES}[0] must be a str, an int, a bool or a finite float, or a tuple of such; got [1, None]",
         ),
         (
             {"values": [[]]},
-            "document['values'][0] must be a str, an int, a bool or a finite float, or a tuple of such; got []",
+            f"{VALUES}[0] must be a str, an int, a bool or a finite float, or a tuple of such; got []",
         ),
         ({"grid": 3}, "document['grid'] must be a mapping; got 3"),
         (
@@ -1148,8 +1182,8 @@ KINDS = "'values', 'size', 'grid', 'product', 'file'"
             "document['order'] must name each of the factors 'S', 'U' once; got 'SU'",
         ),
         (
-            {"file": "pages.txt"},
-            "document['file'] must be read with from_dict(document, base=folder), which says where; got 'pages.txt'",
+            {"file": "a.txt"},
+            "document['file'] must come with base=, the folder it lies in; got 'a.txt'",
         ),
     ],
 )
@@ -1174,8 +1208,8 @@ def test_a_text_file_holds_a_label_a_line(tmp_path: Path) -> None:
 
 
 def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
-    (tmp_path / "pages.csv").write_text('id,page\n1,home\n2,"about, us"\n\n3,"two\nlines"\n', encoding="utf-8")
-    (tmp_path / "one.CSV").write_text('page\nhome\n"about, us"\n', encoding="utf-8")
+    (tmp_path / "pages.csv").write_bytes(b'id,page\n1,home\n2,"about, us"\n\n3,"two\nlines"\n')
+    (tmp_path / "one.CSV").write_bytes(b'page\nhome\n"about, us"\n')
     (tmp_path / "folder").mkdir()
     by_name = Domain.from_dict({"file": "pages.csv", "column": "page"}, base=tmp_path)
     assert by_name.labels == ("home", "about, us", "two\nlines")
@@ -1203,7 +1237,7 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
         (
             b"a",
             {"file": "g.txt"},
-            "document['file'] must be a readable file (No such file or directory); got ",
+            "document['file'] must be a readable file (",
         ),
         (b"a", {"file": 3}, "document['file'] must be a path relative to base; got 3"),
         (b"a", {"file": "/etc/hosts"}, "document['file'] must be a path relative to base; got '/etc/hosts'"),
@@ -1241,7 +1275,7 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_files_are_refused(tmp_path: Path, content: bytes, document: dict[str, Any], message: str) -> None:
+def test_bad_files_are_refused(tmp_path: Path, content: bytes, document: Any, message: str) -> None:
     for name in ("f.txt", "f.csv"):
         (tmp_path / name).write_bytes(content)
     assert refusal(Domain.from_dict, document, base=tmp_path).startswith(f"Domain.from_dict: {message}")

@@ -85,6 +85,8 @@ class _Reading:
 def _read_sampler(mechanism: Mechanism) -> _Reading:
     size = len(mechanism.domain)
     try:
+        if mechanism.outputs > _MOST_RUNS_PER_VALUE:  # one run gives one report
+            raise TooManyBranches(f"{mechanism.name} has more than {_MOST_RUNS_PER_VALUE} outputs")
         first, runs = sampler_law(mechanism, 0, _MOST_RUNS_PER_VALUE)
     except TooManyBranches:
         if isinstance(mechanism, IndependentBits):

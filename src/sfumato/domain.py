@@ -1,9 +1,9 @@
 """The finite, ordered, labelled set of values that an input or an output may take.
 
-    Domain(["a", "b", "c"])                                     labels of one type
-    Domain.range(1000)                                          the ints 0..999, never listed
-    Domain.grid(latitude=(s, n), longitude=(w, e), rows=, columns=)   cells of a map
-    Domain.product(S=["yes", "no"], U=Domain.range(12))         tuples, last factor fastest
+    Domain(["a", "b", "c"])                                            labels of one type
+    Domain.range(1000)                                                 the ints 0..999, never listed
+    Domain.grid(latitude=(s, n), longitude=(w, e), rows=8, columns=9)  the cells of a map
+    Domain.product(S=["yes", "no"], U=Domain.range(12))                tuples, last factor fastest
 
 A label's place in that order is its index. ``encode`` turns columns of values into indices and
 refuses, by row, anything that is not a label: nothing is rounded, guessed or dropped on the way.
@@ -84,7 +84,14 @@ class Domain:
         return cls._of(_Counted(_size(k, _At("Domain.range", "k"))))
 
     @classmethod
-    def grid(cls, *, latitude: Sequence[float], longitude: Sequence[float], rows: int, columns: int) -> Domain:
+    def grid(
+        cls,
+        *,
+        latitude: Sequence[float],
+        longitude: Sequence[float],
+        rows: int,
+        columns: int,
+    ) -> Domain:
         """The cells of a map, row by row from the south-west; a cell's label is ``(row, column)``.
 
         Bounds mean the decimals they are written as: an edge is computed exactly and rounded once.
@@ -333,7 +340,7 @@ class _Scalar(_Kind):
 
     @abstractmethod
     def of_array(self, array: npt.NDArray[Any]) -> Codes:
-        """Indices of a native bool, int, uint or float64 array; a fresh array."""
+        """Indices of a bool, int, uint or float64 array; a fresh array."""
 
     def encode(self, values: object, at: _At) -> Encoded:
         column = _column(values, at)
@@ -585,7 +592,7 @@ class _Product(_Kind):
 
     name: Literal["grid", "product"] = "product"
 
-    def __init__(self, factors: Mapping[str, _Kind], spellings: tuple[tuple[str, ...], ...] | None = None) -> None:
+    def __init__(self, factors: Mapping[str, _Kind], spellings: Sequence[tuple[str, ...]] = ()) -> None:
         self.factors = dict(factors)
         self.kinds = tuple(factors.values())
         self.shape = tuple(kind.size for kind in self.kinds)
@@ -768,7 +775,13 @@ def _product(factors: Mapping[str, _Kind], at: _At) -> _Kind:
     return product
 
 
-def _grid(latitude: object, longitude: object, rows: object, columns: object, at: Callable[[str], _At]) -> _Kind:
+def _grid(
+    latitude: object,
+    longitude: object,
+    rows: object,
+    columns: object,
+    at: Callable[[str], _At],
+) -> _Kind:
     south_north = _axis(latitude, 90, _size(rows, at("rows")), at("latitude"), at("rows"))
     west_east = _axis(longitude, 180, _size(columns, at("columns")), at("longitude"), at("columns"))
     if south_north.size * west_east.size > _LARGEST:
@@ -855,7 +868,7 @@ def _known_keys(document: Mapping[Any, Any], known: Sequence[str], at: _At) -> N
 
 def _file_labels(name: object, column: object, base: Path | None, at: _At) -> list[str]:
     if base is None:
-        raise at.refuse("be read with from_dict(document, base=folder), which says where", name)
+        raise at.refuse("come with base=, the folder it lies in", name)
     if not isinstance(name, str) or not name or Path(name).is_absolute():
         raise at.refuse("be a path relative to base", name)
     if column is not None and not isinstance(column, str):
@@ -947,8 +960,8 @@ def _reader(signature: Signature) -> Callable[[object], Label | None]:
         def read_tuple(value: object) -> Label | None:
             if not isinstance(value, (tuple, list)) or len(value) != len(readers):
                 return None
-            parts = tuple(read(part) for read, part in zip(readers, value, strict=True))
-            return None if None in parts else cast("Label", parts)
+            parts = [read(part) for read, part in zip(readers, value, strict=True)]
+            return cast("Label", tuple(parts))  # with a None in it, it is no label either
 
         return read_tuple
 
@@ -969,7 +982,7 @@ def _reader(signature: Signature) -> Callable[[object], Label | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """A native bool, int, uint or float64 array, and which of its rows are null."""
+    """A bool, int, uint or float64 array, and which of its rows are null."""
 
     array: npt.NDArray[Any]
     nulls: npt.NDArray[np.bool_] | None = None
@@ -1023,7 +1036,7 @@ def _column(values: object, at: _At) -> _Column:
         raise at.refuse("be a list or a column", values)
     if isinstance(values, (set, frozenset)):
         raise at.refuse("have an order, which a set has not (use sorted)", values)
-    if _is_pandas(values):
+    if _library(values) == "pandas":
         return _from_pandas(values, at)
     if _is_arrow(values):
         return _from_arrow(_arrow_column(values))
@@ -1041,7 +1054,7 @@ def _from_numpy(array: npt.NDArray[Any], at: _At) -> _Column:
         return _Objects(array.tolist())  # masked rows become None
     kind, width = array.dtype.kind, array.dtype.itemsize
     if kind in "biu":
-        return _Numbers(np.asarray(array.astype(array.dtype.newbyteorder("="), copy=False)))
+        return _Numbers(np.asarray(array))
     if kind == "f" and width <= 8:
         return _Numbers(np.asarray(array.astype(np.float64, copy=False)))
     if kind in "OUT":
@@ -1049,8 +1062,8 @@ def _from_numpy(array: npt.NDArray[Any], at: _At) -> _Column:
     return _Objects(list(array))  # tolist would turn times into bare ints
 
 
-def _is_pandas(values: object) -> bool:
-    return type(values).__module__.partition(".")[0] == "pandas"
+def _library(values: object) -> str:
+    return type(values).__module__.partition(".")[0]
 
 
 def _from_pandas(values: Any, at: _At) -> _Column:
@@ -1086,6 +1099,8 @@ def _pyarrow() -> Any:
 def _arrow_column(values: Any) -> Any:
     """A ``pyarrow.ChunkedArray`` of anything that speaks Arrow; a table becomes a column of structs."""
     pyarrow = _pyarrow()
+    if _library(values) == "polars":  # whose older releases stream a Categorical wrongly
+        values = values.to_arrow()
     if isinstance(values, pyarrow.ChunkedArray):
         return values
     if hasattr(values, "__arrow_c_stream__"):
@@ -1118,6 +1133,8 @@ def _from_arrow(column: Any) -> _Column:
 
 def _split(values: object, spellings: Sequence[Sequence[str]], at: _At) -> list[Any]:
     """One column for each part of a row: by name from a table, by position from tuples."""
+    if _library(values) != "pandas" and _is_arrow(values):
+        values = _arrow_column(values)  # once, for a stream can be read only once
     table = _table(values)
     if table is not None:
         names, column = table
@@ -1138,21 +1155,19 @@ def _split(values: object, spellings: Sequence[Sequence[str]], at: _At) -> list[
 
 
 def _table(values: Any) -> tuple[list[Any], Callable[[int], Any]] | None:
-    """The column names of a table and how to get a column by its position; None for anything else."""
+    """The names in a table (from Arrow: a column of structs) and how to get a column by its position."""
     if isinstance(values, Mapping):
         names = list(values)
         return names, lambda i: values[names[i]]
     if isinstance(values, np.ndarray):
         names = list(values.dtype.names or ())
         return (names, lambda i: values[names[i]]) if names else None
-    if _is_pandas(values):
+    if _library(values) == "pandas":
         if not hasattr(type(values), "columns"):  # a Series itself would answer for a row so labelled
             return None
         return list(values.columns), lambda i: values.iloc[:, i]
-    if _is_arrow(values):
-        column = _arrow_column(values)
-        if _pyarrow().types.is_struct(column.type):
-            return [field.name for field in column.type], column.flatten().__getitem__
+    if _is_arrow(values) and _pyarrow().types.is_struct(values.type):
+        return [field.name for field in values.type], values.flatten().__getitem__
     return None
 
 

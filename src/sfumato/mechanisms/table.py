@@ -31,6 +31,8 @@ __all__ = ["TableMechanism"]
 _ROW_TOLERANCE = 1e-9
 #: The first share of the constant column that is tried when a table is fitted to a policy: 2^-56.
 _FIRST_MIX_BITS = 56
+#: Matrices are rounded in two steps, through fixed-point numbers of this many bits.
+_FIXED_BITS = 128
 
 
 class TableMechanism(Mechanism):
@@ -59,12 +61,12 @@ class TableMechanism(Mechanism):
         must be equal are made equal, and the matrix is mixed with a constant column by the least power of two
         at which every rounded column lies in the policy's cone, exactly.
         """
-        exact = _checked_matrix(domain, matrix)
+        fixed = _fixed(_checked_matrix(domain, matrix))
         if policy is None:
-            return cls(domain, _rounded(exact))
+            return cls(domain, _rounded(fixed))
         if policy.domain != domain:
             raise InvalidInput("TableMechanism", "policy", "be over the same domain", policy.domain)
-        return cls(domain, _rounded_within(exact, policy))
+        return cls(domain, _rounded_within(fixed, policy))
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
@@ -170,16 +172,22 @@ def _checked_matrix(domain: Domain, matrix: Any) -> list[list[Fraction]]:
     return exact
 
 
-def _rounded(matrix: list[list[Fraction]]) -> npt.NDArray[np.int64]:
-    """Integer weights, by largest remainder; what is positive stays positive."""
+def _fixed(matrix: list[list[Fraction]]) -> list[list[int]]:
+    """The matrix in units of 2^-128, far below what a weight resolves; what is positive stays positive."""
+    one = 1 << _FIXED_BITS
+    return [[max(entry.numerator * one // entry.denominator, 1) if entry else 0 for entry in row] for row in matrix]
+
+
+def _rounded(matrix: list[list[int]]) -> npt.NDArray[np.int64]:
+    """Integer weights from fixed-point rows, by largest remainder; what is positive stays positive."""
     return np.array([_rounded_row(row) for row in matrix], dtype=np.int64)
 
 
-def _rounded_row(row: list[Fraction]) -> list[int]:
-    scaled = [entry * TOTAL for entry in row]
-    weights = [max(int(entry), 1) if entry else 0 for entry in scaled]
+def _rounded_row(row: list[int]) -> list[int]:
+    shift = _FIXED_BITS - TOTAL_BITS
+    weights = [max(entry >> shift, 1) if entry else 0 for entry in row]
     missing = TOTAL - sum(weights)
-    by_remainder = sorted(range(len(row)), key=lambda y: (weights[y] - scaled[y], y))
+    by_remainder = sorted(range(len(row)), key=lambda y: ((weights[y] << shift) - row[y], y))
     for y in by_remainder[: max(missing, 0)]:
         weights[y] += 1
     for _ in range(max(-missing, 0)):  # entries lifted to one are paid for by the largest
@@ -187,21 +195,19 @@ def _rounded_row(row: list[Fraction]) -> list[int]:
     return weights
 
 
-def _rounded_within(matrix: list[list[Fraction]], policy: Policy) -> npt.NDArray[np.int64]:
+def _rounded_within(matrix: list[list[int]], policy: Policy) -> npt.NDArray[np.int64]:
     matrix = _merged(matrix, policy)
-    k, outputs = len(matrix), len(matrix[0])
-    mean = [sum((row[y] for row in matrix), Fraction(0)) / k for y in range(outputs)]
+    columns = list(zip(*matrix, strict=True))
+    mean = [-(-sum(column) // len(column)) for column in columns]
     for bits in range(_FIRST_MIX_BITS, -1, -1):
-        share = Fraction(1, 1 << bits)
-        weights = _rounded(
-            [[entry + share * (m - entry) for entry, m in zip(row, mean, strict=True)] for row in matrix]
-        )
-        if all(policy.allows([int(w) for w in weights[:, y]]) for y in range(outputs)):
+        mixed = [[entry + ((m - entry) >> bits) for entry, m in zip(row, mean, strict=True)] for row in matrix]
+        weights = _rounded(mixed)
+        if all(policy.allows(column) for column in weights.T.tolist()):
             return weights
     raise CannotDecide("no rounding of this matrix was found that obeys the policy")
 
 
-def _merged(matrix: list[list[Fraction]], policy: Policy) -> list[list[Fraction]]:
+def _merged(matrix: list[list[int]], policy: Policy) -> list[list[int]]:
     """Average the rows of values that must be indistinguishable: T_x ≤ T_x' in every column makes rows equal."""
     if not isinstance(policy, PairwisePolicy):
         return matrix
@@ -214,7 +220,7 @@ def _merged(matrix: list[list[Fraction]], policy: Policy) -> list[list[Fraction]
     for number in np.unique(group):
         members = np.flatnonzero(group == number).tolist()
         if len(members) > 1:
-            mean = [sum((matrix[x][y] for x in members), Fraction(0)) / len(members) for y in range(len(matrix[0]))]
+            mean = [sum(column) // len(members) for column in zip(*(matrix[x] for x in members), strict=True)]
             for x in members:
                 merged[x] = mean
     return merged

@@ -178,8 +178,8 @@ class Pairwise(PairwisePolicy):
     def parameters(self) -> dict[str, Any]:
         distinct, positions = np.unique(self._levels.codes, return_inverse=True)
         texts = [str(self._levels.epsilon(int(code))) for code in distinct]
-        rows: list[list[int]] = positions.reshape(self._levels.codes.shape).tolist()
-        return {"matrix": [[texts[p] for p in row] for row in rows]}
+        rows = np.asarray(texts, dtype=object)[positions].reshape(self._levels.codes.shape)
+        return {"matrix": rows.tolist()}
 
 
 def _read_matrix(domain: Domain, matrix: Any) -> Levels:

@@ -1,0 +1,103 @@
+"""Subset selection: coins 64 at a time, then the set's size is mended element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.kernels.base import Kernel
+from sfumato.kernels.compile import Word, Words, device, kernel
+from sfumato.kernels.decisions import (
+    INDEX_BITS,
+    ONE,
+    ONES,
+    WORD_BITS,
+    ZERO,
+    below,
+    bernoulli,
+    popcount,
+    read,
+    split,
+)
+from sfumato.kernels.planes import lanes_below, live_lanes, plane_threshold, store
+from sfumato.mechanisms import SubsetSelection
+
+__all__ = ["build"]
+
+
+def build(mechanism: SubsetSelection) -> Kernel:
+    """The kernel of one mechanism."""
+    k = len(mechanism.domain)
+    parameters = (
+        np.uint64(k),
+        np.uint64(mechanism.size),
+        *split(mechanism.threshold, 32),
+        plane_threshold(mechanism.coin, mechanism.planes),
+        np.uint64(mechanism.planes),
+    )
+    frame_words = mechanism.layout.frame_bits // 64
+    return Kernel(np.dtype(np.uint8), (-(-k // 8),), np.dtype(np.uint64), frame_words, _run, parameters)
+
+
+@kernel(SubsetSelection.name)
+def _run(
+    values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
+) -> Any:
+    k, size, high, low, coin, planes = parameters
+    groups = (k + WORD_BITS - ONE) // WORD_BITS
+    chosen = np.empty(groups, dtype=np.uint64)
+    position, first = ZERO, ZERO
+    for i in range(len(values)):
+        forced, position = bernoulli(words[first] >> INDEX_BITS, high, low, INDEX_BITS, auxiliary, position)
+        first += ONE
+        count = ZERO
+        for group in range(groups):
+            coins, _ = lanes_below(words, first, coin)
+            chosen[group] = coins & live_lanes(k, group)
+            count += popcount(chosen[group])
+            first += planes
+        while count > size:
+            position = _toggle_one(chosen, ZERO, count, auxiliary, position)
+            count -= ONE
+        while count < size:
+            # Lanes beyond the domain are absent too, but come last: no rank below k - count reaches them.
+            position = _toggle_one(chosen, ONES, k - count, auxiliary, position)
+            count += ONE
+        x = np.uint64(values[i])
+        if forced and x < k and not chosen[x // WORD_BITS] >> x % WORD_BITS & ONE:
+            position = _toggle_one(chosen, ZERO, size, auxiliary, position)
+            chosen[x // WORD_BITS] |= ONE << x % WORD_BITS
+        for group in range(groups):
+            store(out[i], group, chosen[group])
+    return position
+
+
+@device
+def _toggle_one(chosen: Words, inverted: Word, count: Word, auxiliary: Words, position: Word) -> Word:
+    """Toggle one of the ``count`` set bits of ``chosen ^ inverted``, drawn uniformly; give the new position."""
+    value, position = read(auxiliary, position, INDEX_BITS)
+    rank, position = below(value, count, auxiliary, position)
+    group = ZERO
+    bits = chosen[group] ^ inverted
+    while rank >= popcount(bits):
+        rank -= popcount(bits)
+        group += ONE
+        bits = chosen[group] ^ inverted
+    chosen[group] ^= _nth_set_bit(bits, rank)
+    return position
+
+
+@device
+def _nth_set_bit(bits: Word, n: Word) -> Word:
+    """The n-th lowest set bit, as a power of two, by bisection."""
+    place = ZERO
+    width = WORD_BITS >> ONE
+    while width != ZERO:
+        lower = popcount(bits >> place & (ONE << width) - ONE)
+        if n >= lower:
+            n -= lower
+            place += width
+        width >>= ONE
+    return ONE << place

@@ -1,0 +1,210 @@
+"""The contract every mechanism keeps, as a test suite to inherit; and what it is built from.
+
+A mechanism of your own is tested like ours:
+
+    from sfumato.testing import MechanismContract
+
+    class TestMine(MechanismContract):
+        def make(self, domain, epsilon):
+            return MyMechanism(domain, epsilon)
+
+Each case is a small random domain and epsilon, from a fixed seed. On those the branching interpreter reads the exact
+law of the sampler, so nothing here is statistical and nothing can flake.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato._audit import _columns_stated, audit
+from sfumato.certificate import Certificate
+from sfumato.domain import Domain
+from sfumato.exact import Epsilon
+from sfumato.interpreter import sampler_law
+from sfumato.mechanisms.base import Mechanism, mechanism_from_spec
+from sfumato.mechanisms.draws import BitDraws, Decision, RecordedDraws, RecordingDraws
+from sfumato.policy import Policy, Prior, Uniform
+
+__all__ = ["MechanismContract", "ScriptedBits", "random_cases", "random_distribution"]
+
+
+def random_cases(count: int, seed: int, sizes: Sequence[int] = range(2, 9)) -> Iterator[tuple[Domain, Epsilon]]:
+    """Small domains with epsilons from 0.001 to 16, spread evenly in the logarithm; some are ln of a rational."""
+    generator = random.Random(seed)
+    for number in range(count):
+        size = generator.choice(list(sizes))
+        if number % 5 == 4:
+            epsilon = Epsilon(f"ln {generator.randint(9, 80)}/8")
+        else:
+            epsilon = Epsilon(f"{0.001 * 16000 ** generator.random():.6g}")
+        yield Domain.range(size), epsilon
+
+
+def random_distribution(size: int, generator: random.Random) -> list[Fraction]:
+    """A random exact distribution, some of whose probabilities may be zero."""
+    weights = [generator.choice([0, 1, 1, 2, 5, 17]) for _ in range(size)]
+    weights[generator.randrange(size)] += 1
+    return [Fraction(weight, sum(weights)) for weight in weights]
+
+
+class ScriptedBits:
+    """Auxiliary bits from a list, for tests that force a tie or a rejection; refuses to give more than it has."""
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self._values = list(values)[::-1]
+
+    def __call__(self, width: int) -> int:
+        if not self._values:
+            raise IndexError("the script gives no more bits")
+        value = self._values.pop()
+        if value >> width:
+            raise ValueError(f"{value} does not fit {width} bits")
+        return value
+
+    @property
+    def left(self) -> int:
+        """How many values were not asked for."""
+        return len(self._values)
+
+
+class MechanismContract(ABC):
+    """What must hold for a mechanism that promises ε-LDP; override ``policy`` for other promises."""
+
+    #: Whether the mechanism spends its whole budget, so that the audit must fail just below it.
+    tight = True
+    #: Cases, and their seed. The default is what the project's own mechanisms must pass.
+    cases = 200
+    seed = 20240229
+    sizes: Sequence[int] = range(2, 9)
+
+    @abstractmethod
+    def make(self, domain: Domain, epsilon: Epsilon) -> Mechanism:
+        """The mechanism under test."""
+
+    def policy(self, domain: Domain, epsilon: Epsilon) -> Policy:
+        """What the mechanism promises."""
+        return Uniform(domain, epsilon)
+
+    def mechanisms(self, count: int | None = None) -> Iterator[tuple[Mechanism, Epsilon]]:
+        """The mechanism on each case."""
+        for domain, epsilon in random_cases(self.cases if count is None else count, self.seed, self.sizes):
+            yield self.make(domain, epsilon), epsilon
+
+    def _each(self, check: Callable[[Mechanism, Epsilon], None], count: int | None = None) -> None:
+        for mechanism, epsilon in self.mechanisms(count):
+            try:
+                check(mechanism, epsilon)
+            except AssertionError as error:
+                raise AssertionError(f"{mechanism!r} at epsilon {epsilon}: {error}") from error
+
+    def test_the_stated_law_is_the_samplers_law_and_its_rows_sum_to_one(self) -> None:
+        def check(mechanism: Mechanism, _: Epsilon) -> None:
+            for x in range(len(mechanism.domain)):
+                read, _runs = sampler_law(mechanism, x)
+                stated = {
+                    mechanism.serialise(y): mechanism.probability(y, x)
+                    for y in mechanism.reports()
+                    if mechanism.probability(y, x)
+                }
+                assert sum(read.values()) == 1, f"row {x} sums to {sum(read.values())}"
+                assert read == stated, f"row {x} is not as stated"
+
+        self._each(check)
+
+    def test_the_audit_passes_at_epsilon_and_fails_just_below_it(self) -> None:
+        def check(mechanism: Mechanism, epsilon: Epsilon) -> None:
+            certificate = audit(mechanism, self.policy(mechanism.domain, epsilon))
+            assert certificate.holds, certificate
+            below = epsilon * Fraction(10**9 - 1, 10**9)
+            if self.tight:
+                assert not audit(mechanism, self.policy(mechanism.domain, below)).holds, "holds below epsilon too"
+
+        self._each(check)
+
+    def test_the_shortened_audit_agrees_with_the_full_one(self) -> None:
+        """Large audits look at a few columns; on small domains those must be the worst of all columns."""
+        generator = random.Random(self.seed)
+
+        def check(mechanism: Mechanism, epsilon: Epsilon) -> None:
+            prior = random_distribution(len(mechanism.domain), generator)
+            for policy in (self.policy(mechanism.domain, epsilon), Prior(mechanism.domain, prior, epsilon)):
+                full = audit(mechanism, policy).worst
+                short = max(
+                    (policy.worst(column) for _, column in _columns_stated(mechanism, policy)), key=lambda w: w.rank
+                )
+                assert full.violated == short.violated, (full, short)
+                assert abs(full.excess - short.excess) < 1e-12, (full, short)
+
+        self._each(check, 60)
+
+    def test_reports_are_canonical_and_of_constant_length(self) -> None:
+        def check(mechanism: Mechanism, _: Epsilon) -> None:
+            serialised = [mechanism.serialise(y) for y in mechanism.reports()]
+            assert len(set(serialised)) == mechanism.outputs
+            assert {len(report) for report in serialised} == {(mechanism.bits + 7) // 8}
+
+        self._each(check, 30)
+
+    def test_the_matrix_is_the_law_in_doubles(self) -> None:
+        def check(mechanism: Mechanism, _: Epsilon) -> None:
+            matrix = mechanism.matrix()
+            assert matrix.shape == (len(mechanism.domain), mechanism.outputs)
+            np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-12)
+            for column, y in enumerate(mechanism.reports()):
+                assert matrix[-1, column] == float(mechanism.probability(y, len(mechanism.domain) - 1))
+
+        self._each(check, 30)
+
+    def test_the_spec_rebuilds_the_same_mechanism(self) -> None:
+        def check(mechanism: Mechanism, _: Epsilon) -> None:
+            rebuilt = mechanism_from_spec(json.loads(json.dumps(mechanism.spec)))
+            assert rebuilt == mechanism
+            assert rebuilt.hash == mechanism.hash
+
+        self._each(check, 30)
+
+    def test_the_certificate_survives_its_file(self) -> None:
+        mechanism, epsilon = next(self.mechanisms())
+        certificate = audit(mechanism, self.policy(mechanism.domain, epsilon))
+        assert Certificate.from_json(certificate.to_json()) == certificate
+
+    def test_decisions_fit_their_disjoint_fields(self) -> None:
+        def check(mechanism: Mechanism, _: Epsilon) -> None:
+            assert mechanism.layout.fault() is None
+            for decision, field in zip(
+                self._decisions(mechanism), map(mechanism.layout.field, range(len(mechanism.layout))), strict=False
+            ):
+                if decision.kind == "bernoulli":
+                    assert decision.arguments[1] >= 1 << field.width, "a field wider than its denominator"
+                else:
+                    assert decision.arguments[0] <= 1 << field.width, "a field too narrow for its choices"
+
+        self._each(check, 30)
+
+    def test_recorded_decisions_replay_to_the_same_report(self) -> None:
+        def check(mechanism: Mechanism, _: Epsilon) -> None:
+            generator = random.Random(self.seed)
+            x = generator.randrange(len(mechanism.domain))
+            recording = RecordingDraws(_random_draws(mechanism, generator))
+            report = mechanism.sample(x, recording)
+            documents = json.loads(json.dumps([decision.document() for decision in recording.decisions]))
+            replay = RecordedDraws(Decision.from_document(document) for document in documents)
+            assert mechanism.sample(x, replay) == report
+            replay.check_finished()
+
+        self._each(check, 30)
+
+    def _decisions(self, mechanism: Mechanism) -> list[Decision]:
+        recording = RecordingDraws(_random_draws(mechanism, random.Random(self.seed)))
+        mechanism.sample(0, recording)
+        return recording.decisions
+
+
+def _random_draws(mechanism: Mechanism, generator: random.Random) -> BitDraws:
+    return BitDraws(generator.getrandbits, mechanism.layout, generator.getrandbits(mechanism.layout.frame_bits))

@@ -1,0 +1,284 @@
+"""The audit reads the sampler that runs: broken ones are caught, each in a test of its own; and what it refuses."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
+from sfumato.interpreter import TooManyBranches, sampler_law
+from sfumato.mechanisms import Finished, HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.table import TableMechanism
+
+DOMAIN = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
+
+
+# -- deliberately broken samplers --------------------------------------------------------------------------
+
+
+class LastBitLeftAlone(UnaryEncoding):
+    """As in a real library for twenty months: the loop stops one short, and the last bit is the true one."""
+
+    def bit(self, x: int, position: int, draws: Draws) -> bool:
+        if position == len(self.domain) - 1:
+            return position == x
+        return super().bit(x, position, draws)
+
+
+def test_a_last_bit_left_alone_is_caught() -> None:
+    certificate = sf.audit(LastBitLeftAlone(DOMAIN, 1), sf.Uniform(DOMAIN, 1))
+    assert not certificate.holds
+    assert certificate.worst.right == 0
+    with pytest.raises(PolicyViolated, match="infinite"):
+        certificate.raise_if_violated()
+
+
+def test_a_last_bit_left_alone_is_caught_among_100_000() -> None:
+    domain = sf.Domain.range(100_000)
+    certificate = sf.audit(LastBitLeftAlone(domain, 1), sf.Uniform(domain, 1))
+    assert not certificate.holds
+    assert "sets bit 99999 for 0 with probability 0," in str(certificate.fault)
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "1", "ln 3", "5"])
+def test_a_threshold_rounded_the_wrong_way_is_caught(epsilon: str) -> None:
+    policy = sf.Uniform(DOMAIN, epsilon)
+    right = RandomizedResponse(DOMAIN, epsilon)
+    assert sf.audit(right, policy).holds
+    certificate = sf.audit(RandomizedResponse(DOMAIN, epsilon, threshold=right.threshold + 1), policy)
+    assert not certificate.holds
+    assert 0 < certificate.worst.excess < 1e-15
+
+
+@pytest.mark.parametrize(
+    "kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse], ids=lambda kind: kind.__name__
+)
+def test_an_epsilon_off_by_1e_12_is_caught(kind: Any) -> None:
+    mechanism = kind(DOMAIN, Fraction(1) + Fraction(1, 10**12))
+    assert not sf.audit(mechanism, sf.Uniform(DOMAIN, 1)).holds
+    assert sf.audit(kind(DOMAIN, 1), sf.Uniform(DOMAIN, 1)).holds
+
+
+class OverlappingBits(HadamardResponse):
+    """Index and sign bits that share part of a 32-bit word, as happens beyond 2^16 columns."""
+
+    def __init__(self, domain: sf.Domain, epsilon: Any) -> None:
+        super().__init__(domain, epsilon)
+        columns = self.block_size.bit_length() - 1
+        self.layout = Layout(32, (Field.number(16, 16), Field.number(0, columns)))
+
+
+def test_overlapping_index_and_sign_bits_are_caught() -> None:
+    wide = sf.Domain.range(100_000)
+    certificate = sf.audit(OverlappingBits(wide, 1), sf.Uniform(wide, 1))
+    assert not certificate.holds
+    assert "overlaps" in str(certificate.fault)
+    narrow = sf.Domain.range(60_000)
+    assert sf.audit(OverlappingBits(narrow, 1), sf.Uniform(narrow, 1)).holds
+
+
+class TrueValueFirst(SubsetSelection):
+    """A subset as a list in the order it was made: the true value, if it is there, stands first."""
+
+    def step(self, state: Any, draws: Draws) -> Hashable | Finished:
+        following = super().step(state, draws)
+        if not isinstance(following, Finished):
+            return following
+        return Finished(following.report | state[0] << len(self.domain))
+
+    def serialise(self, report: int) -> bytes:
+        size = len(self.domain)
+        members, x = report & (1 << size) - 1, report >> size
+        listed = [i for i in range(size) if members >> i & 1]
+        return bytes(sorted(listed, key=lambda i: i != x))
+
+
+def test_the_true_value_always_first_is_caught() -> None:
+    certificate = sf.audit(TrueValueFirst(DOMAIN, 1, size=2), sf.Uniform(DOMAIN, 1))
+    assert not certificate.holds
+    assert certificate.worst.violated
+
+
+class LengthTellsTheValue(RandomizedResponse):
+    def step(self, state: Any, draws: Draws) -> Finished:
+        honest = super().step(state, draws)
+        return honest if state else Finished(honest.report + 256)
+
+    def serialise(self, report: int) -> bytes:
+        return bytes([report % 256]) * (1 + report // 256)
+
+
+def test_a_length_that_depends_on_the_value_is_caught() -> None:
+    certificate = sf.audit(LengthTellsTheValue(DOMAIN, 1), sf.Uniform(DOMAIN, 1))
+    assert not certificate.holds
+    assert certificate.worst.right == 0
+
+
+class LengthsDiffer(RandomizedResponse):
+    def serialise(self, report: int) -> bytes:
+        return bytes(report + 1)
+
+
+def test_lengths_that_differ_are_a_fault() -> None:
+    certificate = sf.audit(LengthsDiffer(DOMAIN, 1), sf.Uniform(DOMAIN, 1))
+    assert "different lengths" in str(certificate.fault)
+    assert not certificate.holds
+
+
+class SkipsTheLastColumn(HadamardResponse):
+    """Too many values to read them all: the three that are read give it away."""
+
+    def step(self, state: Any, draws: Draws) -> Finished:
+        report = super().step(state, draws).report
+        return Finished(0 if report == self.outputs - 1 else report)
+
+
+def test_a_sampler_that_departs_from_its_stated_law_is_caught_at_large_k() -> None:
+    domain = sf.Domain.range(20_000)
+    certificate = sf.audit(SkipsTheLastColumn(domain, 1), sf.Uniform(domain, 1))
+    assert not certificate.holds
+    assert "not" in str(certificate.fault)
+    assert "as stated" in str(certificate.fault)
+
+
+# -- structured audits -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse], ids=lambda kind: kind.__name__
+)
+def test_a_hundred_thousand_values_against_structured_policies(kind: Any) -> None:
+    large = sf.Domain.range(100_000)
+    assert sf.audit(kind(large, 1), sf.Uniform(large, 1)).holds
+    assert not sf.audit(kind(large, 1), sf.HighLow(large, [99_999], Fraction(99, 100))).holds
+
+
+@pytest.mark.parametrize(
+    "kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse], ids=lambda kind: kind.__name__
+)
+def test_ten_thousand_values_against_every_structured_policy(kind: Any) -> None:
+    size = 10_000
+    domain = sf.Domain.range(size)
+    mechanism = kind(domain, 1)
+    policies = [
+        sf.Uniform(domain, 1),
+        sf.HighLow(domain, range(50), 1),
+        sf.Blocks(domain, [i // 50 for i in range(size)], 1, across=2),
+        sf.Prior(domain, [Fraction(1, size)] * size, 1),
+    ]
+    for policy in policies:
+        assert sf.audit(mechanism, policy).holds, policy.kind
+    lower = Fraction(99, 100)
+    assert not sf.audit(mechanism, sf.Uniform(domain, lower)).holds
+    assert not sf.audit(mechanism, sf.Blocks(domain, [i // 50 for i in range(size)], lower)).holds
+    assert not sf.audit(mechanism, sf.HighLow(domain, [9_999], lower)).holds
+    assert not sf.audit(mechanism, sf.Prior(domain, [1, *[0] * (size - 1)], lower)).holds
+
+
+def test_a_table_of_200_by_200_against_a_random_pairwise_policy() -> None:
+    generator = np.random.default_rng(7)
+    domain = sf.Domain.range(200)
+    levels = generator.uniform(0.5, 3, (200, 200))
+    np.fill_diagonal(levels, 0)
+    policy = sf.Pairwise(domain, levels)
+    noise = generator.dirichlet(np.ones(200), 200)
+    table = TableMechanism.from_matrix(domain, 0.05 * noise + 0.95 / 200, policy=policy)
+    certificate = sf.audit(table, policy)
+    assert certificate.holds
+    # Independently: every ratio of the integer weights against e^E in doubles.
+    weights = table.weights.astype(float)
+    logs = np.log(weights)
+    excess = (logs[:, None, :] - logs[None, :, :]).max(axis=2) - levels
+    np.fill_diagonal(excess, -np.inf)
+    assert certificate.worst.excess == pytest.approx(excess.max(), abs=1e-9)
+    tighter = sf.Pairwise(domain, np.where(levels > 0, np.maximum(levels + excess.max() - 1e-6, 0), 0))
+    assert not sf.audit(table, tighter).holds
+
+
+def test_what_cannot_be_decided_is_refused_not_approximated() -> None:
+    domain = sf.Domain.product(S=["a", "b"], U=range(300))
+    joint = [[Fraction(1, 600)] * 300] * 2
+    known = sf.Secret(domain, secret="S", epsilon=1, distributions=sf.Known(joint))
+    with pytest.raises(CannotDecide, match="subset-selection over 600 values"):
+        sf.audit(SubsetSelection(domain, 1), known)
+    anything = sf.Secret(domain, secret="S", epsilon=1, distributions=sf.Anything())
+    assert sf.audit(SubsetSelection(domain, 1), anything).holds
+
+
+def test_the_interpreter_gives_up_in_so_many_words() -> None:
+    with pytest.raises(TooManyBranches, match="more than 100 branches"):
+        sampler_law(SubsetSelection(sf.Domain.range(30), 1), 0, most_runs=100)
+
+
+def test_another_domain_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="mechanism's domain"):
+        sf.audit(RandomizedResponse(DOMAIN, 1), sf.Uniform(sf.Domain.range(5), 1))
+
+
+@pytest.mark.parametrize("policy_of", [
+    lambda d: sf.Uniform(d, 1),
+    lambda d: sf.HighLow(d, ["hiv"], 1),
+    lambda d: sf.Blocks(d, [["none", "flu", "other"], ["hiv", "cancer"]], 1),
+    lambda d: sf.Metric(d, "discrete", 1),
+    lambda d: sf.Pairwise(d, {("hiv", "none"): 1, ("none", "hiv"): "inf"}),
+    lambda d: sf.Prior(d, ["0.5", "0.2", "0.1", "0.1", "0.1"], 1),
+])  # fmt: skip
+def test_every_mechanism_obeys_every_policy_that_uniform_implies(policy_of: Any) -> None:
+    policy = policy_of(DOMAIN)
+    assert sf.implies(sf.Uniform(DOMAIN, 1), policy)
+    for kind in (RandomizedResponse, SubsetSelection, HadamardResponse, UnaryEncoding):
+        assert sf.audit(kind(DOMAIN, 1), policy).holds
+    assert not sf.audit(RandomizedResponse(DOMAIN, 4), policy).holds
+
+
+# -- certificates ------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def example() -> sf.Certificate:
+    return sf.audit(RandomizedResponse(DOMAIN, 1), sf.HighLow(DOMAIN, ["hiv", "cancer"], 1))
+
+
+def test_a_certificate_can_be_checked_from_its_file_alone() -> None:
+    again = sf.Certificate.from_json(example().to_json())
+    assert again == example()
+    assert sf.audit_again(again) == example()
+
+
+def test_a_certificate_says_what_it_rests_on() -> None:
+    certificate = example()
+    assert certificate.mechanism_hash == RandomizedResponse(DOMAIN, 1).hash
+    assert certificate.policy_hash == sf.HighLow(DOMAIN, ["hiv", "cancer"], 1).hash
+    assert certificate.raise_if_violated() is certificate
+    assert "randomized-response obeys the high-low policy: 'hiv' against" in str(certificate)
+    assert "every branch of all 5 values" in str(certificate)
+
+
+def test_a_forged_certificate_is_refused() -> None:
+    document = json.loads(example().to_json())
+    stronger = json.loads(json.dumps(document).replace('"epsilon": "1"', '"epsilon": "1/2"'))
+    with pytest.raises(InvalidInput, match="mechanism_hash must be"):
+        sf.Certificate.from_json(json.dumps(stronger))
+    wishful = sf.Certificate.from_json(example().to_json())
+    forged = sf.Certificate(**{**wishful.__dict__, "evidence": "trust me"})
+    with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+        sf.audit_again(forged)
+    with pytest.raises(InvalidInput, match="complete JSON certificate"):
+        sf.Certificate.from_json("{}")
+    with pytest.raises(InvalidInput, match="format and version"):
+        sf.Certificate.from_json(json.dumps({**document, "version": 2}))
+
+
+def test_a_policy_without_rules_binds_nothing() -> None:
+    certificate = sf.audit(RandomizedResponse(DOMAIN, "inf"), sf.Pairwise(DOMAIN, {}))
+    assert certificate.holds
+    assert certificate.worst.names is None
+    assert "nothing is constrained" in str(certificate)
