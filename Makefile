@@ -7,8 +7,8 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-# What lint reads: src and tests always, the others once they exist.
-SOURCES := src tests $(wildcard examples benchmarks)
+# What lint reads.
+SOURCES := src tests examples scripts $(wildcard benchmarks)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint docs bench soak clean

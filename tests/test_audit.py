@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +15,7 @@ from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
 from sfumato.interpreter import TooManyBranches, sampler_law
 from sfumato.mechanisms import Finished, HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
 from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.subset import SubsetState
 from sfumato.mechanisms.table import TableMechanism
 
 DOMAIN = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
@@ -88,7 +88,7 @@ def test_overlapping_index_and_sign_bits_are_caught() -> None:
 class TrueValueFirst(SubsetSelection):
     """A subset as a list in the order it was made: the true value, if it is there, stands first."""
 
-    def step(self, state: Any, draws: Draws) -> Hashable | Finished:
+    def step(self, state: Any, draws: Draws) -> SubsetState | Finished:
         following = super().step(state, draws)
         if not isinstance(following, Finished):
             return following

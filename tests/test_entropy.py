@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -69,7 +70,7 @@ def test_bits_are_uniform() -> None:
     assert sum((count - 400) ** 2 / 400 for count in counts) < 377
 
 
-def _child_reads(connection: multiprocessing.connection.Connection) -> None:  # type: ignore[name-defined]
+def _child_reads(connection: Any) -> None:
     connection.send([secure.read(16) for _ in range(20)])
 
 
@@ -77,7 +78,7 @@ def _child_reads(connection: multiprocessing.connection.Connection) -> None:  # 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking is what this test is about
 def test_a_child_process_never_repeats_its_parent(method: str) -> None:
     secure.read(16)  # the parent's buffer is in use before the fork
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     seen: list[bytes] = []
     for _ in range(2 if method == "spawn" else 5):
         ours, theirs = context.Pipe()

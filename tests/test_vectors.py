@@ -1,0 +1,65 @@
+"""The published vectors: the library still reads the same words as the same decisions and the same reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sfumato as sf
+from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.draws import BitDraws, Decision, RecordedDraws, RecordingDraws
+
+FOLDER = Path(__file__).parents[1] / "vectors"
+NAMES = sorted(Mechanism.registry)
+
+
+def vectors(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def words(texts: list[str]) -> Any:
+    left = [int(text) for text in reversed(texts)]
+
+    def read(width: int) -> int:
+        return left.pop() & (1 << width) - 1
+
+    return read, left
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words_become_the_recorded_decisions_and_reports(name: str) -> None:
+    for vector in vectors(name):
+        mechanism = sf.mechanism_from_spec(vector["spec"])
+        assert mechanism.hash == vector["hash"]
+        for case in vector["cases"]:
+            auxiliary, left = words(case["auxiliary"])
+            frame = int.from_bytes(bytes.fromhex(case["frame"]), "little")
+            recording = RecordingDraws(BitDraws(auxiliary, mechanism.layout, frame))
+            report = mechanism.sample(case["value"], recording)
+            assert mechanism.serialise(report).hex() == case["report"]
+            assert [decision.document() for decision in recording.decisions] == case["decisions"]
+            assert not left
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recorded_decisions_alone_give_the_reports(name: str) -> None:
+    for vector in vectors(name):
+        mechanism = sf.mechanism_from_spec(vector["spec"])
+        for case in vector["cases"]:
+            replay = RecordedDraws(Decision.from_document(document) for document in case["decisions"])
+            assert mechanism.serialise(mechanism.sample(case["value"], replay)).hex() == case["report"]
+            replay.check_finished()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_vectors_force_ties_and_rejections(name: str) -> None:
+    forced = {
+        case["forced"].partition(": ")[2] for vector in vectors(name) for case in vector["cases"] if case["auxiliary"]
+    }
+    assert {"tie, true", "tie, false"} <= forced
+    if name == "randomized-response":
+        assert {"rejected", "rejected twice"} <= forced
