@@ -6,8 +6,10 @@ exact certificate that the one obeys the other (audit).
 
 from sfumato import errors, mechanisms
 from sfumato._audit import audit, audit_again
+from sfumato._privatize import privatize
 from sfumato.certificate import Certificate
 from sfumato.domain import Domain
+from sfumato.entropy import InsecureSeeded
 from sfumato.errors import SfumatoError
 from sfumato.exact import Epsilon
 from sfumato.mechanisms import mechanism_from_spec
@@ -35,6 +37,7 @@ __all__ = [
     "Domain",
     "Epsilon",
     "HighLow",
+    "InsecureSeeded",
     "Known",
     "Metric",
     "Pairwise",
@@ -51,5 +54,6 @@ __all__ = [
     "mechanism_from_spec",
     "mechanisms",
     "policy_from_dict",
+    "privatize",
     "save_policy",
 ]

@@ -1,20 +1,35 @@
 """The only source of random bytes: AES-CTR keystreams under keys from the operating system.
 
-A process-wide source serves values one at a time. It keeps one small buffer per thread, each under a key of its
+Arrays of values are privatized under a key of their own. A process-wide source serves values one at a time. It keeps one small buffer per thread, each under a key of its
 own that is replaced with the buffer, so threads never wait for and never share each other's bytes. A buffer
 remembers the process it was made in: a forked child discards what it inherits.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sfumato.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
 
-__all__ = ["AUXILIARY", "KEY_BYTES", "MAIN", "SecureSource", "fresh_key", "keystream", "secure"]
+__all__ = [
+    "AUXILIARY",
+    "KEY_BYTES",
+    "MAIN",
+    "InsecureSeeded",
+    "SecureSource",
+    "Stream",
+    "WordReader",
+    "fresh_key",
+    "keystream",
+    "require_secure",
+    "secure",
+]
 
 KEY_BYTES = 16
 #: The two streams of a chunk (docs/words-to-decisions.md).
@@ -81,3 +96,66 @@ def _encrypted_zeros(count: int) -> bytes:
 
 #: The source that the library uses wherever none is given.
 secure = SecureSource()
+
+
+# -- the streams of a whole collection of values -----------------------------------------------------------
+
+
+class Stream(Protocol):
+    """Where the streams of a collection's chunks come from."""
+
+    def reserve(self, chunks: int) -> tuple[bytes, int]:
+        """A key and the number of the first of ``chunks`` chunks, none of which was given out before."""
+
+
+class SecureStream:
+    """A new key from the operating system for every collection."""
+
+    def reserve(self, chunks: int) -> tuple[bytes, int]:  # noqa: ARG002
+        return fresh_key(), 0
+
+
+class InsecureSeeded:
+    """Reproducible draws for simulations and tests. **Whoever knows the seed can undo the randomization.**
+
+    The same seed gives the same reports to the same sequence of calls; each call goes on where the last one ended.
+    Whatever sends reports to somebody else refuses this stream.
+    """
+
+    def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise InvalidInput("InsecureSeeded", "seed", "be an integer", seed)
+        self.seed = seed
+        self._key = hashlib.sha256(f"sfumato insecure seed {seed}".encode()).digest()[:KEY_BYTES]
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def reserve(self, chunks: int) -> tuple[bytes, int]:
+        with self._lock:
+            first = self._next
+            self._next += chunks
+        return self._key, first
+
+    def __repr__(self) -> str:
+        return f"InsecureSeeded({self.seed})"
+
+
+def require_secure(stream: Stream | None, purpose: str) -> None:
+    """Refuse a seeded stream where real people's reports are made or sent."""
+    if stream is not None and not isinstance(stream, SecureStream):
+        raise InvalidInput(purpose, "stream", "be left out: only secure randomness may leave this machine", stream)
+
+
+class WordReader:
+    """Reads one stream of a chunk: frames from the main stream, 64-bit words from the auxiliary one."""
+
+    def __init__(self, key: bytes, chunk: int, stream: int) -> None:
+        self._keystream = keystream(key, chunk, stream)
+
+    def number(self, bits: int) -> int:
+        """The next ``bits`` bits, a multiple of 8."""
+        return int.from_bytes(self._keystream.update(bytes(bits // 8)), "little")
+
+    def word(self, width: int) -> int:
+        """The lowest ``width`` bits of the next 64-bit word."""
+        return self.number(64) & (1 << width) - 1

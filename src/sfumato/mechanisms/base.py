@@ -108,6 +108,18 @@ class Mechanism(ABC):
 
     encoding: ClassVar[str]
 
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of an array of reports: numbers for indices, rows of bytes for bitmaps."""
+        if self.encoding == "index":
+            return np.dtype(np.uint32 if self.bits <= 32 else np.uint64)
+        return np.dtype(np.uint8)
+
+    @property
+    def report_shape(self) -> tuple[int, ...]:
+        """The shape of one report in an array: a number, or its serialised bytes."""
+        return () if self.encoding == "index" else ((self.bits + 7) // 8,)
+
     def serialise(self, report: int) -> bytes:
         """The one serialised form of a report: ``bits`` bits, little-endian, in whole bytes."""
         return report.to_bytes((self.bits + 7) // 8, "little")

@@ -1,0 +1,215 @@
+"""The verb ``privatize``: values in, randomized reports out, with secure randomness and on all cores.
+
+Values are cut into chunks that each have random streams of their own (docs/words-to-decisions.md), so the number
+of threads changes nothing, and the compiled kernel gives the bytes that the scalar sampler would. The sampler
+itself serves where there is little to do, and mechanisms that have no kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.entropy import AUXILIARY, MAIN, SecureStream, Stream, WordReader, keystream, secure
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.draws import BitDraws
+
+if TYPE_CHECKING:
+    from sfumato.kernels import Kernel
+
+__all__ = ["privatize"]
+
+Progress = Callable[[int, int], None]
+
+#: Below this many decisions the scalar sampler is done before numba is imported.
+_FEW_DECISIONS = 20_000
+#: Seconds between two calls of a progress function.
+_PROGRESS_INTERVAL = 0.1
+
+
+def privatize(
+    mechanism: Mechanism,
+    values: Any,
+    stream: Stream | None = None,
+    *,
+    out: npt.NDArray[Any] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> npt.NDArray[Any]:
+    """Randomize every value: an array with one report per value, in order.
+
+    ``values`` is a list, numpy, Arrow, pandas or polars column of labels; every one is checked before anything is
+    drawn. Reports are numbers (indices of outputs) or rows of bytes (bitmaps). Randomness is secure unless
+    ``stream`` is given, for simulations and tests only. ``out`` is an array to write to; ``threads`` defaults to
+    all cores; ``progress(done, total)`` is called now and then.
+    """
+    indices = mechanism.domain.encode(values)
+    reports = _checked_out(mechanism, len(indices), out)
+    kernel = _kernel(mechanism, len(indices))
+    if kernel is None and (stream is None or isinstance(stream, SecureStream)):
+        _sample_securely(mechanism, indices, reports, progress)
+        return reports
+    per_chunk = mechanism.layout.chunk_values
+    chunks = -(-len(indices) // per_chunk)
+    key, first = (stream or SecureStream()).reserve(chunks)
+    pieces = [slice(i * per_chunk, (i + 1) * per_chunk) for i in range(chunks)]
+    tracker = _Tracker(len(indices), progress)
+    if kernel is None:
+        for chunk, piece in enumerate(pieces, first):
+            _sample_chunk(mechanism, indices[piece], reports[piece], key, chunk)
+            tracker.add(len(reports[piece]))
+    else:
+        work = iter(enumerate(pieces, first))
+        workers = [_Worker(kernel, indices, reports, key, tracker) for _ in range(_thread_count(threads, chunks))]
+        if len(workers) <= 1:
+            for worker in workers:
+                worker.run(work)
+        else:
+            with ThreadPoolExecutor(len(workers)) as pool:
+                shared = _Shared(work)
+                for future in [pool.submit(worker.run, shared) for worker in workers]:
+                    future.result()
+    tracker.finish()
+    return reports
+
+
+def _checked_out(mechanism: Mechanism, count: int, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    shape, dtype = (count, *mechanism.report_shape), mechanism.report_dtype
+    if out is None:
+        return np.empty(shape, dtype)
+    if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
+        raise InvalidInput(
+            "privatize", "out", f"be a writable contiguous {dtype} array of shape {shape}", f"{out.dtype} of shape {out.shape}"
+        )
+    return out
+
+
+def _thread_count(threads: int | None, chunks: int) -> int:
+    if threads is None:
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise InvalidInput("privatize", "threads", "be at least 1", threads)
+    return min(threads, chunks)
+
+
+def _kernel(mechanism: Mechanism, count: int) -> Kernel | None:
+    if count * (len(mechanism.layout) + 1) <= _FEW_DECISIONS:
+        return None
+    from sfumato.kernels import kernel_for
+
+    return kernel_for(mechanism)
+
+
+# -- one value at a time -----------------------------------------------------------------------------------
+
+
+def _store(mechanism: Mechanism, reports: npt.NDArray[Any], i: int, report: int) -> None:
+    reports[i] = report if not mechanism.report_shape else np.frombuffer(mechanism.serialise(report), np.uint8)
+
+
+def _sample_securely(
+    mechanism: Mechanism, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], progress: Progress | None
+) -> None:
+    tracker = _Tracker(len(indices), progress)
+    for i, x in enumerate(indices.tolist()):
+        frame = secure.bits(mechanism.layout.frame_bits)
+        _store(mechanism, reports, i, mechanism.sample(x, BitDraws(secure.bits, mechanism.layout, frame)))
+        tracker.add(1)
+    tracker.finish()
+
+
+def _sample_chunk(
+    mechanism: Mechanism, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], key: bytes, chunk: int
+) -> None:
+    main, auxiliary = WordReader(key, chunk, MAIN), WordReader(key, chunk, AUXILIARY)
+    for i, x in enumerate(indices.tolist()):
+        frame = main.number(mechanism.layout.frame_bits)
+        _store(mechanism, reports, i, mechanism.sample(x, BitDraws(auxiliary.word, mechanism.layout, frame)))
+
+
+# -- chunk by chunk ----------------------------------------------------------------------------------------
+
+
+class _Shared:
+    """An iterator that several threads may take from."""
+
+    def __init__(self, inner: Iterator[tuple[int, slice]]) -> None:
+        self._inner = inner
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> _Shared:
+        return self
+
+    def __next__(self) -> tuple[int, slice]:
+        with self._lock:
+            return next(self._inner)
+
+
+class _Worker:
+    """One thread's buffers: the keystreams of the chunk at hand."""
+
+    def __init__(
+        self, kernel: Kernel, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], key: bytes, tracker: _Tracker
+    ) -> None:
+        self._kernel, self._indices, self._reports = kernel, indices, reports
+        self._key, self._tracker = key, tracker
+        self._main = _Buffer()
+        self._auxiliary = _Buffer()
+
+    def run(self, work: Iterator[tuple[int, slice]]) -> None:
+        for chunk, piece in work:
+            values, reports = self._indices[piece], self._reports[piece]
+            main = self._main.fill(self._key, chunk, MAIN, len(values) * self._kernel.frame_bytes)
+            words = self._kernel.auxiliary_words(len(values))
+            while self._kernel.run(values, main, self._more(chunk, words), reports) < 0:
+                words *= 2
+            self._tracker.add(len(values))
+
+    def _more(self, chunk: int, words: int) -> npt.NDArray[np.uint64]:
+        return self._auxiliary.fill(self._key, chunk, AUXILIARY, 8 * words).view(np.uint64)
+
+
+class _Buffer:
+    """A reused array that holds the beginning of a keystream: fresh memory would cost a third of the speed."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+        self._zeros = b""
+
+    def fill(self, key: bytes, chunk: int, stream: int, count: int) -> npt.NDArray[np.uint8]:
+        if len(self._zeros) < count:
+            self._zeros = bytes(count)
+            self._bytes = np.empty(count + 16, np.uint8)  # the cipher asks for a block of room
+        keystream(key, chunk, stream).update_into(memoryview(self._zeros)[:count], memoryview(self._bytes))
+        return self._bytes[:count]
+
+
+class _Tracker:
+    """Counts values done, and tells a progress function of it, not too often."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total, self._progress = total, progress
+        self._done = 0
+        self._next = time.monotonic() + _PROGRESS_INTERVAL
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        if self._progress is None:
+            return
+        with self._lock:
+            self._done += count
+            if time.monotonic() >= self._next and self._done < self._total:
+                self._progress(self._done, self._total)
+                self._next = time.monotonic() + _PROGRESS_INTERVAL
+
+    def finish(self) -> None:
+        if self._progress is not None:
+            self._progress(self._total, self._total)
