@@ -282,3 +282,12 @@ def test_a_policy_without_rules_binds_nothing() -> None:
     assert certificate.holds
     assert certificate.worst.names is None
     assert "nothing is constrained" in str(certificate)
+
+
+def test_a_summary_stays_readable_for_huge_ratios_and_long_reports() -> None:
+    domain = sf.Domain.range(1000)
+    wide = str(sf.audit(UnaryEncoding(domain, 1), sf.Uniform(domain, 1)))
+    assert len(wide) < 400
+    far = sf.audit(RandomizedResponse(DOMAIN, 900), sf.Uniform(DOMAIN, 900))
+    assert far.holds
+    assert "within e^900" in str(far)

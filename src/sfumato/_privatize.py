@@ -86,9 +86,8 @@ def _checked_out(mechanism: Mechanism, count: int, out: npt.NDArray[Any] | None)
     if out is None:
         return np.empty(shape, dtype)
     if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
-        raise InvalidInput(
-            "privatize", "out", f"be a writable contiguous {dtype} array of shape {shape}", f"{out.dtype} of shape {out.shape}"
-        )
+        got = f"{out.dtype} of shape {out.shape}"
+        raise InvalidInput("privatize", "out", f"be a writable contiguous {dtype} array of shape {shape}", got)
     return out
 
 
@@ -188,7 +187,7 @@ class _Buffer:
         if len(self._zeros) < count:
             self._zeros = bytes(count)
             self._bytes = np.empty(count + 16, np.uint8)  # the cipher asks for a block of room
-        keystream(key, chunk, stream).update_into(memoryview(self._zeros)[:count], memoryview(self._bytes))
+        keystream(key, chunk, stream).update_into(memoryview(self._zeros)[:count], self._bytes.data)
         return self._bytes[:count]
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from sfumato.documents import canonical_hash
 from sfumato.errors import InvalidInput, PolicyViolated
 from sfumato.exact import Epsilon
-from sfumato.policy.base import Worst, canonical_hash
+from sfumato.policy.base import Worst
 
 __all__ = ["Certificate"]
 
@@ -55,7 +56,7 @@ class Certificate:
         if self.fault:
             return f"{name} does not obey the {kind} policy: {self.fault}"
         verb = "obeys" if self.holds else "does not obey"
-        where = "" if self.output is None else f", at output {self.output}"
+        where = "" if self.output is None else f", at output {_cut(self.output)}"
         return f"{name} {verb} the {kind} policy: {self.worst}{where}"
 
     def __str__(self) -> str:
@@ -117,6 +118,10 @@ class Certificate:
             if stated != actual:
                 raise InvalidInput("a certificate", f"{part}_hash", f"be {actual}, the hash of its {part}", stated)
         return certificate
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _plain(name: object) -> object:

@@ -1,8 +1,9 @@
 """The only source of random bytes: AES-CTR keystreams under keys from the operating system.
 
-Arrays of values are privatized under a key of their own. A process-wide source serves values one at a time. It keeps one small buffer per thread, each under a key of its
-own that is replaced with the buffer, so threads never wait for and never share each other's bytes. A buffer
-remembers the process it was made in: a forked child discards what it inherits.
+Arrays of values are privatized under a key of their own. A process-wide source serves values one at a time: it keeps
+one small buffer per thread, each under a key of its own that is replaced with the buffer, so threads never wait for
+and never share each other's bytes. A buffer remembers the process it was made in: a forked child discards what it
+inherits.
 """
 
 from __future__ import annotations

@@ -67,6 +67,13 @@ class MissingExtra(SfumatoError, ImportError):
 
 
 def shown(value: object) -> str:
-    """``repr(value)``, cut where a message would become unreadable."""
-    text = repr(value)
+    """``repr(value)``, cut where a message would become unreadable.
+
+    >>> shown(10**5000)  # Python writes out no int this long
+    '<int that cannot be shown>'
+    """
+    try:
+        text = repr(value)
+    except ValueError:
+        text = f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.documents import canonical_hash
 from sfumato.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
 from sfumato.exact import Epsilon
 from sfumato.mechanisms.draws import Draws, Layout
-from sfumato.policy.base import canonical_hash
 
 __all__ = ["LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
 

@@ -7,8 +7,6 @@ and linear, so the allowed T form a cone, and a mechanism obeys the policy iff e
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from sfumato.documents import canonical_hash
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, exact_fraction, exceeds, excess
 
-__all__ = ["Inequality", "Policy", "Worst", "canonical_hash"]
+__all__ = ["Inequality", "Policy", "Worst"]
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,7 @@ class Worst:
         if self.names is None:
             return "nothing is constrained"
         verb = "exceeds" if self.violated else "is within"
-        ratio = (
-            "infinite" if self.right == 0 else f"e^{math.log(self.left / self.right) if self.left else -math.inf:.6g}"
-        )
+        ratio = "infinite" if self.right == 0 else f"e^{self.excess + float(self.epsilon):.6g}"
         first, second = self.names
         return (
             f"{first!r} against {second!r}: likelihood ratio {ratio} {verb} e^{self.epsilon} (excess {self.excess:.3g})"
@@ -148,16 +145,6 @@ class Policy(ABC):
 
 
 NOTHING_BINDS = Worst(False, -math.inf, Fraction(0), Fraction(0), Epsilon("inf"), None)
-
-
-def canonical_json(document: Mapping[str, Any]) -> str:
-    """One text per document: sorted keys, no spaces, no NaN."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def canonical_hash(document: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a document."""
-    return hashlib.sha256(canonical_json(document).encode()).hexdigest()
 
 
 def _short(value: object) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.documents import check_keys
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.policy.base import Policy
@@ -23,26 +23,32 @@ from sfumato.policy.uniform import Uniform
 __all__ = ["load_policy", "policy_from_dict", "save_policy"]
 
 #: For each kind: how to build it, the keys it needs, the keys it may have.
-_KINDS: dict[str, tuple[Callable[..., Policy], frozenset[str], frozenset[str]]] = {
-    "uniform": (Uniform, frozenset({"epsilon"}), frozenset()),
-    "high-low": (HighLow, frozenset({"sensitive", "epsilon"}), frozenset()),
-    "blocks": (Blocks, frozenset({"blocks", "epsilon"}), frozenset({"across"})),
-    "metric": (Metric, frozenset({"distance", "epsilon"}), frozenset()),
-    "pairwise": (Pairwise, frozenset({"matrix"}), frozenset()),
-    "prior": (Prior, frozenset({"prior", "epsilon"}), frozenset()),
-    "secret": (Secret, frozenset({"secret", "epsilon", "distributions"}), frozenset()),
+_KINDS: dict[str, tuple[Callable[..., Policy], Sequence[str], Sequence[str]]] = {
+    "uniform": (Uniform, ("epsilon",), ()),
+    "high-low": (HighLow, ("sensitive", "epsilon"), ()),
+    "blocks": (Blocks, ("blocks", "epsilon"), ("across",)),
+    "metric": (Metric, ("distance", "epsilon"), ()),
+    "pairwise": (Pairwise, ("matrix",), ()),
+    "prior": (Prior, ("prior", "epsilon"), ()),
+    "secret": (Secret, ("secret", "epsilon", "distributions"), ()),
 }
 
 
 def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> Policy:
     """Build the policy that a document describes; ``base`` is the folder of files it names."""
-    check_keys("a policy document", document, needed={"domain", "policy"})
+    check_keys(
+        "a policy document",
+        "the document",
+        document,
+        needed=("domain", "policy"),
+        form="a table of keys and values",
+    )
     stated = dict(document["policy"])
     kind = stated.pop("kind", None)
     if kind not in _KINDS:
         raise UnknownSpec("[policy]", "kind", f"be one of {', '.join(_KINDS)}", kind)
     build, needed, optional = _KINDS[kind]
-    check_keys(f"[policy] of kind {kind}", stated, needed=needed, optional=optional)
+    check_keys(f"[policy] of kind {kind}", "the document", stated, needed=needed, optional=optional)
     domain = Domain.from_dict(document["domain"], base=base)
     if kind == "secret":
         stated["distributions"] = _distributions(stated["distributions"])
@@ -90,19 +96,3 @@ def save_policy(policy: Policy, path: str | Path) -> None:
 
         text = tomli_w.dumps(document)
     path.write_text(text, encoding="utf-8")
-
-
-def check_keys(
-    what: str, document: Any, *, needed: set[str] | frozenset[str], optional: set[str] | frozenset[str] = frozenset()
-) -> None:
-    """Refuse a document with a missing or an unknown key, and say which key was probably meant."""
-    if not isinstance(document, Mapping):
-        raise InvalidInput(what, "the document", "be a table of keys and values", document)
-    for key in document:
-        if key not in needed and key not in optional:
-            close = difflib.get_close_matches(str(key), sorted(needed | optional), n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise InvalidInput(what, "every key", f"be one of {', '.join(sorted(needed | optional))}{hint}", key)
-    missing = sorted(needed - set(document))
-    if missing:
-        raise InvalidInput(what, "the document", f"have the key {missing[0]!r}", sorted(document))

@@ -1,0 +1,60 @@
+"""Documents: the one text and the one hash of each, and the refusal of keys it should not or does not have."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sfumato.errors import InvalidInput
+
+__all__ = ["canonical_hash", "canonical_json", "check_keys"]
+
+
+def canonical_json(document: Mapping[str, Any]) -> str:
+    """One text per document: sorted keys, no spaces, no NaN."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def canonical_hash(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a document."""
+    return hashlib.sha256(canonical_json(document).encode()).hexdigest()
+
+
+def check_keys(
+    what: str,
+    parameter: str,
+    document: object,
+    *,
+    needed: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    form: str = "a mapping",
+) -> Mapping[str, Any]:
+    """The document, if it is a mapping with every needed key and no unknown one; else a refusal of ``parameter``.
+
+    ``form`` is what its readers call a mapping.
+
+    >>> check_keys("Mug", "document", {"colour": "red", "sise": 3}, needed=["colour"], optional=["size"])
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.InvalidInput: Mug: document key must be one of 'colour', 'size' (did you mean 'size'?); got 'sise'
+    """
+    if not isinstance(document, Mapping):
+        raise InvalidInput(what, parameter, f"be {form}", document)
+    known = [*needed, *optional]
+    for key in document:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise InvalidInput(what, f"{parameter} key", f"be one of {_quoted(known)}{hint}", key)
+    missing = [key for key in needed if key not in document]
+    if missing:
+        plural = "s" if len(missing) > 1 else ""
+        raise InvalidInput(what, parameter, f"have the key{plural} {_quoted(missing)}", list(document))
+    return document
+
+
+def _quoted(keys: Sequence[str]) -> str:
+    return ", ".join(map(repr, keys))

@@ -1,0 +1,15 @@
+"""The finite, ordered, labelled set of values that an input or an output may take.
+
+    Domain(["a", "b", "c"])                                            labels of one type
+    Domain.range(1000)                                                 the ints 0..999, never listed
+    Domain.grid(latitude=(s, n), longitude=(w, e), rows=8, columns=9)  the cells of a map
+    Domain.product(S=["yes", "no"], U=Domain.range(12))                tuples, last factor fastest
+
+A label's place in that order is its index. ``encode`` turns columns of values into indices and
+refuses, by row, anything that is not a label: nothing is rounded, guessed or dropped on the way.
+"""
+
+from sfumato.domain.domain import Domain
+from sfumato.domain.scalars import Label
+
+__all__ = ["Domain", "Label"]

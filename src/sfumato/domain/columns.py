@@ -1,0 +1,168 @@
+"""Columns of values: lists, NumPy arrays, Arrow, pandas and polars columns, read without loss."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain.refusals import At
+from sfumato.errors import MissingExtra
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A bool, int, uint or float64 array, and which of its rows are null."""
+
+    array: npt.NDArray[Any]
+    nulls: npt.NDArray[np.bool_] | None = None
+
+    def at(self, row: int) -> object:
+        return None if self.nulls is not None and self.nulls[row] else self.array[row].item()
+
+    def items(self) -> list[Any]:
+        if self.nulls is None:
+            return cast("list[Any]", self.array.tolist())
+        return [self.at(row) for row in range(len(self.array))]
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Positions in a list of values, -1 for null: a dictionary-encoded or categorical column."""
+
+    codes: npt.NDArray[Any]
+    levels: list[Any]
+
+    def at(self, row: int) -> object:
+        return None if self.codes[row] < 0 else self.levels[self.codes[row]]
+
+    def items(self) -> list[Any]:
+        return [self.at(row) for row in range(len(self.codes))]
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Python objects of any type."""
+
+    objects: list[Any]
+
+    def at(self, row: int) -> object:
+        return self.objects[row]
+
+    def items(self) -> list[Any]:
+        return self.objects
+
+
+Column: TypeAlias = Numbers | Coded | Objects
+
+
+def read_column(values: object, at: At) -> Column:
+    """Any column-like object, without loss."""
+    if isinstance(values, list):
+        return Objects(values)
+    if isinstance(values, np.ndarray):
+        return _from_numpy(values, at)
+    if isinstance(values, (str, bytes, bytearray, Mapping)):
+        raise at.refuse("be a list or a column", values)
+    if isinstance(values, (set, frozenset)):
+        raise at.refuse("have an order, which a set has not (use sorted)", values)
+    if library(values) == "pandas":
+        return _from_pandas(values, at)
+    if is_arrow(values):
+        return _from_arrow(arrow_column(values))
+    if hasattr(values, "__array__"):
+        return _from_numpy(np.asarray(values), at)
+    if isinstance(values, Iterable):
+        return Objects(list(values))
+    raise at.refuse("be a list or a column", values)
+
+
+def _from_numpy(array: npt.NDArray[Any], at: At) -> Column:
+    if array.ndim != 1:
+        raise at.refuse("have one dimension", array.shape)
+    if isinstance(array, np.ma.MaskedArray):
+        return Objects(array.tolist())  # masked rows become None
+    kind, width = array.dtype.kind, array.dtype.itemsize
+    if kind in "biu":
+        return Numbers(np.asarray(array))
+    if kind == "f" and width <= 8:
+        return Numbers(np.asarray(array.astype(np.float64, copy=False)))
+    if kind in "OUT":
+        return Objects(array.tolist())
+    return Objects(list(array))  # tolist would turn times into bare ints
+
+
+def library(values: object) -> str:
+    """The top-level package that an object's type comes from."""
+    return type(values).__module__.partition(".")[0]
+
+
+def _from_pandas(values: Any, at: At) -> Column:
+    if not hasattr(values, "dtype"):
+        raise at.refuse("be a list or a column", type(values))
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype):
+        return _from_numpy(np.asarray(values), at)
+    array = getattr(values, "array", values)
+    if hasattr(dtype, "categories"):
+        return Coded(np.asarray(array.codes), list(array.categories))
+    arrow_backed = hasattr(dtype, "pyarrow_dtype") or dtype.name in ("str", "string")
+    nullable_number = hasattr(dtype, "numpy_dtype") and dtype.kind in "biuf"
+    if arrow_backed or nullable_number:
+        try:
+            return _from_arrow(arrow_column(array.__arrow_array__()))
+        except ImportError:  # pandas can do without pyarrow, only slower
+            pass
+    return _from_numpy(np.asarray(values), at)
+
+
+def is_arrow(values: object) -> bool:
+    """Whether an object speaks Arrow's C interface."""
+    return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
+
+
+def import_pyarrow() -> Any:
+    """The pyarrow package, imported only when a column needs it."""
+    try:
+        return importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise MissingExtra("arrow", "reading an Arrow or polars column") from error
+
+
+def arrow_column(values: Any) -> Any:
+    """A ``pyarrow.ChunkedArray`` of anything that speaks Arrow; a table becomes a column of structs."""
+    pyarrow = import_pyarrow()
+    if library(values) == "polars":  # whose older releases stream a Categorical wrongly
+        values = values.to_arrow()
+    if isinstance(values, pyarrow.ChunkedArray):
+        return values
+    if hasattr(values, "__arrow_c_stream__"):
+        return pyarrow.chunked_array(values)
+    return pyarrow.chunked_array([values if isinstance(values, pyarrow.Array) else pyarrow.array(values)])
+
+
+def _from_arrow(column: Any) -> Column:
+    pyarrow = import_pyarrow()
+    types, kind = pyarrow.types, column.type
+    if types.is_string_view(kind):
+        column = column.cast(pyarrow.large_string())
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        column = column.dictionary_encode()
+    if types.is_dictionary(column.type):
+        chunks = column.unify_dictionaries().chunks
+        if not chunks:
+            return Objects([])
+        codes = pyarrow.chunked_array([chunk.indices for chunk in chunks]).cast(pyarrow.int64())
+        return Coded(codes.fill_null(-1).to_numpy(), chunks[0].dictionary.to_pylist())
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind):
+        nulls = None
+        if column.null_count:
+            nulls = column.is_null().to_numpy()
+            column = column.fill_null(pyarrow.scalar(0).cast(kind))
+        array = column.to_numpy()
+        return Numbers(array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array, nulls)
+    return Objects(column.to_pylist())

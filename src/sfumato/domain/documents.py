@@ -1,0 +1,104 @@
+"""Domains as documents, and the files of labels that they may name."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sfumato.documents import check_keys
+from sfumato.domain.kinds.base import Kind
+from sfumato.domain.kinds.counted import Counted, checked_size
+from sfumato.domain.kinds.grid import grid_of
+from sfumato.domain.kinds.listed import list_of
+from sfumato.domain.kinds.product import product_of
+from sfumato.domain.refusals import At, listing
+
+_COMPANIONS = {"values": None, "size": None, "grid": None, "product": "order", "file": "column"}
+_GRID_KEYS = ("latitude", "longitude", "rows", "columns")
+
+
+def read_document(given: object, base: Path | None, at: At) -> Kind:
+    """The kind that a document describes; ``base`` is the folder of the files it names."""
+    companions = [key for key in _COMPANIONS.values() if key]
+    document = check_keys(at.what, at.parameter, given, optional=[*_COMPANIONS, *companions])
+    said = [key for key in _COMPANIONS if key in document]
+    if len(said) != 1:
+        raise at.refuse(f"have exactly one of the keys {listing(list(_COMPANIONS))}", list(document))
+    kind = said[0]
+    content = document[kind]
+    companion = _COMPANIONS[kind]
+    check_keys(at.what, at.parameter, document, needed=[kind], optional=[companion] if companion else [])
+    here = at.item(kind)
+    if kind == "values":
+        if not isinstance(content, (list, tuple)):
+            raise here.refuse("be a list of labels", content)
+        return list_of(list(content), here, tuples=True)
+    if kind == "size":
+        return Counted(checked_size(content, here))
+    if kind == "grid":
+        return _read_grid(content, here)
+    if kind == "product":
+        return _read_product(content, document.get("order"), base, at)
+    return list_of(_file_labels(content, document.get("column"), base, here), here)
+
+
+def _read_grid(given: object, at: At) -> Kind:
+    content = check_keys(at.what, at.parameter, given, needed=_GRID_KEYS)
+    latitude, longitude, rows, columns = (content[key] for key in _GRID_KEYS)
+    return grid_of(latitude, longitude, rows, columns, at.item)
+
+
+def _read_product(content: object, order: object, base: Path | None, at: At) -> Kind:
+    here = at.item("product")
+    if not isinstance(content, Mapping) or not all(isinstance(name, str) for name in content):
+        raise here.refuse("be a mapping from factor names to domains", content)
+    if order is None:
+        order = list(content)
+    if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(map(repr, content)):
+        raise at.item("order").refuse(f"name each of the factors {listing(list(content))} once", order)
+    factors: dict[str, Kind] = {}
+    for name in order:
+        factor, place = content[name], here.item(name)
+        listed = isinstance(factor, (list, tuple))
+        factors[name] = list_of(list(factor), place, tuples=True) if listed else read_document(factor, base, place)
+    return product_of(factors, here)
+
+
+def _file_labels(name: object, column: object, base: Path | None, at: At) -> list[str]:
+    if base is None:
+        raise at.refuse("come with base=, the folder it lies in", name)
+    if not isinstance(name, str) or not name or Path(name).is_absolute():
+        raise at.refuse("be a path relative to base", name)
+    if column is not None and not isinstance(column, str):
+        raise at.then(" column").refuse("be a column name", column)
+    path = base / name
+    try:
+        if column is None and path.suffix.lower() != ".csv":
+            return [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line]
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return _csv_labels(csv.reader(file, strict=True), column, at)
+    except OSError as error:
+        raise at.refuse(f"be a readable file ({error.strerror})", str(path)) from error
+    except UnicodeDecodeError as error:
+        raise at.refuse("be UTF-8 text", str(path)) from error
+    except csv.Error as error:
+        raise at.refuse(f"be a well-formed CSV file ({error})", str(path)) from error
+
+
+def _csv_labels(lines: Any, column: str | None, at: At) -> list[str]:
+    header: list[str] = next(lines, [])
+    if column is None and len(header) != 1:
+        raise at.then(" column").refuse("be named, for this CSV has not exactly one", header)
+    if column is not None and header.count(column) != 1:
+        raise at.then(" column").refuse(f"occur once in the header {header}", column)
+    place = 0 if column is None else header.index(column)
+    labels: list[str] = []
+    for cells in lines:
+        if not cells:
+            continue
+        if len(cells) != len(header) or not cells[place]:
+            raise at.then(f", line {lines.line_num},").refuse("hold a label in the column", cells)
+        labels.append(cells[place])
+    return labels

@@ -1,0 +1,81 @@
+"""Ranges: the first ints, held as their number alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain.kinds.base import LARGEST, Codes, Fault, Scalar
+from sfumato.domain.refusals import At
+from sfumato.domain.scalars import Label, as_number
+
+
+class Counted(Scalar):
+    """The ints 0..size-1."""
+
+    name = "range"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.shape = (size,)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return ("range", self.size)
+
+    def label(self, index: int) -> Label:
+        return index
+
+    def labels(self) -> Iterator[Label]:
+        return iter(range(self.size))
+
+    def place(self, value: object) -> int:
+        number = as_number(value)
+        if number is None or not 0 <= number < self.size or number != int(number):
+            return -1
+        return int(number)
+
+    def fault(self, value: object) -> Fault:
+        return "", f"be an int from 0 to {self.size - 1}", value
+
+    def of_items(self, items: list[Any]) -> Codes:
+        types = set(map(type, items))
+        if types <= {int} or types <= {float}:
+            try:
+                return self.of_array(np.array(items, dtype=np.float64 if float in types else np.int64))
+            except OverflowError:  # an int beyond int64 is refused below, by its row
+                pass
+        return np.array([self.place(item) for item in items], dtype=np.int64)
+
+    def of_array(self, array: npt.NDArray[Any]) -> Codes:
+        if array.dtype.kind == "b":
+            return np.full(len(array), -1, dtype=np.int64)
+        if array.dtype.kind == "f":
+            array = np.where((array >= 0) & (array < self.size), array, -1.0)
+            codes = array.astype(np.int64)
+            codes[codes != array] = -1
+            return codes
+        codes = array.astype(np.int64)  # uint64 beyond int64 wraps to below zero, and is refused
+        if codes.min(initial=0) < 0 or codes.max(initial=0) >= self.size:
+            codes[(codes < 0) | (codes >= self.size)] = -1
+        return codes
+
+    def decode(self, codes: Codes) -> list[Label]:
+        return cast("list[Label]", codes.tolist())
+
+    def document(self) -> dict[str, Any]:
+        return {"size": self.size}
+
+    def text(self) -> str:
+        return f"Domain.range({self.size})"
+
+
+def checked_size(k: object, at: At) -> int:
+    """An int from 1 to 2**31."""
+    number = as_number(k)
+    if not isinstance(number, int) or not 1 <= number <= LARGEST:
+        raise at.refuse("be an int from 1 to 2**31", k)
+    return number

@@ -1,0 +1,168 @@
+"""Lists: labels given one by one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain.kinds.base import LARGEST, Codes, Fault, Kind, Scalar
+from sfumato.domain.kinds.counted import Counted
+from sfumato.domain.refusals import At, listing
+from sfumato.domain.scalars import TYPES, Label, Signature, as_label, reader_for
+
+_EXACT_IN_FLOAT = 2**53
+_DENSE = 2**16  # a lookup table this long is always worth its memory
+_A = {"str": "a str", "int": "an int", "bool": "a bool", "float": "a finite float"}
+
+
+class Listed(Scalar):
+    """Labels one by one: scalars of one type, or (from ``subset``) tuples of one signature."""
+
+    name = "list"
+
+    def __init__(self, labels: tuple[Label, ...], table: dict[Label, int], signature: Signature) -> None:
+        self.size = len(labels)
+        self.shape = (self.size,)
+        self.signature = signature
+        self._labels = labels
+        self._table = table
+        self._reader = reader_for(signature)
+        self._types = frozenset(TYPES[signature]) if isinstance(signature, str) else frozenset()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        # The signature keeps 1, 1.0 and True apart, which Python holds equal.
+        return ("list", self.signature, self._labels)
+
+    def label(self, index: int) -> Label:
+        return self._labels[index]
+
+    def labels(self) -> Iterator[Label]:
+        return iter(self._labels)
+
+    def place(self, value: object) -> int:
+        return self._table.get(self._reader(value), -1)  # type: ignore[arg-type]  # None is no label
+
+    def fault(self, value: object) -> Fault:
+        kind = self.signature if isinstance(self.signature, str) else "tuple"
+        return "", f"be one of the {kind} labels {listing(self._labels)}", value
+
+    def of_items(self, items: list[Any]) -> Codes:
+        if not set(map(type, items)) <= self._types:
+            items = list(map(self._reader, items))
+        find = self._table.get
+        return np.fromiter((find(item, -1) for item in items), dtype=np.int64, count=len(items))
+
+    def of_array(self, array: npt.NDArray[Any]) -> Codes:
+        given = array.dtype.kind
+        if self.signature == "bool" and given == "b":
+            return np.array([self._table.get(False, -1), self._table.get(True, -1)])[array.astype(np.intp)]
+        if self.signature not in ("int", "float") or given == "b" or len(array) == 0:
+            return np.full(len(array), -1, dtype=np.int64)
+        if self.signature == "float":
+            if given == "f" or (array.min() >= -_EXACT_IN_FLOAT and array.max() <= _EXACT_IN_FLOAT):
+                return self._search(array.astype(np.float64, copy=False))
+        elif self._fits:
+            if given == "f":
+                if array.min() >= -(2.0**63) and array.max() < 2.0**63:  # False for NaN
+                    whole = array.astype(np.int64)
+                    codes = self._search(whole)
+                    codes[whole != array] = -1
+                    return codes
+            elif given == "i" or array.max() < 2**63:
+                return self._search(array.astype(np.int64, copy=False))
+        # What the labels' own dtype cannot hold exactly is compared as Python numbers, exactly.
+        distinct, rows = np.unique(array, return_inverse=True)
+        return self.of_items(distinct.tolist())[rows.reshape(-1)]
+
+    @functools.cached_property
+    def array(self) -> npt.NDArray[Any]:
+        """The scalar labels as an array; str as objects, for a fixed width would cut trailing NULs."""
+        if self.signature == "str" or (self.signature == "int" and not self._fits):
+            array = np.empty(self.size, dtype=object)
+            array[:] = self._labels
+            return array
+        return np.array(self._labels)
+
+    @functools.cached_property
+    def _fits(self) -> bool:
+        """Whether int labels fit int64."""
+        labels = cast("tuple[int, ...]", self._labels)
+        return min(labels) >= -(2**63) and max(labels) < 2**63
+
+    @functools.cached_property
+    def _sorted(self) -> tuple[npt.NDArray[Any], Codes]:
+        order = np.argsort(self.array, kind="stable").astype(np.int64)
+        return self.array[order], order
+
+    @functools.cached_property
+    def _dense(self) -> tuple[int, int, Codes] | None:
+        """Lowest and highest int label and the index of each int between; None when too sparse."""
+        low, high = int(self._sorted[0][0]), int(self._sorted[0][-1])
+        if high - low >= max(_DENSE, 8 * self.size):
+            return None
+        table = np.full(high - low + 1, -1, dtype=np.int64)
+        table[self.array - low] = np.arange(self.size)
+        return low, high, table
+
+    def _search(self, array: npt.NDArray[Any]) -> Codes:
+        """Indices of an array of the labels' own dtype."""
+        if self.signature == "int" and self._dense is not None:
+            low, high, table = self._dense
+            if array.min() >= low and array.max() <= high:
+                return cast("Codes", table[array - low])
+            inside = (array >= low) & (array <= high)
+            codes: Codes = table[np.where(inside, array, low) - low]
+            codes[~inside] = -1
+            return codes
+        labels, order = self._sorted
+        near = np.minimum(np.searchsorted(labels, array), self.size - 1)
+        codes = order[near]
+        codes[labels[near] != array] = -1
+        return codes
+
+    def decode(self, codes: Codes) -> list[Label]:
+        return list(map(self._labels.__getitem__, codes.tolist()))
+
+    def document(self) -> dict[str, Any]:
+        return {"values": [_nested_lists(label) for label in self._labels]}
+
+    def text(self) -> str:
+        return f"Domain([{listing(self._labels)}])"
+
+
+def list_of(given: list[Any], at: At, *, tuples: bool = False) -> Kind:
+    """The kind for these labels, which may be tuples only if they come from another domain."""
+    if not 1 <= len(given) <= LARGEST:
+        raise at.refuse("hold from 1 to 2**31 labels", given)
+    allowed = "a str, an int, a bool or a finite float" + (", or a tuple of such" if tuples else "")
+    labels: list[Label] = []
+    signature: Signature | None = None
+    for i, value in enumerate(given):
+        plain = as_label(value, tuples=tuples)
+        if plain is None:
+            raise at.item(i).refuse(f"be {allowed}", value)
+        if signature is None:
+            signature = plain[0]
+        elif plain[0] != signature:
+            one = _A.get(str(signature), f"a tuple of {signature}")
+            raise at.item(i).refuse(f"be {one}, as {at.item(0).parameter} is", value)
+        labels.append(plain[1])
+    table = {label: i for i, label in enumerate(labels)}
+    if len(table) < len(labels):
+        first = next(i for i, label in enumerate(labels) if table[label] != i)
+        places = [at.item(i).parameter for i, label in enumerate(labels) if label == labels[first]]
+        named = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+        raise At(at.what, named).refuse("be distinct", labels[first])
+    assert signature is not None
+    if signature == "int" and labels[0] == 0 and labels == list(range(len(labels))):
+        return Counted(len(labels))  # one domain, one description
+    return Listed(tuple(labels), table, signature)
+
+
+def _nested_lists(label: Label) -> Any:
+    return list(map(_nested_lists, label)) if isinstance(label, tuple) else label

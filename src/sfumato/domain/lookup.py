@@ -1,0 +1,31 @@
+"""Values looked up in a kind of domain, where what is not in it is refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.domain.kinds.base import Codes, Kind
+from sfumato.domain.refusals import At
+from sfumato.errors import InvalidInput
+
+
+def index_of(kind: Kind, value: object, at: At) -> int:
+    """The index of one value."""
+    code = kind.place(value)
+    if code < 0:
+        part, must, got = kind.fault(value)
+        raise at.then(part).refuse(must, got)
+    return code
+
+
+def indices_of(kind: Kind, values: object, at: At) -> Codes:
+    """The index of each value of a column; a refusal names the first row at fault."""
+    codes, value_at = kind.encode(values, at)
+    if codes.min(initial=0) < 0:
+        refused = codes < 0
+        row = int(refused.argmax())
+        more = int(np.count_nonzero(refused)) - 1
+        part, must, got = kind.fault(value_at(row))
+        others = f" (and {more} more row{'s' if more > 1 else ''})" if more else ""
+        raise InvalidInput(at.what, f"row {row}{part}{others}", must, got)
+    return codes

@@ -1,0 +1,32 @@
+"""The parts of a refusal's message: the place at fault, and labels listed short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sfumato.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The place a refusal names: which parameter of what."""
+
+    what: str
+    parameter: str
+
+    def item(self, key: object) -> At:
+        return At(self.what, f"{self.parameter}[{key!r}]")
+
+    def then(self, text: str) -> At:
+        return At(self.what, self.parameter + text)
+
+    def refuse(self, must: str, got: object) -> InvalidInput:
+        return InvalidInput(self.what, self.parameter, must, got)
+
+
+def listing(labels: Sequence[object], most: int = 5) -> str:
+    """The first labels, each cut short, and how many are left out."""
+    texts = [text if len(text) <= 30 else text[:29] + "…" for text in map(repr, labels[:most])]
+    left = len(labels) - len(texts)
+    return ", ".join(texts) + (f", … {left} more" if left else "")
