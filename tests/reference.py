@@ -84,6 +84,12 @@ def e_to(parts: Parts, count: int = DIGITS) -> Decimal:
         return value.exp()
 
 
+def truncated(value: Callable[[int], Decimal], places: int) -> Fraction:
+    """A positive number, given to any count of digits, cut after so many decimal places."""
+    with digits(places + 30):
+        return Fraction(int(value(places + 20).scaleb(places)), 10**places)
+
+
 def exact_e_to(parts: Parts) -> Fraction | None:
     """e^level where it is rational."""
     if parts.get(1, 0) or any(c.denominator != 1 for c in parts.values()):

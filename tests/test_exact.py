@@ -159,7 +159,7 @@ def test_reads_infinity(given_value: Any) -> None:
     [
         math.nan, "nan", Decimal("NaN"), Decimal("sNaN"), np.float64("nan"), np.float32("nan"),
         -1, -0.1, "-1", Fraction(-1, 3), Decimal("-0.5"), -math.inf, "-inf", Decimal("-Infinity"), "1 + -2",
-        True, False, np.True_, None, [], [1], {}, object(), 1j, b"1", np.array([0.5, 0.6]),
+        True, False, np.True_, None, [], [1], {}, 1j, b"1", np.array([0.5, 0.6]),
         "", " ", "+", "1+", "+ln 2", "ln", "ln ()", "ln(3", "ln 3)", "ln 0", "ln 0.0", "ln 0/1", "ln -3", "-ln 3",
         "ln inf", "ln nan", "1/0", "ln 1/0", "1/0*ln 2", "ln 1/2", "2**3", "e", "one", "1_000", "0x10", "1;2", "3 4",
         "ln 2 ln 3", "ln 1" + "0" * 40, "1.5/2", "1e", "1 ln",
@@ -174,16 +174,16 @@ def test_refuses_and_shows_what_it_got(given_value: Any) -> None:
 
 @pytest.mark.parametrize(
     "given_value",
-    [10**6 + 1, "1000000.0000000001", 1e300, "1e300", "1442696*ln 2", "1e400", 10**400, Decimal("1e400")],
+    [10**9 + 1, "1000000000.0000000001", 1e300, "1e300", "1442695041*ln 2", "1e400", 10**400, Decimal("1e400")],
     ids=lambda value: str(value)[:24],
 )
 def test_refuses_what_is_too_large_rather_than_taking_it_as_infinite(given_value: Any) -> None:
-    assert "be at most 1000000, or 'inf'" in refusal(Epsilon, given_value)
+    assert "be at most 1000000000, or 'inf'" in refusal(Epsilon, given_value)
 
 
 @pytest.mark.parametrize("digits_of_it", [5000, 10**5])
 def test_refuses_integers_too_long_to_be_shown(digits_of_it: int) -> None:
-    assert "be at most 1000000, or 'inf'" in refusal(Epsilon, 10**digits_of_it)
+    assert "be at most 1000000000, or 'inf'" in refusal(Epsilon, 10**digits_of_it)
 
 
 @pytest.mark.parametrize("text", ["1e99999999", "1e-99999999"])

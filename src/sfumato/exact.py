@@ -46,8 +46,12 @@ __all__ = [
 
 _WANTED = "a number, Fraction, Decimal, 'inf', or a text such as '0.1', 'ln 3', '1/2*ln 3'"
 
-#: A finite epsilon above this is surely a mistake (e^ε would have 400,000 digits).
-_LARGEST = 10**6
+#: A finite epsilon above this is surely a mistake.
+_LARGEST = 10**9
+#: An epsilon is written with at most this many bits below its fraction bar.
+_LONGEST_FRACTION_BITS = 4096
+#: Beyond this, bounds on e^ε as integers would be long; such levels are compared by their logarithms first.
+_LARGEST_BOUNDED = 10**4
 #: Integers under a logarithm are factored; beyond this many digits that may not end soon.
 _LONGEST_LOG = 40
 #: Precision of the bounds on e^ε that decide nearly every comparison without Arb.
@@ -57,6 +61,7 @@ _TERM = re.compile(
     r"(?:(?P<factor>\d+(?:\.\d+)?(?:/\d+)?)\s*\*?\s*)?"
     r"ln\s*(?P<open>\()?\s*(?P<argument>\d+(?:\.\d+)?(?:/\d+)?)\s*(?(open)\))$"
 )
+_EXPONENT = re.compile(r"[eE][+-]?0*\d{5,}$")
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(/\d+)?$")
 
 
@@ -87,11 +92,11 @@ class Epsilon:
         else:
             try:
                 parsed = _parse(value)
-            except (ValueError, ZeroDivisionError, TypeError):
+            except (ValueError, ArithmeticError, TypeError):
                 raise InvalidInput(what, parameter, f"be {_WANTED}", value) from None
         if parsed < ZERO:
             raise InvalidInput(what, parameter, "be at least 0", value)
-        if not parsed.is_infinite and parsed.upper_float() > _LARGEST:
+        if not parsed.is_infinite and parsed > _LARGEST_EPSILON:
             raise InvalidInput(what, parameter, f"be at most {_LARGEST}, or 'inf'", value)
         return parsed
 
@@ -203,14 +208,14 @@ class Epsilon:
 
     def upper_float(self) -> float:
         """A double that is certainly not below ε."""
-        if self.is_infinite:
-            return math.inf
         nearest = float(self)
-        return nearest if not self.logs and Fraction(nearest) >= self.rational else math.nextafter(nearest, math.inf)
+        if math.isinf(nearest) or (not self.logs and Fraction(nearest) >= self.rational):
+            return nearest
+        return math.nextafter(nearest, math.inf)
 
     def exp(self) -> float:
         """e^ε to the nearest double or so: for risks and plots, never for a privacy decision."""
-        if self.is_infinite:
+        if self.is_infinite or float(self) > 709.7:
             return math.inf
         with _precision(128):
             return float(self._ball().exp())
@@ -248,13 +253,23 @@ def _rebuild(rational: Fraction, logs: tuple[tuple[int, Fraction], ...], infinit
 
 
 def _parse(value: object) -> Epsilon:
-    if isinstance(value, bool):
-        raise TypeError(value)
     if isinstance(value, str):
         return _parse_text(value)
-    if isinstance(value, (float, Decimal)) and math.isinf(value) and value > 0:
+    if _is_float(value) and str(value).lower() in ("inf", "infinity"):  # isinf takes a large Decimal for infinite
         return INFINITE
-    return Epsilon._of(exact_fraction(value))
+    return Epsilon._of(_of_reasonable_length(exact_fraction(value)))
+
+
+def _is_float(value: Any) -> bool:
+    """A float, Decimal or numpy floating-point scalar of any width."""
+    return isinstance(value, (float, Decimal)) or getattr(getattr(value, "dtype", None), "kind", "") == "f"
+
+
+def _of_reasonable_length(value: Fraction) -> Fraction:
+    # A long numerator alone makes the value too large, which is refused in those words.
+    if value.denominator.bit_length() > _LONGEST_FRACTION_BITS:
+        raise ValueError("too many digits")
+    return value
 
 
 def _parse_text(text: str) -> Epsilon:
@@ -264,10 +279,10 @@ def _parse_text(text: str) -> Epsilon:
         if term.lower() in {"inf", "infinity", "∞"}:
             total += INFINITE
         elif match := _TERM.match(term):
-            factor = Fraction(match["factor"] or 1)
+            factor = _of_reasonable_length(Fraction(match["factor"] or 1))
             total += Epsilon._of(Fraction(0), _prime_exponents(Fraction(match["argument"]))) * factor
         elif _NUMBER.match(term.lstrip("-")):
-            total += Epsilon._of(Fraction(term))
+            total += Epsilon._of(_of_reasonable_length(exact_fraction(term)))
         else:
             raise ValueError(text)
     return total
@@ -279,17 +294,21 @@ def exact_fraction(value: object) -> Fraction:
     >>> exact_fraction(0.1)
     Fraction(1, 10)
     """
-    if isinstance(value, bool):
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if isinstance(value, bool) or kind == "b":
         raise TypeError("a truth value is not a number here")
+    if kind in ("i", "u"):
+        return Fraction(int(value))  # type: ignore[call-overload]
+    if kind == "f" or isinstance(value, float):
+        # str of a numpy scalar is the shortest decimal at its own width; repr would name its type.
+        return Fraction(str(value) if kind else float.__repr__(value))
+    if isinstance(value, str) and _EXPONENT.search(value):
+        raise ValueError("an exponent beyond 9999 is no number to compute with")
     if isinstance(value, (int, Fraction, Decimal, str)):
+        if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > 9999:
+            raise ValueError("an exponent beyond 9999 is no number to compute with")
         return Fraction(value)
-    if isinstance(value, float):
-        return Fraction(repr(float(value)))
-    if hasattr(value, "item"):  # a numpy scalar
-        if type(value).__name__ == "float32":
-            return Fraction(str(value))  # the shortest decimal of a single, not of the double it becomes
-        return exact_fraction(value.item())
-    raise TypeError(f"not a number: {value!r}")
+    raise TypeError(f"not a number: {type(value).__name__}")
 
 
 def _prime_exponents(argument: Fraction) -> dict[int, Fraction]:
@@ -414,13 +433,16 @@ def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -
         return False
     if larger == 0:
         return True
-    low, high, shift = epsilon.exp_bounds()
-    left = smaller.numerator * larger.denominator << shift
-    right = larger.numerator * smaller.denominator
-    if left <= low * right:
+    left, right = smaller.numerator * larger.denominator, larger.numerator * smaller.denominator
+    level = float(epsilon)
+    if left.bit_length() - right.bit_length() + 1 <= level:  # ln(left/right) is below 0.7 times that
         return False
-    if left > high * right:
-        return True
+    if level < _LARGEST_BOUNDED:
+        low, high, shift = epsilon.exp_bounds()
+        if left << shift <= low * right:
+            return False
+        if left << shift > high * right:
+            return True
     return sign_of_sum([(Fraction(smaller), ZERO), (-Fraction(larger), epsilon)]) > 0
 
 
@@ -448,10 +470,15 @@ def floor_of_ratio(
     def at_least(m: int) -> bool:
         return sign_of_sum([(a - m * c, epsilon), (b - m * d, ZERO)]) >= 0
 
-    with _precision(_BOUND_BITS):
-        t = epsilon._ball().exp()
-        middle = ((_to_arb(a) * t + _to_arb(b)) / (_to_arb(c) * t + _to_arb(d))).mid()
-        guess = int(middle.fmpq().floor())
+    bits = _BOUND_BITS
+    while True:
+        with _precision(bits):
+            t = epsilon._ball().exp()
+            ball = (_to_arb(a) * t + _to_arb(b)) / (_to_arb(c) * t + _to_arb(d))
+            if ball.is_finite() and ball.rad() < 1:
+                guess = int(ball.mid().fmpq().floor())
+                break
+        bits *= 2
     while not at_least(guess):
         guess -= 1
     while at_least(guess + 1):
@@ -461,3 +488,4 @@ def floor_of_ratio(
 
 ZERO = Epsilon._of(Fraction(0))
 INFINITE = Epsilon._infinite()
+_LARGEST_EPSILON = Epsilon._of(Fraction(_LARGEST))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -114,12 +114,16 @@ class Policy(ABC):
     def _checked(self, likelihoods: Sequence[object]) -> list[Fraction]:
         if len(likelihoods) != len(self.domain):
             raise InvalidInput(type(self).__name__, "likelihoods", f"have {len(self.domain)} entries", len(likelihoods))
-        exact = [exact_fraction(value) for value in likelihoods]
-        for x, value in enumerate(exact):
-            if value < 0:
-                raise InvalidInput(
-                    type(self).__name__, f"the likelihood of {self.domain.label(x)!r}", "be at least 0", value
-                )
+        exact = []
+        for x, value in enumerate(likelihoods):
+            try:
+                exact.append(exact_fraction(value))
+            except (TypeError, ValueError, ArithmeticError):
+                name = f"the likelihood of {self.domain.label(x)!r}"
+                raise InvalidInput(type(self).__name__, name, "be a finite number", value) from None
+            if exact[-1] < 0:
+                name = f"the likelihood of {self.domain.label(x)!r}"
+                raise InvalidInput(type(self).__name__, name, "be at least 0", value)
         return exact
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,6 +146,13 @@ class Policy(ABC):
     def __repr__(self) -> str:
         stated = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters().items())
         return f"{type(self).__name__}({self.domain!r}, {stated})"
+
+
+def read_list(what: str, parameter: str, must: str, given: Any) -> list[Any]:
+    """The items of a list-like parameter; a text is not a list of its letters."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InvalidInput(what, parameter, must, given)
+    return list(given)
 
 
 NOTHING_BINDS = Worst(False, -math.inf, Fraction(0), Fraction(0), Epsilon("inf"), None)

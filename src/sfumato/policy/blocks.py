@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
-from sfumato.policy.base import Policy
+from sfumato.policy.base import Policy, read_list
 from sfumato.policy.levels import Levels
 from sfumato.policy.pairwise import PairwisePolicy
 
@@ -105,14 +105,12 @@ class Blocks(PairwisePolicy):
 
 
 def _read_blocks(domain: Domain, blocks: Iterable[Any]) -> npt.NDArray[np.int64]:
-    given = list(blocks)
+    wanted = f"be lists of values, or one label for each of the {len(domain)} values"
+    given = list(blocks) if isinstance(blocks, str) else read_list("Blocks", "blocks", wanted, blocks)
     is_partition = bool(given) and all(isinstance(block, (list, set, frozenset, range, np.ndarray)) for block in given)
     if not is_partition:
         if len(given) != len(domain):
-            raise InvalidInput(
-                "Blocks", "blocks", f"be lists of values, or one label for each of the {len(domain)} values",
-                f"{len(given)} labels",
-            )  # fmt: skip
+            raise InvalidInput("Blocks", "blocks", wanted, f"{len(given)} labels")
         numbers: dict[object, int] = {}
         return np.array([numbers.setdefault(label, len(numbers)) for label in given], dtype=np.int64)
     block_of = np.full(len(domain), -1, dtype=np.int64)

@@ -43,9 +43,11 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
         needed=("domain", "policy"),
         form="a table of keys and values",
     )
+    if not isinstance(document["policy"], Mapping):
+        raise InvalidInput("a policy document", "policy", "be a table of keys and values", document["policy"])
     stated = dict(document["policy"])
     kind = stated.pop("kind", None)
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise UnknownSpec("[policy]", "kind", f"be one of {', '.join(_KINDS)}", kind)
     build, needed, optional = _KINDS[kind]
     check_keys(f"[policy] of kind {kind}", "the document", stated, needed=needed, optional=optional)
@@ -53,9 +55,9 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     if kind == "secret":
         stated["distributions"] = _distributions(stated["distributions"])
     # Labels that are tuples (cells of a grid, members of a product) are arrays in a document.
-    if kind == "high-low":
+    if kind == "high-low" and isinstance(stated["sensitive"], list):
         stated["sensitive"] = [_label(value) for value in stated["sensitive"]]
-    if kind == "blocks":
+    if kind == "blocks" and isinstance(stated["blocks"], list):
         stated["blocks"] = [
             [_label(value) for value in block] if isinstance(block, list) else block for block in stated["blocks"]
         ]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
-from sfumato.policy.base import Policy
+from sfumato.policy.base import Policy, read_list
 from sfumato.policy.levels import Levels
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.uniform import Uniform
@@ -31,9 +31,8 @@ class HighLow(PairwisePolicy):
     def __init__(self, domain: Domain, sensitive: Iterable[object], epsilon: EpsilonLike) -> None:
         self.domain = domain
         self.epsilon = Epsilon(epsilon, what="HighLow")
-        if isinstance(sensitive, (str, bytes)):
-            raise InvalidInput("HighLow", "sensitive", "be a list of values", sensitive)
-        indices = [domain.index(value) for value in sensitive]
+        given = read_list("HighLow", "sensitive", "be a list of values", sensitive)
+        indices = [domain.index(value) for value in given]
         if not indices:
             raise InvalidInput("HighLow", "sensitive", "name at least one value", [])
         if len(set(indices)) < len(indices):

@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -65,14 +64,17 @@ class Levels:
         return self.epsilon(int(self.codes[x, other]))
 
     def on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        """The levels between these values, in this order."""
+        if np.array_equal(indices, np.arange(len(self.codes))):
+            return self
         return Levels(self.codes[np.ix_(indices, indices)], self.unit, self.table)
 
     @functools.cached_property
-    def exp_lower(self) -> npt.NDArray[np.float64]:
-        """Doubles not above e^E: certified, for the filter in front of exact comparisons."""
+    def floats(self) -> npt.NDArray[np.float64]:
+        """The levels in doubles, for the filter in front of exact comparisons."""
         distinct, positions = np.unique(self.codes, return_inverse=True)
-        bounds = [_exp_lower(self.epsilon(int(code))) for code in distinct]
-        return np.array(bounds)[positions].reshape(self.codes.shape)
+        floats = np.array([float(self.epsilon(int(code))) for code in distinct])
+        return np.asarray(floats[positions].reshape(self.codes.shape))
 
     def least(self) -> tuple[Epsilon, tuple[int, int]]:
         """The smallest level between two different values, and where it stands."""
@@ -135,16 +137,6 @@ class Levels:
                 x, remainder = divmod(int(position), size - 1)
                 return x, remainder + (remainder >= x)
         return None
-
-
-def _exp_lower(epsilon: Epsilon) -> float:
-    if epsilon.is_infinite:
-        return math.inf
-    low, _, shift = epsilon.exp_bounds()
-    try:
-        return math.nextafter(float(Fraction(low, 1 << shift)), 0.0)
-    except OverflowError:
-        return float(np.finfo(np.float64).max)
 
 
 def _common_unit(epsilons: Sequence[Epsilon]) -> tuple[dict[Epsilon, int] | None, Epsilon]:

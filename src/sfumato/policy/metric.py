@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -57,7 +57,7 @@ class Metric(PairwisePolicy):
         return Levels.from_epsilons(self._places, [self.epsilon * d for d in self._distances])
 
     def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._levels if len(indices) == len(self.domain) else self._levels.on(indices)
+        return self._levels.on(indices)
 
     @functools.cached_property
     def _closed(self) -> Levels:
@@ -96,30 +96,43 @@ def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.i
         array = np.asarray(distance, dtype=None if isinstance(distance, np.ndarray) else object)
     if array.shape != (size, size):
         raise InvalidInput("Metric", "distance", f"be a {size} by {size} matrix like its domain", array.shape)
-    try:
-        distinct, places = np.unique(array, return_inverse=True)
-        exact = [exact_fraction(value) for value in distinct]
-    except (TypeError, ValueError):
-        raise InvalidInput("Metric", "distance", "hold finite numbers only", "something else") from None
-    places = places.reshape(size, size)
 
-    def pair(mask: npt.NDArray[np.bool_]) -> str:
-        x, other = np.argwhere(mask)[0].tolist()
+    def named(x: int, other: int) -> str:
         return f"d({domain.label(x)!r}, {domain.label(other)!r})"
 
-    negative = np.array([d < 0 for d in exact])[places]
+    def pair(mask: npt.NDArray[np.bool_]) -> str:
+        return named(*np.argwhere(mask)[0].tolist())
+
+    # Equal entries are read once: a matrix of a few thousand values holds few different distances, or many slowly.
+    exact: list[Fraction] = []
+    known: dict[tuple[type, Any], int] = {}
+    numbers: dict[Fraction, int] = {}
+    places = np.empty(size * size, dtype=np.intp)
+    for i, entry in enumerate(array.ravel().tolist()):
+        key = (type(entry), entry) if isinstance(entry, Hashable) else (type(entry), i)
+        if key not in known:
+            try:
+                number = exact_fraction(entry)
+            except (TypeError, ValueError, ArithmeticError):
+                name = named(*divmod(i, size))
+                raise InvalidInput("Metric", f"distance {name}", "be a finite number", entry) from None
+            if number not in numbers:  # "1/2" and 0.5 are one number
+                numbers[number] = len(exact)
+                exact.append(number)
+            known[key] = numbers[number]
+        places[i] = known[key]
+    by_pair: npt.NDArray[np.intp] = places.reshape(size, size)
+
+    negative = np.array([d < 0 for d in exact])[by_pair]
     if negative.any():
         raise InvalidInput("Metric", "distance", "be at least 0", f"{pair(negative)} below 0")
-    from_itself = (np.array([d != 0 for d in exact])[places]) & np.eye(size, dtype=bool)
+    from_itself = (np.array([d != 0 for d in exact])[by_pair]) & np.eye(size, dtype=bool)
     if from_itself.any():
         raise InvalidInput("Metric", "distance", "be 0 from a value to itself", pair(from_itself))
-    # Distinct entries may still be equal numbers ("1/2" and 0.5), so compare the numbers.
-    ranks = {d: i for i, d in enumerate(dict.fromkeys(exact))}
-    places = np.array([ranks[d] for d in exact])[places]
-    asymmetric = places != places.T
+    asymmetric = by_pair != by_pair.T
     if asymmetric.any():
         raise InvalidInput("Metric", "distance", "be symmetric (use Pairwise otherwise)", pair(asymmetric))
-    return places, list(ranks)
+    return by_pair, exact
 
 
 def _named_distance(domain: Domain, name: str) -> npt.NDArray[Any]:
@@ -128,7 +141,7 @@ def _named_distance(domain: Domain, name: str) -> npt.NDArray[Any]:
         return 1 - np.eye(size, dtype=np.int64)
     if name == "absolute":
         labels = domain.labels
-        if not all(isinstance(label, (int, float)) for label in labels):
+        if not all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in labels):
             raise InvalidInput("Metric", "distance", "suit the domain: 'absolute' needs numeric labels", labels[0])
         numbers = np.array([exact_fraction(label) for label in labels], dtype=object)
         absolute: npt.NDArray[Any] = np.abs(numbers[:, None] - numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -19,8 +20,8 @@ from sfumato.policy.levels import INFINITE_CODE, LARGEST_DENSE, Levels
 
 __all__ = ["Pairwise", "PairwisePolicy"]
 
-#: Ratios this close to the limit, in doubles, are decided exactly. Rounding in the filter (three correctly
-#: rounded operations and certified bounds on e^E) is below 1e-15, so nothing is passed by the filter wrongly.
+#: Log-likelihood ratios this close to the limit, relative to the numbers at hand, are decided exactly. Doubles and the
+#: logarithms of the C library are good to about 1e-15, so the filter passes nothing wrongly.
 _FILTER_MARGIN = 1e-9
 
 
@@ -93,13 +94,11 @@ class PairwisePolicy(Policy):
 
     def worst(self, likelihoods: Sequence[object]) -> Worst:
         exact = self._checked(likelihoods)
-        top = max(exact)
-        if top == 0 or len(exact) == 1:
+        if not any(exact) or len(exact) == 1:
             return NOTHING_BINDS
         # The worst pair of a class against a class is its largest likelihood against the other's smallest.
-        doubles = np.array([float(value / top) for value in exact])
         indices = _class_extremes(self.classes(), exact)
-        pair = worst_pair([exact[i] for i in indices], doubles[indices], self.levels_on(indices))
+        pair = worst_pair([exact[i] for i in indices], self.levels_on(indices))
         if pair is None:
             return NOTHING_BINDS
         x, other = int(indices[pair[0]]), int(indices[pair[1]])
@@ -109,7 +108,7 @@ class PairwisePolicy(Policy):
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
         """The most that the odds of ``x`` against ``other`` can be after a report, given the odds before."""
         epsilon = self.effective(self.domain.index(x), self.domain.index(other))
-        return float(prior_odds) * epsilon.exp()
+        return float(prior_odds) * epsilon.exp() if prior_odds else 0.0  # what is impossible stays so: 0·∞ = 0
 
     def compose(self, other: Policy) -> Policy:
         if not isinstance(other, PairwisePolicy):
@@ -163,7 +162,7 @@ class Pairwise(PairwisePolicy):
         return np.arange(len(self.domain))
 
     def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._levels if len(indices) == len(self.domain) else self._levels.on(indices)
+        return self._levels.on(indices)
 
     @functools.cached_property
     def _closed(self) -> Levels:
@@ -197,7 +196,8 @@ def _read_matrix(domain: Domain, matrix: Any) -> Levels:
     # Equal entries of equal type are read once: a matrix of a few thousand values is mostly repetition.
     if array.dtype == object:
         place: dict[tuple[type, object], int] = {}
-        keys = [(type(entry), entry) for entry in array.ravel().tolist()]
+        entries_and_places = enumerate(array.ravel().tolist())
+        keys = [(type(entry), _hashable(entry, domain, i)) for i, entry in entries_and_places]
         positions = np.array([place.setdefault(key, len(place)) for key in keys])
         entries: list[Any] = [entry for _, entry in place]
     else:
@@ -212,6 +212,14 @@ def _read_matrix(domain: Domain, matrix: Any) -> Levels:
                 "Pairwise", f"the matrix at ({domain.label(x)!r}, itself)", "be 0", entries[positions[x, x]]
             )
     return Levels.from_epsilons(positions, epsilons)
+
+
+def _hashable(entry: Any, domain: Domain, place: int) -> Any:
+    try:
+        hash(entry)
+    except TypeError:
+        _read_entry(entry, domain, *divmod(place, len(domain)))
+    return entry
 
 
 def _read_sparse(domain: Domain, entries: Mapping[Any, EpsilonLike]) -> Levels:
@@ -270,41 +278,25 @@ def _class_extremes(classes: npt.NDArray[np.int64], values: Sequence[Fraction]) 
     return np.array(sorted({*smallest.values(), *largest.values()}))
 
 
-def worst_pair(exact: Sequence[Fraction], doubles: npt.NDArray[np.float64], levels: Levels) -> tuple[int, int] | None:
-    """The pair (x, x') with the largest T_x / (e^E[x,x']·T_x'); a certified violation first.
-
-    ``doubles`` are the exact likelihoods, scaled so that the largest is 1 and rounded to nearest.
-    """
-    if any(value > 0 and double < 1e-290 for value, double in zip(exact, doubles, strict=True)):
-        return _worst_pair_exactly(exact, levels)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        ratios = doubles[:, None] / (levels.exp_lower * doubles)
-    ratios[(levels.codes >= INFINITE_CODE) | (doubles[:, None] == 0)] = -1.0
-    np.fill_diagonal(ratios, -1.0)
-    x, other = divmod(int(np.argmax(ratios)), ratios.shape[1])
-    if ratios[x, other] < 0:
+def worst_pair(exact: Sequence[Fraction], levels: Levels) -> tuple[int, int] | None:
+    """The pair (x, x') with the largest T_x / (e^E[x,x']·T_x'); a certified violation first; None if nothing binds."""
+    logs = np.array([math.log(v.numerator) - math.log(v.denominator) if v else -math.inf for v in exact])
+    with np.errstate(invalid="ignore"):
+        excess = logs[:, None] - logs - levels.floats
+    excess[(levels.codes >= INFINITE_CODE) | np.isneginf(logs)[:, None]] = -math.inf
+    np.fill_diagonal(excess, -math.inf)
+    x, other = divmod(int(np.argmax(excess)), excess.shape[1])
+    if np.isneginf(excess[x, other]):
         return None
-    if ratios[x, other] < 1 - _FILTER_MARGIN or ratios[x, other] > 1 + _FILTER_MARGIN:
+    sizes = np.abs(np.concatenate([logs, levels.floats.ravel()]))
+    margin = _FILTER_MARGIN * (1 + sizes[np.isfinite(sizes)].max(initial=0))
+    if abs(excess[x, other]) > margin:
         return x, other
     decided: dict[tuple[Fraction, Fraction, int], bool] = {}
-    for a, b in np.argwhere(ratios >= 1 - _FILTER_MARGIN).tolist():
+    for a, b in np.argwhere(excess >= -margin).tolist():
         key = (exact[a], exact[b], int(levels.codes[a, b]))
         if key not in decided:
             decided[key] = exceeds(exact[a], exact[b], levels.epsilon(key[2]))
         if decided[key]:
             return a, b
     return x, other
-
-
-def _worst_pair_exactly(exact: Sequence[Fraction], levels: Levels) -> tuple[int, int] | None:
-    """As worst_pair, for likelihoods too far apart for doubles."""
-    best: tuple[tuple[bool, float], tuple[int, int]] | None = None
-    for x, left in enumerate(exact):
-        for other, right in enumerate(exact):
-            epsilon = levels.at(x, other)
-            if x == other or left == 0 or epsilon.is_infinite:
-                continue
-            rank = Worst.of(left, right, epsilon, ("", "")).rank
-            if best is None or rank > best[0]:
-                best = rank, (x, other)
-    return None if best is None else best[1]

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.domain import Domain
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike, exact_fraction
-from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
+from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst, read_list
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["PRIOR_AVERAGE", "Prior", "read_distribution"]
@@ -65,7 +65,7 @@ class Prior(Policy):
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
         """Both likelihoods lie within e^±ε of one average, so odds move by at most e^2ε."""
         same = self.domain.index(x) == self.domain.index(other)
-        return float(prior_odds) * (ZERO if same else self.epsilon * 2).exp()
+        return float(prior_odds) * (ZERO if same else self.epsilon * 2).exp() if prior_odds else 0.0
 
     def compose(self, other: Policy) -> Policy:
         """Two reports under one prior: ε₁ + ε₂ + min(ε₁, ε₂). The plain sum is not enough.
@@ -88,14 +88,14 @@ class Prior(Policy):
 
 def read_distribution(what: str, parameter: str, given: Sequence[Any], names: Sequence[str]) -> tuple[Fraction, ...]:
     """Exact probabilities, one per name, summing to one."""
-    probabilities = list(given)
+    probabilities = read_list(what, parameter, f"be a list of {len(names)} probabilities", given)
     if len(probabilities) != len(names):
         raise InvalidInput(what, parameter, f"have {len(names)} entries", f"{len(probabilities)} entries")
     exact = []
     for name, value in zip(names, probabilities, strict=True):
         try:
             exact.append(exact_fraction(value))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, ArithmeticError):
             raise InvalidInput(what, f"{parameter} of {name}", "be a number in [0, 1]", value) from None
         if not 0 <= exact[-1] <= 1:
             raise InvalidInput(what, f"{parameter} of {name}", "lie in [0, 1]", value)

@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.domain import Domain
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
-from sfumato.policy.base import Inequality, Policy, Worst
+from sfumato.policy.base import Inequality, Policy, Worst, read_list
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.prior import read_distribution
 
@@ -46,9 +46,13 @@ class Known(Distributions):
         self.joint: tuple[tuple[Fraction, ...], ...] = ()
 
     def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:
-        rows = [list(row) for row in self._given]
-        if len(rows) != shape[0] or any(len(row) != shape[1] for row in rows):
-            raise InvalidInput("Known", "joint", f"be {shape[0]} rows of {shape[1]} probabilities", f"{len(rows)} rows")
+        must = f"be {shape[0]} rows of {shape[1]} probabilities"
+        rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, self._given)]
+        if len(rows) != shape[0]:
+            raise InvalidInput("Known", "joint", must, f"{len(rows)} rows")
+        for number, row in enumerate(rows):
+            if len(row) != shape[1]:
+                raise InvalidInput("Known", "joint", must, f"{len(row)} in row {number}")
         names = [f"({s!r}, {u!r})" for s in secrets for u in others]
         flat = read_distribution("Known", "the probability", [p for row in rows for p in row], names)
         fitted = Known(self._given)
@@ -77,6 +81,12 @@ class Anything(Distributions):
         return [tuple(Fraction(int(u == only)) for u in range(size)) for only in range(size)]
 
 
+def _without(label: Any, axis: int) -> object:
+    """What stands beside the secret in a member of the product."""
+    rest = label[:axis] + label[axis + 1 :]
+    return rest[0] if len(rest) == 1 else rest
+
+
 class Secret(Policy):
     """``P(U|s)·T_s ≤ e^ε·P(U|s')·T_s'`` for all secrets s ≠ s' and every distribution P in a given set.
 
@@ -88,7 +98,7 @@ class Secret(Policy):
 
     def __init__(self, domain: Domain, secret: str, epsilon: EpsilonLike, distributions: Distributions) -> None:
         factors = domain.factors
-        if not factors or secret not in factors:
+        if secret not in list(factors):
             names = f"one of {', '.join(factors)}" if factors else "a factor of a Domain.product"
             raise InvalidInput("Secret", "secret", f"name {names}", secret)
         if len(factors[secret]) < 2:
@@ -103,7 +113,7 @@ class Secret(Policy):
         grid = np.arange(len(domain)).reshape([len(factor) for factor in factors.values()])
         self.cells = np.moveaxis(grid, axis, 0).reshape(len(factors[secret]), -1)
         self._secrets = list(factors[secret])
-        others = [domain.label(int(i)) for i in self.cells[0]]
+        others = [_without(domain.label(int(i)), axis) for i in self.cells[0]]
         self.distributions = distributions.check((self.cells.shape[0], self.cells.shape[1]), self._secrets, others)
 
     @property
@@ -150,7 +160,7 @@ class Secret(Policy):
         """The most that the odds between two values of the secret can be after a report."""
         for value in (secret, other):
             self.domain.factors[self.secret].index(value)
-        return float(prior_odds) * (ZERO if secret == other else self.epsilon).exp()
+        return float(prior_odds) * (ZERO if secret == other else self.epsilon).exp() if prior_odds else 0.0
 
     def compose(self, other: Policy) -> Policy:
         mine = self.as_pairwise
