@@ -5,7 +5,9 @@ exact certificate that the one obeys the other (audit).
 """
 
 from sfumato import errors, mechanisms
+from sfumato._aggregate import Aggregate, aggregate
 from sfumato._audit import audit, audit_again
+from sfumato._estimate import Estimate, estimate
 from sfumato._privatize import privatize
 from sfumato.certificate import Certificate
 from sfumato.domain import Domain
@@ -31,11 +33,13 @@ from sfumato.policy import (
 )
 
 __all__ = [
+    "Aggregate",
     "Anything",
     "Blocks",
     "Certificate",
     "Domain",
     "Epsilon",
+    "Estimate",
     "HighLow",
     "InsecureSeeded",
     "Known",
@@ -46,9 +50,11 @@ __all__ = [
     "Secret",
     "SfumatoError",
     "Uniform",
+    "aggregate",
     "audit",
     "audit_again",
     "errors",
+    "estimate",
     "implies",
     "load_policy",
     "mechanism_from_spec",

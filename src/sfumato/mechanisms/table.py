@@ -96,17 +96,31 @@ class TableMechanism(Mechanism):
         matrix: npt.NDArray[np.float64] = self.weights / TOTAL
         return matrix
 
-    def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
-        # Least squares weighted by the output law at p: n·covariance = J^-1 - pp', J = Σ_y Q_y Q_y'/(p·Q_y).
-        probabilities = checked_distribution(p, len(self.domain))
+    def left_inverse(self) -> npt.NDArray[np.float64] | None:
+        """The matrix A of the unbiased estimate p̂ = A·(shares of the outputs), or None if values cannot be told apart.
+
+        Least squares weighted by the output law at the uniform distribution: A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y.
+        The weights are fixed, so the estimate is linear and exactly unbiased at every distribution.
+        """
         matrix = self.matrix()
-        law = probabilities @ matrix
-        used = matrix[:, law > 0] / np.sqrt(law[law > 0])
-        singular_values = np.linalg.svd(used, compute_uv=False)
-        k = len(probabilities)
+        law = matrix.mean(axis=0)
+        used = law > 0
+        scaled = matrix[:, used] / np.sqrt(law[used])
+        left, singular_values, right = np.linalg.svd(scaled, full_matrices=False)
+        k = len(matrix)
         if len(singular_values) < k or singular_values[-1] <= singular_values[0] * k * np.finfo(float).eps:
+            return None
+        inverse = np.zeros_like(matrix)
+        inverse[:, used] = (left / singular_values) @ right / np.sqrt(law[used])
+        return inverse
+
+    def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
+        probabilities = checked_distribution(p, len(self.domain))
+        inverse = self.left_inverse()
+        if inverse is None:
             return float("inf")
-        return float(np.sum(singular_values**-2.0) - np.sum(probabilities**2)) / checked_reports(n)
+        spread = float(np.sum(inverse**2 @ (probabilities @ self.matrix())))
+        return (spread - float(np.sum(probabilities**2))) / checked_reports(n)
 
     def parameters(self) -> dict[str, Any]:
         return {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}

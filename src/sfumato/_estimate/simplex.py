@@ -1,0 +1,16 @@
+"""The nearest distribution to an estimate that may have left the simplex."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["project_to_simplex"]
+
+
+def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> npt.NDArray[np.float64]:
+    """The point of {q ≥ 0, Σ q = total} nearest in l2: a constant is subtracted, and what falls below zero is clipped."""
+    ordered = np.sort(point)[::-1]
+    surplus = (np.cumsum(ordered) - total) / np.arange(1, len(point) + 1)
+    kept = int(np.flatnonzero(ordered > surplus)[-1])
+    return np.asarray(np.maximum(point - surplus[kept], 0.0))
