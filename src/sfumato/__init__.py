@@ -7,7 +7,9 @@ exact certificate that the one obeys the other (audit).
 from sfumato import errors, mechanisms
 from sfumato._aggregate import Aggregate, aggregate
 from sfumato._audit import audit, audit_again
+from sfumato._design import design
 from sfumato._estimate import Estimate, estimate
+from sfumato._plan import Plan, plan
 from sfumato._privatize import privatize
 from sfumato.certificate import Certificate
 from sfumato.domain import Domain
@@ -45,6 +47,7 @@ __all__ = [
     "Known",
     "Metric",
     "Pairwise",
+    "Plan",
     "Policy",
     "Prior",
     "Secret",
@@ -53,12 +56,14 @@ __all__ = [
     "aggregate",
     "audit",
     "audit_again",
+    "design",
     "errors",
     "estimate",
     "implies",
     "load_policy",
     "mechanism_from_spec",
     "mechanisms",
+    "plan",
     "policy_from_dict",
     "privatize",
     "save_policy",

@@ -9,7 +9,7 @@ __all__ = ["project_to_simplex"]
 
 
 def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> npt.NDArray[np.float64]:
-    """The point of {q ≥ 0, Σ q = total} nearest in l2: a constant is subtracted, and what falls below zero is clipped."""
+    """The point of {q ≥ 0, Σ q = total} nearest in l2: subtract a constant, clip what falls below zero."""
     ordered = np.sort(point)[::-1]
     surplus = (np.cumsum(ordered) - total) / np.arange(1, len(point) + 1)
     kept = int(np.flatnonzero(ordered > surplus)[-1])
