@@ -224,25 +224,32 @@ def test_processes_never_share_a_key(method: str) -> None:
 
 def test_chunks_of_one_call_never_share_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """Record every stream that is opened while seven threads work: each is opened by one chunk only."""
-    opened: list[tuple[bytes, int, int, int]] = []
+    opened: list[tuple[int, int, int]] = []
+    keys: set[bytes] = set()
     lock = threading.Lock()
-    original = entropy.keystream
+    first_block, keystream = entropy.first_block, entropy.keystream
 
-    def recording(key: bytes, chunk: int, stream: int) -> Any:
+    def recording_block(chunk: int, stream: int) -> bytes:
         with lock:
-            opened.append((key, chunk, stream, threading.get_ident()))
-        return original(key, chunk, stream)
+            opened.append((chunk, stream, threading.get_ident()))
+        return first_block(chunk, stream)
 
-    monkeypatch.setattr(_privatize, "keystream", recording)
+    def recording_key(key: bytes, chunk: int, stream: int) -> Any:
+        keys.add(key)
+        return keystream(key, chunk, stream)
+
+    monkeypatch.setattr(_privatize, "first_block", recording_block)
+    monkeypatch.setattr(_privatize, "keystream", recording_key)
     mechanism = MECHANISMS["hadamard"]
     values = np.zeros(20 * mechanism.layout.chunk_values, int)
-    for _ in range(2):
+    for calls in (1, 2):
+        opened.clear()
         sf.privatize(mechanism, values, threads=7)
-    main = [(key, chunk) for key, chunk, stream, _ in opened if stream == entropy.MAIN]
-    assert len(main) == len(set(main)) == 40
-    assert len({key for key, _ in main}) == 2
-    for key, chunk in main:
-        assert len({thread for k, c, _, thread in opened if (k, c) == (key, chunk)}) == 1
+        assert len(keys) == calls  # one key a call, never an old one
+        main = [chunk for chunk, stream, _ in opened if stream == entropy.MAIN]
+        assert sorted(main) == list(range(20))
+        for chunk in main:
+            assert len({thread for opened_chunk, _, thread in opened if opened_chunk == chunk}) == 1
 
 
 def test_threads_that_share_a_seeded_stream_get_different_chunks() -> None:

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.kernels import kernel_for
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Decision, RecordedDraws, RecordingDraws
 
@@ -63,3 +65,18 @@ def test_the_vectors_force_ties_and_rejections(name: str) -> None:
     assert {"tie, true", "tie, false"} <= forced
     if name == "randomized-response":
         assert {"rejected", "rejected twice"} <= forced
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_kernels_read_the_words_as_the_sampler_does(name: str) -> None:
+    for vector in vectors(name):
+        mechanism = sf.mechanism_from_spec(vector["spec"])
+        kernel = kernel_for(mechanism)
+        assert kernel is not None
+        for case in vector["cases"]:
+            out = np.empty((1, *mechanism.report_shape), mechanism.report_dtype)
+            main = np.frombuffer(bytes.fromhex(case["frame"]), np.uint8)
+            auxiliary = np.array([int(word) for word in case["auxiliary"]], np.uint64)
+            used = kernel.run(np.array([case["value"]]), main, auxiliary, out)
+            assert used == len(auxiliary)
+            assert mechanism.serialise(int.from_bytes(out.tobytes(), "little")).hex() == case["report"]

@@ -26,6 +26,7 @@ __all__ = [
     "SecureSource",
     "Stream",
     "WordReader",
+    "first_block",
     "fresh_key",
     "keystream",
     "require_secure",
@@ -48,10 +49,14 @@ def keystream(key: bytes, chunk: int, stream: int) -> CipherContext:
     """The keystream of one chunk's main or auxiliary stream: encrypt zeros with it to read it."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+    return Cipher(algorithms.AES(key), modes.CTR(first_block(chunk, stream))).encryptor()
+
+
+def first_block(chunk: int, stream: int) -> bytes:
+    """The counter block at which a stream begins; streams are 2^64 blocks apart, so they never meet."""
     if not 0 <= chunk < 2**63 or stream not in (MAIN, AUXILIARY):
         raise ValueError(f"no stream {stream} of chunk {chunk}")
-    first_block = chunk << 65 | stream << 64
-    return Cipher(algorithms.AES(key), modes.CTR(first_block.to_bytes(16, "big"))).encryptor()
+    return (chunk << 65 | stream << 64).to_bytes(16, "big")
 
 
 # os.fork runs this in the child, so that even a reused process number cannot revive an inherited buffer.

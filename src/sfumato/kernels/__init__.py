@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sfumato.errors import InvalidInput
 from sfumato.kernels import hadamard, randomized_response, subset, table, unary
 from sfumato.kernels.base import Kernel
 from sfumato.mechanisms import (
@@ -31,10 +30,7 @@ _BUILDERS: dict[type[Mechanism], Callable[[Any], Kernel]] = {
 }
 
 
-def kernel_for(mechanism: Mechanism) -> Kernel:
-    """The kernel that samples as the mechanism does. A subclass may sample otherwise, so it has none."""
+def kernel_for(mechanism: Mechanism) -> Kernel | None:
+    """The kernel that samples as the mechanism does, or None: a subclass may sample otherwise, so it has none."""
     build = _BUILDERS.get(type(mechanism))
-    if build is None:
-        known = ", ".join(sorted(kind.__name__ for kind in _BUILDERS))
-        raise InvalidInput("kernel_for", "mechanism", f"be one of {known}", mechanism)
-    return build(mechanism)
+    return None if build is None else build(mechanism)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,24 +11,55 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
+from sfumato.mechanisms import Mechanism
 
 __all__ = ["Kernel"]
+
+_VALUE, _BYTE, _WORD = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Makes the reports that a mechanism's scalar sampler makes of the same words.
+    """Makes the reports that a mechanism's scalar sampler would make of the same words."""
 
-    ``dtype`` and ``report_shape`` are those of one report: a number, or a row of bytes as on the wire.
-    """
-
+    #: Type and shape of one report: a number, or a row of bytes as ``mechanism.serialise`` gives it.
     dtype: np.dtype[Any]
     report_shape: tuple[int, ...]
-    #: How the main stream is read, and how many such words make a frame.
+    frame_bytes: int
+    #: As what the function reads the main stream.
     word: np.dtype[Any]
-    frame_words: int
     function: Callable[..., int]
     parameters: tuple[Any, ...]
+    #: Mean and variance, about, of the number of auxiliary words that one value needs.
+    auxiliary_mean: float
+    auxiliary_variance: float
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: Mechanism,
+        function: Callable[..., int],
+        parameters: tuple[Any, ...],
+        *,
+        word_bits: int = 64,
+        auxiliary_mean: float,
+        auxiliary_variance: float | None = None,
+    ) -> Kernel:
+        """A mechanism's kernel. Unless given, the variance is that of rare events: the mean."""
+        return cls(
+            dtype=mechanism.report_dtype,
+            report_shape=mechanism.report_shape,
+            frame_bytes=mechanism.layout.frame_bits // 8,
+            word=np.dtype(f"u{word_bits // 8}"),
+            function=function,
+            parameters=parameters,
+            auxiliary_mean=auxiliary_mean,
+            auxiliary_variance=auxiliary_mean if auxiliary_variance is None else auxiliary_variance,
+        )
+
+    def auxiliary_words(self, count: int) -> int:
+        """Enough auxiliary words for nearly every chunk of ``count`` values; ``run`` says if they were too few."""
+        return math.ceil(count * self.auxiliary_mean + 6 * math.sqrt(count * self.auxiliary_variance)) + 16
 
     def run(
         self,
@@ -43,13 +75,16 @@ class Kernel:
         that is not given here.
         """
         count = len(values)
-        _check("values", values, np.dtype(np.int64), (count,))
-        _check("auxiliary", auxiliary, np.dtype(np.uint64), (len(auxiliary),))
+        frames = main[: count * self.frame_bytes]
+        _check("values", values, _VALUE, (count,))
+        _check("main", frames, _BYTE, (count * self.frame_bytes,))
+        _check("auxiliary", auxiliary, _WORD, (len(auxiliary),))
         _check("out", out, self.dtype, (count, *self.report_shape))
-        needed = count * self.frame_words * self.word.itemsize
-        _check("main", main[:needed], np.dtype(np.uint8), (needed,))
-        words = main[:needed].view(self.word)
-        used = int(self.function(_read_only(values), _read_only(words), _read_only(auxiliary), out, self.parameters))
+        # To numba an array that must not be written has another type. Of these only the values may come so or so:
+        # without this view every kernel would be compiled for both.
+        values = values.view()
+        values.setflags(write=False)
+        used = int(self.function(values, frames.view(self.word), auxiliary, out, self.parameters))
         return used if used <= len(auxiliary) else -1
 
 
@@ -57,10 +92,3 @@ def _check(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any], shape: tupl
     if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
         got = f"{array.dtype} of shape {array.shape}"
         raise InvalidInput("Kernel.run", name, f"be contiguous {dtype} of shape {shape}", got)
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # To numba an array that may be written has another type: without this each mixture would be compiled anew.
-    view = array.view()
-    view.setflags(write=False)
-    return view

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias, TypeVar
 import numba
 import numpy.typing as npt
 from numba.core import event
-from numba.extending import register_jitable
+from numba.extending import intrinsic, register_jitable
 
-__all__ = ["Function", "Word", "Words", "device", "kernel"]
+__all__ = ["Word", "Words", "device", "instruction", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 #: A 64-bit number inside compiled code, where numba's types hold and Python's have no say.
@@ -30,6 +30,12 @@ def device(function: Function) -> Function:
     """A function that kernels call and the compiler dissolves in them."""
     dissolved: Function = register_jitable(function)
     return dissolved
+
+
+def instruction(definition: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that kernels call, defined by its types and the instructions it stands for."""
+    defined: Callable[..., Any] = intrinsic(definition)
+    return defined
 
 
 def kernel(name: str) -> Callable[[Function], Callable[..., int]]:
@@ -61,16 +67,16 @@ def _digest() -> str:
     return digest.hexdigest()[:16]
 
 
-class _Announcer(event.Listener):  # type: ignore[misc]
+class _Announcer(event.Listener):
     """Hears of compilations that really happen: a kernel found in the cache causes none."""
 
     def on_start(self, event: Any) -> None:
         announcement = _announcements.get(event.data["dispatcher"].py_func)
         if announcement is not None:
-            _log.info(announcement)
+            _log.warning(announcement)  # a pause of seconds should explain itself without set-up
 
     def on_end(self, event: Any) -> None:
         pass
 
 
-event.register("numba:compile", _Announcer())
+event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]

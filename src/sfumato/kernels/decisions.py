@@ -1,4 +1,4 @@
-"""The rules of ``docs/words-to-decisions.md`` in compiled code: auxiliary reads, ``bernoulli``, ``below``, planes.
+"""The rules of ``docs/words-to-decisions.md`` in compiled code: auxiliary reads, ``bernoulli``, ``below``.
 
 Every number is a uint64: numba would turn a mixture of signed and unsigned ones into doubles. What reads the
 auxiliary stream takes the position of the next word there, and gives the position after its reads.
@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
-from sfumato.kernels.compile import Word, Words, device
+from sfumato.kernels.compile import Word, Words, device, instruction
 
 __all__ = [
     "INDEX_BITS",
@@ -26,6 +25,7 @@ __all__ = [
     "half_bits",
     "popcount",
     "read",
+    "rejection_rate",
     "rejections",
     "split",
 ]
@@ -41,13 +41,13 @@ INDEX_MASK = np.uint64(2**32 - 1)
 # -- instructions that numba does not name ---------------------------------------------------------------
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@instruction
 def popcount(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     """How many bits are set."""
     return word(word), lambda _context, builder, _signature, arguments: builder.ctpop(arguments[0])
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@instruction
 def half_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     """Half the width of a word: a constant to the compiler, so that one kernel serves two widths at full speed."""
     return types.uint64(word), lambda context, *_: context.get_constant(types.uint64, word.bitwidth // 2)
@@ -89,6 +89,11 @@ def below(value: Word, m: Word, auxiliary: Words, position: Word) -> tuple[Word,
 def split(threshold: int, rest: int) -> tuple[np.uint64, np.uint64]:
     """The high and the low part of a threshold. The high part of a probability of one is 2^(width of the field)."""
     return np.uint64(threshold >> rest), np.uint64(threshold & (1 << rest) - 1)
+
+
+def rejection_rate(m: int) -> float:
+    """At least the mean number of words that ``below(m)`` reads again."""
+    return 2 * float(rejections(m)) / 2**32  # r/(1-r) at most, for a rejection's probability r ≤ ½
 
 
 def rejections(m: int) -> np.uint64:

@@ -18,6 +18,7 @@ from sfumato.kernels.decisions import (
     bernoulli,
     half_bits,
     popcount,
+    rejection_rate,
     rejections,
     split,
 )
@@ -31,17 +32,17 @@ TWO = np.uint64(2)
 
 def build(mechanism: HadamardResponse) -> Kernel:
     """The kernel of one mechanism."""
-    dtype = np.dtype(np.uint32 if mechanism.bits <= 32 else np.uint64)
-    blocked = mechanism.blocks > 1
-    frame_words = 2 if blocked else 1
-    word_bits = mechanism.layout.frame_bits // frame_words
-    word = np.dtype(f"u{word_bits // 8}")
-    rows = mechanism.block_size - 1
-    parameters = (*split(mechanism.threshold, 64 - word_bits // 2), np.uint64(rows))
-    if not blocked:
-        return Kernel(dtype, (), word, frame_words, _run_one_block, parameters)
-    blocks = np.uint64(mechanism.blocks), rejections(mechanism.blocks)
-    return Kernel(dtype, (), word, frame_words, _run_blocks, (*parameters, *reciprocal(rows), *blocks))
+    blocks, rows = mechanism.blocks, mechanism.block_size - 1
+    word_bits = mechanism.layout.frame_bits // (1 if blocks == 1 else 2)
+    high, low = split(mechanism.threshold, 64 - word_bits // 2)
+    as_word = np.dtype(f"u{word_bits // 8}").type  # numbers no wider than a word make vectors of more lanes
+    parameters: tuple[Any, ...] = (as_word(high), low, as_word(rows))
+    ties = 2.0 ** -(word_bits // 2)
+    if blocks == 1:
+        return Kernel.of(mechanism, _run_one_block, parameters, word_bits=word_bits, auxiliary_mean=ties)
+    parameters += (*reciprocal(rows), np.uint64(blocks), rejections(blocks))
+    mean = ties + rejection_rate(blocks)
+    return Kernel.of(mechanism, _run_blocks, parameters, word_bits=word_bits, auxiliary_mean=mean)
 
 
 def reciprocal(divisor: int) -> tuple[np.uint64, np.uint64]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.kernels.compile import Word, Words, device
 from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO
 
-__all__ = ["BYTES", "PlaneThreshold", "lanes_below", "live_lanes", "plane_threshold", "store"]
+__all__ = ["PlaneThreshold", "blend", "lanes_below", "live_lanes", "plane_threshold", "store"]
 
-BYTES = np.uint64(8)
+_BYTE_BITS = _WORD_BYTES = np.uint64(8)
 
 #: The planes of a threshold's high part, and what becomes of a lane that equals it before any auxiliary read.
-PlaneThreshold = tuple[npt.NDArray[np.uint64], np.uint64]
+#: A tuple's length is part of its type: for each number of planes the compiler makes a loop of its own.
+PlaneThreshold: TypeAlias = tuple[tuple[np.uint64, ...], np.uint64]
 
 
 def plane_threshold(high: int, planes: int) -> PlaneThreshold:
@@ -23,18 +26,26 @@ def plane_threshold(high: int, planes: int) -> PlaneThreshold:
     """
     one = high == 1 << planes
     shown = high - one
-    masks = [ONES if shown >> bit & 1 else ZERO for bit in reversed(range(planes))]
-    return np.array(masks, dtype=np.uint64), ONES if one else ZERO
+    return tuple(ONES if shown >> bit & 1 else ZERO for bit in reversed(range(planes))), ONES if one else ZERO
 
 
 @device
-def lanes_below(words: Words, first: Word, threshold: PlaneThreshold) -> tuple[Word, Word]:
-    """The lanes whose field is below the threshold, and those whose field equals it."""
-    masks, result = threshold
-    equal = ONES
+def blend(others: Word, own: Word, its: Word) -> Word:
+    """One word in the ``own`` lanes, another in the others."""
+    return others ^ (others ^ its) & own
+
+
+@device
+def lanes_below(
+    words: Words, first: Word, threshold: PlaneThreshold, own: Word, own_threshold: PlaneThreshold
+) -> tuple[Word, Word]:
+    """The lanes whose field is below their threshold, and those that equal it; ``own`` lanes have one of their own."""
+    masks, others_result = threshold
+    own_masks, own_result = own_threshold
+    result, equal = blend(others_result, own, own_result), ONES
     # From the lowest bit up: where a bit differs from the threshold's it overrules what the lower ones said.
     for plane in range(len(masks) - 1, -1, -1):
-        mask = masks[np.uint64(plane)]
+        mask = blend(masks[plane], own, own_masks[plane])
         different = words[first + np.uint64(plane)] ^ mask
         result = different & mask | result & ~different
         equal &= ~different
@@ -49,13 +60,13 @@ def live_lanes(k: Word, group: Word) -> Word:
 
 
 @device
-def store(row: npt.NDArray[np.uint8], group: Word, word: Word) -> None:
-    """Write 64 bits of a report, or as many as its row has bytes for: little-endian, whatever the alignment."""
-    first = group * BYTES
-    left = np.uint64(len(row)) - first
-    if left >= BYTES:
-        for byte in range(8):
-            row[first + np.uint64(byte)] = np.uint8(word >> np.uint64(8 * byte))
+def store(out: npt.NDArray[np.uint8], i: Word, group: Word, word: Word) -> None:
+    """Write 64 bits of row i, or as many as it has bytes for: little-endian, whatever the alignment."""
+    first = group * _WORD_BYTES
+    left = np.uint64(out.shape[1]) - first
+    if left >= _WORD_BYTES:
+        for byte in range(8):  # of known length: the compiler makes one store of it
+            out[i, first + np.uint64(byte)] = np.uint8(word >> _BYTE_BITS * np.uint64(byte))
     else:
         for byte in range(left):
-            row[first + np.uint64(byte)] = np.uint8(word >> BYTES * np.uint64(byte))
+            out[i, first + byte] = np.uint8(word >> _BYTE_BITS * byte)

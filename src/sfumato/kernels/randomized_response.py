@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.kernels.base import Kernel
 from sfumato.kernels.compile import Word, Words, device
-from sfumato.kernels.decisions import INDEX_BITS, INDEX_MASK, below, bernoulli, rejections, split
+from sfumato.kernels.decisions import INDEX_BITS, INDEX_MASK, below, bernoulli, rejection_rate, rejections, split
 from sfumato.kernels.repaired import repaired_kernel
 from sfumato.mechanisms import RandomizedResponse
 
@@ -19,7 +19,7 @@ def build(mechanism: RandomizedResponse) -> Kernel:
     """The kernel of one mechanism."""
     k = len(mechanism.domain)
     parameters = (*split(mechanism.threshold, 32), np.uint64(k), rejections(k))
-    return Kernel(np.dtype(np.uint32), (), np.dtype(np.uint64), 1, _run, parameters)
+    return Kernel.of(mechanism, _run, parameters, auxiliary_mean=2.0**-32 + rejection_rate(k))
 
 
 @device

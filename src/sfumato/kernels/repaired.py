@@ -20,9 +20,9 @@ _BLOCK = 1024
 def repaired_kernel(name: str, quick: Callable[..., Any], exact: Callable[..., Any]) -> Callable[..., int]:
     """Join the two samplers of a mechanism, both device functions.
 
-    ``quick(x, words, i, parameters)`` gives the report of value number i by its frame alone, and whether that is
-    to be trusted. It must not branch: the compiler makes a vector loop of it. ``exact(…, auxiliary, position)``
-    follows the sampler to the letter, for those that are not, in the order of the values.
+    ``quick(x, words, i, parameters)`` gives the report of value number i by its frame alone, and whether it is an
+    exception, so that this report may be wrong. It must not branch: the compiler makes a vector loop of it.
+    ``exact(…, auxiliary, position)`` then follows the sampler to the letter, for the exceptions in their order.
     """
 
     @kernel(name)

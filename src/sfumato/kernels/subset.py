@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from sfumato.kernels.decisions import (
     split,
 )
 from sfumato.kernels.planes import lanes_below, live_lanes, plane_threshold, store
+from sfumato.kernels.select import nth_set_bit
 from sfumato.mechanisms import SubsetSelection
 
 __all__ = ["build"]
@@ -37,8 +39,11 @@ def build(mechanism: SubsetSelection) -> Kernel:
         plane_threshold(mechanism.coin, mechanism.planes),
         np.uint64(mechanism.planes),
     )
-    frame_words = mechanism.layout.frame_bits // 64
-    return Kernel(np.dtype(np.uint8), (-(-k // 8),), np.dtype(np.uint64), frame_words, _run, parameters)
+    # One word for each coin too many or too few, and one for the swap; rejections are rare.
+    share = mechanism.coin / 2**mechanism.planes
+    variance = k * share * (1 - share)
+    mean = math.sqrt(variance) + abs(k * share - mechanism.size) + 1
+    return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 
 @kernel(SubsetSelection.name)
@@ -49,12 +54,12 @@ def _run(
     groups = (k + WORD_BITS - ONE) // WORD_BITS
     chosen = np.empty(groups, dtype=np.uint64)
     position, first = ZERO, ZERO
-    for i in range(len(values)):
+    for i in range(np.uint64(len(values))):
         forced, position = bernoulli(words[first] >> INDEX_BITS, high, low, INDEX_BITS, auxiliary, position)
         first += ONE
         count = ZERO
         for group in range(groups):
-            coins, _ = lanes_below(words, first, coin)
+            coins, _ = lanes_below(words, first, coin, ZERO, coin)
             chosen[group] = coins & live_lanes(k, group)
             count += popcount(chosen[group])
             first += planes
@@ -70,7 +75,7 @@ def _run(
             position = _toggle_one(chosen, ZERO, size, auxiliary, position)
             chosen[x // WORD_BITS] |= ONE << x % WORD_BITS
         for group in range(groups):
-            store(out[i], group, chosen[group])
+            store(out, i, group, chosen[group])
     return position
 
 
@@ -85,19 +90,5 @@ def _toggle_one(chosen: Words, inverted: Word, count: Word, auxiliary: Words, po
         rank -= popcount(bits)
         group += ONE
         bits = chosen[group] ^ inverted
-    chosen[group] ^= _nth_set_bit(bits, rank)
+    chosen[group] ^= nth_set_bit(bits, rank)
     return position
-
-
-@device
-def _nth_set_bit(bits: Word, n: Word) -> Word:
-    """The n-th lowest set bit, as a power of two, by bisection."""
-    place = ZERO
-    width = WORD_BITS >> ONE
-    while width != ZERO:
-        lower = popcount(bits >> place & (ONE << width) - ONE)
-        if n >= lower:
-            n -= lower
-            place += width
-        width >>= ONE
-    return ONE << place

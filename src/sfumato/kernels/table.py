@@ -28,7 +28,8 @@ def build(mechanism: TableMechanism) -> Kernel:
     high = np.minimum(thresholds >> np.uint64(rest), np.uint64((1 << half) - 1))
     entries = (high << np.uint64(half) | table.aliases.ravel().astype(np.uint64)).astype(word)
     sizes = (np.uint64(size) for size in (len(mechanism.domain) - 1, table.bin_bits, rest))
-    return Kernel(np.dtype(np.uint32), (), word, 1, _run, (entries, thresholds, *sizes))
+    parameters = (entries, thresholds, *sizes)
+    return Kernel.of(mechanism, _run, parameters, word_bits=word_bits, auxiliary_mean=2.0**-half)
 
 
 @device

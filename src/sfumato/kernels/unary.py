@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sfumato.kernels.base import Kernel
 from sfumato.kernels.compile import Words, kernel
 from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, read, split
-from sfumato.kernels.planes import lanes_below, live_lanes, plane_threshold, store
+from sfumato.kernels.planes import blend, lanes_below, live_lanes, plane_threshold, store
 from sfumato.mechanisms import UnaryEncoding
 
 __all__ = ["build"]
@@ -28,8 +28,7 @@ def build(mechanism: UnaryEncoding) -> Kernel:
         (plane_threshold(int(own_high), planes), own_low),
         (plane_threshold(int(other_high), planes), other_low),
     )
-    frame_words = mechanism.layout.frame_bits // 64
-    return Kernel(np.dtype(np.uint8), (-(-k // 8),), np.dtype(np.uint64), frame_words, _run, parameters)
+    return Kernel.of(mechanism, _run, parameters, auxiliary_mean=k * 2.0**-planes)
 
 
 @kernel(UnaryEncoding.name)
@@ -39,25 +38,23 @@ def _run(
     k, rest, (own_threshold, own_low), (other_threshold, other_low) = parameters
     groups = (k + WORD_BITS - ONE) // WORD_BITS
     planes = WORD_BITS - rest
+    # A threshold without a low part is decided at once.
+    own_tie = ONES if own_low != ZERO else ZERO
+    others_tie = ONES if other_low != ZERO else ZERO
     position, first = ZERO, ZERO
-    for i in range(len(values)):
+    for i in range(np.uint64(len(values))):
         x = np.uint64(values[i])
         for group in range(groups):
             lanes = live_lanes(k, group)
-            bits, ties = lanes_below(words, first, other_threshold)
-            ties = ties & lanes if other_low != ZERO else ZERO
-            own = ZERO
-            if x // WORD_BITS == group:
-                own = ONE << x % WORD_BITS
-                own_bits, own_ties = lanes_below(words, first, own_threshold)
-                bits = bits & ~own | own_bits & own
-                ties = ties & ~own | (own_ties & own if own_low != ZERO else ZERO)
+            own = ONE << x % WORD_BITS if group == x // WORD_BITS else ZERO
+            bits, ties = lanes_below(words, first, other_threshold, own, own_threshold)
+            ties &= lanes & blend(others_tie, own, own_tie)
             while ties != ZERO:
                 lane = ties & ~ties + ONE
                 drawn, position = read(auxiliary, position, rest)
                 if drawn < (own_low if lane == own else other_low):
                     bits |= lane
                 ties ^= lane
-            store(out[i], group, bits & lanes)
+            store(out, i, group, bits & lanes)
             first += planes
     return position

@@ -1,0 +1,147 @@
+"""How fast the array kernels are, next to the rate at which this machine makes random bytes.
+
+    python -m benchmarks.kernels
+
+A kernel's time includes its keystreams. Its *budget* is the time in which the machine makes its random bytes and
+copies its reports: no kernel needs less, and one that comes near has nothing left to gain.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.entropy import AUXILIARY, MAIN, fresh_key, keystream
+from sfumato.kernels import Kernel, kernel_for
+from sfumato.mechanisms import (
+    HadamardResponse,
+    Mechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    TableMechanism,
+    UnaryEncoding,
+)
+
+_REPEATS = 5
+_LEAST_SECONDS = 0.1
+_STREAM_BYTES = 2**18
+_CHUNKS = 16
+_SEED = 1
+
+
+class Case(NamedTuple):
+    """A mechanism, and millions of values a second that prototypes of its kind reached on a machine like this."""
+
+    label: str
+    mechanism: Mechanism
+    known: str
+
+
+def cases() -> list[Case]:
+    """One of each kind, at the sizes whose rates are known."""
+    matrix = np.random.default_rng(_SEED).random((64, 64))
+    table = TableMechanism.from_matrix(Domain(range(64)), matrix / matrix.sum(axis=1, keepdims=True))
+    return [
+        Case("hadamard, 2,048 columns", HadamardResponse(Domain(range(2000)), 1, block_size=2**11), "820-870"),
+        Case("hadamard, 2^17 columns", HadamardResponse(Domain(range(10**5)), 1, block_size=2**17), ""),
+        Case("hadamard, 143 blocks of 8", HadamardResponse(Domain(range(1000)), 5, block_size=8), "280"),
+        Case("randomized response, k = 1,000", RandomizedResponse(Domain(range(1000)), 5), "500"),
+        Case("table, 64 x 64", table, "170-240"),
+        Case("unary, k = 64", UnaryEncoding(Domain(range(64)), 1), "45-50"),
+        Case("unary, k = 1,024", UnaryEncoding(Domain(range(1024)), 1), "2.8-3.1"),
+        Case("unary, k = 1,024, optimized", UnaryEncoding(Domain(range(1024)), 1, optimized=True), "2.8-3.1"),
+        Case("subset, k = 128, d = 34", SubsetSelection(Domain(range(128)), 1, 34), "13.5"),
+        Case("subset, k = 1,024, d = 275", SubsetSelection(Domain(range(1024)), 1, 275), "5.1"),
+    ]
+
+
+class Worker:
+    """One thread's streams and buffers."""
+
+    def __init__(self, kernel: Kernel, size: int) -> None:
+        self.kernel = kernel
+        self.main = np.empty(size * kernel.frame_bytes, dtype=np.uint8)
+        self.auxiliary = np.empty(kernel.auxiliary_words(size), dtype=np.uint64)
+        self.zeros = memoryview(bytes(max(self.main.nbytes, self.auxiliary.nbytes)))
+        key = fresh_key()
+        self.streams = keystream(key, 0, MAIN), keystream(key, 0, AUXILIARY)
+
+    def run(self, values: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
+        """Privatize one chunk."""
+        main, auxiliary = self.streams
+        main.update_into(self.zeros[: self.main.nbytes], self.main.data)
+        auxiliary.update_into(self.zeros[: self.auxiliary.nbytes], self.auxiliary.view(np.uint8).data)
+        if self.kernel.run(values, self.main, self.auxiliary, out) < 0:
+            raise RuntimeError("a chunk needed more auxiliary words than nearly every chunk does")
+
+
+def seconds(job: Callable[[], object]) -> float:
+    """The median time of a job, over repeats of many runs each."""
+    job()  # compiles, and touches every page
+    start = time.perf_counter()
+    job()
+    runs = max(1, round(_LEAST_SECONDS / (time.perf_counter() - start)))
+    times = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        for _ in range(runs):
+            job()
+        times.append((time.perf_counter() - start) / runs)
+    return statistics.median(times)
+
+
+def stream_rate() -> float:
+    """Bytes of keystream a second, in one thread."""
+    stream, zeros, buffer = keystream(fresh_key(), 0, MAIN), bytes(_STREAM_BYTES), bytearray(_STREAM_BYTES)
+    return _STREAM_BYTES / seconds(lambda: stream.update_into(zeros, buffer))
+
+
+def copy_rate() -> float:
+    """Bytes copied a second between two buffers beyond the caches, in one thread."""
+    source, target = np.ones(2**26, dtype=np.uint8), np.ones(2**26, dtype=np.uint8)
+    return source.nbytes / seconds(lambda: np.copyto(target, source))
+
+
+def value_rate(mechanism: Mechanism, kernel: Kernel, threads: int) -> float:
+    """Values a second: many chunks, shared out among threads, each with its keystreams."""
+    size = mechanism.layout.chunk_values
+    workers = [Worker(kernel, size) for _ in range(threads)]
+    values = np.random.default_rng(_SEED).integers(0, len(mechanism.domain), _CHUNKS * size)
+    out = np.zeros((len(values), *kernel.report_shape), dtype=kernel.dtype)
+    chunks = [slice(c * size, (c + 1) * size) for c in range(_CHUNKS)]
+
+    def work(number: int) -> None:
+        for chunk in chunks[number::threads]:
+            workers[number].run(values[chunk], out[chunk])
+
+    with ThreadPoolExecutor(threads) as pool:
+        return len(values) / seconds(lambda: list(pool.map(work, range(threads))))
+
+
+def main() -> None:
+    """Measure everything and print it."""
+    copy = copy_rate()
+    print(f"keystream {stream_rate() / 1e9:.1f} GB/s, copy {copy / 1e9:.1f} GB/s\n")
+    print(f"{'million values/s':32}{'known':>10}{'1 thread':>10}{'2 threads':>10}{'of budget':>10}{'of stream/4':>12}")
+    for label, mechanism, known in cases():
+        kernel = kernel_for(mechanism)
+        assert kernel is not None
+        stream = stream_rate()  # beside each kernel: a shared machine changes its speed
+        one, two = (value_rate(mechanism, kernel, threads) for threads in (1, 2))
+        random_bytes = kernel.frame_bytes + 8 * kernel.auxiliary_mean
+        report_bytes = kernel.dtype.itemsize * math.prod(kernel.report_shape)
+        budget = one * (random_bytes / stream + report_bytes / copy)
+        of_stream = f"{one / (stream / 4):.2f}" if kernel.frame_bytes == 4 else ""
+        print(f"{label:32}{known:>10}{one / 1e6:>10.1f}{two / 1e6:>10.1f}{budget:>10.2f}{of_stream:>12}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
