@@ -8,9 +8,10 @@ from sfumato import errors, mechanisms
 from sfumato._aggregate import Aggregate, aggregate
 from sfumato._audit import audit, audit_again
 from sfumato._design import design
-from sfumato._estimate import Estimate, estimate
+from sfumato._estimate import Estimate, GroupedEstimate, combine, estimate, estimate_groups
 from sfumato._plan import Plan, plan
 from sfumato._privatize import privatize
+from sfumato._simulate import Simulation, simulate
 from sfumato.certificate import Certificate
 from sfumato.domain import Domain
 from sfumato.entropy import InsecureSeeded
@@ -42,6 +43,7 @@ __all__ = [
     "Domain",
     "Epsilon",
     "Estimate",
+    "GroupedEstimate",
     "HighLow",
     "InsecureSeeded",
     "Known",
@@ -52,13 +54,16 @@ __all__ = [
     "Prior",
     "Secret",
     "SfumatoError",
+    "Simulation",
     "Uniform",
     "aggregate",
     "audit",
     "audit_again",
+    "combine",
     "design",
     "errors",
     "estimate",
+    "estimate_groups",
     "implies",
     "load_policy",
     "mechanism_from_spec",
@@ -67,4 +72,5 @@ __all__ = [
     "policy_from_dict",
     "privatize",
     "save_policy",
+    "simulate",
 ]

@@ -7,6 +7,8 @@ are all an estimate needs. Counts add, so one process, many files, a database or
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.documents import check_keys
-from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism
+from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
+from sfumato.mechanisms import Mechanism, SubsetSelection
 from sfumato.reports import check_reports
 
 __all__ = ["Aggregate", "aggregate"]
 
 _FORMAT = "sfumato-aggregate"
 _VERSION = 1
-_MAGIC = b"SFAG\x01\x00\x00\x00"
+_MAGIC = b"SFAG"
+_HEADER_BYTES = 48
+_LARGEST = 2**63 - 1
+_HASH = re.compile("[0-9a-f]{64}")
+#: Counts of more outputs than this would take over 32 GB.
+_MOST_COUNTS = 2**32
 #: Reports are counted in pieces that stay in the cache.
 _PIECE = 2**18
 
@@ -37,28 +44,44 @@ class Aggregate:
     n: int
     counts: Counts
 
+    def __post_init__(self) -> None:
+        if not _HASH.fullmatch(str(self.mechanism_hash)):  # a document may hold anything here
+            raise InvalidInput("an aggregate", "the mechanism's hash", "be 64 hex digits", self.mechanism_hash)
+        if type(self.n) is not int or not 0 <= self.n <= _LARGEST:
+            raise InvalidInput("an aggregate", "n", "be an integer in [0, 2^63 - 1]", self.n)
+        counts = _as_counts(self.counts)
+        wrong = (counts < 0) | (counts > self.n)
+        if wrong.any():
+            raise InvalidInput("an aggregate", "every count", f"lie in [0, n = {self.n}]", int(counts[wrong.argmax()]))
+        counts.setflags(write=False)
+        object.__setattr__(self, "counts", counts)
+
     @classmethod
     def empty(cls, mechanism: Mechanism) -> Aggregate:
         """No reports yet."""
-        size = mechanism.outputs if mechanism.encoding == "index" else mechanism.bits
-        return cls(mechanism.hash, 0, np.zeros(size, np.int64))
+        return cls(mechanism.hash, 0, np.zeros(_size(mechanism), np.int64))
 
     def accumulate(self, mechanism: Mechanism, reports: Any) -> Aggregate:
-        """These counts and those of more reports of the same mechanism, every one of them checked."""
-        self._refuse_other(mechanism.hash)
-        array = check_reports(mechanism, reports)
+        """These counts and those of more reports of the same mechanism, every one of them checked.
+
+        ``reports`` is an array, or an iterator of arrays such as ``read_reports`` gives.
+        """
+        self.check(mechanism)
         counts = self.counts.copy()
-        for start in range(0, len(array), _PIECE):
-            piece = array[start : start + _PIECE]
-            if mechanism.encoding == "index":
-                counts += np.bincount(piece, minlength=len(counts))
-            else:
-                counts += _bit_sums(piece, mechanism.bits)
-        return Aggregate(self.mechanism_hash, self.n + len(array), counts)
+        n, first = self.n, 0
+        for part in reports if isinstance(reports, Iterator) else (reports,):
+            array = check_reports(mechanism, part, first_row=first)
+            first += len(array)
+            _count(mechanism, array, counts)
+        return Aggregate(self.mechanism_hash, n + first, counts)
 
     def merge(self, other: Aggregate) -> Aggregate:
         """The aggregate of both sets of reports: associative and commutative."""
         self._refuse_other(other.mechanism_hash)
+        if len(self.counts) != len(other.counts):
+            raise InvalidInput("an aggregate", "the other's counts", f"be {len(self.counts)}", len(other.counts))
+        if self.n + other.n > _LARGEST:  # and no count can overflow either, for none exceeds its n
+            raise InvalidInput("an aggregate", "n", "be at most 2^63 - 1", self.n + other.n)
         return Aggregate(self.mechanism_hash, self.n + other.n, self.counts + other.counts)
 
     def _refuse_other(self, mechanism_hash: str) -> None:
@@ -93,47 +116,82 @@ class Aggregate:
         check_keys(
             "an aggregate", "the document", document, needed=("format", "version", "mechanism_hash", "n", "counts")
         )
-        if (document["format"], document["version"]) != (_FORMAT, _VERSION):
-            raise InvalidInput("an aggregate", "format and version", f"be {_FORMAT} {_VERSION}", document["format"])
-        counts = document["counts"]
-        if not isinstance(counts, list) or not all(type(count) is int and count >= 0 for count in counts):
-            raise InvalidInput("an aggregate", "counts", "be integers of at least 0", "something else")
-        return cls._checked(str(document["mechanism_hash"]), document["n"], np.array(counts, np.int64))
+        if document["format"] != _FORMAT:
+            raise UnknownSpec("an aggregate", "format", f"be {_FORMAT!r}", document["format"])
+        if type(document["version"]) is not int or document["version"] != _VERSION:
+            raise UnknownSpec("an aggregate", "version", f"be {_VERSION}", document["version"])
+        return cls(document["mechanism_hash"], document["n"], document["counts"])
 
     def to_bytes(self) -> bytes:
         """The aggregate in binary: magic, hash, n and the counts as little-endian 64-bit integers."""
-        head = _MAGIC + bytes.fromhex(self.mechanism_hash) + self.n.to_bytes(8, "little")
+        head = _MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(self.mechanism_hash) + self.n.to_bytes(8, "little")
         return head + self.counts.astype("<i8").tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Aggregate:
         """The inverse of ``to_bytes``; refuses what it would not have written."""
-        if len(data) < 48 or data[:8] != _MAGIC or len(data) % 8:
-            raise InvalidInput("an aggregate", "the bytes", f"begin with {_MAGIC!r} and be whole", data[:8])
-        counts = np.frombuffer(data, "<i8", offset=48).astype(np.int64)
-        return cls._checked(data[8:40].hex(), int.from_bytes(data[40:48], "little"), counts)
-
-    @classmethod
-    def _checked(cls, mechanism_hash: str, n: Any, counts: Counts) -> Aggregate:
-        if type(n) is not int or n < 0:
-            raise InvalidInput("an aggregate", "n", "be an integer of at least 0", n)
-        if (counts < 0).any() or (counts > n).any():
-            raise InvalidInput("an aggregate", "every count", f"lie between 0 and n = {n}", int(counts.max(initial=0)))
-        return cls(mechanism_hash, n, counts)
+        if data[:4] != _MAGIC:
+            raise InvalidInput("an aggregate", "its first four bytes", f"be {_MAGIC!r}", data[:4])
+        if len(data) < _HEADER_BYTES or len(data) % 8:
+            raise InvalidInput(
+                "an aggregate", "its length", f"be a multiple of 8, at least {_HEADER_BYTES}", f"{len(data)} bytes"
+            )
+        if data[4] != _VERSION:
+            raise UnknownSpec("an aggregate", "its version", f"be {_VERSION}", data[4])
+        if data[5:8] != bytes(3):
+            raise InvalidInput("an aggregate", "bytes 5 to 7", "be zero", data[5:8])
+        counts = np.frombuffer(data, "<i8", offset=_HEADER_BYTES).astype(np.int64)
+        return cls(data[8:40].hex(), int.from_bytes(data[40:_HEADER_BYTES], "little"), counts)
 
     def check(self, mechanism: Mechanism) -> None:
         """Refuse to be read as counts of another mechanism, or of no possible reports."""
         self._refuse_other(mechanism.hash)
-        empty = Aggregate.empty(mechanism)
-        if len(self.counts) != len(empty.counts):
-            raise InvalidInput("an aggregate", "counts", f"have {len(empty.counts)} entries", len(self.counts))
-        if mechanism.encoding == "index" and int(self.counts.sum()) != self.n:
-            raise InvalidInput("an aggregate", "counts", f"sum to n = {self.n}", int(self.counts.sum()))
+        if len(self.counts) != _size(mechanism):
+            raise InvalidInput("an aggregate", "counts", f"have {_size(mechanism)} entries", len(self.counts))
+        # Every report adds to one count, or, as a subset, to as many as it has members.
+        each = mechanism.size if isinstance(mechanism, SubsetSelection) else 1
+        if mechanism.encoding == "index" or isinstance(mechanism, SubsetSelection):
+            total = (int((self.counts >> 32).sum()) << 32) + int((self.counts & 0xFFFFFFFF).sum())  # cannot overflow
+            if total != each * self.n:
+                raise InvalidInput("an aggregate", "counts", f"sum to {each}·n = {each * self.n}", total)
 
 
 def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
-    """Count reports exactly. Every report is checked; the counts merge with others of the same mechanism."""
+    """Count reports exactly: an array of them, or an iterator of arrays.
+
+    Every report is checked; the counts merge with others of the same mechanism.
+    """
     return Aggregate.empty(mechanism).accumulate(mechanism, reports)
+
+
+def _size(mechanism: Mechanism) -> int:
+    """How many counts there are: of outputs, or of bits."""
+    size = mechanism.outputs if mechanism.encoding == "index" else mechanism.bits
+    if size > _MOST_COUNTS:
+        raise CannotDecide(f"an aggregate of {size} counts is refused (at most {_MOST_COUNTS})")
+    return size
+
+
+def _as_counts(given: Any) -> Counts:
+    """A fresh array of integers; texts, fractions and what does not fit 64 bits are refused."""
+    if isinstance(given, np.ndarray):
+        if given.ndim != 1 or given.dtype != np.int64:
+            raise InvalidInput("an aggregate", "counts", "be a row of int64", f"{given.dtype} of shape {given.shape}")
+        return given.copy()
+    if not isinstance(given, list) or not all(type(count) is int and 0 <= count <= _LARGEST for count in given):
+        raise InvalidInput("an aggregate", "counts", "be integers in [0, 2^63 - 1]", given)
+    return np.array(given, np.int64)
+
+
+def _count(mechanism: Mechanism, reports: npt.NDArray[Any], counts: Counts) -> None:
+    """Add the counts of checked reports."""
+    step = max(_PIECE, len(counts))  # a histogram of few reports costs as much as its length
+    for start in range(0, len(reports), step):
+        piece = reports[start : start + step]
+        if mechanism.encoding == "index":
+            counts += np.bincount(piece.astype(np.intp), minlength=len(counts))
+        else:
+            counts += _bit_sums(piece, mechanism.bits)
 
 
 def _bit_sums(rows: npt.NDArray[np.uint8], bits: int) -> Counts:

@@ -145,12 +145,15 @@ def _rows_of_one_report(policy: Policy, p: Any) -> list[Row]:
     for name, (build, decoding) in MECHANISMS.items():
         mechanism = build(domain, epsilon)
         risk = mechanism.risk(1, distribution)
-        tv = math.inf
-        if math.isfinite(risk):
-            deviations = np.sqrt(np.maximum(decoder_for(mechanism).variances(distribution), 0))
-            tv = float(deviations.sum()) * _MEAN_ABSOLUTE_NORMAL / 2
+        tv = expected_tv(mechanism, distribution) if math.isfinite(risk) else math.inf
         rows.append(Row(name, mechanism, risk, tv, mechanism.bits, decoding, bound))
     return rows
+
+
+def expected_tv(mechanism: Mechanism, p: npt.NDArray[np.float64]) -> float:
+    """The expected total variation error of the unbiased estimate from one report, in the normal approximation."""
+    deviations = np.sqrt(np.maximum(decoder_for(mechanism).variances(p), 0))
+    return float(deviations.sum()) * _MEAN_ABSOLUTE_NORMAL / 2
 
 
 def _scaled(row: Row, n: int) -> Row:

@@ -25,7 +25,7 @@ from sfumato.mechanisms.draws import BitDraws
 if TYPE_CHECKING:
     from sfumato.kernels import Kernel
 
-__all__ = ["privatize"]
+__all__ = ["privatize", "privatize_indices"]
 
 Progress = Callable[[int, int], None]
 
@@ -52,6 +52,19 @@ def privatize(
     all cores; ``progress(done, total)`` is called now and then.
     """
     indices = mechanism.domain.encode(values)
+    return privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
+
+
+def privatize_indices(
+    mechanism: Mechanism,
+    indices: npt.NDArray[np.int64],
+    stream: Stream | None = None,
+    *,
+    out: npt.NDArray[Any] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> npt.NDArray[Any]:
+    """As ``privatize``, for values that are encoded already: every index must lie in the domain."""
     reports = _checked_out(mechanism, len(indices), out)
     kernel = _kernel(mechanism, len(indices))
     if kernel is None and (stream is None or isinstance(stream, SecureStream)):

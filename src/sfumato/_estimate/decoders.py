@@ -50,6 +50,10 @@ class Decoder(ABC):
         """The covariance of the frequencies from one report at p."""
 
     @abstractmethod
+    def variance(self, weights: Floats, p: Floats) -> float:
+        """The variance of Σ weight·frequency from one report at p: weights·covariance·weights, without the matrix."""
+
+    @abstractmethod
     def reach(self) -> tuple[Floats, Floats]:
         """The least and the greatest that one report can count for each frequency."""
 
@@ -92,6 +96,13 @@ class InclusionDecoder(Decoder):
         both = self._without_own + (p[:, None] + p) * (self._with_own - self._without_own)
         both[np.diag_indices(self.size)] = held
         return np.asarray((both - np.outer(held, held)) / self.gap**2)
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        held, total = self.shares(p), float(weights.sum())
+        # Σ_{x≠y} w_x w_y E[both], with the sums over y done first.
+        pairs = self._without_own * (total**2 - weights @ weights)
+        pairs += 2 * (self._with_own - self._without_own) * ((weights * p) @ (total - weights))
+        return float(weights**2 @ held + pairs - (weights @ held) ** 2) / self.gap**2
 
     def reach(self) -> tuple[Floats, Floats]:
         ends = np.array([0.0, 1.0]) - self.other
@@ -151,6 +162,10 @@ class HadamardDecoder(HistogramDecoder):
     def variances(self, p: Floats) -> Floats:
         return self._in_block(p)[self._block] / self._gamma**2 - p**2
 
+    def variance(self, weights: Floats, p: Floats) -> float:
+        scores = walsh_hadamard(self._by_row(weights)).ravel() / self._gamma
+        return float(self.shares(p) @ scores**2 - (weights @ p) ** 2)
+
     def covariance(self, p: Floats) -> Floats:
         rows = self._by_row(p)
         same = self._block[:, None] == self._block
@@ -185,6 +200,9 @@ class TableDecoder(HistogramDecoder):
 
     def variances(self, p: Floats) -> Floats:
         return np.asarray(self._left_inverse**2 @ self.shares(p) - p**2)
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        return float(self.shares(p) @ (weights @ self._left_inverse) ** 2 - (weights @ p) ** 2)
 
     def covariance(self, p: Floats) -> Floats:
         return (self._left_inverse * self.shares(p)) @ self._left_inverse.T - np.outer(p, p)

@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.errors import InvalidInput
+
 __all__ = ["Fit", "fit_bits", "fit_histogram"]
 
 Floats = npt.NDArray[np.float64]
+
+#: Stands for zero where a logarithm or a quotient is taken.
+_TINY = 1e-300
+#: An accelerated step leaves every frequency at least this share of what plain EM would.
+_KEPT = 0.01
 
 
 @dataclass(frozen=True)
@@ -41,46 +48,53 @@ def fit_histogram(
 
     For any p the likelihood gained by another distribution q is at most ln(max_x pull(shares/law(p))_x), because ln is
     concave; that bound is the stopping rule, so "converged" is a statement about the optimum and not about small steps.
+    Outputs that no value can give, which only a dishonest client sends, say nothing and are left out.
     """
-    seen = shares > 0
+    p = np.full(size, 1 / size)
+    seen = (shares > 0) & (law(p) > 0)
+    if not seen.any():
+        raise InvalidInput("estimate", "the reports", "be outputs that some value can give", "none that is")
+    shares = np.where(seen, shares, 0.0) / shares[seen].sum()
 
-    def weights(p: Floats) -> Floats:
-        expected = law(p)
-        return np.where(seen, shares / np.where(seen, expected, 1.0), 0.0)
+    def expected(p: Floats) -> Floats:
+        return np.where(seen, np.maximum(law(p), _TINY), 1.0)  # rounding may leave a zero below zero
 
     def likelihood(p: Floats) -> float:
-        return float(shares[seen] @ np.log(law(p)[seen]))
+        return float(shares @ np.log(expected(p)))
 
-    def step(p: Floats) -> Floats:
-        moved = p * pull(weights(p))
+    def step(p: Floats, ratio: Floats) -> Floats:
+        moved = np.maximum(p * ratio, 0.0)
         return np.asarray(moved / moved.sum())
 
-    p = np.full(size, 1 / size)
     start = value = likelihood(p)
+    longest = 1.0
     bound = np.inf
     for iteration in range(1, most + 1):
-        ratio = pull(weights(p))
+        ratio = pull(shares / expected(p))
         bound = float(np.log(max(ratio.max(), 1.0)))
         if bound <= tolerance:
             return Fit(p, True, iteration, value - start, bound)
-        first = step(p)
-        second = step(first)
+        first = step(p, ratio)
+        second = step(first, pull(shares / expected(first)))
         difference, curvature = first - p, second - 2 * first + p
         norm = float(np.linalg.norm(curvature))
-        candidate = second
-        if norm > 0:
-            length = -max(1.0, float(np.linalg.norm(difference)) / norm)
-            leap = p - 2 * length * difference + length**2 * curvature
-            if (leap > 0).all():
-                candidate = step(leap / leap.sum())
+        length = min(max(1.0, float(np.linalg.norm(difference)) / norm), longest) if norm > 0 else 1.0
+        leap = p + 2 * length * difference + length**2 * curvature
+        # What the leap would make negative goes towards zero instead: at the optimum many frequencies are zero.
+        leap = np.maximum(leap, second * _KEPT)
+        leap /= leap.sum()
+        candidate = step(leap, pull(shares / expected(leap)))
         candidate_value = likelihood(candidate)
         if not candidate_value >= value:  # a leap that lost likelihood: EM itself never does
             candidate, candidate_value = second, likelihood(second)
+            longest = max(1.0, longest / 2)
+        elif length == longest:
+            longest *= 4
         p, value = candidate, candidate_value
     return Fit(p, False, most, value - start, bound)
 
 
-def fit_bits(shares: Floats, other: float, gap: float) -> Fit:
+def fit_bits(shares: Floats, other: float, gap: float, *, tolerance: float = 1e-9) -> Fit:
     """Maximum composite likelihood: each bit's count as a binomial of its own, frequencies on the simplex.
 
     Maximises Σ_x s_x·ln q_x + (1-s_x)·ln(1-q_x), q_x = other + gap·p_x. The optimum solves, for one multiplier λ,
@@ -109,10 +123,17 @@ def fit_bits(shares: Floats, other: float, gap: float) -> Fit:
         low, high = (middle, high) if at(middle).sum() > 1 else (low, middle)
     p = at(high)
     p = p / p.sum()
+    fitted = other + gap * p
+    # The likelihood is concave, so its slope at p bounds what any other distribution gains: max slope - slope·p.
+    slope = gap * (_ratio(shares, fitted) - _ratio(1 - shares, 1 - fitted))
+    bound = max(float(slope.max() - slope @ p), 0.0)
+    gain = _bit_likelihood(shares, fitted) - _bit_likelihood(shares, np.full(len(p), other + gap / len(p)))
+    return Fit(p, bound <= tolerance, iterations, gain, bound)
 
-    def likelihood(q: Floats) -> float:
-        safe = np.clip(q, 1e-300, 1 - 1e-16)
-        return float(shares @ np.log(safe) + (1 - shares) @ np.log1p(-safe))
 
-    uniform = np.full(len(p), 1 / len(p))
-    return Fit(p, True, iterations, likelihood(other + gap * p) - likelihood(other + gap * uniform), 0.0)
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    return np.where(part > 0, part / np.maximum(whole, _TINY), 0.0)
+
+
+def _bit_likelihood(shares: Floats, fitted: Floats) -> float:
+    return float(shares @ np.log(np.maximum(fitted, _TINY)) + (1 - shares) @ np.log(np.maximum(1 - fitted, _TINY)))

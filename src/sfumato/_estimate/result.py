@@ -114,13 +114,8 @@ class Estimate:
     def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
         """The estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast."""
         vector = self._weights(weights)
-        support = np.flatnonzero(vector)
-        value = float(vector @ self.unbiased)
-        if len(support) <= 1:
-            error = float(np.abs(vector) @ self.standard_errors)
-        else:
-            error = max(float(vector @ self.covariance @ vector), 0.0) ** 0.5
-        return LinearEstimate(value, error)
+        variance = max(self.decoder.variance(vector, self._plug_in), 0.0) / self.n
+        return LinearEstimate(float(vector @ self.unbiased), variance**0.5)
 
     def share(self, values: Sequence[Any]) -> LinearEstimate:
         """The share of people whose value is one of these."""

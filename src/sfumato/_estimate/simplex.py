@@ -10,7 +10,9 @@ __all__ = ["project_to_simplex"]
 
 def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> npt.NDArray[np.float64]:
     """The point of {q ≥ 0, Σ q = total} nearest in l2: subtract a constant, clip what falls below zero."""
-    ordered = np.sort(point)[::-1]
+    # A constant changes nothing; less the maximum, the sums stay exact enough however far the point is out.
+    shifted = point - point.max()
+    ordered = np.sort(shifted)[::-1]
     surplus = (np.cumsum(ordered) - total) / np.arange(1, len(point) + 1)
     kept = int(np.flatnonzero(ordered > surplus)[-1])
-    return np.asarray(np.maximum(point - surplus[kept], 0.0))
+    return np.asarray(np.maximum(shifted - surplus[kept], 0.0))

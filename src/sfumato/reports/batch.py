@@ -6,73 +6,126 @@
          5      3  zero
          8     32  SHA-256 of the mechanism's canonical spec
         40      8  number of reports n, little-endian
-        48      …  n·bits bits: report i is bits i·bits … (i+1)·bits - 1, little-endian; then zero bits to a whole byte
+        48      …  n·w bits, w = max(bits, 1): report i is bits i·w … (i+1)·w - 1, little-endian; then zero bits to a
+                   whole byte
 
 There is one batch for given reports, and decoding is strict: whatever the encoder would not have written is refused.
+A report takes a bit even where the mechanism has a single output, so the length of a batch always bounds its reports.
+The same bytes are a file (``.sfb``), which is read and written in pieces.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
-from sfumato.reports.validity import check_reports
+from sfumato.reports.validity import check_reports, checked_pieces, piece_rows
 
-__all__ = ["HEADER_BYTES", "decode_batch", "encode_batch"]
+__all__ = ["HEADER_BYTES", "decode_batch", "encode_batch", "read_batch", "write_batch"]
 
-_MAGIC = b"SFUM\x01\x00\x00\x00"
+_MAGIC = b"SFUM"
+_VERSION = 1
 HEADER_BYTES = 48
-#: Reports are packed in pieces of a multiple of 8, so that each piece ends on a whole byte.
-_PIECE = 2**16
+_COUNT_OFFSET = 40
 
 
 def encode_batch(mechanism: Mechanism, reports: Any) -> bytes:
     """The batch of these reports."""
-    array = check_reports(mechanism, reports, "a batch")
-    header = _MAGIC + bytes.fromhex(mechanism.hash) + len(array).to_bytes(8, "little")
-    pieces = [_pack(array[i : i + _PIECE], mechanism.bits) for i in range(0, len(array), _PIECE)]
-    return b"".join([header, *pieces])
+    file = io.BytesIO()
+    write_batch(mechanism, file, checked_pieces(mechanism, reports, "a batch"))
+    return file.getvalue()
 
 
 def decode_batch(mechanism: Mechanism, data: bytes) -> npt.NDArray[Any]:
     """The reports of a batch, or InvalidInput with the reason."""
-    if len(data) < HEADER_BYTES:
-        raise InvalidInput("a batch", "its length", f"be at least {HEADER_BYTES} bytes", len(data))
-    if data[:8] != _MAGIC:
-        raise InvalidInput("a batch", "its first bytes", f"be {_MAGIC!r}", data[:8])
-    if data[8:40].hex() != mechanism.hash:
-        raise InvalidInput("a batch", "its mechanism", f"be {mechanism.hash}", data[8:40].hex())
-    count = int.from_bytes(data[40:48], "little")
-    wanted = HEADER_BYTES + -(-count * mechanism.bits // 8)
-    if len(data) != wanted:
-        raise InvalidInput("a batch", "its length", f"be {wanted} bytes for {count} reports", f"{len(data)} bytes")
-    array = np.empty((count, *mechanism.report_shape), mechanism.report_dtype)
-    payload = np.frombuffer(data, np.uint8, offset=HEADER_BYTES)
-    step = _PIECE * mechanism.bits // 8
-    for i, start in enumerate(range(0, count, _PIECE)):
-        piece = array[start : start + _PIECE]
-        _unpack(payload[i * step : (i + 1) * step], mechanism.bits, piece)
-    used = count * mechanism.bits % 8
-    if used and payload[-1] >> used:
-        raise InvalidInput("a batch", "the bits after the last report", "be zero", int(payload[-1]))
-    return check_reports(mechanism, array, "a batch")
+    pieces = list(read_batch(mechanism, io.BytesIO(data), len(data)))
+    if len(pieces) == 1:
+        return pieces[0]
+    return np.concatenate([np.empty((0, *mechanism.report_shape), mechanism.report_dtype), *pieces])
 
 
-def _pack(reports: npt.NDArray[Any], bits: int) -> bytes:
-    if bits == 8 * reports.itemsize * (reports.shape[1] if reports.ndim > 1 else 1):
-        return reports.tobytes()
-    rows = reports.reshape(len(reports), -1).view(np.uint8).reshape(len(reports), -1)
-    return np.packbits(np.unpackbits(rows, axis=1, count=bits, bitorder="little"), bitorder="little").tobytes()
+def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArray[Any]]) -> int:
+    """Write checked reports to a seekable file, in pieces of which all but the last are a multiple of 8 long.
+
+    The answer is how many there were; only then is it written to the header.
+    """
+    start = file.tell()
+    file.write(_MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(mechanism.hash) + bytes(8))
+    count = 0
+    for piece in pieces:
+        file.write(_pack(piece, _width(mechanism)))
+        count += len(piece)
+    end = file.tell()
+    file.seek(start + _COUNT_OFFSET)
+    file.write(count.to_bytes(8, "little"))
+    file.seek(end)
+    return count
 
 
-def _unpack(packed: npt.NDArray[np.uint8], bits: int, into: npt.NDArray[Any]) -> None:
-    flat = np.unpackbits(packed, count=len(into) * bits, bitorder="little").reshape(len(into), bits)
-    width = into.itemsize * (into.shape[1] if into.ndim > 1 else 1)
-    rows = np.zeros((len(into), width), np.uint8)
-    packed_rows = np.packbits(flat, axis=1, bitorder="little")
-    rows[:, : packed_rows.shape[1]] = packed_rows
-    into[...] = rows.view(into.dtype).reshape(into.shape)
+def read_batch(mechanism: Mechanism, file: BinaryIO, length: int, what: str = "a batch") -> Iterator[npt.NDArray[Any]]:
+    """The reports of a batch of ``length`` bytes, in pieces; the header and the length are checked before the first."""
+    count = _read_header(mechanism, file.read(HEADER_BYTES), what)
+    width = _width(mechanism)
+    wanted = HEADER_BYTES + -(-count * width // 8)
+    if length != wanted:
+        raise InvalidInput(what, "its length", f"be {wanted} bytes for {count} reports", f"{length} bytes")
+    rows = piece_rows(mechanism)
+    for start in range(0, count, rows):
+        piece = np.empty((min(rows, count - start), *mechanism.report_shape), mechanism.report_dtype)
+        packed = np.frombuffer(_read_exactly(file, -(-len(piece) * width // 8), what), np.uint8)
+        _unpack(packed, width, piece)
+        used = len(piece) * width % 8
+        if used and packed[-1] >> used:
+            raise InvalidInput(what, "the bits after the last report", "be zero", int(packed[-1]))
+        yield check_reports(mechanism, piece, what, start)
+
+
+def _read_header(mechanism: Mechanism, header: bytes, what: str) -> int:
+    if header[:4] != _MAGIC:
+        raise InvalidInput(what, "its first four bytes", f"be {_MAGIC!r}", header[:4])
+    if len(header) < HEADER_BYTES:
+        raise InvalidInput(what, "its length", f"be at least {HEADER_BYTES} bytes", f"{len(header)} bytes")
+    if header[4] != _VERSION:
+        raise UnknownSpec(what, "its version", f"be {_VERSION}", header[4])
+    if header[5:8] != bytes(3):
+        raise InvalidInput(what, "bytes 5 to 7", "be zero", header[5:8])
+    if header[8:40].hex() != mechanism.hash:
+        raise InvalidInput(what, "its mechanism", f"be {mechanism.hash}", header[8:40].hex())
+    return int.from_bytes(header[_COUNT_OFFSET:], "little")
+
+
+def _read_exactly(file: BinaryIO, size: int, what: str) -> bytes:
+    data = file.read(size)
+    if len(data) != size:
+        raise InvalidInput(what, "its length", "not change while it is read", f"{size - len(data)} bytes too few")
+    return data
+
+
+def _width(mechanism: Mechanism) -> int:
+    return max(mechanism.bits, 1)
+
+
+def _pack(reports: npt.NDArray[Any], width: int) -> bytes:
+    rows = _as_bytes(reports)
+    if width == 8 * rows.shape[1]:
+        return rows.tobytes()
+    return np.packbits(np.unpackbits(rows, axis=1, count=width, bitorder="little"), bitorder="little").tobytes()
+
+
+def _as_bytes(reports: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    little = np.ascontiguousarray(reports, reports.dtype.newbyteorder("<"))
+    return little.view(np.uint8).reshape(len(reports), -1)
+
+
+def _unpack(packed: npt.NDArray[np.uint8], width: int, into: npt.NDArray[Any]) -> None:
+    row_bytes = into.itemsize * (into.shape[1] if into.ndim > 1 else 1)
+    rows = np.zeros((len(into), row_bytes), np.uint8)
+    bits = np.unpackbits(packed, count=len(into) * width, bitorder="little").reshape(len(into), width)
+    rows[:, : -(-width // 8)] = np.packbits(bits, axis=1, bitorder="little")
+    into[...] = rows.view(into.dtype.newbyteorder("<")).reshape(into.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,22 +12,32 @@ import numpy.typing as npt
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, SubsetSelection
 
-__all__ = ["check_reports"]
+__all__ = ["check_reports", "checked_pieces", "piece_rows"]
+
+#: A piece of reports takes about this many bytes; unpacked to one byte a bit, eight times as many.
+_PIECE_BYTES = 2**21
 
 
 def check_reports(mechanism: Mechanism, reports: Any, what: str = "reports", first_row: int = 0) -> npt.NDArray[Any]:
-    """The reports as an array of the mechanism's own type, every one of them valid."""
-    array = np.asarray(reports)
+    """The reports as an array of the mechanism's own type, every one of them valid.
+
+    A refusal names the row, counted from ``first_row``.
+    """
+    if isinstance(reports, np.ma.MaskedArray):
+        raise InvalidInput(what, "the array", "have no masked rows", type(reports))
+    try:
+        array = np.asarray(reports)
+    except ValueError as error:  # rows of unequal length
+        raise InvalidInput(what, "the array", "have one shape", str(error)) from None
     shape, dtype = mechanism.report_shape, mechanism.report_dtype
-    if array.size == 0:
-        array = array.reshape(0, *shape).astype(dtype)
-    if array.shape[1:] != shape or array.dtype.kind not in "iu":
+    if array.shape == (0,):
+        return np.empty((0, *shape), dtype)
+    if array.ndim != 1 + len(shape) or array.shape[1:] != shape or array.dtype.kind not in "iu":
         kind = "integers" if not shape else f"rows of {shape[0]} bytes"
         raise InvalidInput(what, "the array", f"hold {kind}", f"{array.dtype} of shape {array.shape}")
     if not shape:
-        _refuse_rows(
-            what, first_row, array, (array < 0) | (array >= mechanism.outputs), f"be below {mechanism.outputs}"
-        )
+        wrong = (array < 0) | (array >= mechanism.outputs)
+        _refuse_rows(what, first_row, array, wrong, f"be in 0 … {mechanism.outputs - 1}")
         return array.astype(dtype, copy=False)
     if array.dtype != np.uint8:
         raise InvalidInput(what, "the array", "hold bytes", f"{array.dtype}")
@@ -44,3 +56,33 @@ def _refuse_rows(what: str, first_row: int, array: npt.NDArray[Any], wrong: npt.
         value = array[row]
         got = value.tobytes().hex() if array.ndim > 1 else int(value)
         raise InvalidInput(what, f"the report in row {first_row + row}", must, got)
+
+
+def piece_rows(mechanism: Mechanism) -> int:
+    """How many reports are handled at once: a multiple of 8, so that a packed piece ends on a whole byte."""
+    report_bytes = mechanism.report_dtype.itemsize * math.prod(mechanism.report_shape)
+    return max(8, _PIECE_BYTES // report_bytes // 8 * 8)
+
+
+def checked_pieces(mechanism: Mechanism, reports: Any, what: str = "reports") -> Iterator[npt.NDArray[Any]]:
+    """Reports, every one checked, cut anew into pieces of ``piece_rows``; only the last may be shorter.
+
+    ``reports`` is one array or an iterator of arrays. How these were cut leaves no trace, and rows count on from one
+    to the next.
+    """
+    rows = piece_rows(mechanism)
+    held: list[npt.NDArray[Any]] = []
+    length = seen = 0
+    for part in reports if isinstance(reports, Iterator) else (reports,):
+        array = check_reports(mechanism, part, what, seen)
+        seen += len(array)
+        while length + len(array) >= rows:
+            cut = rows - length
+            held.append(array[:cut])
+            yield held[0] if len(held) == 1 else np.concatenate(held)
+            array, held, length = array[cut:], [], 0
+        if len(array):
+            held.append(array.copy())  # whoever gave the array may fill it again for the next piece
+            length += len(array)
+    if held:
+        yield held[0] if len(held) == 1 else np.concatenate(held)

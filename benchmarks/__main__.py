@@ -1,0 +1,6 @@
+"""Everything that is measured, in one run."""
+
+from benchmarks import audits, kernels
+
+kernels.main()
+audits.main()

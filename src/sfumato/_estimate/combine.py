@@ -1,0 +1,103 @@
+"""One population, several cohorts: people who answered under different mechanisms, combined by their precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._estimate.decoders import Decoder
+from sfumato._estimate.result import Estimate
+from sfumato._estimate.simplex import project_to_simplex
+from sfumato.errors import InvalidInput
+
+__all__ = ["combine"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Up to this many values the full covariances are used; beyond, each value is weighted by its variance alone.
+_LARGEST_FULL = 1000
+
+
+class _CombinedDecoder(Decoder):
+    """Σ_i A_i·p̂_i over independent cohorts, whose covariances add."""
+
+    def __init__(self, parts: Sequence[tuple[Decoder, int]], weights: Sequence[Floats]) -> None:
+        self.size = parts[0][0].size
+        self._parts, self._weights = parts, weights
+        self._n = sum(n for _, n in parts)
+
+    def frequencies(self, shares: Floats) -> Floats:  # noqa: ARG002
+        raise InvalidInput("combine", "shares", "be given per cohort", "one vector")
+
+    def shares(self, p: Floats) -> Floats:
+        return self.frequencies(p)
+
+    def variances(self, p: Floats) -> Floats:
+        if self._weights[0].ndim == 2:
+            return np.diag(self.covariance(p))
+        parts = zip(self._weights, self._parts, strict=True)
+        return self._n * sum((w**2 * decoder.variances(p) / n for w, (decoder, n) in parts), np.zeros(self.size))
+
+    def covariance(self, p: Floats) -> Floats:
+        total = np.zeros((self.size, self.size))
+        for weight, (decoder, n) in zip(self._weights, self._parts, strict=True):
+            matrix = weight if weight.ndim == 2 else np.diag(weight)
+            total += matrix @ decoder.covariance(p) @ matrix.T / n
+        return self._n * total
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        parts = zip(self._weights, self._parts, strict=True)
+        pulled = ((w.T @ weights if w.ndim == 2 else w * weights, decoder, n) for w, (decoder, n) in parts)
+        return self._n * sum(decoder.variance(vector, p) / n for vector, decoder, n in pulled)
+
+    def reach(self) -> tuple[Floats, Floats]:
+        lows, highs = zip(*(decoder.reach() for decoder, _ in self._parts), strict=True)
+        return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def combine(estimates: Sequence[Estimate]) -> Estimate:
+    """Generalised least squares over cohorts drawn from one population, each with its own mechanism or epsilon.
+
+    Up to a thousand values the full covariances weigh the cohorts, and that frequencies sum to one is used; beyond that
+    each value is weighted by its own variances. Weights are computed at the pooled estimate.
+    """
+    cohorts = list(estimates)
+    if not cohorts:
+        raise InvalidInput("combine", "estimates", "hold at least one", [])
+    domain = cohorts[0].domain
+    for number, cohort in enumerate(cohorts):
+        if cohort.domain != domain:
+            raise InvalidInput("combine", f"estimate {number}", "be over the domain of the first", cohort.domain)
+    # A first pooled estimate, weighted by total precision, at which the covariances are computed.
+    precision = np.array([1 / float(np.sum(cohort.standard_errors**2)) for cohort in cohorts])
+    pooled = sum((w * c.unbiased for w, c in zip(precision, cohorts, strict=True)), np.zeros(len(domain)))
+    point = project_to_simplex(pooled / precision.sum())
+    parts = [(cohort.decoder, cohort.n) for cohort in cohorts]
+    if len(domain) <= _LARGEST_FULL:
+        weights = _full_weights([decoder.covariance(point) / n for decoder, n in parts])
+        uniform = np.full(len(domain), 1 / len(domain))
+        combined = sum((w @ (c.unbiased - uniform) for w, c in zip(weights, cohorts, strict=True)), uniform)
+    else:
+        precisions = [n / decoder.variances(point) for decoder, n in parts]
+        weights = [precision / np.sum(precisions, axis=0) for precision in precisions]
+        combined = sum((w * c.unbiased for w, c in zip(weights, cohorts, strict=True)), np.zeros(len(domain)))
+    n = sum(cohort.n for cohort in cohorts)
+    return Estimate(domain, n, "combined", combined, combined, _CombinedDecoder(parts, weights))
+
+
+def _full_weights(covariances: Sequence[Floats]) -> list[Floats]:
+    """A_i of p̂ = u + Σ A_i(p̂_i - u), u uniform: least squares over the differences p - u, which sum to zero."""
+    size = len(covariances[0])
+    # An orthonormal basis of the vectors that sum to zero.
+    basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
+    precisions = []
+    for covariance in covariances:
+        # Some mechanisms' frequencies always sum to one, and their covariance is singular in that direction alone:
+        # what is added there changes nothing for vectors that sum to zero.
+        spread, total = float(np.trace(covariance)), float(covariance.sum())
+        lift = spread / size**2 if total < 1e-9 * spread else 0.0
+        precisions.append(np.linalg.inv(covariance + lift))
+    information = basis.T @ np.sum(precisions, axis=0) @ basis
+    return [basis @ np.linalg.solve(information, basis.T @ precision) for precision in precisions]

@@ -1,0 +1,211 @@
+"""Columns of values on disk, read in pieces that ``Domain.encode`` and ``privatize`` take as they are.
+
+Raw values: only what runs beside the people they belong to may import this module.
+
+    .csv                      a column under a header line
+    .parquet .pq              a column
+    .arrow .feather .ipc      a column
+    .txt, or no suffix        one value a line
+    -                         standard input: one value a line, or CSV if a column is named
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.reports.columns import ARROW, PARQUET, open_columns, suffix_of
+
+__all__ = ["read_values"]
+
+_CSV = (".csv",)
+_TEXT = (".txt", "")
+#: Values are read in pieces of this many rows.
+_ROWS = 2**16
+_LONGEST_LINE = 2**20
+
+
+def read_values(
+    path: Path | str, column: str | Sequence[str] | None = None, *, domain: Domain | None = None
+) -> Iterator[Any]:
+    """The values of a file, in pieces: lists of texts, or Arrow arrays; with several columns, a mapping of these.
+
+    ``column`` may be left out where there is only one. A ``domain`` says which columns hold its parts (a product's
+    factors; a grid's latitude and longitude) where none is named, and what the texts of a text file stand for: ints,
+    floats, or ``true`` and ``false``. Nothing is guessed and nothing is dropped; what cannot be read is refused with
+    file and row.
+    """
+    names = _names(column, domain)
+    shown = "standard input" if str(path) == "-" else str(path)
+    suffix = "-" if str(path) == "-" else suffix_of(path, _CSV + PARQUET + ARROW + _TEXT)
+    if suffix in PARQUET + ARROW:
+        yield from _from_columns(path, names)
+        return
+    is_csv = suffix in _CSV or (suffix == "-" and bool(names))
+    if names and not is_csv:
+        raise InvalidInput(shown, "the column", "not be named, for a text file has none", names)
+    with _text(path, shown, newline="" if is_csv else "\n") as file:
+        pieces = _from_csv(file, names, shown) if is_csv else _from_lines(file, shown)
+        readers = _readers(domain, names)
+        row = 0
+        for piece in pieces:
+            read = {name: reader(piece[name], shown, name, row) for name, reader in readers.items()}
+            row += len(next(iter(piece.values())))
+            yield next(iter(read.values())) if len(names) <= 1 else read
+
+
+def _names(column: str | Sequence[str] | None, domain: Domain | None) -> list[str]:
+    """The columns to read; none means the only one."""
+    if isinstance(column, str):
+        return [column]
+    if column is not None:
+        return list(column)
+    if domain is not None and domain.kind == "product":
+        return list(domain.factors)
+    if domain is not None and domain.kind == "grid":
+        return ["latitude", "longitude"]
+    return []
+
+
+def _places(names: list[str], header: Sequence[str], path: str) -> list[int]:
+    """Where the named columns stand in a header."""
+    shown = ", ".join(map(repr, header))
+    if not names and len(header) != 1:
+        raise InvalidInput(path, "the column", f"be named, one of {shown}", None)
+    for name in names:
+        if list(header).count(name) != 1:
+            raise InvalidInput(path, "the column", f"be one of {shown}", name)
+    return [list(header).index(name) for name in names] or [0]
+
+
+# -- column files ------------------------------------------------------------------------------------------
+
+
+def _from_columns(path: Path | str, names: list[str]) -> Iterator[Any]:
+    with open_columns(path) as file:
+        places = _places(names, file.schema.names, file.path)
+        for batch in file.batches([file.schema.names[place] for place in places], _ROWS):
+            columns = {name: batch.column(name) for name in names}
+            yield columns if len(names) > 1 else batch.column(0)
+
+
+# -- texts -------------------------------------------------------------------------------------------------
+
+#: For each column a list of texts; a text file has one, named "".
+TextPiece = dict[str, list[str]]
+
+
+@contextmanager
+def _text(path: Path | str, shown: str, newline: str) -> Iterator[TextIO]:
+    try:
+        if str(path) == "-":
+            file = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline=newline)
+            try:
+                yield file
+            finally:
+                file.detach()  # standard input stays open
+        else:
+            with Path(path).open(encoding="utf-8-sig", newline=newline) as file:
+                yield file
+    except OSError as error:
+        raise InvalidInput(shown, "the path", f"be a readable file ({error.strerror})", shown) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(shown, "the file", "be UTF-8 text", str(error)) from error
+
+
+def _from_lines(file: TextIO, path: str) -> Iterator[TextPiece]:
+    row = 0
+    while texts := list(itertools.islice(_lines(file, path, row), _ROWS)):
+        yield {"": texts}
+        row += len(texts)
+    if row == 0:
+        raise InvalidInput(path, "the file", "hold at least one value", "an empty file")
+
+
+def _lines(file: TextIO, path: str, row: int) -> Iterator[str]:
+    while line := file.readline(_LONGEST_LINE + 1):
+        if len(line) > _LONGEST_LINE:
+            raise InvalidInput(path, f"row {row}", f"be at most {_LONGEST_LINE} characters long", line)
+        yield line.removesuffix("\n").removesuffix("\r")
+        row += 1
+
+
+def _from_csv(file: TextIO, names: list[str], path: str) -> Iterator[TextPiece]:
+    lines = csv.reader(file, strict=True)
+    try:
+        header = next(lines, None)
+        if header is None:
+            raise InvalidInput(path, "the file", "have a header line", "an empty file")
+        places = _places(names, header, path)
+        row = 0
+        while piece := _csv_rows(lines, len(header), path, row):
+            yield {name: [cells[place] for cells in piece] for name, place in zip(names or [""], places, strict=True)}
+            row += len(piece)
+    except csv.Error as error:
+        raise InvalidInput(path, f"line {lines.line_num}", f"be well-formed CSV ({error})", "something else") from error
+
+
+def _csv_rows(lines: Any, width: int, path: str, row: int) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for cells in itertools.islice(lines, _ROWS):
+        if len(cells) != width:
+            where = f"row {row + len(rows)} (line {lines.line_num})"
+            raise InvalidInput(path, where, f"have {width} cell{'s' if width > 1 else ''}", cells)
+        rows.append(cells)
+    return rows
+
+
+# -- what texts stand for ----------------------------------------------------------------------------------
+
+Reader = Callable[[list[str], str, str, int], list[Any]]
+
+_INT = re.compile(r"0|-?[1-9][0-9]{0,999}", re.ASCII)
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+
+
+def _readers(domain: Domain | None, names: list[str]) -> dict[str, Reader]:
+    """For each column what its texts stand for."""
+    if domain is None:
+        return dict.fromkeys(names or [""], _as_they_are)
+    if domain.kind == "grid" and len(names) == 2:
+        return dict.fromkeys(names, _READERS[float])
+    if domain.kind == "product" and len(names) == len(domain.factors):
+        kinds = [type(factor.label(0)) for factor in domain.factors.values()]
+        return {name: _READERS.get(kind, _as_they_are) for name, kind in zip(names, kinds, strict=True)}
+    return dict.fromkeys(names or [""], _READERS.get(type(domain.label(0)), _as_they_are))
+
+
+def _as_they_are(texts: list[str], path: str, column: str, row: int) -> list[Any]:  # noqa: ARG001
+    return texts
+
+
+def _reader(read: Callable[[str], Any], must: str) -> Reader:
+    def read_all(texts: list[str], path: str, column: str, row: int) -> list[Any]:
+        found = list(map(read, texts))
+        if None in found:
+            wrong = found.index(None)
+            where = f"row {row + wrong}" + (f" of the column {column!r}" if column else "")
+            raise InvalidInput(path, where, must, texts[wrong])
+        return found
+
+    return read_all
+
+
+def _bool(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
+
+
+_READERS: dict[type, Reader] = {
+    int: _reader(lambda text: int(text) if _INT.fullmatch(text) else None, "be a whole number in plain digits"),
+    float: _reader(lambda text: float(text) if _FLOAT.fullmatch(text) else None, "be a number"),
+    bool: _reader(_bool, "be true or false"),
+}
