@@ -1,0 +1,7 @@
+"""``python -m sfumato.cli``."""
+
+import sys
+
+from sfumato.cli import main
+
+sys.exit(main())

@@ -1,0 +1,96 @@
+"""Policies in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+
+from sfumato.exact import Epsilon
+from sfumato.policy import Anything, Blocks, HighLow, Metric, Pairwise, PairwisePolicy, Policy, Prior, Secret, Uniform
+
+__all__ = ["asks", "least"]
+
+_MOST_NAMED = 5
+
+
+@singledispatch
+def asks(policy: Policy) -> str:
+    """What the policy asks of every output of a mechanism."""
+    return "; ".join(f"{name} = {value}" for name, value in policy.parameters().items())
+
+
+@asks.register
+def _(policy: Uniform) -> str:
+    return f"no output is more than {_times(policy.epsilon)} likelier for one value than for any other."
+
+
+@asks.register
+def _(policy: HighLow) -> str:
+    return (
+        f"no output is more than {_times(policy.epsilon)} likelier for a sensitive value ({_named(policy.sensitive)}) "
+        "than for any other value; the other values may be told."
+    )
+
+
+@asks.register
+def _(policy: Blocks) -> str:
+    levels = sorted(set(policy.epsilons))
+    within = _times(levels[0]) if len(levels) == 1 else f"{_times(levels[0])} to {_times(levels[-1])}, by block,"
+    across = "the block itself may be told"
+    if not policy.across.is_infinite:
+        across = f"nor more than {_times(policy.across)} likelier than for one of another block"
+    return f"no output is more than {within} likelier for one value than for another of its block; {across}."
+
+
+@asks.register
+def _(policy: Metric) -> str:
+    return (
+        f"no output is more than {_times(policy.epsilon)} likelier, per unit of distance, for one value than another."
+    )
+
+
+@asks.register
+def _(policy: Pairwise) -> str:
+    finite = sum(1 for _ in policy.inequalities())
+    size = len(policy.domain)
+    return (
+        f"for {finite:,} of the {size * (size - 1):,} ordered pairs of values, no output is more than e^level times "
+        "likelier for the first than for the second, with the level of the pair."
+    )
+
+
+@asks.register
+def _(policy: Prior) -> str:
+    return f"no output makes any value more than {_times(policy.epsilon)} more or less probable than the prior does."
+
+
+@asks.register
+def _(policy: Secret) -> str:
+    whatever = isinstance(policy.distributions, Anything)
+    known = "however the rest depends on it" if whatever else "if the rest depends on it as the policy says"
+    return (
+        f"no output is more than {_times(policy.epsilon)} likelier for one value of {policy.secret} than for another, "
+        f"{known}."
+    )
+
+
+def least(policy: Policy) -> str:
+    """The strictest level between two values, and between which."""
+    pairwise = policy.as_pairwise if isinstance(policy, Secret) else policy
+    if isinstance(pairwise, PairwisePolicy):
+        epsilon, (x, other) = pairwise.least
+        names = f"{policy.domain.label(x)!r} against {policy.domain.label(other)!r}"
+        return "inf (nothing is asked)" if epsilon.is_infinite else f"{epsilon} ({names})"
+    if isinstance(policy, Prior):
+        return f"{policy.epsilon * 2} (any two values; twice the epsilon of the prior)"
+    epsilon = Epsilon(policy.parameters()["epsilon"])
+    return f"{epsilon} (any two secrets)"
+
+
+def _times(epsilon: Epsilon) -> str:
+    return "any number of times" if epsilon.is_infinite else f"{epsilon.exp():.4g} times (epsilon {epsilon})"
+
+
+def _named(values: Sequence[object]) -> str:
+    more = len(values) - _MOST_NAMED
+    return ", ".join(repr(value) for value in values[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")

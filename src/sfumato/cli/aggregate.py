@@ -1,0 +1,39 @@
+"""`sfumato aggregate`: report files become exact counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._files import EXISTING_FILE, NEW_FILE
+from sfumato.cli._show import progress_bar
+
+
+@click.command(short_help="Count the reports of any number of files, exactly.")
+@click.argument("mechanism", type=EXISTING_FILE)
+@click.argument("reports", type=EXISTING_FILE, nargs=-1, required=True)
+@click.option("-o", "--output", type=NEW_FILE, required=True, help="The counts file to write (JSON).")
+def command(mechanism: Path, reports: tuple[Path, ...], output: Path) -> None:
+    """Count reports exactly. Files that hold counts already (.json) are merged in; every report is checked.
+
+    Example: sfumato aggregate mechanism.json monday.parquet tuesday.parquet -o counts.json
+    """
+    from sfumato._aggregate import Aggregate
+    from sfumato.mechanisms import mechanism_from_spec
+    from sfumato.reports import read_reports
+    from sfumato.reports.atomic import replacing
+
+    made = mechanism_from_spec(mechanism.read_bytes())
+    counts = Aggregate.empty(made)
+    with progress_bar("counting") as done:
+        for path in reports:
+            if path.suffix == ".json":
+                counts = counts.merge(Aggregate.from_json(path.read_bytes()))
+                continue
+            for piece in read_reports(path, made):
+                counts = counts.accumulate(made, piece)
+                done(counts.n)
+    with replacing(output) as file:
+        file.write(counts.to_json().encode())
+    click.echo(f"{counts.n:,} reports counted in {output}")

@@ -1,0 +1,82 @@
+"""`sfumato audit-sampler`: look for evidence that a program breaks a policy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sfumato.cli._files import EXISTING_FILE
+
+if TYPE_CHECKING:
+    from sfumato.domain import Domain
+
+
+@click.command(short_help="Look for evidence that a sampler, any program, breaks a policy.")
+@click.option("--policy", type=EXISTING_FILE, required=True, help="The policy file that the sampler claims to obey.")
+@click.option("--trials", type=int, default=100_000, show_default=True, help="How often each value is sampled.")
+@click.option("--alpha", type=float, default=1e-6, show_default=True, help="The chance of accusing an honest sampler.")
+@click.option("--values", multiple=True, metavar="VALUE", help="A value to compare; give two or more. [default: four]")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.argument("command_line", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    policy: Path,
+    trials: int,
+    alpha: float,
+    values: tuple[str, ...],
+    as_json: bool,
+    command_line: tuple[str, ...],
+) -> None:
+    """Look for evidence that a sampler breaks a policy, by running it many times on a few values.
+
+    The sampler is any program that reads one JSON value a line and writes one report a line. The exit code is 0 if
+    nothing was found, which proves nothing, and 1 if a violation was found.
+
+    Example: sfumato audit-sampler --policy policy.toml --trials 100000 -- python sampler.py
+    """
+    from sfumato._audit_sampler import audit_sampler
+    from sfumato.cli._lines import LineSampler
+    from sfumato.policy import load_policy
+
+    rules = load_policy(policy)
+    compared = [_label(rules.domain, text) for text in values] or None
+    with LineSampler(command_line, trials) as sampler, _bar() as progress:
+        result = audit_sampler(sampler, rules, trials, alpha, values=compared, batch=True, progress=progress)
+    click.echo(result.to_json() if as_json else result.summary(), nl=not as_json)
+    ctx.exit(1 if result.violated else 0)
+
+
+def _label(domain: Domain, text: str) -> object:
+    """The label that a text on the command line means: itself, or the JSON value it is."""
+    import json
+
+    if text in domain:
+        return text
+    try:
+        return _tuples(json.loads(text))
+    except ValueError:
+        return text
+
+
+def _tuples(value: object) -> object:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None] | None]:
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=1, label="sampling", file=sys.stderr) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield progress

@@ -1,0 +1,51 @@
+"""`sfumato plan`: what error to expect, before anybody is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._files import EXISTING_FILE
+from sfumato.cli._show import JSON_OPTION, count, show_json, show_table
+
+
+@click.command(short_help="Compare mechanisms for a policy by the error to expect.")
+@click.argument("policy", type=EXISTING_FILE)
+@click.option("--n", type=count, metavar="NUMBER", help="How many people will answer.")
+@click.option("--target", type=float, help="The total variation error to reach: answers with the n it takes.")
+@click.option("--max-bits", type=click.IntRange(1), help="Recommend only reports of at most so many bits.")
+@JSON_OPTION
+def command(policy: Path, n: int | None, target: float | None, max_bits: int | None, as_json: bool) -> None:
+    """Compare every suitable mechanism for a policy: the error to expect of n answers, and the size of a report.
+
+    Example: sfumato plan policy.toml --n 100000
+    """
+    from sfumato._plan import plan
+    from sfumato.policy import load_policy
+
+    found = plan(load_policy(policy), n, target=target, max_bits=max_bits)
+    best = found.best
+    if as_json:
+        rows = [
+            {"name": r.name, "risk": r.risk, "tv": r.tv, "bits": r.bits, "bound": r.bound, "decoding": r.decoding}
+            for r in found.rows
+        ]
+        show_json({"n": found.n, "rows": rows, "best": best.name, "why": found.why()})
+        return
+    show_table(
+        ("mechanism", "l2 risk", "total variation", "bits", "of the bound", "decoding"),
+        [
+            (
+                f"{'* ' if row is best else '  '}{row.name}",
+                f"{row.risk:.4g}",
+                f"{row.tv:.4g}",
+                str(row.bits),
+                "" if row.ratio is None else f"{row.ratio:.3f}",
+                row.decoding,
+            )
+            for row in found.rows
+        ],
+        title=f"{found.policy.kind} policy over {len(found.policy.domain):,} values, n = {found.n:,}",
+    )
+    click.echo(found.why())

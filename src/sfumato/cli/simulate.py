@@ -1,0 +1,50 @@
+"""`sfumato simulate`: a whole collection on paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._files import EXISTING_FILE
+from sfumato.cli._show import JSON_OPTION, count, progress_bar, show_json, show_table
+
+
+@click.command(short_help="Simulate a collection and compare its error with the prediction.")
+@click.argument("policy", type=EXISTING_FILE)
+@click.option("--n", type=count, metavar="NUMBER", required=True, help="How many people answer (1e6 is fine).")
+@click.option("--truth", type=click.Choice(["uniform", "zipf", "geometric"]), default="zipf", show_default=True)
+@click.option("--mechanism", help="Ask for a mechanism by name; the best one otherwise.")
+@click.option("--method", type=click.Choice(["unbiased", "simplex", "mle"]), default="unbiased", show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
+@JSON_OPTION
+def command(policy: Path, n: int, truth: str, mechanism: str | None, method: str, seed: int, as_json: bool) -> None:
+    """Draw people from a known truth, randomize, count and estimate; show the error beside its prediction.
+
+    Example: sfumato simulate policy.toml --truth zipf --n 1e6
+    """
+    from sfumato._design import design
+    from sfumato._simulate import simulate
+    from sfumato.policy import load_policy
+
+    made = design(load_policy(policy), n, mechanism=mechanism)
+    with progress_bar("simulating", n) as done:
+        found = simulate(made, n=n, truth=truth, method=method, seed=seed, progress=lambda so_far, _: done(so_far))
+    if as_json:
+        show_json(
+            {
+                "mechanism": made.name, "n": n, "truth": truth, "method": method, "seed": seed, "l2": found.l2,
+                "predicted_l2": found.predicted_l2, "tv": found.tv, "predicted_tv": found.predicted_tv,
+                "coverage": found.coverage,
+            }
+        )  # fmt: skip
+        return
+    show_table(
+        ("error", "measured", "predicted (unbiased)"),
+        [
+            ("squared l2", f"{found.l2:.4g}", f"{found.predicted_l2:.4g}"),
+            ("total variation", f"{found.tv:.4g}", f"{found.predicted_tv:.4g}"),
+            ("95% intervals that hold the truth", f"{found.coverage:.1%}", "95%"),
+        ],
+        title=f"{made.name}, n = {n:,}, {truth} truth, method {method}",
+    )

@@ -1,0 +1,26 @@
+"""Result tables on disk: CSV, Parquet or Arrow, by the end of the file's name, whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sfumato.reports.atomic import replacing
+from sfumato.reports.columns import ARROW, PARQUET, import_pyarrow, suffix_of
+
+__all__ = ["write_table"]
+
+_CSV = (".csv",)
+
+
+def write_table(path: Path | str, table: Any) -> None:
+    """Write an Arrow table."""
+    suffix = suffix_of(path, _CSV + PARQUET + ARROW)
+    with replacing(path) as file:
+        if suffix in _CSV:
+            import_pyarrow(f"writing {path}", "pyarrow.csv").write_csv(table, file)
+        elif suffix in PARQUET:
+            import_pyarrow(f"writing {path}", "pyarrow.parquet").write_table(table, file)
+        else:
+            with import_pyarrow(f"writing {path}", "pyarrow.ipc").new_file(file, table.schema) as writer:
+                writer.write_table(table)
