@@ -1,71 +1,144 @@
-"""The main job, end to end: say what is sensitive, get an exact mechanism and its certificate, randomize a survey."""
+"""The main job, end to end: a survey with sensitive answers and a map of a city, from policy to private answers.
+
+Prints what it does and writes build/demo/report.html with the pictures. People and their answers are made up; the
+randomness that hides them is real.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import html
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import sfumato as sf
-from sfumato.entropy import secure
-from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
-from sfumato.mechanisms.draws import BitDraws
+from sfumato.mechanisms import Mechanism, RandomizedResponse
+from sfumato.plot import plot_estimate, plot_levels, plot_plan
+
+FOLDER = Path(__file__).parents[1] / "build" / "demo"
 
 
-def title(text: str) -> None:
-    print(f"\n== {text}")
+class Report:
+    """Collects what is printed, and pictures, for a page that stands alone."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    def heading(self, text: str) -> None:
+        print(f"\n== {text}")
+        self._parts.append(f"<h2>{html.escape(text)}</h2>")
+
+    def text(self, text: object) -> None:
+        print(text)
+        self._parts.append(f"<pre>{html.escape(str(text))}</pre>")
+
+    def picture(self, figure: Any, caption: str) -> None:
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg")
+        drawing = buffer.getvalue()
+        svg = drawing[drawing.index("<svg") :]
+        self._parts.append(f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>")
+
+    def save(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        style = (
+            "body{font:16px/1.5 system-ui,sans-serif;max-width:54rem;margin:2rem auto;padding:0 1rem}"
+            "pre{background:#f4f6f8;padding:.7rem;overflow-x:auto;font-size:.8rem}svg{max-width:100%;height:auto}"
+            "figcaption{color:#555}"
+        )
+        title = "Sfumato: a survey and a map, private from the start"
+        page = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+            f"<h1>{title}</h1>{''.join(self._parts)}</html>"
+        )
+        path.write_text(page, encoding="utf-8")
+
+
+def collect(mechanism: Mechanism, values: Any, method: str) -> sf.Estimate:
+    """What happens between a person and an answer: randomized on their side, counted and estimated on ours."""
+    reports = sf.privatize(mechanism, values)
+    return sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
+
+
+def survey(report: Report) -> None:
+    report.heading("A survey: 'hiv' and 'cancer' must be deniable, the rest may be told")
+    domain = sf.Domain(["none", "flu", "hiv", "cancer", "prefer not to say"])
+    policy = sf.HighLow(domain, sensitive=["hiv", "cancer"], epsilon=1)
+    report.text(policy)
+    odds = policy.posterior_odds_bound("hiv", "none")
+    report.text(
+        f"After an answer, the odds of 'hiv' against 'none' are at most {odds:.4g} times what they were before."
+    )
+    report.picture(
+        plot_levels(policy), "How much likelier a row may make an answer than a column: ε, blank for no rule."
+    )
+
+    people = {"none": 27_000, "flu": 14_000, "hiv": 1_500, "cancer": 3_500, "prefer not to say": 4_000}
+    n = sum(people.values())
+    plan = sf.plan(policy, n)
+    report.text(plan)
+    report.picture(plot_plan(policy), "The error to expect, before anybody is asked.")
+
+    mechanism = sf.design(policy, n)
+    certificate = sf.audit(mechanism, policy).raise_if_violated()
+    report.text(certificate)
+    broken = RandomizedResponse(domain, 1, threshold=RandomizedResponse(domain, 1).threshold + 1)
+    report.text(f"One part in 2^64 too much is caught: {sf.audit(broken, policy).summary()}")
+
+    answers = [value for value, count in people.items() for _ in range(count)]
+    estimate = collect(mechanism, answers, "unbiased")
+    truth = [people[str(value)] / n for value in domain]
+    low, high = estimate.interval()
+    lines = [
+        f"{value!s:20} truth {t:.4f}   estimate {f:.4f}   95% interval [{a:.4f}, {b:.4f}]"
+        for value, t, f, a, b in zip(domain, truth, estimate.frequencies, low, high, strict=True)
+    ]
+    report.text("\n".join(lines))
+    report.text(f"Sensitive together: {estimate.share(['hiv', 'cancer'])} (truth {(1_500 + 3_500) / n:.4f})")
+    report.picture(
+        plot_estimate(estimate, truth=truth), "The survey: estimate, intervals, and the truth that stayed home."
+    )
+
+
+def city(report: Report) -> None:
+    report.heading("A map of a city: nobody's place is known, the map is")
+    domain = sf.Domain.grid(latitude=(52.4, 52.6), longitude=(13.2, 13.6), rows=16, columns=24)
+    policy = sf.Uniform(domain, "ln 20")
+    centres = domain.centres()
+    density = sum(
+        weight * np.exp(-(((centres - place) / size) ** 2).sum(axis=1))
+        for place, size, weight in (
+            (np.array([52.52, 13.40]), np.array([0.02, 0.03]), 1.0),
+            (np.array([52.48, 13.30]), np.array([0.015, 0.025]), 0.6),
+            (np.array([52.55, 13.52]), np.array([0.02, 0.02]), 0.4),
+        )
+    )
+    counts = np.rint(400_000 * density / np.sum(density)).astype(int)
+    points = np.repeat(centres, counts, axis=0)
+    n = len(points)
+    report.text(f"{policy}, {n:,} people")
+    report.text(sf.plan(policy, n, max_bits=12))
+    mechanism = sf.design(policy, n, max_bits=12)
+    report.text(sf.audit(mechanism, policy).raise_if_violated())
+    estimate = collect(mechanism, points, "simplex")
+    error = float(np.abs(estimate.frequencies - counts / n).sum()) / 2
+    report.text(f"{n:,} reports of {mechanism.bits} bits; total variation distance to the true map: {error:.3f}")
+    report.picture(plot_estimate(estimate), "The map from private reports.")
+    truth = sf.estimate(
+        RandomizedResponse(domain, "inf"), sf.aggregate(RandomizedResponse(domain, "inf"), domain.encode(points))
+    )
+    report.picture(plot_estimate(truth), "The true map, which no collector ever saw.")
 
 
 def main() -> None:
-    title("1. The policy: 'hiv' and 'cancer' must be deniable, the rest may be told")
-    domain = sf.Domain(["none", "flu", "hiv", "cancer"])
-    policy = sf.HighLow(domain, sensitive=["hiv", "cancer"], epsilon=1)
-    print(policy)
-    for value in ("hiv", "none"):
-        bound = policy.posterior_odds_bound(value, "flu")
-        print(f"   after a report, the odds of {value!r} against 'flu' grow at most {bound:.4g}-fold")
-
-    title("2. Mechanisms that keep classical ε-LDP keep this policy too; their exact risk at n = 10,000")
-    classical = sf.Uniform(domain, 1)
-    print(
-        f"   Uniform implies HighLow: {sf.implies(classical, policy)}; "
-        f"HighLow implies Uniform: {sf.implies(policy, classical)}"
-    )
-    kinds = (RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse)
-    mechanisms = [kind(domain, 1) for kind in kinds]
-    for mechanism in mechanisms:
-        print(
-            f"   {mechanism.name:20} expected squared error {mechanism.risk(10_000):.6f}, "
-            f"{mechanism.bits} bits a report"
-        )
-
-    title("3. The certificate of the best: exact, read from the sampler that runs")
-    best = RandomizedResponse(domain, 1)
-    assert best.risk(10_000) == min(mechanism.risk(10_000) for mechanism in mechanisms)
-    certificate = sf.audit(best, policy).raise_if_violated()
-    print(f"   {certificate.summary()}")
-    print(f"   evidence: {certificate.evidence}")
-    print(
-        f"   checked again from its own file: {sf.audit_again(sf.Certificate.from_json(certificate.to_json())).holds}"
-    )
-
-    title("4. A broken one is caught: its threshold is one part in 2^64 too high")
-    broken = RandomizedResponse(domain, 1, threshold=RandomizedResponse(domain, 1).threshold + 1)
-    print(f"   {sf.audit(broken, sf.Uniform(domain, 1)).summary()}")
-
-    title("5. Ten thousand answers, randomized with secure bits and counted")
-    truth = {"none": 6000, "flu": 2500, "hiv": 500, "cancer": 1000}
-    reports = Counter[int]()
-    for value, people in truth.items():
-        x = domain.encode_one(value)
-        for _ in range(people):
-            frame = secure.bits(best.layout.frame_bits)
-            reports[best.sample(x, BitDraws(secure.bits, best.layout, frame))] += 1
-    own, other = (float(probability) for probability in best.inclusion)
-    people = sum(truth.values())
-    for x, value in enumerate(domain):
-        held = reports[x] / people
-        share = (held - other) / (own - other)
-        error = (held * (1 - held) / people) ** 0.5 / (own - other)
-        print(f"   {value:8} truth {truth[value] / people:.3f}   estimate {share:.3f} ± {1.96 * error:.3f}")
+    report = Report()
+    survey(report)
+    city(report)
+    page = FOLDER / "report.html"
+    report.save(page)
+    print(f"\nThe pictures are in {page.relative_to(Path(__file__).parents[1])}")
 
 
 if __name__ == "__main__":
