@@ -1,0 +1,76 @@
+"""Plots: the right marks for the right data, the same bytes for the same figure, and plain refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import HadamardResponse, RandomizedResponse
+from sfumato.plot import plot_estimate, plot_levels, plot_plan, save
+
+
+def example(domain: sf.Domain) -> sf.Estimate:
+    mechanism = HadamardResponse(domain, 2)
+    indices = np.arange(20_000) % len(domain)
+    values = domain.centres()[indices] if domain.kind == "grid" else domain.decode(indices)
+    counts = sf.aggregate(mechanism, sf.privatize(mechanism, values, sf.InsecureSeeded(1)))
+    return sf.estimate(mechanism, counts)
+
+
+def test_few_values_are_bars_with_intervals() -> None:
+    estimate = example(sf.Domain(["none", "flu", "hiv"]))
+    axes: Any = plot_estimate(estimate, truth=[0.3, 0.3, 0.4]).axes[0]
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx(list(estimate.frequencies))
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["none", "flu", "hiv"]
+    low, high = estimate.interval()
+    segments = axes.collections[0].get_segments()
+    assert [segment[0][1] for segment in segments] == pytest.approx(list(low))
+    assert [segment[1][1] for segment in segments] == pytest.approx(list(high))
+    assert list(axes.lines[0].get_ydata()) == [0.3, 0.3, 0.4]
+
+
+def test_many_values_are_a_line_and_a_grid_is_a_map() -> None:
+    assert len(plot_estimate(example(sf.Domain.range(200))).axes[0].lines) == 1
+    grid = sf.Domain.grid(latitude=(0, 1), longitude=(0, 2), rows=3, columns=4)
+    estimate = example(grid)
+    mesh = plot_estimate(estimate).axes[0].collections[0]
+    shown = np.where(estimate.frequencies > estimate.standard_errors, estimate.frequencies, 0)
+    assert np.asarray(mesh.get_array()).ravel() == pytest.approx(shown)
+
+
+def test_levels_and_plans() -> None:
+    domain = sf.Domain(["a", "b", "c"])
+    policy = sf.HighLow(domain, ["b"], 1)
+    drawn: Any = plot_levels(policy).axes[0].images[0].get_array()
+    image = np.ma.filled(drawn, np.nan)
+    assert image[1].tolist() == [1, 0, 1]
+    assert np.isnan(image[0, 1])
+    lines = plot_plan(policy).axes[0].lines
+    assert len(lines) == 6  # five mechanisms, and the line at one
+    with pytest.raises(InvalidInput, match="bind pairs of values"):
+        plot_levels(sf.Prior(domain, ["1/2", "1/4", "1/4"], 1))
+
+
+@pytest.mark.parametrize("name", ["e.svg", "e.png"])
+def test_the_same_figure_gives_the_same_file(tmp_path: Path, name: str) -> None:
+    estimate = example(sf.Domain(["none", "flu", "hiv"]))
+    files = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        save(plot_estimate(estimate), tmp_path / folder / name)
+        files.append((tmp_path / folder / name).read_bytes())
+    assert files[0] == files[1]
+    with pytest.raises(InvalidInput, match=r"end in .svg or .png; got 'e.pdf'"):
+        save(plot_estimate(estimate), tmp_path / "e.pdf")
+
+
+def test_an_estimate_without_noise_draws_points_for_intervals() -> None:
+    domain = sf.Domain(["a", "b"])
+    clear = RandomizedResponse(domain, "inf")
+    estimate = sf.estimate(clear, sf.aggregate(clear, [0, 0, 1, 1]))
+    assert len(plot_estimate(estimate).axes[0].patches) == 2
