@@ -17,6 +17,7 @@ from sfumato.domain import Domain
 from sfumato.entropy import InsecureSeeded
 from sfumato.errors import SfumatoError
 from sfumato.exact import Epsilon
+from sfumato.ledger import Ledger
 from sfumato.mechanisms import mechanism_from_spec
 from sfumato.policy import (
     Anything,
@@ -34,6 +35,7 @@ from sfumato.policy import (
     policy_from_dict,
     save_policy,
 )
+from sfumato.questionnaire import Questionnaire, cross_table
 
 __all__ = [
     "Aggregate",
@@ -47,11 +49,13 @@ __all__ = [
     "HighLow",
     "InsecureSeeded",
     "Known",
+    "Ledger",
     "Metric",
     "Pairwise",
     "Plan",
     "Policy",
     "Prior",
+    "Questionnaire",
     "Secret",
     "SfumatoError",
     "Simulation",
@@ -60,6 +64,7 @@ __all__ = [
     "audit",
     "audit_again",
     "combine",
+    "cross_table",
     "design",
     "errors",
     "estimate",

@@ -12,6 +12,7 @@ SfumatoError
 from __future__ import annotations
 
 __all__ = [
+    "BudgetExceeded",
     "CannotCompose",
     "CannotDecide",
     "InvalidInput",
@@ -19,6 +20,7 @@ __all__ = [
     "PolicyViolated",
     "SfumatoError",
     "UnknownSpec",
+    "ValueChanged",
 ]
 
 _LONGEST_SHOWN = 80
@@ -53,6 +55,14 @@ class CannotDecide(SfumatoError):
 
 class CannotCompose(SfumatoError):
     """The composition of two policies does not exist, or is not known to."""
+
+
+class BudgetExceeded(SfumatoError):
+    """A release would spend more than the ledger's budget; nothing was drawn."""
+
+
+class ValueChanged(SfumatoError):
+    """A collection asks again, and the value is no longer the one that was answered; nothing was drawn."""
 
 
 class MissingExtra(SfumatoError, ImportError):

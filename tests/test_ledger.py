@@ -1,0 +1,566 @@
+"""The ledger: totals are exact and true, what exceeds the budget draws nothing, what was answered stays answered."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import stat
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import (
+    BudgetExceeded,
+    CannotCompose,
+    CannotDecide,
+    InvalidInput,
+    PolicyViolated,
+    UnknownSpec,
+    ValueChanged,
+)
+from sfumato.ledger import Ledger
+from sfumato.mechanisms import (
+    HadamardResponse,
+    Mechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    TableMechanism,
+    UnaryEncoding,
+)
+
+FRUIT = sf.Domain(["apple", "pear", "fig"])
+COIN = sf.Domain(["heads", "tails"])
+PRODUCT = sf.Domain.product(S=[0, 1], U=[0, 1])
+EVEN = [["1/4", "1/4"], ["1/4", "1/4"]]
+
+
+class NoStream:
+    """A stream of which nothing may be drawn."""
+
+    def reserve(self, chunks: int) -> tuple[bytes, int]:
+        raise AssertionError(f"{chunks} chunks were drawn")
+
+
+NOTHING = NoStream()
+
+
+def response(epsilon: Any, domain: sf.Domain = FRUIT) -> RandomizedResponse:
+    return RandomizedResponse(domain, epsilon)
+
+
+def charged(policies: Sequence[sf.Policy], mechanism: Callable[[sf.Policy], Mechanism]) -> Ledger:
+    ledger = Ledger()
+    for number, policy in enumerate(policies):
+        ledger.charge(f"collection {number}", mechanism(policy), policy)
+    return ledger
+
+
+# -- totals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policies", "together"),
+    [
+        ([sf.Uniform(FRUIT, 0.1)] * 3, sf.Uniform(FRUIT, "0.3")),
+        ([sf.Uniform(FRUIT, "ln 2"), sf.Uniform(FRUIT, 1)], sf.Uniform(FRUIT, "1+ln 2")),
+        ([sf.HighLow(FRUIT, ["fig"], 1)] * 2, sf.HighLow(FRUIT, ["fig"], 2)),
+        (
+            [sf.Uniform(FRUIT, 1), sf.Pairwise(FRUIT, {("apple", "pear"): 2, ("pear", "apple"): 3})],
+            sf.Pairwise(FRUIT, {("apple", "pear"): 3, ("pear", "apple"): 4}),
+        ),
+        ([sf.Metric(sf.Domain.range(4), "absolute", "1/2")] * 3, sf.Metric(sf.Domain.range(4), "absolute", "3/2")),
+        ([sf.Prior(COIN, ["1/2", "1/2"], "ln 2")] * 2, sf.Prior(COIN, ["1/2", "1/2"], "ln 8")),
+    ],
+    ids=["uniform", "logarithms", "high-low", "mixed pairs", "metric", "prior"],
+)
+def test_what_is_spent_is_the_exact_composition(policies: list[sf.Policy], together: sf.Policy) -> None:
+    ledger = charged(policies, lambda policy: sf.design(policy, mechanism="rr"))
+    spent = ledger.spent(policies[0].domain)
+    assert spent is not None
+    if type(spent) is type(together):
+        assert spent == together
+    assert sf.implies(spent, together)
+    assert sf.implies(together, spent)
+
+
+def test_nothing_was_spent_on_what_was_never_asked() -> None:
+    ledger = charged([sf.Uniform(FRUIT, 1)], lambda _: response(1))
+    assert ledger.spent(COIN) is None
+    assert Ledger().total == sf.Epsilon(0)
+    assert repr(ledger) == "Ledger(1 releases about 1 questions)"
+
+
+@pytest.mark.parametrize("levels", list(itertools.permutations([1, 2, 5])))
+def test_priors_take_the_sum_and_all_but_the_greatest_once_more_in_any_order(levels: tuple[int, ...]) -> None:
+    prior = ["1/4", "1/4", "1/2"]
+    ledger = charged([sf.Prior(FRUIT, prior, e) for e in levels], lambda policy: sf.design(policy, mechanism="rr"))
+    assert ledger.spent(FRUIT) == sf.Prior(FRUIT, prior, 8 + 3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "build"),
+    [
+        (sf.Uniform(FRUIT, 1), lambda d: SubsetSelection(d, 1)),
+        (sf.Prior(FRUIT, ["1/2", "1/3", "1/6"], 1), lambda d: response(1, d)),
+        (
+            sf.HighLow(FRUIT, ["fig"], 1),
+            lambda d: TableMechanism(d, [[2**61, 0, 2**61], [0, 2**61, 2**61], [0, 0, 2**62]]),
+        ),
+        (sf.Secret(PRODUCT, "S", 1, sf.Known(EVEN)), lambda d: response(1, d)),
+    ],
+    ids=lambda value: value.kind if isinstance(value, sf.Policy) else "",
+)
+def test_the_joint_law_of_two_releases_obeys_what_the_ledger_says(
+    policy: sf.Policy, build: Callable[[sf.Domain], Mechanism]
+) -> None:
+    """Every pair of outputs is read from the mechanism's exact law."""
+    mechanism = build(policy.domain)
+    ledger = charged([policy] * 2, lambda _: mechanism)
+    spent = ledger.spent(policy.domain)
+    assert spent is not None
+    values = range(len(policy.domain))
+    for first, second in itertools.product(list(mechanism.reports()), repeat=2):
+        assert spent.allows([mechanism.probability(first, x) * mechanism.probability(second, x) for x in values])
+
+
+def test_questions_are_counted_apart_and_their_worst_cases_add_up() -> None:
+    ledger = Ledger()
+    ledger.charge("a", response(1), sf.Uniform(FRUIT, 1))
+    ledger.charge("b", response("ln 2", COIN), sf.HighLow(COIN, ["tails"], "ln 2"))
+    ledger.charge("c", response("1/2"), sf.Uniform(FRUIT, "1/2"))
+    assert ledger.spent(FRUIT) == sf.Uniform(FRUIT, "3/2")
+    assert ledger.spent(COIN) == sf.HighLow(COIN, ["tails"], "ln 2")
+    assert ledger.total == sf.Epsilon("3/2+ln 2")  # the mechanism keeps ln 2 for every pair, more than its policy asks
+
+
+def test_the_total_is_infinite_where_a_value_may_show() -> None:
+    ledger = Ledger()
+    ledger.charge("a", response(1), sf.Uniform(FRUIT, 1))
+    ledger.charge("b", revealing(COIN), sf.Pairwise(COIN, {}))
+    assert ledger.total.is_infinite
+
+
+def test_the_total_knows_when_two_worst_cases_never_meet() -> None:
+    """Levels 3 and 1 in one direction, 1 and 3 in the other: no pair has more than 4, though the worst sum to 6."""
+    policies = [sf.Pairwise(COIN, [[0, 3], [1, 0]]), sf.Pairwise(COIN, [[0, 1], [3, 0]])]
+    ledger = charged(policies, lambda _: TableMechanism.from_matrix(COIN, [[0.6, 0.4], [0.4, 0.6]]))
+    assert ledger.total == sf.Epsilon(4)
+
+
+# -- budgets -----------------------------------------------------------------------------------------------
+
+
+def test_a_budget_is_spent_to_the_last_bit_and_not_beyond() -> None:
+    """0.1 + 0.1 + 0.1 > 0.3 in doubles; here it is equal."""
+    ledger = Ledger(sf.Uniform(FRUIT, 0.3))
+    policy = sf.Uniform(FRUIT, 0.1)
+    for number in range(3):
+        assert ledger.allows(f"{number}", response(0.1), policy)
+        ledger.charge(f"{number}", response(0.1), policy)
+    assert ledger.remaining(FRUIT) == sf.Epsilon(0)
+    tiny = "1/1000000000000000000000000000000"
+    assert not ledger.allows("more", response(tiny), sf.Uniform(FRUIT, tiny))
+    with pytest.raises(BudgetExceeded, match=r"'more': .*a uniform policy at epsilon 0.4, beyond the budget, a uni"):
+        ledger.charge("more", response(0.1), policy)
+    assert len(ledger.releases) == 3
+
+
+def test_what_exceeds_the_budget_draws_nothing_and_changes_nothing() -> None:
+    ledger = Ledger(sf.HighLow(FRUIT, ["fig"], "ln 9"))
+    policy = sf.HighLow(FRUIT, ["fig"], "ln 3")
+    for number in range(2):
+        ledger.answer(f"{number}", response("ln 3"), policy, "fig", stream=sf.InsecureSeeded(number))
+    before = ledger.to_json()
+    with pytest.raises(BudgetExceeded):
+        ledger.answer("2", response("ln 3"), policy, "fig", stream=NOTHING)
+    with pytest.raises(BudgetExceeded):
+        ledger.answer("0", response("ln 3"), policy, "pear", allow_change=True, stream=NOTHING)
+    assert ledger.to_json() == before
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        sf.Uniform(FRUIT, 3),
+        sf.HighLow(FRUIT, ["fig"], 2),
+        sf.Blocks(FRUIT, ["round", "round", "odd"], ["ln 7", 1], across=5),
+        sf.Pairwise(FRUIT, {("apple", "pear"): 2, ("fig", "pear"): "5/2"}),
+        sf.Metric(FRUIT, lambda a, b: abs(len(a) - len(b)), "9/4"),
+    ],
+    ids=lambda budget: budget.kind,
+)
+def test_what_remains_is_allowed_and_more_is_not(budget: sf.Policy) -> None:
+    ledger = Ledger(budget)
+    ledger.charge("first", response("2/3"), sf.Uniform(FRUIT, "2/3"))
+    ledger.charge("second", response("1/10"), sf.Uniform(FRUIT, "1/10"))
+    left = ledger.remaining(FRUIT)
+    assert left is not None
+    more = left + sf.Epsilon("1/1000000000000")
+    assert ledger.allows("all", response(left), sf.Uniform(FRUIT, left))
+    assert not ledger.allows("more", response(more), sf.Uniform(FRUIT, more))
+    ledger.charge("all", response(left), sf.Uniform(FRUIT, left))
+    assert ledger.remaining(FRUIT) == sf.Epsilon(0)
+
+
+def test_what_remains_is_counted_in_the_way_that_leaves_most() -> None:
+    """The policy was stated at 1, but its mechanism keeps 1/2."""
+    ledger = Ledger(sf.HighLow(FRUIT, ["fig"], 2))
+    ledger.charge("a", response("1/2"), sf.HighLow(FRUIT, ["fig"], 1))
+    assert ledger.remaining(FRUIT) == sf.Epsilon("3/2")
+    ledger.charge("b", response("3/2"), sf.Uniform(FRUIT, "3/2"))
+    assert ledger.spent(FRUIT) == sf.Uniform(FRUIT, 2)
+
+
+def test_nothing_has_to_be_told_apart_where_there_is_but_one_value() -> None:
+    one = sf.Domain(["only"])
+    assert Ledger(sf.Uniform(one, 1)).remaining(one) is None
+
+
+def test_what_remains_without_a_limit_and_where_it_is_no_level() -> None:
+    assert Ledger().remaining(FRUIT) is None
+    assert Ledger(sf.Pairwise(FRUIT, {})).remaining(FRUIT) is None
+    assert Ledger(sf.Uniform(FRUIT, 1)).remaining(COIN) == sf.Epsilon(0)
+    assert Ledger(sf.Secret(PRODUCT, "S", 2, sf.Anything())).remaining(PRODUCT) == sf.Epsilon(2)
+    with pytest.raises(CannotDecide, match=r"ask allows\(\)"):
+        Ledger(sf.Prior(COIN, ["1/2", "1/2"], 1)).remaining(COIN)
+
+
+def test_a_budget_speaks_of_its_own_question_and_refuses_others() -> None:
+    ledger = Ledger(sf.Uniform(FRUIT, 1))
+    with pytest.raises(BudgetExceeded, match="beyond what the budget speaks of"):
+        ledger.answer("coins", response("0.01", COIN), sf.Uniform(COIN, "0.01"), "heads", stream=NOTHING)
+    both = Ledger([sf.Uniform(FRUIT, 1), sf.Uniform(COIN, 2)])
+    both.charge("coins", response(2, COIN), sf.Uniform(COIN, 2))
+    assert both.remaining(COIN) == sf.Epsilon(0)
+    assert both.remaining(FRUIT) == sf.Epsilon(1)
+    assert both.budget == (sf.Uniform(FRUIT, 1), sf.Uniform(COIN, 2))
+
+
+def test_a_release_is_counted_in_whichever_true_way_the_budget_allows() -> None:
+    """Two classical releases at 1 keep Uniform(2), which implies Prior(2); as priors they would compose to 3."""
+    prior = ["1/2", "1/3", "1/6"]
+    ledger = Ledger(sf.Prior(FRUIT, prior, 2))
+    for name in ("a", "b"):
+        ledger.charge(name, response(1), sf.Prior(FRUIT, prior, 1))
+    assert ledger.spent(FRUIT) == sf.Uniform(FRUIT, 2)
+    assert not ledger.allows("c", response("1/2"), sf.Prior(FRUIT, prior, "1/2"))
+
+
+# -- what does not compose ---------------------------------------------------------------------------------
+
+
+def revealing(domain: sf.Domain, part: Callable[[int], int] = lambda x: x) -> TableMechanism:
+    outputs = 1 + max(part(x) for x in range(len(domain)))
+    return TableMechanism(domain, [[2**62 * (part(x) == y) for y in range(outputs)] for x in range(len(domain))])
+
+
+def test_u_and_then_s_xor_u_is_refused_by_name() -> None:
+    """Each of the two is harmless at epsilon 0 under the known distribution; together they reveal S."""
+    policy = sf.Secret(PRODUCT, "S", 0, sf.Known(EVEN))
+    u, s_xor_u = revealing(PRODUCT, lambda x: x % 2), revealing(PRODUCT, lambda x: x % 2 ^ x // 2)
+    ledger = Ledger()
+    ledger.charge("tastes", u, policy)
+    assert ledger.spent(PRODUCT) == policy
+    assert ledger.total.is_infinite
+    assert not ledger.allows("habits", s_xor_u, policy)
+    with pytest.raises(CannotCompose, match=r"the collections 'tastes', 'habits' have no bound together"):
+        ledger.answer("habits", s_xor_u, policy, (1, 0), stream=NOTHING)
+    assert len(ledger.releases) == 1
+
+
+def test_a_known_distribution_is_charged_against_anything_where_the_mechanism_keeps_an_epsilon() -> None:
+    policy = sf.Secret(PRODUCT, "S", 1, sf.Known(EVEN))
+    ledger = Ledger(sf.Secret(PRODUCT, "S", 2, sf.Known(EVEN)))
+    ledger.charge("a", response("1/2", PRODUCT), policy)
+    assert ledger.spent(PRODUCT) == policy
+    ledger.charge("b", HadamardResponse(PRODUCT, 1), policy)
+    assert ledger.spent(PRODUCT) == sf.Uniform(PRODUCT, "3/2")
+    assert not ledger.allows("c", response(1, PRODUCT), policy)
+    assert ledger.allows("c", response("1/2", PRODUCT), policy)
+
+
+def test_a_known_distribution_within_a_classical_budget() -> None:
+    ledger = Ledger(sf.Uniform(PRODUCT, 1))
+    ledger.charge("a", response(1, PRODUCT), sf.Secret(PRODUCT, "S", 1, sf.Known(EVEN)))
+    assert ledger.spent(PRODUCT) == sf.Uniform(PRODUCT, 1)
+
+
+def test_a_prior_beside_pairs_is_charged_against_anything() -> None:
+    prior = sf.Prior(COIN, ["1/2", "1/2"], "ln 2")
+    mechanism = TableMechanism.from_matrix(COIN, [[0.75, 0.25], [0.25, 0.75]])  # keeps ln 3, states no epsilon
+    ledger = Ledger()
+    ledger.charge("a", mechanism, prior)
+    ledger.charge("b", response(1, COIN), sf.Uniform(COIN, 1))
+    assert ledger.spent(COIN) == sf.Uniform(COIN, "1+ln 4")  # ε-LIP implies 2ε-LDP
+
+
+def test_secrets_under_anything_add() -> None:
+    policy = sf.Secret(PRODUCT, "S", 1, sf.Anything())
+    ledger = charged([policy] * 2, lambda _: response(1, PRODUCT))
+    assert ledger.spent(PRODUCT) == sf.Secret(PRODUCT, "S", 2, sf.Anything())
+
+
+# -- a charge is at least what the mechanism gives away ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [response(2), RandomizedResponse(FRUIT, "0.1", threshold=2**64), UnaryEncoding(FRUIT, 1, own=2**64 - 1)],
+    ids=["more epsilon", "a spec that lies", "a unary spec that lies"],
+)
+def test_a_mechanism_that_breaks_the_policy_is_refused(mechanism: Mechanism) -> None:
+    ledger = Ledger()
+    for attempt in (
+        lambda: ledger.charge("a", mechanism, sf.Uniform(FRUIT, 1)),
+        lambda: ledger.answer("a", mechanism, sf.Uniform(FRUIT, 1), "fig", stream=NOTHING),
+        lambda: ledger.allows("a", mechanism, sf.Uniform(FRUIT, 1)),
+    ):
+        with pytest.raises(PolicyViolated):
+            attempt()
+    assert ledger.releases == ()
+
+
+def test_a_spec_that_lies_is_never_charged_at_the_epsilon_it_states() -> None:
+    liar = RandomizedResponse(COIN, "0.1", threshold=2**63)  # keeps ln 3
+    ledger = Ledger()
+    ledger.charge("a", liar, sf.Uniform(COIN, "ln 3"))
+    assert ledger.releases[0].classical is None
+    assert ledger.total == sf.Epsilon("ln 3")
+
+
+# -- answers -----------------------------------------------------------------------------------------------
+
+MECHANISMS: dict[str, Mechanism] = {
+    "response": response(1),
+    "unary": UnaryEncoding(FRUIT, 1),
+    "subset": SubsetSelection(sf.Domain.range(20), 1),
+    "hadamard": HadamardResponse(sf.Domain.range(300), 1),
+    "table": TableMechanism.from_matrix(FRUIT, response(1).matrix(), policy=sf.Uniform(FRUIT, 1)),
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+def test_the_same_value_answers_with_the_same_bytes_across_save_and_load(mechanism: Mechanism, tmp_path: Path) -> None:
+    policy, value = sf.Uniform(mechanism.domain, 1), mechanism.domain.label(1)
+    ledger = Ledger(policy)
+    report = ledger.answer("weekly", mechanism, policy, value)
+    assert report.shape == (1, *mechanism.report_shape)
+    expected = report.tobytes()
+    report[:] = 0  # the stored report is nobody else's array
+    path = tmp_path / "ledger.json"
+    ledger.save(path)
+    for kept in (ledger, Ledger.load(path), Ledger.from_json(ledger.to_json())):
+        again = kept.answer("weekly", mechanism, policy, value, stream=NOTHING)
+        assert (again.tobytes(), again.dtype) == (expected, mechanism.report_dtype)
+        assert kept.spent(mechanism.domain) == policy
+        sf.aggregate(mechanism, again)
+
+
+def test_the_report_is_that_of_privatize() -> None:
+    mechanism = UnaryEncoding(FRUIT, 1)
+    report = Ledger().answer("a", mechanism, sf.Uniform(FRUIT, 1), "fig", stream=sf.InsecureSeeded(3))
+    assert np.array_equal(report, sf.privatize(mechanism, ["fig"], stream=sf.InsecureSeeded(3)))
+
+
+def test_another_value_is_refused_or_charged() -> None:
+    policy, mechanism = sf.Uniform(FRUIT, 1), response(1)
+    ledger = Ledger(sf.Uniform(FRUIT, 2))
+    first = ledger.answer("weekly", mechanism, policy, "fig")
+    with pytest.raises(ValueChanged, match="collection 'weekly' was answered with another value") as refusal:
+        ledger.answer("weekly", mechanism, policy, "pear", stream=NOTHING)
+    assert "pear" not in str(refusal.value)
+    assert "fig" not in str(refusal.value)
+    second = ledger.answer("weekly", mechanism, policy, "pear", allow_change=True)
+    assert ledger.spent(FRUIT) == sf.Uniform(FRUIT, 2)
+    for value, report in (("fig", first), ("pear", second)):
+        assert np.array_equal(ledger.answer("weekly", mechanism, policy, value, stream=NOTHING), report)
+    with pytest.raises(BudgetExceeded):
+        ledger.answer("weekly", mechanism, policy, "apple", allow_change=True, stream=NOTHING)
+
+
+def test_what_a_change_costs_is_said_in_words_and_as_a_policy() -> None:
+    policy, mechanism = sf.Uniform(FRUIT, 1), response(1)
+    ledger = Ledger(sf.Uniform(FRUIT, 2))
+    ledger.answer("weekly", mechanism, policy, "fig")
+    before = ledger.to_json()
+    free = ledger.cost_of_change("weekly", mechanism, policy, "fig")
+    assert (free.added, free.total, free.allowed) == (None, policy, True)
+    assert str(free).startswith("costs nothing")
+    cost = ledger.cost_of_change("weekly", mechanism, policy, "pear")
+    assert (cost.added, cost.total, cost.allowed) == (policy, sf.Uniform(FRUIT, 2), True)
+    assert str(cost) == (
+        "costs a uniform policy at epsilon 1: what is spent would become a uniform policy at epsilon 2"
+    )
+    assert ledger.to_json() == before
+    ledger.answer("weekly", mechanism, policy, "pear", allow_change=True)
+    dear = ledger.cost_of_change("weekly", mechanism, policy, "apple")
+    assert not dear.allowed
+    assert str(dear).endswith("a uniform policy at epsilon 3, beyond the budget")
+
+
+def test_a_collection_keeps_its_mechanism_and_its_policy() -> None:
+    ledger = Ledger()
+    ledger.answer("weekly", response(1), sf.Uniform(FRUIT, 1), "fig")
+    for mechanism, policy in (
+        (SubsetSelection(FRUIT, 1), sf.Uniform(FRUIT, 1)),
+        (response(1), sf.HighLow(FRUIT, ["fig"], 1)),
+    ):
+        with pytest.raises(InvalidInput, match="mechanism and policy must be those of collection 'weekly'"):
+            ledger.answer("weekly", mechanism, policy, "fig", stream=NOTHING)
+
+
+def test_the_same_cell_of_a_map_is_the_same_value() -> None:
+    """A point is not a value; the cell it falls into is."""
+    grid = sf.Domain.grid(latitude=(0, 10), longitude=(0, 10), rows=2, columns=2)
+    ledger, mechanism, policy = Ledger(), RandomizedResponse(grid, 1), sf.Uniform(grid, 1)
+    report = ledger.answer("where", mechanism, policy, (1.0, 1.0))
+    assert np.array_equal(ledger.answer("where", mechanism, policy, (2.5, 4.0), stream=NOTHING), report)
+    with pytest.raises(ValueChanged):
+        ledger.answer("where", mechanism, policy, (2.5, 6.0), stream=NOTHING)
+
+
+def test_digests_of_equal_values_differ_between_collections_and_ledgers() -> None:
+    digests = set()
+    for _ in range(2):
+        ledger = Ledger()
+        for collection in ("a", "b"):
+            ledger.answer(collection, response(1), sf.Uniform(FRUIT, 1), "fig")
+        digests |= {release.value for release in ledger.releases}
+    assert len(digests) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        (("", response(1), sf.Uniform(FRUIT, 1), "fig"), "collection must be a name"),
+        (("a", response(1), sf.Uniform(COIN, 1), "fig"), "policy must have the mechanism's domain"),
+        (("a", response(1), sf.Uniform(FRUIT, 1), "plum"), "must be one of the str labels"),
+    ],
+)
+def test_bad_questions_are_refused(arguments: tuple[Any, ...], culprit: str) -> None:
+    with pytest.raises(InvalidInput, match=culprit):
+        Ledger().answer(*arguments, stream=NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("budget", "culprit"),
+    [(3, "be a policy"), (["cheap"], "be a policy"), ([sf.Uniform(COIN, 1)] * 2, "one policy per domain")],
+)
+def test_bad_budgets_are_refused(budget: Any, culprit: str) -> None:
+    with pytest.raises(InvalidInput, match=culprit):
+        Ledger(budget)
+
+
+# -- documents ---------------------------------------------------------------------------------------------
+
+
+def full_ledger() -> Ledger:
+    ledger = Ledger([sf.Uniform(FRUIT, "2+ln 2"), sf.Secret(PRODUCT, "S", 2, sf.Known(EVEN))])
+    ledger.answer("fruit", response("ln 2"), sf.Uniform(FRUIT, "ln 2"), "fig")
+    ledger.charge("more fruit", response(1), sf.HighLow(FRUIT, ["fig"], 1))
+    ledger.answer("secret", response(1, PRODUCT), sf.Secret(PRODUCT, "S", 1, sf.Known(EVEN)), (1, 0))
+    return ledger
+
+
+def test_a_ledger_round_trips() -> None:
+    ledger = full_ledger()
+    again = Ledger.from_json(ledger.to_json())
+    assert again.releases == ledger.releases
+    assert again.budget == ledger.budget
+    assert again.total == ledger.total
+    assert again.to_json() == ledger.to_json()
+
+
+def test_a_saved_ledger_is_its_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    path.write_text("old")
+    path.chmod(0o644)
+    ledger = full_ledger()
+    ledger.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["ledger.json"]
+    assert Ledger.load(path).releases == ledger.releases
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    full_ledger().save(path)
+    before = path.read_bytes()
+
+    class Broken(Ledger):
+        def to_json(self) -> str:
+            raise RuntimeError("no power")
+
+    with pytest.raises(RuntimeError):
+        Broken().save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["ledger.json"]
+
+
+def _set(*path: Any) -> Callable[[Any], None]:
+    *parents, last, value = path
+
+    def change(document: Any) -> None:
+        for key in parents:
+            document = document[key]
+        document[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "culprit"),
+    [
+        (_set("note", 1), InvalidInput, "document key must be one of .*; got 'note'"),
+        (_set("ledger", 2), UnknownSpec, "version must be 1; got 2"),
+        (lambda d: d.pop("key"), InvalidInput, "have the key 'key'"),
+        (_set("key", "00"), InvalidInput, "key must be lower-case hexadecimal digits of 32 bytes"),
+        (_set("releases", {}), InvalidInput, "releases must be a list"),
+        (_set("budget", None), InvalidInput, "budget must be a list"),
+        (_set("releases", 0, "note", 1), InvalidInput, "release 0 key must be"),
+        (_set("releases", 0, 7), InvalidInput, "release 0 must be a mapping"),
+        (_set("releases", 0, "collection", ""), InvalidInput, "release 0, collection must be a name"),
+        (_set("releases", 0, "mechanism", "rr"), InvalidInput, "release 0, mechanism must be"),
+        (_set("releases", 0, "classical", "much"), InvalidInput, "release 0, classical must be"),
+        (_set("releases", 0, "value", None), InvalidInput, "release 0 must have both value and report"),
+        (_set("releases", 0, "report", "0X"), InvalidInput, "release 0, report must be"),
+        (_set("releases", 0, "report", "0A "), InvalidInput, "release 0, report must be"),
+        (_set("releases", 1, "policy", "policy", "kind", "magic"), UnknownSpec, "kind must be one of"),
+        (_set("releases", 1, "policy", "policy", "note", 1), InvalidInput, "got 'note'"),
+    ],
+)
+def test_a_misshapen_ledger_is_refused(change: Callable[[Any], None], error: type[Exception], culprit: str) -> None:
+    document = json.loads(full_ledger().to_json())
+    change(document)
+    with pytest.raises(error, match=culprit):
+        Ledger.from_json(json.dumps(document))
+
+
+def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
+    for text in ("", "[]", "7", "{"):
+        with pytest.raises(InvalidInput):
+            Ledger.from_json(text)
+    with pytest.raises(InvalidInput, match="be a readable ledger"):
+        Ledger.load(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize("report", ["", "0000", "ff"])
+def test_a_stored_report_that_is_none_is_refused(report: str) -> None:
+    ledger = Ledger()
+    ledger.answer("fruit", response(1), sf.Uniform(FRUIT, 1), "fig")
+    document = json.loads(ledger.to_json())
+    document["releases"][0]["report"] = report
+    with pytest.raises(InvalidInput, match="stored report"):
+        Ledger.from_json(json.dumps(document)).answer("fruit", response(1), sf.Uniform(FRUIT, 1), "fig")
+
+
+def test_fractions_survive_the_file() -> None:
+    epsilon = sf.Epsilon(Fraction(1, 3)) + sf.Epsilon("1/7*ln 5")
+    ledger = Ledger(sf.Uniform(FRUIT, epsilon))
+    ledger.charge("a", response(epsilon), sf.Uniform(FRUIT, epsilon))
+    assert Ledger.from_json(ledger.to_json()).remaining(FRUIT) == sf.Epsilon(0)

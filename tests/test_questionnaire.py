@@ -1,0 +1,335 @@
+"""Questionnaires: budgets add up exactly, risks are the mechanisms' own, the best is the least, choices are exact."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato._estimate.decoders import decoder_for
+from sfumato.errors import InvalidInput
+from sfumato.interpreter import branches
+from sfumato.questionnaire import Questionnaire, QuestionnairePlan, Strategy, cross_table
+
+SMOKES = sf.Domain(["yes", "no"])
+COLOURS = sf.Domain(["red", "green", "blue"])
+AGES = sf.Domain.range(20)
+QUESTIONS = {"smokes": SMOKES, "colour": COLOURS, "age": AGES}
+
+
+def questionnaire(epsilon: Any = 1) -> Questionnaire:
+    return Questionnaire(QUESTIONS, epsilon)
+
+
+# -- sharing the budget ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "ln 3", "1+1/7*ln 5", "inf"])
+@pytest.mark.parametrize(
+    "weights", [None, {"smokes": 1, "colour": 2, "age": 4}, {"smokes": 0.1, "colour": "1/3", "age": Fraction(5, 7)}]
+)
+def test_the_parts_of_a_split_add_up_exactly(epsilon: str, weights: dict[str, Any] | None) -> None:
+    policies = questionnaire(epsilon).split(weights)
+    assert list(policies) == list(QUESTIONS)
+    assert sum((policy.epsilon for policy in policies.values()), sf.Epsilon(0)) == sf.Epsilon(epsilon)
+    for name, policy in policies.items():
+        assert policy.domain == QUESTIONS[name]
+
+
+def test_weights_are_shares_in_any_unit_and_order() -> None:
+    policies = questionnaire(7).split({"age": 4, "colour": 2, "smokes": 1})
+    assert [str(policy.epsilon) for policy in policies.values()] == ["1", "2", "4"]
+    assert policies == questionnaire(7).split({"smokes": 0.1, "colour": 0.2, "age": 0.4})
+
+
+def test_a_split_is_what_a_ledger_would_add_up() -> None:
+    from sfumato.ledger import Ledger
+
+    ledger = Ledger()
+    for name, policy in questionnaire("ln 5").split({"smokes": 1, "colour": 3, "age": 3}).items():
+        ledger.charge(name, sf.design(policy, 1), policy)
+    assert ledger.total == sf.Epsilon("ln 5")
+
+
+def test_who_answers_one_question_answers_it_at_the_full_epsilon() -> None:
+    sampling = questionnaire("ln 3").sampled({"smokes": 1, "colour": 1, "age": 2})
+    assert sampling.policies == {name: sf.Uniform(domain, "ln 3") for name, domain in QUESTIONS.items()}
+    assert sampling.weights == {"smokes": Fraction(1, 4), "colour": Fraction(1, 4), "age": Fraction(1, 2)}
+
+
+def test_a_joint_report_is_about_all_answers() -> None:
+    policy = questionnaire(2).joint()
+    assert policy == sf.Uniform(sf.Domain.product(smokes=SMOKES, colour=COLOURS, age=AGES), 2)
+
+
+# -- which question ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "weights", [None, {"smokes": 1, "colour": 2, "age": 4}, {"smokes": "1/3", "colour": "1/10", "age": "17/30"}]
+)
+def test_the_law_of_the_choice_is_exactly_the_weights(weights: dict[str, Any] | None) -> None:
+    """Every branch of the code that runs, with its exact probability."""
+    sampling = questionnaire().sampled(weights)
+    law: Counter[str] = Counter()
+    for name, weight, total in branches(sampling.draw):
+        law[name] += Fraction(weight, total)  # type: ignore[assignment]
+    assert law == sampling.weights
+
+
+def test_choices_come_from_the_stream_or_from_secure_bits() -> None:
+    drawn = [questionnaire().choose(stream) for stream in [sf.InsecureSeeded(5)] * 40]
+    assert drawn == [questionnaire().sampled().choose(stream) for stream in [sf.InsecureSeeded(5)] * 40]
+    assert set(drawn) == set(QUESTIONS)
+    assert questionnaire().choose() in QUESTIONS
+    nearly_always = {"smokes": 1, "colour": 1, "age": 2**32 - 2}  # fails with probability 2^-31
+    assert questionnaire().choose(weights=nearly_always) == "age"
+
+
+# -- plans -------------------------------------------------------------------------------------------------
+
+
+def strategy(plan: QuestionnairePlan, name: str) -> Strategy:
+    return next(row for row in plan.rows if row.name == name)
+
+
+@pytest.fixture(scope="module")
+def planned() -> QuestionnairePlan:
+    return questionnaire().plan(9600)
+
+
+def test_every_strategy_stands_in_the_plan_best_first(planned: QuestionnairePlan) -> None:
+    names = {"split evenly", "split by weights", "sample evenly", "sample by weights", "joint"}
+    assert {row.name for row in planned.rows} == names
+    risks = [row.risk for row in planned.rows]
+    assert risks == sorted(risks)
+    assert planned.best.risk == min(risks)
+    for row in planned.rows:
+        assert row.risk == pytest.approx(sum(row.risks.values()))
+
+
+def test_split_risks_are_those_of_the_best_mechanisms_at_their_part_of_epsilon(planned: QuestionnairePlan) -> None:
+    for name in ("split evenly", "split by weights"):
+        row = strategy(planned, name)
+        assert row.weights is not None
+        assert sum(row.weights.values()) == 1
+        for question, policy in questionnaire().split(row.weights).items():
+            best = sf.plan(policy, 9600).best
+            assert row.mechanisms[question] == best.mechanism
+            assert row.risks[question] == pytest.approx(best.mechanism.risk(9600), rel=1e-12)
+        assert row.bits == sum(mechanism.bits for mechanism in row.mechanisms.values())
+
+
+def test_sampled_risks_are_those_of_the_best_mechanisms_with_their_part_of_the_people(
+    planned: QuestionnairePlan,
+) -> None:
+    for name in ("sample evenly", "sample by weights"):
+        row = strategy(planned, name)
+        assert row.weights is not None
+        assert sum(row.weights.values()) == 1
+        for question, policy in questionnaire().sampled(row.weights).policies.items():
+            people = 9600 * row.weights[question]
+            assert people.denominator == 1
+            assert row.mechanisms[question] == sf.plan(policy, 1).best.mechanism
+            assert row.risks[question] == pytest.approx(row.mechanisms[question].risk(int(people)), rel=1e-12)
+        assert row.bits == max(mechanism.bits for mechanism in row.mechanisms.values())
+
+
+def test_joint_risks_are_the_traces_of_the_marginals_covariances(planned: QuestionnairePlan) -> None:
+    row = strategy(planned, "joint")
+    mechanism = row.mechanisms["age"]
+    domain = questionnaire().joint().domain
+    covariance = decoder_for(mechanism).covariance(np.full(len(domain), 1 / len(domain))).reshape(2 * domain.shape)
+    for question, summed in (("smokes", "abcade->"), ("colour", "abcdbe->"), ("age", "abcdec->")):
+        assert row.risks[question] == pytest.approx(float(np.einsum(summed, covariance)) / 9600)
+    assert sf.audit(mechanism, questionnaire().joint()).holds
+    assert row.weights is None
+
+
+def test_the_joint_mechanism_is_the_best_for_the_marginals() -> None:
+    two = Questionnaire({"a": SMOKES, "b": COLOURS}, 1)
+    row = strategy(two.plan(100), "joint")
+    uniform = np.full(6, 1 / 6)
+    for other in sf.plan(two.joint(), 100).rows:
+        decoder = decoder_for(other.mechanism)
+        groups = [*np.repeat(np.eye(2), 3, axis=1), *np.tile(np.eye(3), 2)]
+        assert row.risk <= sum(decoder.variance(group, uniform) for group in groups) / 100 * (1 + 1e-12)
+
+
+def test_no_transfer_of_one_part_improves_the_weights(planned: QuestionnairePlan) -> None:
+    """The certificate of a local optimum, from plans of their own."""
+    row = strategy(planned, "split by weights")
+    assert row.weights is not None
+    part = Fraction(1, 96)
+
+    def risk(name: str, weight: Fraction) -> float:
+        return sf.plan(sf.Uniform(QUESTIONS[name], sf.Epsilon(1) * weight), 9600).best.risk
+
+    for to in QUESTIONS:
+        for giver in QUESTIONS:
+            if to != giver and row.weights[giver] > part:
+                moved = {**row.weights, to: row.weights[to] + part, giver: row.weights[giver] - part}
+                assert sum(risk(name, weight) for name, weight in moved.items()) >= row.risk * (1 - 1e-12)
+    assert row.risk < strategy(planned, "split evenly").risk
+
+
+def test_sampling_weights_come_close_to_the_square_roots_of_the_risks(planned: QuestionnairePlan) -> None:
+    """Neyman: Σ r/w is least at w ∝ √r, where it is (Σ √r)²."""
+    least = sum(math.sqrt(sf.plan(sf.Uniform(domain, 1), 1).best.risk) for domain in QUESTIONS.values()) ** 2 / 9600
+    assert least <= strategy(planned, "sample by weights").risk <= least * 1.001
+
+
+def test_equal_questions_get_equal_weights_and_the_simplest_strategy_wins_ties() -> None:
+    plan = Questionnaire({"a": SMOKES, "b": SMOKES}, 1).plan(100)
+    for row in plan.rows:
+        assert row.weights is None or set(row.weights.values()) == {Fraction(1, 2)}
+    assert plan.best.name == "sample evenly"
+    assert [row.name for row in plan.rows].index("split evenly") < [row.name for row in plan.rows].index(
+        "split by weights"
+    )
+
+
+def test_a_joint_report_wins_where_epsilon_is_large() -> None:
+    assert Questionnaire({"a": COLOURS, "b": SMOKES}, 6).plan(100).best.name == "joint"
+
+
+def test_the_recommendation_is_a_sentence_of_the_plan(planned: QuestionnairePlan) -> None:
+    assert planned.best.name == "sample by weights"
+    assert planned.why() in str(planned)
+    assert "each person answers one question at the full epsilon" in planned.why()
+    assert "times less than splitting evenly" in planned.why()
+    assert "* sample by weights" in str(planned)
+
+
+def test_what_is_too_large_to_compare_is_said() -> None:
+    plan = Questionnaire({"a": sf.Domain.range(1000), "b": sf.Domain.range(1000)}, 1).plan(10)
+    assert "joint" not in {row.name for row in plan.rows}
+    assert plan.left_out == "joint: not compared, for there are 1000000 combinations of answers"
+    assert plan.left_out in str(plan)
+
+
+def test_an_epsilon_too_small_to_tell_anything_has_infinite_risks() -> None:
+    plan = Questionnaire({"a": SMOKES, "b": COLOURS}, "1/10000000000000000000000000").plan(10)
+    assert all(math.isinf(row.risk) for row in plan.rows)
+    assert plan.best.name == "split evenly"
+
+
+@pytest.mark.parametrize(
+    ("questions", "epsilon", "culprit"),
+    [
+        ({}, 1, "questions must be at least two"),
+        ({"a": SMOKES}, 1, "questions must be at least two"),
+        ([SMOKES, AGES], 1, "questions must be at least two names"),
+        ({"a": SMOKES, "b": ["x", "y"]}, 1, "question 'b' must be a name with a Domain"),
+        ({"a": SMOKES, "b": sf.Domain(["x"])}, 1, "question 'b' must be a name with a Domain of at least two"),
+        ({"a": SMOKES, 3: AGES}, 1, "question 3 must be a name"),
+        (QUESTIONS, 0, "epsilon must be more than 0"),
+        (QUESTIONS, -1, "epsilon must be at least 0"),
+    ],
+)
+def test_bad_questionnaires_are_refused(questions: Any, epsilon: Any, culprit: str) -> None:
+    with pytest.raises(InvalidInput, match=culprit):
+        Questionnaire(questions, epsilon)
+
+
+@pytest.mark.parametrize(
+    ("weights", "culprit"),
+    [
+        ({"smokes": 1}, "weights must name each of the questions 'smokes', 'colour', 'age'"),
+        ([1, 2, 3], "weights must name each"),
+        ({"smokes": 1, "colour": 0, "age": 1}, "the weight of 'colour' must be more than 0"),
+        ({"smokes": 1, "colour": -1, "age": 1}, "the weight of 'colour' must be more than 0"),
+        ({"smokes": 1, "colour": "much", "age": 1}, "the weight of 'colour' must be a number"),
+        ({"smokes": 1, "colour": float("nan"), "age": 1}, "the weight of 'colour' must be a number"),
+    ],
+)
+def test_bad_weights_are_refused(weights: Any, culprit: str) -> None:
+    for use in (questionnaire().split, questionnaire().sampled):
+        with pytest.raises(InvalidInput, match=culprit):
+            use(weights)
+
+
+def test_weights_that_no_draw_can_follow_are_refused_and_bad_n_too() -> None:
+    with pytest.raises(InvalidInput, match="common denominator of at most 4294967296"):
+        questionnaire().sampled({"smokes": 1, "colour": 1, "age": 2**33})
+    for n in (0, -1, 2.5, True):
+        with pytest.raises(InvalidInput, match="n must be an integer"):
+            questionnaire().plan(n)  # type: ignore[arg-type]
+
+
+# -- cross-tables ------------------------------------------------------------------------------------------
+
+
+def estimated(domain: sf.Domain, method: str = "unbiased") -> sf.Estimate:
+    mechanism = sf.mechanisms.RandomizedResponse(domain, 3)
+    values = [domain.label(i * i % len(domain)) for i in range(4000)]
+    reports = sf.privatize(mechanism, values, stream=sf.InsecureSeeded(11))
+    return sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
+
+
+def test_a_cross_table_of_two_questions_is_the_joint_estimate() -> None:
+    estimate = estimated(sf.Domain.product(smokes=SMOKES, colour=COLOURS))
+    table = cross_table(estimate)
+    assert table.questions == ("smokes", "colour")
+    assert table.labels == (("yes", "no"), ("red", "green", "blue"))
+    assert table.frequencies.shape == table.standard_errors.shape == (2, 3)
+    for i, smokes in enumerate(SMOKES):
+        for j, colour in enumerate(COLOURS):
+            alone = estimate.share([(smokes, colour)])
+            assert table.frequencies[i, j] == pytest.approx(alone.value)
+            assert table.standard_errors[i, j] == pytest.approx(alone.standard_error)
+    swapped = cross_table(estimate, rows="colour", columns="smokes")
+    assert np.array_equal(swapped.frequencies, table.frequencies.T)
+    assert np.array_equal(swapped.standard_errors, table.standard_errors.T)
+    assert [line.split()[0] for line in str(table).splitlines()] == ["smokes", "yes", "no"]
+
+
+def test_marginals_are_shares_with_the_errors_of_sums() -> None:
+    estimate = estimated(sf.Domain.product(smokes=SMOKES, colour=COLOURS))
+    table = cross_table(estimate)
+    for smokes in SMOKES:
+        share = estimate.share([(smokes, colour) for colour in COLOURS])
+        assert table.marginals["smokes"][smokes].value == pytest.approx(share.value)
+        assert table.marginals["smokes"][smokes].standard_error == pytest.approx(share.standard_error)
+    assert list(table.marginals) == ["smokes", "colour"]
+    assert [marginal.value for marginal in table.marginals["colour"].values()] == pytest.approx(
+        list(table.frequencies.sum(axis=0))
+    )
+
+
+@pytest.mark.parametrize(("rows", "columns"), [("smokes", "age"), ("age", "smokes"), ("colour", "age")])
+def test_two_of_three_questions_sum_over_the_third(rows: str, columns: str) -> None:
+    questions = {"smokes": SMOKES, "colour": COLOURS, "age": sf.Domain.range(4)}
+    domain = sf.Domain.product(**questions)
+    estimate = estimated(domain)
+    table = cross_table(estimate, rows, columns)
+    places = [list(questions).index(rows), list(questions).index(columns)]
+    for i, a in enumerate(questions[rows]):
+        for j, b in enumerate(questions[columns]):
+            group = [label for label in domain if isinstance(label, tuple) and [label[p] for p in places] == [a, b]]
+            share = estimate.share(group)
+            assert table.frequencies[i, j] == pytest.approx(share.value)
+            assert table.standard_errors[i, j] == pytest.approx(share.standard_error)
+
+
+def test_cells_are_those_of_the_method_and_errors_those_of_the_unbiased_estimate() -> None:
+    domain = sf.Domain.product(smokes=SMOKES, colour=COLOURS)
+    unbiased, projected = cross_table(estimated(domain)), cross_table(estimated(domain, "simplex"))
+    assert projected.frequencies.min() >= 0
+    assert np.array_equal(projected.frequencies.ravel(), estimated(domain, "simplex").frequencies)
+    assert np.array_equal(projected.standard_errors, unbiased.standard_errors)
+    assert projected.marginals == unbiased.marginals
+
+
+def test_bad_cross_tables_are_refused() -> None:
+    three = estimated(sf.Domain.product(a=[0, 1], b=[0, 1], c=[0, 1]))
+    for rows, columns in ((None, None), ("a", None), ("a", "a"), ("a", "d")):
+        with pytest.raises(InvalidInput, match="rows and columns must name two of the questions 'a', 'b', 'c'"):
+            cross_table(three, rows, columns)
+    with pytest.raises(InvalidInput, match="the domain is no product"):
+        cross_table(estimated(COLOURS))
