@@ -7,6 +7,7 @@ exact certificate that the one obeys the other (audit).
 from sfumato import errors, mechanisms
 from sfumato._aggregate import Aggregate, aggregate
 from sfumato._audit import audit, audit_again
+from sfumato._audit_sampler import SamplerAudit, audit_sampler
 from sfumato._design import design
 from sfumato._estimate import Estimate, GroupedEstimate, combine, estimate, estimate_groups
 from sfumato._plan import Plan, plan
@@ -56,6 +57,7 @@ __all__ = [
     "Policy",
     "Prior",
     "Questionnaire",
+    "SamplerAudit",
     "Secret",
     "SfumatoError",
     "Simulation",
@@ -63,6 +65,7 @@ __all__ = [
     "aggregate",
     "audit",
     "audit_again",
+    "audit_sampler",
     "combine",
     "cross_table",
     "design",
