@@ -1,0 +1,214 @@
+"""What a sampler returned, as arrays: one row an output, one column a position.
+
+Every kind of output becomes rows of items (bytes, code points, ints); an int is the eight bytes it takes, least first.
+A row shorter than the longest is filled up, so length, prefixes and absence are all plain comparisons.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidInput, shown
+
+__all__ = ["Outputs", "read_outputs"]
+
+_WHAT = "audit_sampler"
+_WANTED = "be bytes, str, int, bool, or a list, tuple or array of ints or bools"
+#: The type that holds the items of a kind, and one value to spare for "no item here": its smallest.
+_ITEM_TYPES: dict[str, type[np.signedinteger[Any]]] = {
+    "bytes": np.int16,
+    "int": np.int16,
+    "bool": np.int16,
+    "str": np.int32,
+    "sequence": np.int64,
+}
+
+Integers = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """Outputs of one kind: ``items[row, position]``, and each row's length."""
+
+    kind: str
+    items: npt.NDArray[np.signedinteger[Any]]
+    lengths: Integers
+    _kept: dict[object, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def width(self) -> int:
+        """The length of the longest output."""
+        return int(self.items.shape[1])
+
+    @property
+    def fill(self) -> int:
+        """Stands where an output has no item."""
+        return int(np.iinfo(self.items.dtype).min)
+
+    @property
+    def made_of_bytes(self) -> bool:
+        return self.items.dtype == np.int16
+
+    def at(self, position: int) -> npt.NDArray[np.signedinteger[Any]]:
+        """The item of each output at a position."""
+        if position < self.width:
+            return self.items[:, position]
+        return np.full(len(self), self.fill, dtype=self.items.dtype)
+
+    def once(self, key: object, compute: Callable[[Outputs], T]) -> T:
+        """What is computed of these outputs, kept under a key: events share fingerprints, codes and scores."""
+        if key not in self._kept:
+            self._kept[key] = compute(self)
+        kept: T = self._kept[key]
+        return kept
+
+    def fingerprints(self, prefix: int | None = None) -> Integers:
+        """One number for each whole output, or for its first items.
+
+        Any function of an output makes a valid event: that two outputs might share a fingerprint costs no validity.
+        """
+        # No item is zero, so that filling up changes nothing.
+        part = self.items[:, :prefix]
+        return self.once(
+            ("fingerprints", prefix), lambda _: (part.astype(np.int64) - self.fill) @ _multipliers(part.shape[1])
+        )
+
+    def rows(self, chosen: slice) -> Outputs:
+        """Some of the outputs."""
+        return Outputs(self.kind, self.items[chosen], self.lengths[chosen])
+
+    def text(self, row: int, prefix: int | None = None) -> str:
+        """An output, or its beginning, as a person would write it."""
+        items = self.items[row, : self.lengths[row]][:prefix]
+        if self.kind == "bytes":
+            return shown(bytes(items.astype(np.uint8)))
+        if self.kind == "str":
+            return shown("".join(map(chr, items)))
+        if self.kind == "sequence":
+            return shown(items.tolist())
+        number = int.from_bytes(bytes(items.astype(np.uint8)), "little", signed=True)
+        return str(bool(number) if self.kind == "bool" else number)
+
+    def item_text(self, item: int) -> str:
+        """One item as a person would write it."""
+        if self.kind == "sequence":
+            return str(item)
+        return repr(chr(item)) if self.kind == "str" else repr(bytes([item]))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Outputs]) -> Outputs:
+        """One below the other."""
+        width = max(part.width for part in parts)
+        items = np.full((sum(map(len, parts)), width), parts[0].fill, dtype=parts[0].items.dtype)
+        row = 0
+        for part in parts:
+            items[row : row + len(part), : part.width] = part.items
+            row += len(part)
+        return cls(parts[0].kind, items, np.concatenate([part.lengths for part in parts]))
+
+
+@functools.lru_cache(maxsize=64)
+def _multipliers(count: int) -> Integers:
+    """Fixed odd 64-bit numbers (splitmix64 of the position): a linear hash, modulo 2^64."""
+    with np.errstate(over="ignore"):
+        z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) | np.uint64(1)).view(np.int64)
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+def read_outputs(returned: Any, count: int) -> Outputs:
+    """The outputs in a list, or in an array whose first axis counts them."""
+    if isinstance(returned, np.ndarray) and returned.dtype.kind in "biu" and returned.ndim in (1, 2):
+        outputs = _of_array(returned)
+    elif isinstance(returned, (list, tuple, np.ndarray)):
+        outputs = _of_list(returned.tolist() if isinstance(returned, np.ndarray) else list(returned))
+    else:
+        raise InvalidInput(_WHAT, "what the sampler returns for a batch", "be a list or an array", type(returned))
+    if len(outputs) != count:
+        raise InvalidInput(_WHAT, "a batch", f"have {count} outputs", len(outputs))
+    return outputs
+
+
+def _of_array(array: npt.NDArray[Any]) -> Outputs:
+    if array.ndim == 2:
+        return _rectangle("sequence", _fitting(array))
+    kind = "bool" if array.dtype.kind == "b" else "int"
+    return _rectangle(kind, _fitting(array).astype("<i8").reshape(-1, 1).view(np.uint8))
+
+
+def _of_list(outputs: list[Any]) -> Outputs:
+    kinds = {_kind(output) for output in {type(output): output for output in outputs}.values()}
+    if len(kinds) > 1:
+        raise InvalidInput(_WHAT, "every output", "be of one type", " and ".join(sorted(kinds)))
+    kind = kinds.pop() if kinds else "bytes"
+    if kind in {"int", "bool"}:
+        try:
+            return _of_array(np.array(outputs, dtype=np.bool_ if kind == "bool" else np.int64))
+        except OverflowError:
+            raise InvalidInput(_WHAT, "an int", "fit 64 bits (return a longer one as bytes)", max(outputs)) from None
+    lengths = np.array([len(output) for output in outputs], dtype=np.int64)
+    if kind == "bytes":
+        flat: npt.NDArray[Any] = np.frombuffer(b"".join(outputs), dtype=np.uint8)
+    elif kind == "str":
+        flat = np.frombuffer("".join(outputs).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    else:
+        flat = _flat(outputs)
+    item_type = _ITEM_TYPES[kind]
+    items = np.full((len(outputs), int(lengths.max(initial=0))), np.iinfo(item_type).min, dtype=item_type)
+    items[np.arange(items.shape[1]) < lengths[:, None]] = flat
+    return Outputs(kind, items, lengths)
+
+
+def _kind(output: Any) -> str:
+    if isinstance(output, (bytes, bytearray)):
+        return "bytes"
+    if isinstance(output, str):
+        return "str"
+    if isinstance(output, (bool, np.bool_)):
+        return "bool"
+    if isinstance(output, (int, np.integer)):
+        return "int"
+    if isinstance(output, (list, tuple)) or (isinstance(output, np.ndarray) and output.ndim == 1):
+        return "sequence"
+    raise InvalidInput(_WHAT, "an output", _WANTED, type(output))
+
+
+def _flat(outputs: list[Any]) -> npt.NDArray[Any]:
+    """The items of all sequences, one after the other."""
+    if all(isinstance(output, np.ndarray) for output in outputs):
+        return _fitting(np.concatenate(outputs))
+    flat = list(chain.from_iterable(outputs))
+    for item in {type(item): item for item in flat}.values():
+        if not isinstance(item, (int, np.integer, np.bool_)):
+            raise InvalidInput(_WHAT, "every item of an output", "be an int or a bool", type(item))
+    try:
+        return np.array(flat, dtype=np.int64)
+    except OverflowError:
+        raise InvalidInput(_WHAT, "every item of an output", "fit 64 bits", max(flat)) from None
+
+
+def _fitting(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.dtype.kind not in "biu":
+        raise InvalidInput(_WHAT, "an array of outputs", "hold ints or bools", array.dtype)
+    if array.dtype == np.uint64:  # the same bits: every output keeps a number of its own
+        return array.view(np.int64)
+    return array
+
+
+def _rectangle(kind: str, items: npt.NDArray[Any]) -> Outputs:
+    return Outputs(kind, items.astype(_ITEM_TYPES[kind]), np.full(len(items), items.shape[1], dtype=np.int64))
