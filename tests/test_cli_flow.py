@@ -124,6 +124,25 @@ def test_large_domains_show_the_most_frequent(tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_every_answer_can_be_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(capsys, "check", "policy.toml", "--json", "--plot", "levels.svg")["kind"] == "high-low"
+    made = answer(capsys, "design", "policy.toml", "-o", "mechanism.json", "--json")
+    assert made["mechanism"] == "randomized-response"
+    certificate = answer(capsys, "audit", "mechanism.json", "--policy", "policy.toml", "--json")
+    assert certificate["holds"]
+    assert certificate["mechanism_hash"] == made["hash"]
+    written = answer(capsys, "privatize", "mechanism.json", "values.txt", "-o", "r.sfb", "--json")
+    assert written["reports"] == 20_000
+    assert answer(capsys, "aggregate", "mechanism.json", "r.sfb", "-o", "counts.json", "--json")["reports"] == 20_000
+    rows = answer(capsys, "estimate", "mechanism.json", "counts.json", "--dishonest", "0.01", "--json")["rows"]
+    assert all(0 < row["influence"] < 0.1 for row in rows)
+    run("estimate", "mechanism.json", "counts.json", "--dishonest", "0.01")
+    assert "if 1.0% lie" in capsys.readouterr().out
+    run("plan", "policy.toml", "--n", "1000", "--plot", "plan.svg")
+    assert (folder / "levels.svg").stat().st_size > 0
+    assert (folder / "plan.svg").stat().st_size > 0
+
+
 # -- wrong input -------------------------------------------------------------------------------------------------
 
 

@@ -6,12 +6,16 @@ import contextlib
 import importlib.util
 import io
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from sfumato.cli import main
 from sfumato.mechanisms import Mechanism
 
 ROOT = Path(__file__).parents[1]
@@ -48,15 +52,36 @@ def test_every_mechanism_has_its_proof_and_its_vectors(name: str) -> None:
     assert (ROOT / "vectors" / f"{name}.json").exists()
 
 
-def test_the_reference_is_up_to_date() -> None:
-    location = ROOT / "scripts" / "make_reference.py"
-    module_spec = importlib.util.spec_from_file_location("make_reference", location)
+@pytest.mark.parametrize("name", ["make_reference", "make_cli_reference"])
+def test_generated_pages_are_up_to_date(name: str) -> None:
+    module_spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert module_spec is not None
     assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     module_spec.loader.exec_module(module)
-    current = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    assert current == module.reference(), "run scripts/make_reference.py"
+    assert module.PAGE.read_text(encoding="utf-8") == module.reference(), f"run scripts/{name}.py"
+
+
+def test_the_readmes_command_line_runs_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every `sfumato` line of the README, in order, in a folder with its policy file and a file of values."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    policies = re.findall(r"^```toml\n(.*?)^```$", readme, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "policy.toml").write_text(policies[0], encoding="utf-8")
+    pq.write_table(pa.table({"answer": ["none", "flu", "hiv", "cancer"] * 250}), tmp_path / "values.parquet")
+    commands = re.findall(r"^    sfumato (.*)$", readme, flags=re.MULTILINE)
+    assert len(commands) == 8
+    for command in commands:
+        assert main(shlex.split(command)) == 0, command
+    for written in (
+        "mechanism.json",
+        "certificate.json",
+        "reports.parquet",
+        "counts.json",
+        "estimate.csv",
+        "estimate.svg",
+    ):
+        assert (tmp_path / written).stat().st_size > 0
 
 
 def test_the_demo_runs() -> None:

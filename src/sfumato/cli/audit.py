@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli._files import EXISTING_FILE, NEW_FILE
+from sfumato.cli._show import JSON_OPTION
 
 
 @click.command(short_help="Prove that a mechanism obeys a policy, or show where it does not.")
@@ -15,8 +16,9 @@ from sfumato.cli._files import EXISTING_FILE, NEW_FILE
 @click.option(
     "-o", "--output", type=NEW_FILE, help="Write the certificate, which anyone can check again, to this file."
 )
+@JSON_OPTION
 @click.pass_context
-def command(ctx: click.Context, mechanism: Path, policy: Path, output: Path | None) -> None:
+def command(ctx: click.Context, mechanism: Path, policy: Path, output: Path | None, as_json: bool) -> None:
     """Prove that a mechanism (a JSON file) obeys a policy, or show where it does not: exactly, without sampling.
 
     The exit code is 0 if it obeys, 1 if it does not.
@@ -30,6 +32,9 @@ def command(ctx: click.Context, mechanism: Path, policy: Path, output: Path | No
     certificate = audit(mechanism_from_spec(mechanism.read_bytes()), load_policy(policy))
     if output is not None:
         output.write_text(certificate.to_json(), encoding="utf-8")
-    click.echo(certificate.summary())
-    click.echo(f"evidence: {certificate.evidence}")
+    if as_json:
+        click.echo(certificate.to_json(), nl=False)
+    else:
+        click.echo(certificate.summary())
+        click.echo(f"evidence: {certificate.evidence}")
     ctx.exit(0 if certificate.holds else 1)

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli._files import EXISTING_FILE
+from sfumato.cli._files import EXISTING_FILE, NEW_FILE
+from sfumato.cli._show import JSON_OPTION, show_json
 
 
 @click.command(short_help="Read a policy file and say in words what it asks.")
 @click.argument("policy", type=EXISTING_FILE)
-def command(policy: Path) -> None:
+@click.option("--plot", type=NEW_FILE, help="Draw the epsilon between every two values to this file: .svg or .png.")
+@JSON_OPTION
+def command(policy: Path, plot: Path | None, as_json: bool) -> None:
     """Read a policy file and say in words what it asks, how strict its strictest rule is, and its hash.
 
     Example: sfumato check policy.toml
@@ -20,6 +23,21 @@ def command(policy: Path) -> None:
     from sfumato.policy import load_policy
 
     rules = load_policy(policy)
+    if plot is not None:
+        from sfumato.plot import plot_levels, save
+
+        save(plot_levels(rules), plot)
+    if as_json:
+        show_json(
+            {
+                "kind": rules.kind,
+                "values": len(rules.domain),
+                "asks": asks(rules),
+                "least": least(rules),
+                "hash": rules.hash,
+            }
+        )
+        return
     click.echo(f"a {rules.kind} policy over {len(rules.domain):,} values")
     click.echo(f"asks:        {asks(rules)}")
     click.echo(f"least level: {least(rules)}")

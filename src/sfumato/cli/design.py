@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli._files import EXISTING_FILE, NEW_FILE
-from sfumato.cli._show import count
+from sfumato.cli._show import JSON_OPTION, count, show_json
 
 
 @click.command(short_help="Make the best mechanism for a policy, and prove it.")
@@ -16,7 +16,10 @@ from sfumato.cli._show import count
 @click.option("--n", type=count, metavar="NUMBER", default=None, help="How many people will answer.")
 @click.option("--mechanism", help="Ask for a mechanism by name: rr, unary, unary-optimized, subset or hadamard.")
 @click.option("--max-bits", type=click.IntRange(1), help="Use at most so many bits a report.")
-def command(policy: Path, output: Path, n: int | None, mechanism: str | None, max_bits: int | None) -> None:
+@JSON_OPTION
+def command(
+    policy: Path, output: Path, n: int | None, mechanism: str | None, max_bits: int | None, as_json: bool
+) -> None:
     """Make the best mechanism for a policy, audit it, and write it to a file that every client can run.
 
     Example: sfumato design policy.toml -o mechanism.json
@@ -31,5 +34,8 @@ def command(policy: Path, output: Path, n: int | None, mechanism: str | None, ma
     certificate = audit(made, rules).raise_if_violated()
     with replacing(output) as file:
         file.write(made.to_json().encode())
+    if as_json:
+        show_json({"mechanism": made.name, "bits": made.bits, "hash": made.hash, "certificate": certificate.summary()})
+        return
     click.echo(f"{made.name}, {made.bits} bits a report, hash {made.hash}")
     click.echo(certificate.summary())

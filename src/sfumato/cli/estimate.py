@@ -19,14 +19,26 @@ _MOST_ROWS = 30
 @click.option("--method", type=click.Choice(["unbiased", "simplex", "mle"]), default="unbiased", show_default=True)
 @click.option("--level", type=float, default=0.95, show_default=True, help="The level of the intervals.")
 @click.option("--plot", type=NEW_FILE, help="Draw the estimate to this file: .svg or .png.")
+@click.option(
+    "--dishonest", type=float, help="Also show how far this fraction of dishonest reports could move each value."
+)
 @JSON_OPTION
 def command(
-    mechanism: Path, counts: Path, output: Path | None, method: str, level: float, plot: Path | None, as_json: bool
+    mechanism: Path,
+    counts: Path,
+    output: Path | None,
+    method: str,
+    level: float,
+    plot: Path | None,
+    dishonest: float | None,
+    as_json: bool,
 ) -> None:
     """Estimate how frequent each value is, with its standard error and a confidence interval.
 
     Example: sfumato estimate mechanism.json counts.json -o estimate.csv --plot estimate.svg
     """
+    import numpy as np
+
     from sfumato._aggregate import Aggregate
     from sfumato._estimate import estimate
     from sfumato.mechanisms import mechanism_from_spec
@@ -42,22 +54,24 @@ def command(
         from sfumato.plot import plot_estimate, save
 
         save(plot_estimate(found, level), plot)
-    columns = ("value", "frequency", "standard error", f"low ({level:.0%})", f"high ({level:.0%})")
-    numbers = zip(found.domain, found.frequencies, found.standard_errors, low, high, strict=False)
+    influence = None if dishonest is None else found.influence(dishonest)
+    columns = ["value", "frequency", "standard error", f"low ({level:.0%})", f"high ({level:.0%})"]
+    numbers = [found.frequencies, found.standard_errors, low, high]
+    names = ["frequency", "standard_error", "low", "high"]
+    if influence is not None:
+        columns.append(f"± if {dishonest:.1%} lie")
+        numbers.append(influence)
+        names.append("influence")
+    labels = found.domain.labels
     if as_json:
         rows = [
-            {"value": label, "frequency": f, "standard_error": e, "low": a, "high": b} for label, f, e, a, b in numbers
+            {"value": label, **dict(zip(names, row, strict=True))}
+            for label, row in zip(labels, np.column_stack(numbers).tolist(), strict=True)
         ]
         show_json({"n": found.n, "method": method, "level": level, "rows": rows})
         return
-    by_frequency = sorted(numbers, key=lambda row: -row[1])
-    show_table(
-        columns,
-        [
-            (str(label), f"{f:.5f}", f"{e:.5f}", f"{a:.5f}", f"{b:.5f}")
-            for label, f, e, a, b in by_frequency[:_MOST_ROWS]
-        ],
-        title=f"{found.n:,} reports, method {method}",
-    )
-    if len(by_frequency) > _MOST_ROWS:
-        click.echo(f"the {_MOST_ROWS} most frequent of {len(by_frequency):,} values; -o writes them all")
+    order = np.argsort(-found.frequencies, kind="stable")[:_MOST_ROWS].tolist()
+    table = [(str(labels[x]), *(f"{column[x]:.5f}" for column in numbers)) for x in order]
+    show_table(columns, table, title=f"{found.n:,} reports, method {method}")
+    if len(labels) > _MOST_ROWS:
+        click.echo(f"the {_MOST_ROWS} most frequent of {len(labels):,} values; -o writes them all")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sfumato.cli._files import EXISTING_FILE, NEW_FILE, VALUES_FILE
-from sfumato.cli._show import progress_bar
+from sfumato.cli._show import JSON_OPTION, progress_bar, show_json
 
 
 @click.command(short_help="Randomize a column of values with secure randomness.")
@@ -17,7 +17,8 @@ from sfumato.cli._show import progress_bar
 @click.argument("values", type=VALUES_FILE)
 @click.option("-o", "--output", type=NEW_FILE, required=True, help="The report file: .parquet, .arrow or .sfb.")
 @click.option("--column", multiple=True, help="The column that holds the values (several for a product or a grid).")
-def command(mechanism: Path, values: str, output: Path, column: tuple[str, ...]) -> None:
+@JSON_OPTION
+def command(mechanism: Path, values: str, output: Path, column: tuple[str, ...], as_json: bool) -> None:
     """Randomize every value of a column (CSV, Parquet, Arrow, or a text file with a value a line; - for a pipe).
 
     Run this where the values already are: only the reports may leave.
@@ -43,4 +44,7 @@ def command(mechanism: Path, values: str, output: Path, column: tuple[str, ...])
                 yield reports
 
         count = write_reports(output, made, pieces())
+    if as_json:
+        show_json({"reports": count, "bits": made.bits, "mechanism_hash": made.hash, "file": str(output)})
+        return
     click.echo(f"{count:,} reports of {made.bits} bits written to {output}")
