@@ -165,6 +165,8 @@ def test_wrong_input_is_named_in_one_line_and_leaves_nothing(folder: Path, capsy
     message = refusal(capsys, "privatize", "mechanism.json", "wrong.txt", *out)
     assert "row 2" in message
     assert "'cold'" in message
+    (folder / "far.txt").write_text("none\n" * 70_000 + "cold\n")  # beyond the first piece that is read
+    assert "row 70000" in refusal(capsys, "privatize", "mechanism.json", "far.txt", *out)
     assert "empty" in refusal(capsys, "privatize", "mechanism.json", "empty.txt", *out)
     assert "answer" in refusal(capsys, "privatize", "mechanism.json", "values.parquet", *out)
     assert "'nothing'" in refusal(capsys, "privatize", "mechanism.json", "values.csv", "--column", "nothing", *out)

@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from sfumato._estimate.decoders import decoder_for
-from sfumato.errors import InvalidInput
+from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import HadamardResponse, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
 
 DOMAIN = sf.Domain(["none", "flu", "hiv", "cancer"])
@@ -97,6 +97,14 @@ def test_cohorts_of_different_domains_are_refused() -> None:
         sf.combine([other, stranger])
     with pytest.raises(InvalidInput, match="at least one"):
         sf.combine([])
+    clear = RandomizedResponse(DOMAIN, "inf")
+    with pytest.raises(InvalidInput, match="estimate 0 must have an error"):
+        sf.combine([sf.estimate(clear, sf.aggregate(clear, [0] * 10))])
+
+
+def test_the_influence_of_liars_on_combined_cohorts_is_not_bounded_here() -> None:
+    with pytest.raises(CannotDecide, match="bound each cohort by itself"):
+        sf.combine(COHORTS).influence(0.01)
 
 
 # -- groups ----------------------------------------------------------------------------------------------------

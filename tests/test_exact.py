@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from reference import (
     PRIMES,
@@ -192,6 +192,12 @@ def test_an_absurd_exponent_is_refused_before_it_is_computed(text: str) -> None:
         refusal(Epsilon, text)
     with must_end():
         refusal(Epsilon, Decimal(text))
+
+
+@pytest.mark.parametrize("text", ["1e99999999 ", " 1e-99999999\t", "1e1000_00000", "1E+0099999999"])
+def test_no_spelling_hides_an_absurd_exponent(text: str) -> None:
+    with must_end(), pytest.raises(ValueError, match="exponent"):
+        exact_fraction(text)
 
 
 def test_a_long_double_is_read_or_refused() -> None:
@@ -507,12 +513,24 @@ def test_sums_with_astronomic_terms() -> None:
     assert sign_of_sum([(1, Epsilon("1000000*ln 2")), (-(2**1_000_000) - 1, ZERO)]) == -1
 
 
+def test_astronomic_powers_are_not_written_out() -> None:
+    """The largest epsilons that are accepted must be usable: 3^900,000,000 has 430 million digits."""
+    huge = Epsilon("900000000*ln 3")
+    with must_end():
+        assert sign_of_sum([(1, huge), (-1, ZERO)]) == 1
+        assert sign_of_sum([(1, huge), (-3, huge + -Epsilon("ln 3"))]) == 0
+        assert sign_of_sum([(1, huge), (-4, huge + -Epsilon("ln 3"))]) == -1
+        assert floor_of_ratio((Fraction(2**16), Fraction(0)), (Fraction(1), Fraction(1)), huge) == 2**16 - 1
+        assert not exceeds(10**100, 1, huge)
+
+
 # -- exceeds and excess ------------------------------------------------------------------------------------
 
 likelihoods = st.one_of(st.integers(0, 30).map(Fraction), fractions(0, 30), st.just(Fraction(1, 10**40)))
 
 
-@given(likelihoods, likelihoods, finite_levels)
+@example(Fraction(1), Fraction(64), {1: Fraction(-5)})
+@given(likelihoods, likelihoods, st.one_of(finite_levels, signed_parts))
 def test_exceeds_and_excess_agree_with_decimals(left: Fraction, right: Fraction, parts: Parts) -> None:
     epsilon = built(parts)
     assert exceeds(left, right, epsilon) == violates(left, right, parts)
@@ -530,9 +548,10 @@ def test_exactly_at_the_limit_is_within_it(right: Fraction, parts: Parts) -> Non
     assert limit is not None
     assert not exceeds(limit * right, right, built(parts))
     assert excess(limit * right, right, built(parts)) == 0
-    above = limit * right * (1 + Fraction(1, 10**30))
-    assert exceeds(above, right, built(parts))
-    assert excess(above, right, built(parts)) == pytest.approx(1e-30, rel=1e-9)
+    for places in (30, 100, 300):
+        above = limit * right * (1 + Fraction(1, 10**places))
+        assert exceeds(above, right, built(parts))
+        assert excess(above, right, built(parts)) == pytest.approx(10.0**-places, rel=1e-9)
 
 
 def test_exceeds_with_zero_and_infinity() -> None:

@@ -136,7 +136,7 @@ def test_composed_and_restricted_policies_are_documents_too(policy: Policy) -> N
 
 def test_sums_of_large_levels_can_be_written_and_read() -> None:
     """Each level is within what is accepted; a path over two of them must not be a document nobody can read."""
-    chain = Pairwise(ABC, {("a", "b"): 10**6, ("b", "c"): 10**6})
+    chain = Pairwise(ABC, {("a", "b"): 10**9, ("b", "c"): 10**9})
     restricted = chain.restrict(["a", "c"])
     same(restricted, policy_from_dict(restricted.to_dict()))
 

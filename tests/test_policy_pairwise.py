@@ -29,6 +29,7 @@ from reference import (
     finite_levels,
     fractions,
     matrix_cases,
+    pair_case,
     pair_cases,
     parts_of,
     plus,
@@ -109,6 +110,18 @@ def test_each_way_to_close_is_the_one_it_is_meant_to_be() -> None:
     assert levels_of([[{}, {1: Fraction(1)}], [{2: Fraction(1)}, {}]]).unit is None
     several = [{1: Fraction(1, p)} for p in LARGE_PRIMES[:4]]
     assert levels_of([[{}, several[0], several[1]], [several[2], {}, several[3]], [None, None, {}]]).unit is None
+
+
+@pytest.mark.parametrize("units", [2**59, 2**60 - 1, 2**60, 2**61 - 1, 2**61, 2**70])
+def test_sums_that_would_not_fit_64_bits(units: int) -> None:
+    """A chain of five steps; the unit is what the last entry is one of."""
+    size = 6
+    matrix: list[list[Level]] = [[{} if x == y else None for y in range(size)] for x in range(size)]
+    for x in range(size - 1):
+        matrix[x][x + 1] = {1: Fraction(1) - Fraction(x, units)}
+    matrix[size - 1][0] = {1: Fraction(1, units)}
+    closed = levels_of(matrix).closed()
+    assert everywhere(closed) == as_lists(shortest_paths(matrix))
 
 
 def random_matrix(size: int, seed: int, most: int, share: float) -> npt.NDArray[np.int64]:
@@ -459,6 +472,22 @@ def test_the_worst_pair_where_e_to_the_level_is_beyond_doubles() -> None:
     assert not worst.violated
     assert worst.excess == -800
     assert worst.names == ("y", "x")
+
+
+@given(st.integers(3, 5).flatmap(lambda size: matrix_cases(size, finite_levels)), st.data())
+def test_a_large_level_does_not_blur_the_small_ones(case: PairCase, data: st.DataObject) -> None:
+    x, y = data.draw(st.permutations(range(case.size)))[:2]
+    matrix = [[{1: Fraction(10**9)} if (a, b) == (x, y) else level for b, level in enumerate(row)]
+              for a, row in enumerate(case.matrix)]  # fmt: skip
+    policy = Pairwise(case.policy.domain, [[written(level) for level in row] for row in matrix])
+    check(pair_case(policy, lambda a, b: matrix[a][b]), data.draw(columns(case.size)))
+
+
+def test_the_worst_of_two_violations_beside_a_large_level() -> None:
+    policy = Pairwise(ABC, {("a", "b"): "ln 2", ("b", "c"): "ln 2", ("c", "a"): 10**9})
+    worst = policy.worst(["2.2", "1", "0.2"])
+    assert worst.names == ("b", "c")
+    assert worst.excess == pytest.approx(math.log(2.5))
 
 
 def test_a_violation_hidden_among_ties() -> None:

@@ -80,8 +80,7 @@ class Aggregate:
         self._refuse_other(other.mechanism_hash)
         if len(self.counts) != len(other.counts):
             raise InvalidInput("an aggregate", "the other's counts", f"be {len(self.counts)}", len(other.counts))
-        if self.n + other.n > _LARGEST:  # and no count can overflow either, for none exceeds its n
-            raise InvalidInput("an aggregate", "n", "be at most 2^63 - 1", self.n + other.n)
+        # No count exceeds its n, so none overflows unless n does, which is refused.
         return Aggregate(self.mechanism_hash, self.n + other.n, self.counts + other.counts)
 
     def _refuse_other(self, mechanism_hash: str) -> None:

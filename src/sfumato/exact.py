@@ -37,11 +37,13 @@ __all__ = [
     "ZERO",
     "Epsilon",
     "EpsilonLike",
+    "arb_precision",
     "exact_fraction",
     "exceeds",
     "excess",
     "floor_of_ratio",
     "sign_of_sum",
+    "to_arb",
 ]
 
 _WANTED = "a number, Fraction, Decimal, 'inf', or a text such as '0.1', 'ln 3', '1/2*ln 3'"
@@ -195,7 +197,7 @@ class Epsilon:
         if self._bounds is None:
             if self.is_infinite:
                 raise ValueError("e^ε is infinite")
-            with _precision(_BOUND_BITS):
+            with arb_precision(_BOUND_BITS):
                 ball = self._ball().exp()
                 self._bounds = _integer_bounds(ball)
         return self._bounds
@@ -203,7 +205,7 @@ class Epsilon:
     def __float__(self) -> float:
         if self.is_infinite:
             return math.inf
-        with _precision(128):
+        with arb_precision(128):
             return float(self._ball())
 
     def upper_float(self) -> float:
@@ -217,15 +219,15 @@ class Epsilon:
         """e^ε to the nearest double or so: for risks and plots, never for a privacy decision."""
         if self.is_infinite or float(self) > 709.7:
             return math.inf
-        with _precision(128):
+        with arb_precision(128):
             return float(self._ball().exp())
 
     def _ball(self) -> flint.arb:
         import flint
 
-        ball = _to_arb(self.rational)
+        ball = to_arb(self.rational)
         for prime, exponent in self.logs:
-            ball += _to_arb(exponent) * flint.arb(prime).log()
+            ball += to_arb(exponent) * flint.arb(prime).log()
         return ball
 
     def __str__(self) -> str:
@@ -355,7 +357,8 @@ _arb_lock = threading.RLock()
 
 
 @contextmanager
-def _precision(bits: int) -> Iterator[None]:
+def arb_precision(bits: int) -> Iterator[None]:
+    """Compute with Arb at this precision, alone: the setting is the process's."""
     import flint
 
     with _arb_lock:
@@ -367,7 +370,8 @@ def _precision(bits: int) -> Iterator[None]:
             flint.ctx.prec = before
 
 
-def _to_arb(value: Fraction) -> flint.arb:
+def to_arb(value: Fraction) -> flint.arb:
+    """A ball around a rational, at the precision in force."""
     import flint
 
     return flint.arb(flint.fmpq(value.numerator, value.denominator))
@@ -387,7 +391,7 @@ def _sign_by_intervals(ball_at_current_precision: Any) -> int:
     """The sign of a real number known not to be zero."""
     bits = 128
     while True:
-        with _precision(bits):
+        with arb_precision(bits):
             ball = ball_at_current_precision()
             if ball > 0:
                 return 1
@@ -421,7 +425,7 @@ def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
         return 0 if not remaining else (1 if remaining[0][0] > 0 else -1)
     import flint
 
-    return _sign_by_intervals(lambda: sum((_to_arb(c) * e._ball().exp() for c, e in remaining), flint.arb(0)))
+    return _sign_by_intervals(lambda: sum((to_arb(c) * e._ball().exp() for c, e in remaining), flint.arb(0)))
 
 
 def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -> bool:
@@ -454,8 +458,8 @@ def excess(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) ->
         return math.inf
     bits = 256
     while True:
-        with _precision(bits):
-            ball = _to_arb(Fraction(smaller) / Fraction(larger)).log() - epsilon._ball()
+        with arb_precision(bits):
+            ball = to_arb(Fraction(smaller) / Fraction(larger)).log() - epsilon._ball()
             if ball.rel_accuracy_bits() > 53 or bits > 4096:
                 return float(ball)
         bits *= 2
@@ -472,9 +476,9 @@ def floor_of_ratio(
 
     bits = _BOUND_BITS
     while True:
-        with _precision(bits):
+        with arb_precision(bits):
             t = epsilon._ball().exp()
-            ball = (_to_arb(a) * t + _to_arb(b)) / (_to_arb(c) * t + _to_arb(d))
+            ball = (to_arb(a) * t + to_arb(b)) / (to_arb(c) * t + to_arb(d))
             if ball.is_finite() and ball.rad() < 1:
                 guess = int(ball.mid().fmpq().floor())
                 break

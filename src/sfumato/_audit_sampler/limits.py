@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.exact import _precision, _to_arb
+from sfumato.exact import arb_precision, to_arb
 
 __all__ = ["chernoff_lower", "clopper_pearson_lower", "clopper_pearson_upper"]
 
@@ -42,10 +42,10 @@ def clopper_pearson_lower(count: int, trials: int, alpha: Fraction) -> Fraction:
     # below the root, stay below it. They are taken in doubles; what is given is what Arb has certified.
     ln_scale = math.lgamma(trials + 1) - math.lgamma(count) - math.lgamma(trials - count + 1)
     certified, p = 0.0, float(chernoff_lower(np.array([count]), trials, float(alpha))[0]) * (1 - 1e-9)
-    with _precision(_ARB_BITS):
-        a, b, limit = _to_arb(Fraction(count)), _to_arb(Fraction(trials - count + 1)), _to_arb(alpha)
+    with arb_precision(_ARB_BITS):
+        a, b, limit = to_arb(Fraction(count)), to_arb(Fraction(trials - count + 1)), to_arb(alpha)
         for _ in range(_MOST_STEPS):
-            tail = _to_arb(Fraction(p)).beta_lower(a, b, True)
+            tail = to_arb(Fraction(p)).beta_lower(a, b, True)
             if not (0.0 < p < 1.0 and tail <= limit):  # also where the enclosure is too wide to tell
                 break
             certified, used = p, float(tail / limit)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sfumato._estimate.decoders import Decoder
 from sfumato._estimate.result import Estimate
 from sfumato._estimate.simplex import project_to_simplex
-from sfumato.errors import InvalidInput
+from sfumato.errors import CannotDecide, InvalidInput
 
 __all__ = ["combine"]
 
@@ -53,8 +53,7 @@ class _CombinedDecoder(Decoder):
         return self._n * sum(decoder.variance(vector, p) / n for vector, decoder, n in pulled)
 
     def reach(self) -> tuple[Floats, Floats]:
-        lows, highs = zip(*(decoder.reach() for decoder, _ in self._parts), strict=True)
-        return np.min(lows, axis=0), np.max(highs, axis=0)
+        raise CannotDecide("dishonest reports also move the weights of combined cohorts; bound each cohort by itself")
 
 
 def combine(estimates: Sequence[Estimate]) -> Estimate:
@@ -70,6 +69,8 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
     for number, cohort in enumerate(cohorts):
         if cohort.domain != domain:
             raise InvalidInput("combine", f"estimate {number}", "be over the domain of the first", cohort.domain)
+        if not cohort.standard_errors.any():
+            raise InvalidInput("combine", f"estimate {number}", "have an error to be weighted by", "none")
     # A first pooled estimate, weighted by total precision, at which the covariances are computed.
     precision = np.array([1 / float(np.sum(cohort.standard_errors**2)) for cohort in cohorts])
     pooled = sum((w * c.unbiased for w, c in zip(precision, cohorts, strict=True)), np.zeros(len(domain)))

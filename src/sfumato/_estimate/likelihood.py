@@ -108,7 +108,8 @@ def fit_bits(shares: Floats, other: float, gap: float, *, tolerance: float = 1e-
         else:
             half = (1 + multiplier) / 2
             root = np.sqrt(np.maximum(half * half - multiplier * shares, 0.0))
-            q = shares / (half + root) if half >= 0 else (half - root) / multiplier
+            # At λ = -1 a bit that was never set has the double root 0.
+            q = shares / np.maximum(half + root, _TINY) if half >= 0 else (half - root) / multiplier
         return np.clip((q - other) / gap, 0.0, 1.0)
 
     low, high = -1.0, 1.0

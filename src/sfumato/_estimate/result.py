@@ -129,15 +129,20 @@ class Estimate:
         return self.linear(np.array(labels, dtype=np.float64))
 
     def _weights(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
-        vector = np.zeros(len(self.domain))
-        if isinstance(weights, Mapping):
-            for label, weight in weights.items():
-                vector[self.domain.index(label)] = weight
-            return vector
-        given = np.asarray(weights, dtype=np.float64)
-        if given.shape != vector.shape or not np.isfinite(given).all():
-            raise InvalidInput("linear", "weights", f"be {len(vector)} finite numbers", given.shape)
-        return given
+        size = len(self.domain)
+        vector = np.zeros(size)
+        try:
+            if isinstance(weights, Mapping):
+                vector[[self.domain.index(label) for label in weights]] = list(weights.values())
+            else:
+                vector = np.asarray(weights, dtype=np.float64)
+        except InvalidInput:
+            raise
+        except (TypeError, ValueError):
+            raise InvalidInput("linear", "weights", "be numbers", weights) from None
+        if vector.shape != (size,) or not np.isfinite(vector).all():
+            raise InvalidInput("linear", "weights", f"be {size} finite numbers", weights)
+        return vector
 
     def influence(self, fraction: float) -> Floats:
         """The most that a fraction of dishonest reports can move each frequency, up or down."""

@@ -30,7 +30,9 @@ def command(mechanism: Path, reports: tuple[Path, ...], output: Path, as_json: b
     with progress_bar("counting") as done:
         for path in reports:
             if path.suffix == ".json":
-                counts = counts.merge(Aggregate.from_json(path.read_bytes()))
+                more = Aggregate.from_json(path.read_bytes())
+                more.check(made)
+                counts = counts.merge(more)
                 continue
             for piece in read_reports(path, made):
                 counts = counts.accumulate(made, piece)

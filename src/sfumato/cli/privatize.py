@@ -25,7 +25,7 @@ def command(mechanism: Path, values: str, output: Path, column: tuple[str, ...],
 
     Example: sfumato privatize mechanism.json values.parquet -o reports.parquet
     """
-    from sfumato._privatize import privatize
+    from sfumato._privatize import privatize_indices
     from sfumato.mechanisms import mechanism_from_spec
     from sfumato.reports import write_reports
     from sfumato.reports.values import read_values
@@ -38,7 +38,7 @@ def command(mechanism: Path, values: str, output: Path, column: tuple[str, ...],
         def pieces() -> Iterator[Any]:
             total = 0
             for piece in read_values(values, named, domain=made.domain):
-                reports = privatize(made, piece)
+                reports = privatize_indices(made, made.domain.encode(piece, first_row=total))
                 total += len(reports)
                 done(total)
                 yield reports

@@ -142,14 +142,15 @@ class Domain:
         """The index of ``label`` (for a grid ``(row, column)``)."""
         return index_of(self._kind.by_label, label, At("Domain.index", "label"))
 
-    def encode(self, values: object) -> Codes:
+    def encode(self, values: object, *, first_row: int = 0) -> Codes:
         """The index of each value: a list, a NumPy, Arrow, pandas or polars column.
 
         A grid takes points ``(latitude, longitude)``, a product takes tuples; both also take a table
         (mapping, DataFrame, Arrow table) with a column for each part. Unknown values, nulls and NaN
-        are refused, naming the first such row. A bool is never an int.
+        are refused, naming the first such row (counted from ``first_row`` where these values are a
+        piece of a longer column). A bool is never an int.
         """
-        return indices_of(self._kind, values, At("Domain.encode", "values"))
+        return indices_of(self._kind, values, At("Domain.encode", "values"), first_row)
 
     def encode_one(self, value: object) -> int:
         """The index of one value, as strict as ``encode`` and without NumPy."""

@@ -18,7 +18,7 @@ def index_of(kind: Kind, value: object, at: At) -> int:
     return code
 
 
-def indices_of(kind: Kind, values: object, at: At) -> Codes:
+def indices_of(kind: Kind, values: object, at: At, first_row: int = 0) -> Codes:
     """The index of each value of a column; a refusal names the first row at fault."""
     codes, value_at = kind.encode(values, at)
     if codes.min(initial=0) < 0:
@@ -27,5 +27,5 @@ def indices_of(kind: Kind, values: object, at: At) -> Codes:
         more = int(np.count_nonzero(refused)) - 1
         part, must, got = kind.fault(value_at(row))
         others = f" (and {more} more row{'s' if more > 1 else ''})" if more else ""
-        raise InvalidInput(at.what, f"row {row}{part}{others}", must, got)
+        raise InvalidInput(at.what, f"row {first_row + row}{part}{others}", must, got)
     return codes

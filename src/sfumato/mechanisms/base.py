@@ -6,6 +6,7 @@ law* is what formulas, risks and large audits use. The contract suite in ``sfuma
 
 from __future__ import annotations
 
+import functools
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
@@ -147,7 +148,7 @@ class Mechanism(ABC):
             "layout": self.layout.document(),
         }
 
-    @property
+    @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON spec."""
         return canonical_hash(self.spec)

@@ -7,6 +7,7 @@ and linear, so the allowed T form a cone, and a mechanism obeys the policy iff e
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -130,7 +131,7 @@ class Policy(ABC):
         """The policy as a document: what its TOML and JSON files hold."""
         return {"domain": self.domain.to_dict(), "policy": {"kind": self.kind, **self.parameters()}}
 
-    @property
+    @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON document: the same policy has the same hash everywhere."""
         return canonical_hash(self.to_dict())

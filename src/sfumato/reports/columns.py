@@ -39,20 +39,31 @@ class ColumnFile:
     """An open Parquet or Arrow IPC file."""
 
     path: str
-    schema: Any
+    types: list[tuple[str, Any]]
     metadata: dict[bytes, bytes]
     _reader: Any
 
-    def check_column(self, name: str) -> None:
-        """Refuse a column that is missing or there twice, and list those there."""
-        if self.schema.names.count(name) != 1:
-            raise InvalidInput(self.path, "the column", f"be one of {', '.join(map(repr, self.schema.names))}", name)
+    @property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        return [name for name, _ in self.types]
+
+    def type_of(self, column: str) -> Any:
+        """The type of a column; one that is missing or there twice is refused with a list of those there."""
+        if self.names.count(column) != 1:
+            raise InvalidInput(self.path, "the column", f"be one of {', '.join(map(repr, self.names))}", column)
+        return dict(self.types)[column]
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of these columns, of at most so many rows, in the file's order."""
         with _refusing(self.path):
             if hasattr(self._reader, "iter_batches"):
-                yield from self._reader.iter_batches(batch_size=rows, columns=list(columns))
+                left = self._reader.metadata.num_rows
+                for batch in self._reader.iter_batches(batch_size=rows, columns=list(columns)):
+                    left -= batch.num_rows
+                    yield batch
+                if left:
+                    raise InvalidInput(self.path, "the file", "have the rows that its footer counts", f"{left} fewer")
                 return
             for number in range(self._reader.num_record_batches):
                 batch = self._reader.get_batch(number).select(list(columns))
@@ -75,12 +86,13 @@ def open_columns(path: Path | str) -> Iterator[ColumnFile]:
         with _refusing(shown):
             if arrow:
                 reader = import_pyarrow(shown, "pyarrow.ipc").open_file(file)
-                opened = ColumnFile(shown, reader.schema, dict(reader.schema.metadata or {}), reader)
+                schema, metadata = reader.schema, reader.schema.metadata
             else:
                 parquet = import_pyarrow(shown, "pyarrow.parquet")
                 reader = parquet.ParquetFile(file, page_checksum_verification=True)
-                opened = ColumnFile(shown, reader.schema_arrow, dict(reader.metadata.metadata or {}), reader)
-        yield opened
+                schema, metadata = reader.schema_arrow, reader.metadata.metadata
+            types = [(field.name, field.type) for field in schema]
+        yield ColumnFile(shown, types, dict(metadata or {}), reader)
 
 
 @contextmanager

@@ -103,15 +103,15 @@ def _write_columns(
 
 
 def _check_schema(mechanism: Mechanism, file: ColumnFile, column: str) -> None:
-    file.check_column(column)
+    found_type = file.type_of(column)
     found = file.metadata.get(METADATA_KEY)
     if found != mechanism.hash.encode():
         name = METADATA_KEY.decode()
         got = "none" if found is None else found.decode(errors="replace")
         raise InvalidInput(file.path, f"the mechanism in its metadata ({name})", f"be {mechanism.hash}", got)
     kind = _column_type(mechanism)
-    if file.schema.field(column).type != kind:
-        raise InvalidInput(file.path, f"the column {column!r}", f"be {kind}", str(file.schema.field(column).type))
+    if found_type != kind:
+        raise InvalidInput(file.path, f"the column {column!r}", f"be {kind}", str(found_type))
 
 
 def _from_arrow(mechanism: Mechanism, column: Any, path: str, first_row: int) -> npt.NDArray[Any]:

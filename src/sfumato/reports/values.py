@@ -92,8 +92,8 @@ def _places(names: list[str], header: Sequence[str], path: str) -> list[int]:
 
 def _from_columns(path: Path | str, names: list[str]) -> Iterator[Any]:
     with open_columns(path) as file:
-        places = _places(names, file.schema.names, file.path)
-        for batch in file.batches([file.schema.names[place] for place in places], _ROWS):
+        places = _places(names, file.names, file.path)
+        for batch in file.batches([file.names[place] for place in places], _ROWS):
             columns = {name: batch.column(name) for name in names}
             yield columns if len(names) > 1 else batch.column(0)
 

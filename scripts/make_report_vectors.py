@@ -1,0 +1,148 @@
+"""Write vectors/reports/*.json: good and bad batches of every mechanism, for readers in any language to replay.
+
+A good batch comes with the reports in it, in their serialised form; a bad one has a single fault and its reason, one of
+those in docs/report-format.md. Rerun only when a mechanism is added: published vectors stay.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import (
+    HadamardResponse,
+    Mechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    TableMechanism,
+    UnaryEncoding,
+)
+from sfumato.reports import decode_batch, encode_batch
+
+FOLDER = Path(__file__).parents[1] / "vectors" / "reports"
+
+
+def specs() -> list[Mechanism]:
+    few = Domain(["none", "flu", "hiv", "cancer", "other"])
+    return [
+        RandomizedResponse(few, 1),
+        RandomizedResponse(Domain(["only"]), 1),
+        RandomizedResponse(Domain.range(256), 1),
+        UnaryEncoding(few, 1),
+        UnaryEncoding(Domain.range(16), 1, optimized=True),
+        UnaryEncoding(Domain.range(70), 1),
+        SubsetSelection(few, 1, 2),
+        SubsetSelection(Domain.range(70), 2),
+        HadamardResponse(few, 1),
+        HadamardResponse(few, 3, block_size=4, blocks=3),
+        HadamardResponse(Domain.range(70_000), 1),
+        TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
+        TableMechanism(Domain(["a", "b"]), [[2**61, 2**60, 2**60], [2**60, 2**60, 2**61]]),
+    ]
+
+
+def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> list[int]:
+    """Reports as numbers: the least and the greatest first, then any."""
+    size = len(mechanism.domain)
+    if isinstance(mechanism, SubsetSelection):
+        first = [(1 << mechanism.size) - 1, (1 << mechanism.size) - 1 << size - mechanism.size]
+        rest = [sum(1 << i for i in generator.sample(range(size), mechanism.size)) for _ in range(count)]
+    else:
+        first, rest = [0, mechanism.outputs - 1], [generator.randrange(mechanism.outputs) for _ in range(count)]
+    return [*first, *rest][:count]
+
+
+def as_array(mechanism: Mechanism, reports: list[int]) -> Any:
+    if not mechanism.report_shape:
+        return np.array(reports, dtype=mechanism.report_dtype)
+    rows = [list(mechanism.serialise(report)) for report in reports]
+    return np.array(rows, dtype=np.uint8).reshape(len(rows), *mechanism.report_shape)
+
+
+def by_hand(mechanism: Mechanism, reports: list[int]) -> bytes:
+    """The batch as the page says it, in one large number: reports here may be wrong."""
+    width = max(mechanism.bits, 1)
+    number = sum(report << i * width for i, report in enumerate(reports))
+    header = b"SFUM\x01\0\0\0" + bytes.fromhex(mechanism.hash) + len(reports).to_bytes(8, "little")
+    return header + number.to_bytes(-(-len(reports) * width // 8), "little")
+
+
+def bad_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:
+    reports = some_reports(mechanism, 5, generator)
+    good = by_hand(mechanism, reports)
+    width = max(mechanism.bits, 1)
+    found: list[dict[str, Any]] = [
+        {"reason": "magic", "batch": b""},
+        {"reason": "magic", "batch": b"SFAG" + good[4:]},
+        {"reason": "short", "batch": good[:47]},
+        {"reason": "version", "batch": good[:4] + b"\x02" + good[5:]},
+        {"reason": "reserved", "batch": good[:7] + b"\x01" + good[8:]},
+        {"reason": "mechanism", "batch": good[:8] + bytes([good[8] ^ 1]) + good[9:]},
+        {"reason": "length", "batch": good[:-1]},
+        {"reason": "length", "batch": good + b"\0"},
+        {"reason": "length", "batch": good[:40] + b"\xff" * 8 + good[48:]},
+        {"reason": "length", "batch": good[:40] + bytes(8) + good[48:]},
+    ]
+    if 5 * width % 8:
+        found.append({"reason": "padding", "batch": good[:-1] + bytes([good[-1] | 0x80])})
+    if mechanism.encoding == "index" and mechanism.outputs < 1 << width:
+        for row, wrong in ((0, mechanism.outputs), (4, (1 << width) - 1)):
+            batch = by_hand(mechanism, [*reports[:row], wrong, *reports[row + 1 :]])
+            found.append({"reason": "range", "row": row, "batch": batch})
+    if isinstance(mechanism, SubsetSelection):
+        everything = (1 << width) - 1
+        for row, wrong in ((1, 0), (2, everything), (3, reports[3] & reports[3] - 1)):
+            batch = by_hand(mechanism, [*reports[:row], wrong, *reports[row + 1 :]])
+            found.append({"reason": "weight", "row": row, "batch": batch})
+    for case in found:
+        try:
+            decode_batch(mechanism, case["batch"])
+        except InvalidInput:
+            continue
+        raise AssertionError(f"{mechanism} takes a batch with a fault: {case}")
+    return [{**case, "batch": case["batch"].hex()} for case in found]
+
+
+def good_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:
+    found = []
+    for count in (0, 1, 7, 8, 19):
+        reports = some_reports(mechanism, count, generator)
+        batch = encode_batch(mechanism, as_array(mechanism, reports))
+        assert batch == by_hand(mechanism, reports)
+        found.append({"reports": [mechanism.serialise(report).hex() for report in reports], "batch": batch.hex()})
+    return found
+
+
+def as_text(vectors: list[dict[str, Any]]) -> str:
+    """JSON with one batch a line."""
+    parts = []
+    for vector in vectors:
+        good, bad = (",\n".join(json.dumps(case) for case in vector[key]) for key in ("good", "bad"))
+        head = f'{{"spec": {json.dumps(vector["spec"], ensure_ascii=False)},\n"hash": "{vector["hash"]}",\n'
+        parts.append(f'{head}"good": [\n{good}],\n"bad": [\n{bad}]}}')
+    return "[" + ",\n".join(parts) + "]\n"
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    by_name: dict[str, list[Mechanism]] = {}
+    for mechanism in specs():
+        by_name.setdefault(mechanism.name, []).append(mechanism)
+    for name, mechanisms in by_name.items():
+        generator = random.Random(name)
+        vectors = [
+            {"spec": m.spec, "hash": m.hash, "good": good_batches(m, generator), "bad": bad_batches(m, generator)}
+            for m in mechanisms
+        ]
+        (FOLDER / f"{name}.json").write_text(as_text(vectors), encoding="utf-8")
+        print(f"{name}: {sum(len(v['good']) + len(v['bad']) for v in vectors)} batches of {len(vectors)} specs")
+
+
+if __name__ == "__main__":
+    main()

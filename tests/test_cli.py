@@ -1,0 +1,280 @@
+"""The command line: what each command prints, its exit codes, and that every failure is one plain line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sfumato as sf
+from sfumato.cli import main, sfumato
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = sfumato.list_commands(sfumato.make_context("sfumato", ["check"], resilient_parsing=True))
+
+POLICY = """
+[domain]
+values = ["none", "flu", "hiv", "cancer"]
+[policy]
+kind = "high-low"
+sensitive = ["hiv", "cancer"]
+epsilon = "ln 3"
+"""
+
+#: Says the value it was given, but for a sensitive one only one time in two: epsilon is infinite.
+LEAKY = """
+import json, random, sys
+random.seed(7)
+for line in sys.stdin:
+    value = json.loads(line)
+    print(value if random.random() < 0.5 else "none")
+"""
+
+QUIET = "import sys\nfor line in sys.stdin: print('none')\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text(POLICY)
+    (tmp_path / "leaky.py").write_text(LEAKY)
+    (tmp_path / "quiet.py").write_text(QUIET)
+    return tmp_path
+
+
+class Run:
+    """A command, run: its exit code and what it printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
+        self.code = main(arguments)
+        self.out, self.err = capsys.readouterr()
+
+    def failed(self) -> str:
+        """The one line on stderr, without the name of the program."""
+        assert self.code == 2
+        assert self.out == ""
+        assert self.err.startswith("sfumato: ")
+        assert self.err.count("\n") == 1
+        return self.err.removeprefix("sfumato: ").rstrip("\n")
+
+
+# -- every command -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Run(capsys, command, "--help")
+    assert run.code == 0
+    assert f"Example: sfumato {command} " in run.out
+    assert Run(capsys, command, "-h").out == run.out
+
+
+def test_help_lists_every_command_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Run(capsys, "--help")
+    assert run.code == 0
+    assert {"audit", "audit-sampler", "check"} <= set(COMMANDS)
+    for command in COMMANDS:
+        assert re.search(rf"^  {command}  +[A-Z].*", run.out, flags=re.MULTILINE)
+    assert Run(capsys).code == 2  # no command is an error, with the same help
+    assert Run(capsys, "--version").out.startswith("sfumato, version ")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ("flint", "cryptography", "numba", "scipy", "pyarrow", "pandas", "polars")
+    code = (
+        "import sys; from sfumato.cli import main; main(['--help']); "
+        f"print([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stderr.strip() == "[]"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nonsense", "No such command 'nonsense'. (see: sfumato --help)"),
+        ("check", "Missing argument 'POLICY'. (see: sfumato check --help)"),
+        ("check nothing.toml", "Invalid value for 'POLICY': File 'nothing.toml' does not exist."),
+        ("check --loud policy.toml", "No such option '--loud'. (see: sfumato check --help)"),
+        ("check leaky.py", "leaky.py: the file must be a readable policy document; got"),
+        ("audit leaky.py --policy policy.toml", "a mechanism spec: the text must be JSON; got"),
+        ("audit leaky.py", "Missing option '--policy'."),
+        ("audit-sampler --policy policy.toml", "Missing argument"),
+        ("audit-sampler --policy policy.toml --trials 10 -- true", "audit_sampler: trials must be an int of at least"),
+        ("audit-sampler --policy policy.toml --alpha 2 -- true", "audit_sampler: alpha must lie between"),
+        ("audit-sampler --policy policy.toml --values flu --values cold -- true", "audit_sampler: values must be"),
+        ("audit-sampler --policy policy.toml -- ./no-such-program", "cannot start ./no-such-program: No such file"),
+    ],
+)
+def test_every_failure_is_one_line_and_code_2(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in Run(capsys, *line.split()).failed()
+
+
+def test_a_file_that_cannot_be_written_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mechanism.json").write_text(mechanism("ln 3").to_json())
+    (folder / "file").write_text("")
+    failed = Run(capsys, "audit", "mechanism.json", "--policy", "policy.toml", "-o", "file/certificate.json").failed()
+    assert "file/certificate.json" in failed
+
+
+# -- check -------------------------------------------------------------------------------------------------
+
+
+def test_check_says_what_a_policy_asks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Run(capsys, "check", "policy.toml")
+    assert run.code == 0
+    assert run.out.splitlines() == [
+        "a high-low policy over 4 values",
+        "asks:        no output is more than 3 times (epsilon ln 3) likelier for a sensitive value ('hiv', 'cancer') "
+        "than for any other value; the other values may be told.",
+        "least level: ln 3 ('hiv' against 'none')",
+        f"hash:        {sf.load_policy(folder / 'policy.toml').hash}",
+    ]
+
+
+GRID = sf.Domain.grid(latitude=(0, 1), longitude=(0, 1), rows=2, columns=2)
+PRODUCT = sf.Domain.product(S=["yes", "no"], U=["x", "y"])
+THREE = sf.Domain(["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "asks", "least"),
+    [
+        (sf.Uniform(THREE, 1), "more than 2.718 times (epsilon 1) likelier for one value", "1 ('a' against 'b')"),
+        (sf.Uniform(THREE, "inf"), "more than any number of times likelier", "inf (nothing is asked)"),
+        (sf.HighLow(sf.Domain.range(9), list(range(8)), 1), "(0, 1, 2, 3, 4 and 3 more)", "1 (0 against 1)"),
+        (sf.Blocks(THREE, [["a", "b"], ["c"]], 1), "another of its block; the block itself may be told", "1 ("),
+        (sf.Blocks(THREE, [["a", "b"], ["c"]], [1, 2], 3), "to 7.389 times (epsilon 2), by block, likelier", "1 ("),
+        (sf.Metric(THREE, "discrete", 1), "likelier, per unit of distance,", "1 ('a' against 'b')"),
+        (sf.Pairwise(THREE, {("a", "c"): "0.5"}), "for 1 of the 6 ordered pairs", "0.5 ('a' against 'c')"),
+        (sf.Prior(THREE, ["1/2", "1/4", "1/4"], "ln 2"), "more or less probable than the prior", "2*ln 2 (any two"),
+        (sf.Secret(PRODUCT, "S", 1, sf.Anything()), "however the rest depends on it", "1 (('yes', 'x') against ('no'"),
+        (sf.Secret(PRODUCT, "S", 1, sf.Known([["1/4"] * 2] * 2)), "depends on it as the policy says", "1 (any two sec"),
+    ],
+    ids=lambda value: value.kind if isinstance(value, sf.Policy) else "",
+)
+def test_check_knows_words_for_every_kind(
+    policy: sf.Policy, asks: str, least: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sf.save_policy(policy, tmp_path / "policy.json")
+    run = Run(capsys, "check", str(tmp_path / "policy.json"))
+    assert run.code == 0
+    lines = run.out.splitlines()
+    assert asks in lines[1]
+    assert lines[2].startswith(f"least level: {least}")
+    assert lines[3].endswith(policy.hash)
+
+
+# -- audit -------------------------------------------------------------------------------------------------
+
+
+def mechanism(epsilon: str) -> sf.mechanisms.Mechanism:
+    return sf.mechanisms.RandomizedResponse(sf.Domain(["none", "flu", "hiv", "cancer"]), epsilon)
+
+
+def test_audit_writes_a_certificate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mechanism.json").write_text(mechanism("ln 3").to_json())
+    run = Run(capsys, "audit", "mechanism.json", "--policy", "policy.toml", "-o", "certificate.json")
+    assert run.code == 0
+    assert run.out.startswith("randomized-response obeys the high-low policy: ")
+    assert "evidence: law read from the sampler" in run.out
+    certificate = sf.Certificate.from_json((folder / "certificate.json").read_text())
+    assert sf.audit_again(certificate).holds
+
+
+def test_audit_says_no_with_code_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mechanism.json").write_text(mechanism("ln 4").to_json())
+    run = Run(capsys, "audit", "mechanism.json", "--policy", "policy.toml")
+    assert run.code == 1
+    assert run.out.startswith("randomized-response does not obey the high-low policy: ")
+    assert run.err == ""
+
+
+# -- audit-sampler -----------------------------------------------------------------------------------------
+
+
+def audit_sampler(capsys: pytest.CaptureFixture[str], *arguments: str, trials: int = 5000) -> Run:
+    return Run(capsys, "audit-sampler", "--policy", "policy.toml", "--trials", str(trials), *arguments)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_leaky_program_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    run = audit_sampler(capsys, "--", sys.executable, "leaky.py")
+    assert run.code == 1
+    assert run.out.startswith("the sampler violates the policy: epsilon is at least ")
+    assert run.out.count("\n") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_program_that_says_nothing_of_its_value_is_left_in_peace(capsys: pytest.CaptureFixture[str]) -> None:
+    run = audit_sampler(capsys, "--", sys.executable, "quiet.py")
+    assert (run.code, run.err) == (0, "")
+    assert run.out.startswith("nothing found, which proves nothing: ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_result_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    run = audit_sampler(capsys, "--json", "--values", "hiv", "--values", "none", "--", sys.executable, "leaky.py")
+    assert run.code == 1
+    document = json.loads(run.out)
+    assert (document["pair"], document["level"], document["counts"][1]) == (["hiv", "none"], "ln 3", 0)
+    assert (document["trials"], document["tested"], document["alpha"]) == (5000, 2500, 1e-6)
+
+
+def test_values_that_are_not_texts_are_given_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sf.save_policy(sf.Uniform(GRID, 1), folder / "policy.toml")
+    run = audit_sampler(capsys, "--json", "--values", "[0, 1]", "--values", "[1,0]", "--", "cat", trials=1000)
+    assert run.code == 1
+    assert sorted(json.loads(run.out)["pair"]) == [[0, 1], [1, 0]]
+
+
+PROGRAMS = {
+    "ends at once": ("import sys; sys.exit(3)", "wrote 0 reports and ended; 5,000 were asked for (exit code 3)"),
+    "fails": ("import no_such_module", "(exit code 1: ModuleNotFoundError: No module named 'no_such_module')"),
+    "ends early": ("import sys\nfor i in range(700): print(sys.stdin.readline())", "and ended; 5,000 were asked for"),
+    "is silent": ("import sys; sys.stdin.read()", "wrote 0 reports and ended; 5,000 were asked for (exit code 0)"),
+    "says too much": ("import sys\nfor line in sys.stdin: print('a\\nb')", "wrote more than one line a value"),
+    "talks on": ("while True: print('a')", "wrote more than one line a value"),
+    "fails at last": (
+        "import sys\nfor l in sys.stdin: print(1)\nsys.exit(4)",
+        "failed after its last report (exit code 4",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PROGRAMS)
+def test_a_program_that_breaks_the_protocol_is_one_plain_line(
+    case: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, message = PROGRAMS[case]
+    (folder / "program.py").write_text(script)
+    failed = audit_sampler(capsys, "--", sys.executable, "program.py").failed()
+    assert message in failed
+    assert failed.startswith(f"{sys.executable} (for 'none') ")
+
+
+def test_no_side_waits_for_the_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that first reads everything, one that writes far more than a pipe holds, one that flushes each line."""
+    (folder / "patient.py").write_text("import sys\nlines = list(sys.stdin)\nfor line in lines: print('x')\n")
+    (folder / "wordy.py").write_text("import sys\nfor line in sys.stdin: print('x' * 1000)\n")
+    (folder / "prompt.py").write_text("import sys\nfor line in sys.stdin: print('x', flush=True)\n")
+    for name in ("patient.py", "wordy.py", "prompt.py"):
+        assert audit_sampler(capsys, "--", sys.executable, name, trials=20_000).code == 0
+
+
+def test_the_example_of_the_page_runs_as_it_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "audit-sampler.md").read_text(encoding="utf-8")
+    blocks = dict(re.findall(r"^```(toml|py|sh|console)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL))
+    (folder / "policy.toml").write_text(blocks["toml"])
+    (folder / "sampler.py").write_text(blocks["py"])
+    arguments = blocks["sh"].split()
+    assert arguments[0] == "sfumato"
+    run = Run(capsys, *(sys.executable if word == "python" else word for word in arguments[1:]))
+    assert (run.code, run.out) == (1, blocks["console"])
+    (folder / "sampler.py").write_text(blocks["py"].replace("print(*report)", "print(*sorted(report))"))
+    assert Run(capsys, *(sys.executable if word == "python" else word for word in arguments[1:])).code == 0

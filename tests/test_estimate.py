@@ -1,0 +1,811 @@
+"""The verb `estimate`: unbiased, with the covariance it states, by enumeration; optima by certificate; coverage."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+import sfumato as sf
+from sfumato._aggregate import Aggregate
+from sfumato._estimate.decoders import Decoder, HistogramDecoder, InclusionDecoder, decoder_for, walsh_hadamard
+from sfumato._estimate.likelihood import fit_bits, fit_histogram
+from sfumato._estimate.result import LinearEstimate
+from sfumato._estimate.simplex import project_to_simplex
+from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
+from sfumato.mechanisms import (
+    HadamardResponse,
+    Mechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    TableMechanism,
+    UnaryEncoding,
+)
+
+Floats = npt.NDArray[np.float64]
+R = sf.Domain.range
+METHODS = ("unbiased", "simplex", "mle")
+
+
+def random_table(values: int, outputs: int, seed: int, *, unused: bool = False) -> TableMechanism:
+    matrix = np.random.default_rng(seed).dirichlet(np.ones(outputs), values)
+    if unused:
+        matrix = np.insert(matrix, 1, 0.0, axis=1)
+    return TableMechanism.from_matrix(R(values), matrix)
+
+
+MECHANISMS: dict[str, Mechanism] = {
+    "response of one value": RandomizedResponse(R(1), 1),
+    "Warner": RandomizedResponse(R(2), "0.1"),
+    "response": RandomizedResponse(R(5), 1),
+    "response, little": RandomizedResponse(R(3), "0.01"),
+    "response, everything": RandomizedResponse(R(4), "inf"),
+    "unary": UnaryEncoding(R(4), 1),
+    "unary of two": UnaryEncoding(R(2), 2),
+    "unary, everything": UnaryEncoding(R(3), "inf"),
+    "unary optimized": UnaryEncoding(R(4), 1, optimized=True),
+    "unary optimized, everything": UnaryEncoding(R(3), "inf", optimized=True),
+    "subset of one": SubsetSelection(R(4), 1, 1),
+    "subset of two": SubsetSelection(R(5), 1, 2),
+    "subset of all but one": SubsetSelection(R(4), "0.5", 3),
+    "subset among two": SubsetSelection(R(2), 1, 1),
+    "subset, everything": SubsetSelection(R(5), "inf", 2),
+    "hadamard, one full block": HadamardResponse(R(3), 1, block_size=4),
+    "hadamard, one ragged block": HadamardResponse(R(5), 1, block_size=8),
+    "hadamard, two blocks": HadamardResponse(R(5), 2, block_size=4),
+    "hadamard, a block a value": HadamardResponse(R(3), 4, block_size=2),
+    "hadamard, an idle block": HadamardResponse(R(5), 1, block_size=4, blocks=3),
+    "hadamard, everything": HadamardResponse(R(5), "inf", block_size=4, blocks=3),
+    "table, square": TableMechanism.from_matrix(R(4), RandomizedResponse(R(4), 1).matrix()),
+    "table, wide": random_table(3, 7, 1),
+    "table, an output never used": random_table(3, 4, 2, unused=True),
+}
+HISTOGRAMS = sorted(name for name, m in MECHANISMS.items() if isinstance(decoder_for(m), HistogramDecoder))
+BITMAPS = sorted(name for name, m in MECHANISMS.items() if m.encoding == "bitmap")
+
+
+@pytest.fixture(params=MECHANISMS, ids=lambda name: name.replace(", ", "-").replace(" ", "-"))
+def mechanism(request: pytest.FixtureRequest) -> Mechanism:
+    return MECHANISMS[request.param]
+
+
+class Enumeration:
+    """Everything about one report, by going through all of them with their exact probabilities."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.decoder = decoder_for(mechanism)
+        outputs = list(mechanism.reports())
+        size = len(mechanism.domain)
+        self.law = [[mechanism.probability(y, x) for y in outputs] for x in range(size)]  # exact
+        self.matrix = np.array([[float(entry) for entry in row] for row in self.law])
+        self.reports = [self._as_array(y) for y in outputs]
+        #: The counts of each report alone, and the estimate from it: shares, for n is 1.
+        self.shares = np.array([sf.aggregate(mechanism, report).counts for report in self.reports], np.float64)
+        self.decoded = np.array([self.decoder.frequencies(row) for row in self.shares])
+
+    def _as_array(self, report: int) -> npt.NDArray[Any]:
+        if self.mechanism.report_shape:
+            return np.frombuffer(self.mechanism.serialise(report), np.uint8)[None]
+        return np.array([report], self.mechanism.report_dtype)
+
+    def covariance(self, p: Floats) -> Floats:
+        weights = p @ self.matrix
+        mean = weights @ self.decoded
+        return np.asarray((self.decoded * weights[:, None]).T @ self.decoded - np.outer(mean, mean))
+
+    @property
+    def scale(self) -> float:
+        """How large numbers in a covariance are on the way: what rounding errors are measured against."""
+        return float(np.abs(self.decoded).max()) ** 2
+
+
+@functools.cache
+def enumeration(mechanism: Mechanism) -> Enumeration:
+    return Enumeration(mechanism)
+
+
+def distributions(size: int) -> list[Floats]:
+    generator = np.random.default_rng(size)
+    corner = np.zeros(size)
+    corner[-1] = 1
+    return [np.full(size, 1 / size), corner, *generator.dirichlet(np.full(size, 0.5), 4)]
+
+
+# -- exact, by enumeration -----------------------------------------------------------------------------------
+
+
+def test_the_enumeration_has_all_outputs_and_nothing_else(mechanism: Mechanism) -> None:
+    for row in enumeration(mechanism).law:
+        assert sum(row, Fraction(0)) == 1
+
+
+def test_the_estimate_is_unbiased(mechanism: Mechanism) -> None:
+    all_of_it = enumeration(mechanism)
+    means = all_of_it.matrix @ all_of_it.decoded  # one row a true value: must be that value's unit vector
+    assert means == pytest.approx(np.eye(len(mechanism.domain)), abs=1e-11 * math.sqrt(all_of_it.scale))
+
+
+def test_shares_are_the_expected_counts_and_frequencies_their_inverse(mechanism: Mechanism) -> None:
+    all_of_it = enumeration(mechanism)
+    for p in distributions(len(mechanism.domain)):
+        shares = all_of_it.decoder.shares(p)
+        assert shares == pytest.approx(p @ all_of_it.matrix @ all_of_it.shares, abs=1e-14)
+        assert all_of_it.decoder.frequencies(shares) == pytest.approx(p, abs=1e-11 * math.sqrt(all_of_it.scale))
+
+
+def test_covariance_and_variances_are_those_of_the_enumeration(mechanism: Mechanism) -> None:
+    all_of_it = enumeration(mechanism)
+    generator = np.random.default_rng(3)
+    for p in distributions(len(mechanism.domain)):
+        covariance = all_of_it.covariance(p)
+        near = 1e-12 * all_of_it.scale
+        assert all_of_it.decoder.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=near)
+        assert all_of_it.decoder.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=near)
+        for weights in [*generator.normal(size=(3, len(p))), np.ones(len(p)), np.zeros(len(p))]:
+            expected = float(weights @ covariance @ weights)
+            assert all_of_it.decoder.variance(weights, p) == pytest.approx(
+                expected, rel=1e-9, abs=near * float(np.abs(weights).sum()) ** 2
+            )
+
+
+def test_risk_is_the_trace_of_the_covariance(mechanism: Mechanism) -> None:
+    all_of_it = enumeration(mechanism)
+    for p in distributions(len(mechanism.domain)):
+        trace = float(np.trace(all_of_it.decoder.covariance(p)))
+        assert mechanism.risk(1, p) == pytest.approx(trace, rel=1e-9, abs=1e-12 * all_of_it.scale)
+        assert mechanism.risk(1000, p) == pytest.approx(trace / 1000, rel=1e-9, abs=1e-12 * all_of_it.scale)
+
+
+def test_the_covariance_is_positive_semidefinite(mechanism: Mechanism) -> None:
+    decoder = decoder_for(mechanism)
+    for p in distributions(decoder.size):
+        covariance = decoder.covariance(p)
+        assert np.array_equal(covariance, covariance.T) or covariance == pytest.approx(covariance.T, rel=1e-12)
+        assert np.linalg.eigvalsh(covariance).min() >= -1e-9 * max(1.0, float(np.abs(covariance).max()))
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_pull_is_the_adjoint_of_shares(name: str) -> None:
+    all_of_it = enumeration(MECHANISMS[name])
+    decoder = all_of_it.decoder
+    assert isinstance(decoder, HistogramDecoder)
+    generator = np.random.default_rng(4)
+    for weights in generator.normal(size=(4, all_of_it.matrix.shape[1])):
+        assert decoder.pull(weights) == pytest.approx(all_of_it.matrix @ weights, abs=1e-13)
+        for p in distributions(decoder.size):
+            assert decoder.pull(weights) @ p == pytest.approx(weights @ decoder.shares(p), abs=1e-13)
+
+
+def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: Mechanism) -> None:
+    all_of_it = enumeration(mechanism)
+    low, high = all_of_it.decoder.reach()
+    if len(mechanism.domain) == 1:  # only one report is there, and reach may say more than can be
+        return
+    assert low == pytest.approx(all_of_it.decoded.min(axis=0), rel=1e-12)
+    assert high == pytest.approx(all_of_it.decoded.max(axis=0), rel=1e-12)
+
+
+def test_two_people_give_half_the_covariance() -> None:
+    # The verb itself, over all pairs of reports: what is exact for one report is exact for n.
+    mechanism = MECHANISMS["subset of one"]
+    all_of_it = enumeration(mechanism)
+    p = np.array([0.1, 0.2, 0.3, 0.4])
+    law = p @ all_of_it.matrix
+    mean, square = np.zeros(4), np.zeros((4, 4))
+    for (i, first), (j, second) in itertools.product(enumerate(all_of_it.reports), repeat=2):
+        estimate = sf.estimate(mechanism, sf.aggregate(mechanism, np.concatenate([first, second])))
+        mean += law[i] * law[j] * estimate.frequencies
+        square += law[i] * law[j] * np.outer(estimate.frequencies, estimate.frequencies)
+    assert mean == pytest.approx(p)
+    assert square - np.outer(mean, mean) == pytest.approx(decoder_for(mechanism).covariance(p) / 2)
+
+
+def test_the_fast_transform_is_the_slow_one() -> None:
+    matrix = np.array([[(-1.0) ** (i & j).bit_count() for i in range(16)] for j in range(16)])
+    rows = np.random.default_rng(1).normal(size=(3, 16))
+    before = rows.copy()
+    assert walsh_hadamard(rows) == pytest.approx(rows @ matrix)
+    assert np.array_equal(rows, before)
+    assert walsh_hadamard(rows[:, :1]) == pytest.approx(rows[:, :1])
+
+
+# -- counts with a known expectation --------------------------------------------------------------------------
+
+
+def expected_aggregate(mechanism: Mechanism, p: Floats, n: int) -> Aggregate:
+    """An aggregate whose shares are those expected at p, rounded to whole reports."""
+    shares = np.maximum(decoder_for(mechanism).shares(p), 0)  # rounding may leave a zero below zero
+    counts = np.floor(shares * n).astype(np.int64)
+    if mechanism.encoding == "index":
+        counts[np.argsort(-shares)[: n - counts.sum()]] += 1
+    elif isinstance(mechanism, SubsetSelection):
+        counts[: mechanism.size * n - counts.sum()] += 1
+    return Aggregate(mechanism.hash, n, counts)
+
+
+LARGE = 10**9
+ORDINARY = sorted(set(MECHANISMS) - {"response of one value"})
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_truth_in_what_is_expected_of_it(name: str, method: str) -> None:
+    mechanism = MECHANISMS[name]
+    p = np.random.default_rng(5).dirichlet(np.ones(len(mechanism.domain)))
+    estimate = sf.estimate(mechanism, expected_aggregate(mechanism, p, LARGE), method)
+    assert estimate.frequencies == pytest.approx(p, abs=20 * max(estimate.standard_errors.max(), 1e-7))
+    assert estimate.values == mechanism.domain.labels
+    assert estimate.n == LARGE
+    assert (estimate.fit is not None) == (method == "mle")
+
+
+def test_standard_errors_are_the_root_of_the_diagonal(mechanism: Mechanism) -> None:
+    p = distributions(len(mechanism.domain))[2]
+    estimate = sf.estimate(mechanism, expected_aggregate(mechanism, p, 10_000))
+    assert estimate.standard_errors**2 == pytest.approx(np.diag(estimate.covariance), rel=1e-9, abs=1e-15)
+    assert estimate.covariance == pytest.approx(
+        estimate.decoder.covariance(project_to_simplex(estimate.unbiased)) / 10_000
+    )
+
+
+def test_the_expected_total_variation_is_that_of_normal_errors() -> None:
+    mechanism = MECHANISMS["response"]
+    estimate = sf.estimate(mechanism, expected_aggregate(mechanism, np.full(5, 0.2), 10_000))
+    mean_of_absolute = [stats.halfnorm(scale=error).mean() for error in estimate.standard_errors]
+    assert estimate.expected_tv == pytest.approx(sum(mean_of_absolute) / 2)
+
+
+# -- the simplex, by certificate ------------------------------------------------------------------------------
+
+POINTS = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12).map(np.array)
+
+
+def assert_is_projection(point: Floats, projected: Floats, total: float = 1.0) -> None:
+    """Nearest in {q ≥ 0, Σ q = total}: point - q is one constant where q > 0, and no greater elsewhere."""
+    scale = max(1.0, float(np.abs(point - point.max()).max()), total)
+    assert (projected >= 0).all()
+    assert projected.sum() == pytest.approx(total, abs=1e-12 * scale)
+    gap = point - projected
+    multiplier = gap[projected > 0]
+    assert np.ptp(multiplier) <= 1e-12 * scale + 4 * np.spacing(np.abs(point).max())
+    assert (gap[projected == 0] <= multiplier.max() + 1e-12 * scale + 4 * np.spacing(np.abs(point).max())).all()
+
+
+@given(POINTS, st.sampled_from([1.0, 0.25, 7.0]))
+def test_the_projection_is_certified(point: Floats, total: float) -> None:
+    assert_is_projection(point, project_to_simplex(point, total), total)
+
+
+@given(POINTS)
+def test_a_distribution_is_its_own_projection(point: Floats) -> None:
+    inside = np.abs(point) + 1e-3
+    inside /= inside.sum()
+    assert project_to_simplex(inside) == pytest.approx(inside, abs=1e-14)
+
+
+def test_points_far_out_are_projected() -> None:
+    assert project_to_simplex(np.array([3e20, -1e20, 0.0])).tolist() == [1, 0, 0]
+    assert project_to_simplex(np.array([-3e20, -3e20])).tolist() == [0.5, 0.5]
+
+
+def test_the_simplex_method_is_the_projection_of_the_unbiased() -> None:
+    mechanism = MECHANISMS["hadamard, two blocks"]
+    aggregate = sf.aggregate(mechanism, sf.privatize(mechanism, [0, 0, 1] * 20, stream=sf.InsecureSeeded(1)))
+    estimate = sf.estimate(mechanism, aggregate, "simplex")
+    assert (estimate.unbiased < 0).any()
+    assert_is_projection(estimate.unbiased, estimate.frequencies)
+    assert np.array_equal(estimate.unbiased, sf.estimate(mechanism, aggregate).frequencies)
+
+
+# -- maximum likelihood, by certificate -----------------------------------------------------------------------
+
+
+def log_likelihood(shares: Floats, law: Floats) -> float:
+    return float(sum(s * math.log(q) for s, q in zip(shares.tolist(), law.tolist(), strict=True) if s > 0))
+
+
+def random_counts(mechanism: Mechanism, seed: int) -> npt.NDArray[np.int64]:
+    """Counts of reports at a sparse truth, few enough that the optimum lies on the edge."""
+    generator = np.random.default_rng(seed)
+    p = generator.dirichlet(np.full(len(mechanism.domain), 0.3))
+    law = p @ enumeration(mechanism).matrix
+    draws = generator.multinomial(int(generator.integers(1, 300)), law / law.sum())
+    return np.asarray(draws @ enumeration(mechanism).shares.astype(np.int64))
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_em_is_certified(name: str) -> None:
+    all_of_it = enumeration(MECHANISMS[name])
+    decoder, matrix = all_of_it.decoder, all_of_it.matrix
+    assert isinstance(decoder, HistogramDecoder)
+    size = decoder.size
+    for seed in range(20):
+        counts = random_counts(all_of_it.mechanism, seed)
+        shares = counts / counts.sum()
+        tolerance = max(1e-9, 1e-3 / int(counts.sum()))  # as the verb asks for
+        fit = fit_histogram(shares, decoder.shares, decoder.pull, size, tolerance=tolerance)
+        p = fit.frequencies
+        assert (p >= 0).all()
+        assert p.sum() == pytest.approx(1, abs=1e-12)
+        assert fit.converged
+        assert fit.bound <= tolerance
+        best = log_likelihood(shares, p @ matrix)
+        assert fit.gain == pytest.approx(best - log_likelihood(shares, matrix.mean(axis=0)), abs=1e-12)
+        # Nothing gains more than the bound says: corners mixed in, the unbiased estimate's projection, and at random.
+        generator = np.random.default_rng(seed)
+        rivals = [*generator.dirichlet(np.full(size, 0.3), 200), *(0.999 * p + 0.001 * np.eye(size))]
+        rivals.append(0.999 * project_to_simplex(decoder.frequencies(shares)) + 0.001 * p)
+        seen = shares > 0
+        for rival in rivals:
+            law = rival @ matrix
+            if (law[seen] > 0).all():
+                assert log_likelihood(shares, law) <= best + fit.bound + 1e-12
+        # Karush-Kuhn-Tucker: the slope is 1 where p is positive, and at most 1 elsewhere.
+        law = p @ matrix
+        slope = matrix[:, seen] @ (shares[seen] / law[seen])
+        assert (slope <= 1 + 2 * tolerance).all()
+        assert p @ np.abs(slope - 1) <= 4 * tolerance
+
+
+def test_em_never_loses_likelihood() -> None:
+    for name in ("response", "hadamard, two blocks", "hadamard, one ragged block", "table, wide"):
+        mechanism = MECHANISMS[name]
+        decoder = decoder_for(mechanism)
+        assert isinstance(decoder, HistogramDecoder)
+        counts = random_counts(mechanism, 1)
+        fits = [
+            fit_histogram(counts / counts.sum(), decoder.shares, decoder.pull, decoder.size, most=most, tolerance=0)
+            for most in range(1, 40)
+        ]
+        gains = [fit.gain for fit in fits]
+        assert all(b >= a - 1e-15 for a, b in itertools.pairwise(gains))
+        assert not fits[0].converged
+        # Every fit on the way says truly how much is left.
+        for fit in fits:
+            assert gains[-1] - fit.gain <= fit.bound + 1e-12
+
+
+def solve_on_simplex(loss: Callable[[Floats], float], size: int) -> Floats:
+    solution = optimize.minimize(
+        loss,
+        np.full(size, 1 / size),
+        method="SLSQP",
+        bounds=[(1e-12, 1)] * size,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    return np.asarray(solution.x)
+
+
+@pytest.mark.parametrize("name", ["response", "hadamard, two blocks", "table, wide", "table, an output never used"])
+def test_em_agrees_with_a_general_optimizer(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    matrix = enumeration(mechanism).matrix
+    for seed in range(5):
+        counts = random_counts(mechanism, seed)
+        estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, int(counts.sum()), counts), "mle")
+        shares = counts / counts.sum()
+
+        def loss(p: Floats, shares: Floats = shares) -> float:
+            return -log_likelihood(shares, np.maximum(p @ matrix, 1e-15))
+
+        theirs = solve_on_simplex(loss, len(matrix))
+        ours = log_likelihood(shares, estimate.frequencies @ matrix)
+        assert ours >= log_likelihood(shares, theirs / theirs.sum() @ matrix) - 1e-3 / counts.sum() - 1e-9
+        assert estimate.frequencies == pytest.approx(theirs, abs=0.02)
+
+
+def bit_likelihood(shares: Floats, q: Floats) -> float:
+    return log_likelihood(shares, q) + log_likelihood(1 - shares, 1 - q)
+
+
+@pytest.mark.parametrize("name", BITMAPS)
+def test_the_fit_of_bits_is_certified(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    decoder = decoder_for(mechanism)
+    assert isinstance(decoder, InclusionDecoder)
+    own, other = (float(probability) for probability in mechanism.inclusion)  # type: ignore[attr-defined]
+    for seed in range(20):
+        counts = random_counts(mechanism, seed)
+        n = int(np.random.default_rng(seed).integers(counts.max(), counts.max() + 20))
+        shares = counts / n
+        fit = fit_bits(shares, decoder.other, decoder.gap)
+        p = fit.frequencies
+        assert (p >= 0).all()
+        assert p.sum() == pytest.approx(1, abs=1e-12)
+        assert fit.converged
+        q = other + (own - other) * p
+        best = bit_likelihood(shares, q)
+        uniform = np.full(len(p), other + (own - other) / len(p))
+        assert fit.gain == pytest.approx(best - bit_likelihood(shares, uniform), abs=1e-10)
+        # One multiplier: the slope is equal where p is positive, and no greater elsewhere.
+        up = np.divide(shares, q, out=np.zeros_like(q), where=shares > 0)
+        down = np.divide(1 - shares, 1 - q, out=np.zeros_like(q), where=shares < 1)
+        slope = up - down
+        multiplier = float(slope @ p)
+        tolerance = 1e-7 * max(1.0, float(np.abs(slope).max()))
+        assert slope[p > 1e-9] == pytest.approx(multiplier, abs=tolerance)
+        assert (slope <= multiplier + tolerance).all()
+        for rival in np.random.default_rng(seed).dirichlet(np.full(len(p), 0.3), 100):
+            law = other + (own - other) * rival
+            if ((law > 0) | (shares == 0)).all() and ((law < 1) | (shares == 1)).all():
+                assert bit_likelihood(shares, law) <= best + fit.bound + 1e-12
+
+
+def test_the_fit_of_bits_agrees_with_a_general_optimizer() -> None:
+    mechanism = MECHANISMS["unary optimized"]
+    own, other = (float(probability) for probability in mechanism.inclusion)  # type: ignore[attr-defined]
+    for seed in range(5):
+        counts = random_counts(mechanism, seed)
+        n = int(counts.max()) + 5
+        estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, n, counts), "mle")
+
+        def loss(p: Floats, shares: Floats = counts / n) -> float:
+            return -bit_likelihood(shares, other + (own - other) * p)
+
+        theirs = solve_on_simplex(loss, 4)
+        assert estimate.frequencies == pytest.approx(theirs, abs=1e-4)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_bits_all_alike_fit_the_uniform_distribution(share: float) -> None:
+    for name in ("unary", "unary optimized"):
+        decoder = decoder_for(MECHANISMS[name])
+        assert isinstance(decoder, InclusionDecoder)
+        fit = fit_bits(np.full(4, share), decoder.other, decoder.gap)
+        assert fit.frequencies == pytest.approx(np.full(4, 0.25), abs=1e-9)
+
+
+def test_many_values_and_a_sparse_truth_converge() -> None:
+    size, n = 500, 100_000
+    p = 1 / np.arange(1, size + 1) ** 1.2
+    p /= p.sum()
+    for mechanism in (RandomizedResponse(R(size), 1), HadamardResponse(R(size), "0.5")):
+        law = decoder_for(mechanism).shares(p)
+        counts = np.random.default_rng(1).multinomial(n, law / law.sum())
+        estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, n, counts), "mle")
+        assert estimate.fit is not None
+        assert estimate.fit.converged
+        assert estimate.fit.bound * n <= 1e-3
+        assert (estimate.frequencies < 1e-6).any()
+
+
+def test_outputs_that_no_value_gives_do_not_spoil_a_fit() -> None:
+    # Only a dishonest client can send these: blocks that no value owns, and a column of zeros.
+    for name, output in (("hadamard, everything", 11), ("table, an output never used", 1)):
+        mechanism = MECHANISMS[name]
+        assert all(mechanism.probability(output, x) == 0 for x in range(len(mechanism.domain)))
+        counts = expected_aggregate(mechanism, distributions(len(mechanism.domain))[2], 1000).counts.copy()
+        honest = sf.estimate(mechanism, Aggregate(mechanism.hash, 1000, counts), "mle")
+        counts[output] += 100
+        spoiled = sf.estimate(mechanism, Aggregate(mechanism.hash, 1100, counts), "mle")
+        assert spoiled.frequencies == pytest.approx(honest.frequencies, abs=1e-3)
+        with pytest.raises(InvalidInput, match="be outputs that some value can give"):
+            sf.estimate(mechanism, sf.aggregate(mechanism, [output]), "mle")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_single_report_is_enough_for_every_method(mechanism: Mechanism, method: str) -> None:
+    all_of_it = enumeration(mechanism)
+    for number, report in enumerate(all_of_it.reports):
+        if all_of_it.matrix[:, number].max() == 0:
+            continue
+        estimate = sf.estimate(mechanism, sf.aggregate(mechanism, report), method)
+        assert np.isfinite(estimate.frequencies).all()
+        assert np.isfinite(np.concatenate(estimate.interval())).all()
+        if method != "unbiased":
+            assert estimate.frequencies.sum() == pytest.approx(1)
+            assert (estimate.frequencies >= 0).all()
+
+
+# -- intervals -----------------------------------------------------------------------------------------------
+
+
+def sampled_estimate(name: str, method: str = "unbiased", n: int = 500, seed: int = 1) -> sf.Estimate:
+    mechanism = MECHANISMS[name]
+    values = np.random.default_rng(seed).choice(len(mechanism.domain), n, p=distributions(len(mechanism.domain))[3])
+    return sf.estimate(
+        mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, values, sf.InsecureSeeded(1))), method
+    )
+
+
+SAMPLED = ["response", "unary", "subset of two", "hadamard, two blocks", "table, wide"]
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("method", METHODS)
+def test_intervals_are_ordered_nested_and_within_bounds(name: str, method: str) -> None:
+    estimate = sampled_estimate(name, method)
+    narrower = estimate.interval(0.5)
+    for level in (0.8, 0.95, 0.999):
+        low, high = estimate.interval(level)
+        assert ((low >= 0) & (high <= 1) & (low <= high)).all()
+        assert ((low <= narrower[0]) & (high >= narrower[1])).all()
+        if method != "unbiased":
+            assert ((low <= estimate.frequencies) & (estimate.frequencies <= high)).all()
+        narrower = low, high
+        # Widened where the point lies outside, cut at 0 and 1, and otherwise z standard errors about the unbiased.
+        reach = stats.norm.ppf(0.5 + level / 2) * estimate.standard_errors
+        assert low == pytest.approx(np.clip(np.minimum(estimate.unbiased - reach, estimate.frequencies), 0, 1))
+        assert high == pytest.approx(np.clip(np.maximum(estimate.unbiased + reach, estimate.frequencies), 0, 1))
+
+
+def test_simultaneous_intervals_share_the_error_among_the_values() -> None:
+    estimate = sampled_estimate("response")
+    together, alone = estimate.interval(0.95, simultaneous=True), estimate.interval(0.99)
+    assert np.concatenate(together) == pytest.approx(np.concatenate(alone))  # 5% over 5 values
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
+def test_a_level_outside_its_range_is_refused(level: float) -> None:
+    with pytest.raises(InvalidInput, match="level must lie between 0 and 1"):
+        sampled_estimate("response").interval(level)
+    with pytest.raises(InvalidInput, match="level must lie between 0 and 1"):
+        LinearEstimate(0.5, 0.1).interval(level)
+
+
+# -- coverage ------------------------------------------------------------------------------------------------
+
+COLLECTIONS = 20_000
+REPORTS = 10_000
+#: How much the normal approximation itself may cost at 10,000 reports: the test below computes that it costs less.
+TOLERANCE = 0.0025
+#: The false-rejection rate of the whole test, shared among the values.
+ALPHA = 1e-6
+
+
+def zipf(size: int) -> Floats:
+    weights = 1 / np.arange(1, size + 1)
+    return np.asarray(weights / weights.sum())
+
+
+def too_few(covered: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """For which values so few intervals holding the truth refute a coverage of 0.95 - TOLERANCE: an exact test."""
+    return np.asarray(stats.binom.cdf(covered, COLLECTIONS, 0.95 - TOLERANCE) < ALPHA / len(covered))
+
+
+@pytest.mark.parametrize("kind", [RandomizedResponse, HadamardResponse])
+def test_intervals_hold_the_truth_as_often_as_they_say(kind: type[RandomizedResponse] | type[HadamardResponse]) -> None:
+    """20,000 collections of 10,000 reports at a fixed seed: coverage of nominal 95% intervals, value by value.
+
+    False rejection: at most 1e-6 in all, by exact binomial quantiles. Power: intervals 5% too short are rejected.
+    """
+    mechanism = kind(R(20), 1)
+    p = zipf(20)
+    law = p @ np.array([[float(mechanism.probability(y, x)) for y in mechanism.reports()] for x in range(20)])
+    counts = np.random.default_rng(20_240_229).multinomial(REPORTS, law / law.sum(), COLLECTIONS)
+    name = mechanism.hash
+    covered, by_short = np.zeros(20, np.int64), np.zeros(20, np.int64)
+    for row in counts:
+        estimate = sf.estimate(mechanism, Aggregate(name, REPORTS, row))
+        low, high = estimate.interval(0.95)
+        covered += (low <= p) & (p <= high)
+        short = 0.95 * NormalDist().inv_cdf(0.975) * estimate.standard_errors
+        by_short += np.abs(estimate.unbiased - p) <= short
+    assert not too_few(covered).any(), covered / COLLECTIONS
+    assert too_few(by_short).any(), by_short / COLLECTIONS
+
+
+def test_the_normal_approximation_costs_less_than_the_tolerance() -> None:
+    # Randomized response counts a binomial for each value: the coverage of mean ± z·error is a finite sum.
+    mechanism = RandomizedResponse(R(20), 1)
+    decoder = decoder_for(mechanism)
+    counts = np.arange(REPORTS + 1)
+    z = NormalDist().inv_cdf(0.975)
+    for share in decoder.shares(zipf(20)):
+        error = np.sqrt(counts / REPORTS * (1 - counts / REPORTS) / REPORTS)
+        holds = np.abs(counts / REPORTS - share) <= z * error
+        coverage = float(stats.binom.pmf(counts, REPORTS, share) @ holds)
+        assert 0.95 - TOLERANCE <= coverage <= 0.95 + TOLERANCE
+
+
+def test_the_coverage_test_is_exact() -> None:
+    # At the least coverage that is allowed it rejects with probability at most ALPHA over all values together.
+    every = np.arange(COLLECTIONS + 1)
+    rejected = stats.binom.cdf(every, COLLECTIONS, 0.95 - TOLERANCE) < ALPHA / 20
+    assert 20 * float(stats.binom.pmf(every, COLLECTIONS, 0.95 - TOLERANCE) @ rejected) <= ALPHA
+
+
+# -- linear estimates ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("method", METHODS)
+def test_linear_estimates_are_the_direct_formulas(name: str, method: str) -> None:
+    estimate = sampled_estimate(name, method)
+    size = len(estimate.domain)
+    for weights in np.random.default_rng(2).normal(size=(3, size)):
+        for given_weights in (weights, weights.tolist(), dict(enumerate(weights.tolist()))):
+            linear = estimate.linear(given_weights)
+            assert linear.value == pytest.approx(float(weights @ estimate.unbiased))
+            assert linear.standard_error**2 == pytest.approx(float(weights @ estimate.covariance @ weights))
+    labels = np.arange(size)
+    assert estimate.mean() == estimate.linear(labels.astype(float))
+    assert estimate.share([0, 2]) == estimate.linear(np.isin(labels, [0, 2]).astype(float))
+    for x in range(size):
+        one = estimate.share([x])
+        assert one.value == pytest.approx(estimate.unbiased[x])
+        assert one.standard_error == pytest.approx(estimate.standard_errors[x])
+    assert estimate.share([]) == LinearEstimate(0, 0)
+
+
+def test_the_share_of_everyone_is_known_where_the_counts_know_it() -> None:
+    everyone = sampled_estimate("response").share(range(5))
+    assert everyone.value == pytest.approx(1)
+    assert everyone.standard_error == pytest.approx(0, abs=1e-8)
+
+
+def test_linear_estimates_need_no_matrix() -> None:
+    size = 100_000
+    mechanism = HadamardResponse(R(size), 1)
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, np.arange(1000) % mechanism.outputs))
+    assert estimate.mean().standard_error > 0
+    with pytest.raises(CannotDecide, match="100000 values"):
+        _ = estimate.covariance
+
+
+def test_differences_and_p_values_are_the_direct_formulas() -> None:
+    a, b = LinearEstimate(0.7, 0.03), LinearEstimate(0.6, 0.04)
+    difference = a - b
+    assert difference.value == pytest.approx(0.1)
+    assert difference.standard_error == pytest.approx(0.05)
+    assert difference.p_value() == pytest.approx(2 * stats.norm.sf(2))
+    assert a.p_value(0.7) == pytest.approx(1)
+    assert [a.p_value(0.64), a.p_value(0.76)] == pytest.approx([2 * stats.norm.sf(2)] * 2)
+    assert a.interval(0.9) == pytest.approx(stats.norm(0.7, 0.03).interval(0.9))
+    assert LinearEstimate(1.0, 0.0).p_value(1.0) == 1
+    assert LinearEstimate(1.0, 0.0).p_value(0.0) == 0
+    assert str(a) == "0.7 ± 0.03"
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [[1.0], [[1.0] * 5], [1, 2, 3, 4, math.nan], {0: math.inf}, "abcde", [None] * 5, {0: "x"}, 5, {0: [1, 2]}],
+    ids=repr,
+)
+def test_wrong_weights_are_refused(weights: Any) -> None:
+    with pytest.raises(InvalidInput, match="linear: weights must be"):
+        sampled_estimate("response").linear(weights)
+
+
+def test_unknown_labels_and_texts_have_no_mean() -> None:
+    with pytest.raises(InvalidInput, match="got 7"):
+        sampled_estimate("response").linear({7: 1.0})
+    with pytest.raises(InvalidInput, match="got 7"):
+        sampled_estimate("response").share([7])
+    for labels in (["a", "b"], [False, True]):
+        mechanism = RandomizedResponse(sf.Domain(labels), 1)
+        with pytest.raises(InvalidInput, match="labels must be numbers"):
+            sf.estimate(mechanism, sf.aggregate(mechanism, [0, 1])).mean()
+
+
+def test_the_mean_of_labels_uses_their_values() -> None:
+    mechanism = RandomizedResponse(sf.Domain([2.5, -1.0, 10.0]), "inf")
+    mean = sf.estimate(mechanism, sf.aggregate(mechanism, [0, 0, 1, 2])).mean()
+    values = np.array([2.5, 2.5, -1, 10])
+    assert mean.value == pytest.approx(values.mean())
+    assert mean.standard_error == pytest.approx(values.std() / 2)
+
+
+# -- dishonest reports ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+@pytest.mark.parametrize("fraction", [0.0, 0.01, 0.3, 1.0])
+def test_the_influence_of_dishonest_reports_is_attained_and_never_exceeded(name: str, fraction: float) -> None:
+    mechanism = MECHANISMS[name]
+    all_of_it = enumeration(mechanism)
+    p = distributions(len(mechanism.domain))[3]
+    estimate = sf.Estimate(mechanism.domain, 1000, "unbiased", p, p, all_of_it.decoder)
+    bound = estimate.influence(fraction)
+    honest = all_of_it.decoder.shares(p)
+    moved = [
+        np.abs(all_of_it.decoder.frequencies((1 - fraction) * honest + fraction * report) - p)
+        for report in all_of_it.shares
+    ]
+    assert np.max(moved, axis=0) == pytest.approx(bound, rel=1e-9, abs=1e-10)
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan])
+def test_a_fraction_outside_its_range_is_refused(fraction: float) -> None:
+    with pytest.raises(InvalidInput, match=r"fraction must lie in \[0, 1\]"):
+        sampled_estimate("response").influence(fraction)
+
+
+# -- refusals, tables and texts ------------------------------------------------------------------------------
+
+
+def test_a_method_that_is_not_known_is_refused() -> None:
+    mechanism = MECHANISMS["response"]
+    with pytest.raises(InvalidInput, match=r"method must be one of unbiased, .*; got 'bayes'"):
+        sf.estimate(mechanism, sf.aggregate(mechanism, [1]), "bayes")
+
+
+def test_no_reports_have_no_estimate(mechanism: Mechanism) -> None:
+    with pytest.raises(InvalidInput, match="the aggregate must have at least one report; got 0"):
+        sf.estimate(mechanism, Aggregate.empty(mechanism))
+
+
+def test_counts_of_no_possible_reports_are_refused() -> None:
+    mechanism = MECHANISMS["subset of two"]
+    with pytest.raises(InvalidInput, match="counts must sum to"):
+        sf.estimate(mechanism, Aggregate(mechanism.hash, 3, np.array([1, 1, 1, 1, 1])))
+
+
+def test_mechanisms_that_tell_nothing_apart_are_refused() -> None:
+    blind: list[Mechanism] = [
+        RandomizedResponse(R(3), 0),
+        UnaryEncoding(R(3), 0),
+        UnaryEncoding(R(3), 0, optimized=True),
+        SubsetSelection(R(3), 0, 1),
+        HadamardResponse(R(3), 0),
+        TableMechanism(R(2), [[2**61, 2**61], [2**61, 2**61]]),
+        TableMechanism(R(3), [[2**62, 0], [0, 2**62], [2**61, 2**61]]),
+    ]
+    for mechanism in blind:
+        report = sf.privatize(mechanism, [0], stream=sf.InsecureSeeded(1))
+        with pytest.raises(InvalidInput, match=r"the mechanism must tell (all )?values apart"):
+            sf.estimate(mechanism, sf.aggregate(mechanism, report))
+        assert mechanism.risk(1) == math.inf
+
+
+def test_a_mechanism_without_a_decoder_is_refused() -> None:
+    class Foreign(Mechanism):
+        step = probability = risk = from_parameters = None  # type: ignore[assignment]
+        reports = outputs = bits = None  # type: ignore[assignment]
+
+        def parameters(self) -> dict[str, Any]:
+            return {}
+
+    foreign = Foreign()
+    foreign.domain = R(2)
+    with pytest.raises(InvalidInput, match="the mechanism must have a decoder; got Foreign"):
+        decoder_for(foreign)
+
+
+def test_an_estimate_is_a_table() -> None:
+    estimate = sampled_estimate("response")
+    table = estimate.to_arrow(0.9)
+    assert table.column_names == ["value", "frequency", "standard_error", "low", "high"]
+    assert table["value"].to_pylist() == [0, 1, 2, 3, 4]
+    assert table["frequency"].to_pylist() == estimate.frequencies.tolist()
+    low, high = estimate.interval(0.9)
+    assert table["low"].to_pylist() == low.tolist()
+    assert table["high"].to_pylist() == high.tolist()
+    product = RandomizedResponse(sf.Domain.product(S=["a", "b"], U=[1, 2]), 1)
+    labels = sf.estimate(product, sf.aggregate(product, [0, 3])).to_arrow()["value"].to_pylist()
+    assert labels[0] == "('a', 1)"
+
+
+def test_a_table_without_pyarrow_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimate = sampled_estimate("response")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match=r"sfumato\[arrow\]"):
+        estimate.to_arrow()
+
+
+def test_an_estimate_can_be_printed() -> None:
+    text = str(sampled_estimate("response"))
+    assert text.startswith("500 reports, method unbiased, 95% intervals\n")
+    assert len(text.splitlines()) == 6
+    many = RandomizedResponse(R(30), 1)
+    assert str(sf.estimate(many, sf.aggregate(many, [0]))).endswith("… 10 more")
+
+
+def test_decoders_are_what_they_are_said_to_be(mechanism: Mechanism) -> None:
+    decoder: Decoder = decoder_for(mechanism)
+    assert decoder.size == len(mechanism.domain)
+    assert isinstance(decoder, HistogramDecoder) == (mechanism.encoding == "index")
