@@ -156,7 +156,7 @@ def test_a_subset_of_another_size_is_refused_with_its_row(wrong: int) -> None:
         "01",
         b"01",
     ],
-    ids=repr,
+    ids=lambda wrong: type(wrong).__name__,
 )
 def test_what_is_no_array_of_indices_is_refused(wrong: Any) -> None:
     assert "the array must" in refusal(check_reports, MECHANISMS["response, 3 bits"], wrong)
