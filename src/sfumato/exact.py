@@ -49,7 +49,7 @@ __all__ = [
 _WANTED = "a number, Fraction, Decimal, 'inf', or a text such as '0.1', 'ln 3', '1/2*ln 3'"
 
 #: A finite epsilon above this is surely a mistake.
-_LARGEST = 10**9
+_LARGEST = 10**12
 #: An epsilon is written with at most this many bits below its fraction bar.
 _LONGEST_FRACTION_BITS = 4096
 #: Beyond this, bounds on e^ε as integers would be long; such levels are compared by their logarithms first.
@@ -63,7 +63,7 @@ _TERM = re.compile(
     r"(?:(?P<factor>\d+(?:\.\d+)?(?:/\d+)?)\s*\*?\s*)?"
     r"ln\s*(?P<open>\()?\s*(?P<argument>\d+(?:\.\d+)?(?:/\d+)?)\s*(?(open)\))$"
 )
-_EXPONENT = re.compile(r"[eE][+-]?0*\d{5,}$")
+_EXPONENT = re.compile(r"[eE][+-]?0*[1-9]\d{4,}")
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(/\d+)?$")
 
 
@@ -304,8 +304,8 @@ def exact_fraction(value: object) -> Fraction:
     if kind == "f" or isinstance(value, float):
         # str of a numpy scalar is the shortest decimal at its own width; repr would name its type.
         return Fraction(str(value) if kind else float.__repr__(value))
-    if isinstance(value, str) and _EXPONENT.search(value):
-        raise ValueError("an exponent beyond 9999 is no number to compute with")
+    if isinstance(value, str) and (_EXPONENT.search(value) or "_" in value):
+        raise ValueError("neither underscores nor an exponent beyond 9999 make a number here")
     if isinstance(value, (int, Fraction, Decimal, str)):
         if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > 9999:
             raise ValueError("an exponent beyond 9999 is no number to compute with")
@@ -408,14 +408,25 @@ def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
     >>> sign_of_sum([(Fraction("2.718281828459045"), ZERO), (-1, Epsilon(1))])
     -1
     """
+    given = [(Fraction(coefficient), epsilon) for coefficient, epsilon in terms]
+    if any(epsilon.is_infinite for _, epsilon in given):
+        raise ValueError("an infinite epsilon is no constraint, and has no place in a sum")
+    with arb_precision(128):
+        # Mostly this suffices; and where it does, no power of a prime is written out, however large.
+        ball = _sum_ball(given)
+        if ball > 0 or ball < 0:
+            return 1 if ball > 0 else -1
+    # The power of a prime that all terms share changes no sign, and may be too large to write out.
+    primes = {prime for _, epsilon in given for prime, _ in epsilon.logs}
+    shared = {prime: min(math.floor(dict(epsilon.logs).get(prime, 0)) for _, epsilon in given) for prime in primes}
     collected: dict[tuple[Fraction, tuple[tuple[int, Fraction], ...]], Fraction] = {}
-    for coefficient, epsilon in terms:
-        if epsilon.is_infinite:
-            raise ValueError("an infinite epsilon is no constraint, and has no place in a sum")
-        scaled, fractional = Fraction(coefficient), []
-        for prime, exponent in epsilon.logs:
+    for coefficient, epsilon in given:
+        exponents = dict(epsilon.logs)
+        scaled, fractional = coefficient, []
+        for prime in sorted(primes):
+            exponent = exponents.get(prime, Fraction(0))
             whole = math.floor(exponent)
-            scaled *= Fraction(prime) ** whole
+            scaled *= Fraction(prime) ** (whole - shared[prime])
             if exponent != whole:
                 fractional.append((prime, exponent - whole))
         key = (epsilon.rational, tuple(fractional))
@@ -423,9 +434,13 @@ def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
     remaining = [(value, Epsilon._of(key[0], dict(key[1]))) for key, value in collected.items() if value]
     if len({value > 0 for value, _ in remaining}) <= 1:
         return 0 if not remaining else (1 if remaining[0][0] > 0 else -1)
+    return _sign_by_intervals(lambda: _sum_ball(remaining))
+
+
+def _sum_ball(terms: Iterable[tuple[Fraction, Epsilon]]) -> flint.arb:
     import flint
 
-    return _sign_by_intervals(lambda: sum((to_arb(c) * e._ball().exp() for c, e in remaining), flint.arb(0)))
+    return sum((to_arb(c) * e._ball().exp() for c, e in terms), flint.arb(0))
 
 
 def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -> bool:
@@ -439,7 +454,7 @@ def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -
         return True
     left, right = smaller.numerator * larger.denominator, larger.numerator * smaller.denominator
     level = float(epsilon)
-    if left.bit_length() - right.bit_length() + 1 <= level:  # ln(left/right) is below 0.7 times that
+    if 0 <= level >= left.bit_length() - right.bit_length() + 1:  # ln(left/right) is below 0.7 times that
         return False
     if level < _LARGEST_BOUNDED:
         low, high, shift = epsilon.exp_bounds()

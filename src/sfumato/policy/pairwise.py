@@ -288,12 +288,15 @@ def worst_pair(exact: Sequence[Fraction], levels: Levels) -> tuple[int, int] | N
     x, other = divmod(int(np.argmax(excess)), excess.shape[1])
     if np.isneginf(excess[x, other]):
         return None
-    sizes = np.abs(np.concatenate([logs, levels.floats.ravel()]))
-    margin = _FILTER_MARGIN * (1 + sizes[np.isfinite(sizes)].max(initial=0))
-    if abs(excess[x, other]) > margin:
+    sizes = np.where(np.isfinite(logs), np.abs(logs), 0)
+    margins = _FILTER_MARGIN * (1 + sizes[:, None] + sizes + levels.floats)
+    if excess[x, other] > margins[x, other]:
         return x, other
+    # Whatever might be a violation is decided exactly, the worst first.
+    doubtful = np.argwhere(excess >= -margins)
+    order = np.argsort(-excess[tuple(doubtful.T)], kind="stable")
     decided: dict[tuple[Fraction, Fraction, int], bool] = {}
-    for a, b in np.argwhere(excess >= -margin).tolist():
+    for a, b in doubtful[order].tolist():
         key = (exact[a], exact[b], int(levels.codes[a, b]))
         if key not in decided:
             decided[key] = exceeds(exact[a], exact[b], levels.epsilon(key[2]))
