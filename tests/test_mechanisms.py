@@ -34,8 +34,6 @@ class TestRandomizedResponse(MechanismContract):
 
 
 class TestUnarySymmetric(MechanismContract):
-    sizes = range(2, 7)
-
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
         return UnaryEncoding(domain, epsilon)
 
@@ -46,8 +44,6 @@ class TestUnaryOptimized(TestUnarySymmetric):
 
 
 class TestSubsetSelection(MechanismContract):
-    sizes = range(2, 8)
-
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
         return SubsetSelection(domain, epsilon)
 

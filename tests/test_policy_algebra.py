@@ -18,6 +18,7 @@ from reference import (
     PairCase,
     Parts,
     Rule,
+    Weights,
     any_pair_case,
     anything_cases,
     columns,
@@ -333,21 +334,24 @@ def test_bad_restrictions() -> None:
 # -- implication, against linear programmes ----------------------------------------------------------------
 
 
+def vector(weights: Weights, size: int) -> Any:
+    dense = np.zeros(size)
+    for x, c in weights.items():
+        dense[x] = float(c)
+    return dense
+
+
+def row(rule: Rule, size: int) -> Any:
+    """left - e^ε·right, in units of 1 + e^ε: at most zero on the cone."""
+    limit = float(e_to(rule.level))
+    return (vector(rule.left, size) - limit * vector(rule.right, size)) / (1 + limit)
+
+
 def greatest(rules: Sequence[Rule], rule: Rule, size: int) -> float:
     """max left·T - e^ε·right·T over the cone of ``rules``, cut at sum T = 1, in units of 1 + e^ε."""
-
-    def row(each: Rule) -> Any:
-        limit = float(e_to(each.level))
-        coefficients = np.zeros(size)
-        for x, c in each.left.items():
-            coefficients[x] += float(c)
-        for x, c in each.right.items():
-            coefficients[x] -= limit * float(c)
-        return coefficients / (1 + limit)
-
-    bounds = np.array([row(each) for each in rules]).reshape(len(rules), size)
+    bounds = np.array([row(each, size) for each in rules]).reshape(len(rules), size)
     answer = linprog(
-        -row(rule), A_ub=bounds if len(rules) else None, b_ub=np.zeros(len(rules)) if len(rules) else None,
+        -row(rule, size), A_ub=bounds if len(rules) else None, b_ub=np.zeros(len(rules)) if len(rules) else None,
         A_eq=np.ones((1, size)), b_eq=[1], method="highs",
     )  # fmt: skip
     assert answer.status == 0
@@ -408,6 +412,60 @@ def test_pairs_imply_a_known_secret_as_linear_programmes_say(shape: tuple[int, i
     found = answer(policy, second.policy)
     event(f"found {found}")
     assert found in (expected, None)
+
+
+def least_implied(first: Case, rules: Sequence[Rule]) -> float:
+    """The least ε at which left·T ≤ e^ε·right·T for all T in the first cone and all these rules."""
+    most = 1.0
+    bounds = [row(each, first.size) for each in first.rules]
+    for rule in rules:
+        found = linprog(
+            -vector(rule.left, first.size), A_ub=np.array([*bounds, vector(rule.right, first.size)]),
+            b_ub=[*[0.0] * len(bounds), 1.0], method="highs",
+        )  # fmt: skip
+        if found.status != 0:  # T = 0 is feasible, so nothing bounds this ratio
+            return math.inf
+        most = max(most, -float(found.fun))
+    return math.log(most)
+
+
+@st.composite
+def two_with_any_level(draw: st.DrawFn, sort: str) -> tuple[Case, Any, tuple[Rule, ...]]:
+    """A policy, a maker of policies from a level, and the rules of what it makes but for the level."""
+    if sort.endswith("known"):
+        shape = draw(shapes)
+        flat = draw(priors(shape[0] * shape[1]))
+        joint = [flat[s * shape[1] : (s + 1) * shape[1]] for s in range(shape[0])]
+        domain = product_domain(*shape)
+        matrix = draw(matrix_cases(len(domain)) if len(domain) <= 5 else anything_cases(shape)).matrix
+        first = Case(Pairwise(domain, [[written(level) for level in each] for each in matrix]), pair_rules(matrix))
+        return first, lambda level: Secret(domain, "S", level, Known(joint)), known_rules(joint, {})
+    size = draw(sizes)
+    case = draw(prior_cases(size) if sort.startswith("prior") else pair_cases(size))
+    if sort.endswith("prior"):
+        prior = draw(priors(size))
+        return case, lambda level: Prior(case.policy.domain, prior, level), prior_rules(prior, {})
+    everywhere: list[list[Level]] = [[{}] * size for _ in range(size)]
+    return case, lambda level: Uniform(case.policy.domain, level), pair_rules(everywhere)
+
+
+@pytest.mark.parametrize(
+    "sort", ["prior to prior", "prior to uniform", "pairs to prior", "pairs to uniform", "pairs to known"]
+)
+@fewer(2)
+@given(data=st.data())
+def test_the_least_level_implied_is_that_of_linear_programmes(sort: str, data: st.DataObject) -> None:
+    """Just above it the answer is yes, just below it is no: no slack in either direction."""
+    first, of_level, rules = data.draw(two_with_any_level(sort))
+    least = least_implied(first, rules)
+    if math.isinf(least):
+        assert answer(first.policy, of_level(50)) in ((False, None) if sort == "pairs to known" else (False,))
+        return
+    above = answer(first.policy, of_level(least + 1e-5))
+    below = answer(first.policy, of_level(least - 1e-5)) if least > 2e-5 else False
+    event(f"{sort}: {above}, {below}")
+    assert above is True or (above is None and sort == "pairs to known")
+    assert below is False or (below is None and sort == "pairs to known")
 
 
 @fewer(2)
@@ -547,6 +605,10 @@ def test_the_exact_level_from_one_prior_to_another() -> None:
     certain = Prior(XY, [1, 0], "ln 2")
     assert implies(certain, Prior(XY, [HALF, HALF], "ln 3/2"))
     assert not implies(certain, Prior(XY, [HALF, HALF], just_below(Epsilon("ln 3/2"))))
+    # Its average under π = (q, 1-q) is at most 2-q of T_x and at most 1+q of T_y: here 7/4, and there too.
+    for prior in (["1/4", "3/4"], ["3/4", "1/4"]):
+        assert implies(certain, Prior(XY, prior, "ln 7/4"))
+        assert not implies(certain, Prior(XY, prior, just_below(Epsilon("ln 7/4"))))
     # Back: π = (1/2, 1/2) at ln 2 admits (1, 3), three times T_x.
     even = Prior(XY, [HALF, HALF], "ln 2")
     assert implies(even, Prior(XY, [1, 0], "ln 3"))
