@@ -20,7 +20,7 @@ from scipy import optimize, stats
 
 import sfumato as sf
 from sfumato._aggregate import Aggregate
-from sfumato._estimate.decoders import Decoder, HistogramDecoder, InclusionDecoder, decoder_for, walsh_hadamard
+from sfumato._estimate.decoders import Decoder, HistogramDecoder, InclusionDecoder, decoder_for
 from sfumato._estimate.likelihood import fit_bits, fit_histogram
 from sfumato._estimate.result import LinearEstimate
 from sfumato._estimate.simplex import project_to_simplex
@@ -33,6 +33,7 @@ from sfumato.mechanisms import (
     TableMechanism,
     UnaryEncoding,
 )
+from sfumato.mechanisms.hadamard import walsh_hadamard
 
 Floats = npt.NDArray[np.float64]
 R = sf.Domain.range

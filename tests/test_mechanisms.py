@@ -260,6 +260,26 @@ def test_stated_risks_are_exact_and_their_estimators_unbiased(k: int, epsilon: s
         assert mechanism.risk(50, p) == pytest.approx(mechanism.risk(1, p) / 50)
 
 
+@pytest.mark.parametrize("k", [2, 3, 5, 9, 20])
+@pytest.mark.parametrize("epsilon", ["0.3", "1", "ln 7", "4"])
+def test_no_distribution_has_more_than_the_worst_risk(k: int, epsilon: str) -> None:
+    generator = np.random.default_rng(4)
+    candidates = [
+        np.full(k, 1 / k),
+        *np.eye(k),
+        *(generator.dirichlet(np.full(k, a)) for a in (0.1, 1, 10) for _ in range(40)),
+    ]
+    for mechanism in classical(sf.Domain.range(k), epsilon):
+        worst = mechanism.worst_risk(10)
+        assert worst is not None
+        assert worst >= max(mechanism.risk(10, p) for p in candidates) * (1 - 1e-12), mechanism
+        assert worst <= mechanism.risk(10) * 1.5  # and it is the risk somewhere: not far above that at uniform p
+    two_blocks = HadamardResponse(sf.Domain.range(4), 1, block_size=4)  # blocks of three values and of one
+    steps = np.linspace(0, 1, 2001)
+    masses = [two_blocks.risk(1, [m / 3, m / 3, m / 3, 1 - m]) for m in steps]
+    assert two_blocks.worst_risk(1) == pytest.approx(max(masses), rel=1e-6)
+
+
 def test_the_best_subset_size_has_the_least_risk() -> None:
     for k in (2, 3, 5, 7, 12, 40):
         for tenths in range(1, 60, 3):

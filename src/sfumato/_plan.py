@@ -46,6 +46,7 @@ class Row:
 
     ``risk``: exact expected squared l2 error of the unbiased estimate. ``tv``: expected total variation error in the
     normal approximation. ``bound``: the least risk that any mechanism can have asymptotically, where it is known.
+    ``worst``: the risk at the least favourable distribution.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Row:
     bits: int
     decoding: str
     bound: float | None
+    worst: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -146,7 +148,7 @@ def _rows_of_one_report(policy: Policy, p: Any) -> list[Row]:
         mechanism = build(domain, epsilon)
         risk = mechanism.risk(1, distribution)
         tv = expected_tv(mechanism, distribution) if math.isfinite(risk) else math.inf
-        rows.append(Row(name, mechanism, risk, tv, mechanism.bits, decoding, bound))
+        rows.append(Row(name, mechanism, risk, tv, mechanism.bits, decoding, bound, mechanism.worst_risk(1)))
     return rows
 
 
@@ -158,4 +160,5 @@ def expected_tv(mechanism: Mechanism, p: npt.NDArray[np.float64]) -> float:
 
 def _scaled(row: Row, n: int) -> Row:
     bound = None if row.bound is None else row.bound / n
-    return Row(row.name, row.mechanism, row.risk / n, row.tv / math.sqrt(n), row.bits, row.decoding, bound)
+    worst = None if row.worst is None else row.worst / n
+    return Row(row.name, row.mechanism, row.risk / n, row.tv / math.sqrt(n), row.bits, row.decoding, bound, worst)

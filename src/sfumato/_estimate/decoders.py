@@ -21,9 +21,10 @@ from sfumato.mechanisms import (
     TableMechanism,
     UnaryEncoding,
 )
+from sfumato.mechanisms.hadamard import walsh_hadamard
 from sfumato.mechanisms.two_level import InclusionMechanism
 
-__all__ = ["Decoder", "HistogramDecoder", "InclusionDecoder", "decoder_for", "walsh_hadamard"]
+__all__ = ["Decoder", "HistogramDecoder", "InclusionDecoder", "decoder_for"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -231,17 +232,3 @@ def _pairs_in_subset(mechanism: SubsetSelection) -> tuple[Fraction, Fraction]:
     forced_with = Fraction(d - 1, k - 1)
     forced_without = Fraction((d - 1) * (d - 2), (k - 1) * (k - 2)) if k > 2 else Fraction(0)
     return gamma * forced_with + free, gamma * forced_without + free
-
-
-def walsh_hadamard(rows: Floats) -> Floats:
-    """The unnormalised Walsh-Hadamard transform of every row."""
-    count, length = rows.shape
-    result = np.array(rows, dtype=np.float64)
-    half = 1
-    while half < length:
-        pairs = result.reshape(count, -1, 2, half)
-        total = pairs[:, :, 0] + pairs[:, :, 1]
-        np.subtract(pairs[:, :, 0], pairs[:, :, 1], out=pairs[:, :, 1])
-        pairs[:, :, 0] = total
-        half *= 2
-    return result

@@ -35,17 +35,26 @@ def command(
         save(plot_plan(found.policy), plot)
     if as_json:
         rows = [
-            {"name": r.name, "risk": r.risk, "tv": r.tv, "bits": r.bits, "bound": r.bound, "decoding": r.decoding}
+            {
+                "name": r.name,
+                "risk": r.risk,
+                "tv": r.tv,
+                "bits": r.bits,
+                "worst": r.worst,
+                "bound": r.bound,
+                "decoding": r.decoding,
+            }
             for r in found.rows
         ]
         show_json({"n": found.n, "rows": rows, "best": best.name, "why": found.why()})
         return
     show_table(
-        ("mechanism", "l2 risk", "total variation", "bits", "of the bound", "decoding"),
+        ("mechanism", "l2 risk", "worst case", "total variation", "bits", "of the bound", "decoding"),
         [
             (
                 f"{'* ' if row is best else '  '}{row.name}",
                 f"{row.risk:.4g}",
+                "" if row.worst is None else f"{row.worst:.4g}",
                 f"{row.tv:.4g}",
                 str(row.bits),
                 "" if row.ratio is None else f"{row.ratio:.3f}",

@@ -92,6 +92,10 @@ class Mechanism(ABC):
     def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
         """Expected squared l2 error of the unbiased estimate from n reports; p defaults to uniform."""
 
+    def worst_risk(self, n: int) -> float | None:  # noqa: ARG002
+        """The greatest risk over all distributions, where it is known."""
+        return None
+
     def matrix(self) -> npt.NDArray[np.float64]:
         """Q(y|x) in doubles: one row per value in domain order, one column per report."""
         entries = len(self.domain) * self.outputs

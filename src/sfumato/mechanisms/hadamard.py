@@ -22,7 +22,7 @@ from sfumato.mechanisms.base import (
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import ONE, MixtureMechanism, mixing_threshold
 
-__all__ = ["HadamardResponse"]
+__all__ = ["HadamardResponse", "walsh_hadamard"]
 
 #: Index and decision share a 32-bit word up to this many columns; beyond, each has 32 bits of its own.
 _LARGEST_NARROW = 2**16
@@ -127,7 +127,7 @@ class HadamardResponse(MixtureMechanism):
             own = [int(w * scale) for w in weights[block * rows : (block + 1) * rows]]
             vector = np.zeros(self.block_size, dtype=object)
             vector[1 : len(own) + 1] = own
-            doubled = sum(own) + _walsh_hadamard(vector)
+            doubled = sum(own) + walsh_hadamard(vector[None])[0]
             doubled = np.where(self._binding(len(own)), doubled, -1 if heaviest else 4 * scale)
             column = int(np.argmax(doubled) if heaviest else np.argmin(doubled))
             weight = doubled[column]
@@ -140,7 +140,7 @@ class HadamardResponse(MixtureMechanism):
         """Which columns of a block with ``count`` values have a set that is neither empty nor everything."""
         ones = np.zeros(self.block_size, dtype=np.int64)
         ones[1 : count + 1] = 1
-        members = (count + _walsh_hadamard(ones)) // 2
+        members = (count + walsh_hadamard(ones[None])[0]) // 2
         return np.asarray((members > 0) & (members < len(self.domain)))
 
     def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
@@ -156,6 +156,22 @@ class HadamardResponse(MixtureMechanism):
         sizes = np.diff(np.append(starts, len(probabilities)))
         spread = np.sum(sizes * (gamma * in_block + rest / self.blocks)) / gamma**2
         return float(spread - np.sum(probabilities**2)) / checked_reports(n)
+
+    def worst_risk(self, n: int) -> float:
+        # Within a block the uniform distribution is worst; between blocks of s_b values, maximise the concave
+        # Σ_b s_b m_b/γ - m_b²/s_b over the masses m_b: m_b = s_b·max(s_b/γ - λ, 0)/2, with λ such that they sum to one.
+        if self.threshold == 0:
+            return float("inf")
+        size, rows, gamma = len(self.domain), self.block_size - 1, float(self.gamma)
+        sizes = np.diff(np.append(np.arange(0, size, rows), size)).astype(np.float64)
+        low, high = float(sizes.min()) / gamma - 2.0, float(sizes.max()) / gamma
+        for _ in range(200):
+            middle = (low + high) / 2
+            too_much = float(np.sum(sizes * np.maximum(sizes / gamma - middle, 0))) / 2 > 1
+            low, high = (middle, high) if too_much else (low, middle)
+        masses = sizes * np.maximum(sizes / gamma - high, 0) / 2
+        masses /= masses.sum()
+        return self.risk(n, np.repeat(masses / sizes, sizes.astype(int)))
 
     def parameters(self) -> dict[str, Any]:
         return {
@@ -204,12 +220,15 @@ def _layout(blocks: int, block_size: int) -> Layout:
     return Layout(64, fields) if blocks == 1 else Layout(128, (*fields, Field.number(64, 32)))
 
 
-def _walsh_hadamard(vector: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The unnormalised Walsh-Hadamard transform, exact in the integers it is given."""
-    result = vector
+def walsh_hadamard(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The unnormalised Walsh-Hadamard transform of every row, in the numbers it is given: exact for integers."""
+    count, length = rows.shape
+    result = rows.copy()
     half = 1
-    while half < len(vector):
-        pairs = result.reshape(-1, 2, half)
-        result = np.concatenate([pairs[:, :1] + pairs[:, 1:], pairs[:, :1] - pairs[:, 1:]], axis=1).ravel()
+    while half < length:
+        pairs = result.reshape(count, -1, 2, half)
+        total = pairs[:, :, 0] + pairs[:, :, 1]
+        np.subtract(pairs[:, :, 0], pairs[:, :, 1], out=pairs[:, :, 1])
+        pairs[:, :, 0] = total
         half *= 2
     return result

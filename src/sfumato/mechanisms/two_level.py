@@ -66,6 +66,10 @@ class InclusionMechanism(TwoLevelMechanism):
         held = float(other) + checked_distribution(p, len(self.domain)) * gap
         return float(np.sum(held * (1 - held))) / (gap * gap * checked_reports(n))
 
+    def worst_risk(self, n: int) -> float:
+        # Σ h(1-h) is concave and symmetric in the frequencies: greatest at the uniform distribution.
+        return self.risk(n)
+
 
 class MixtureMechanism(TwoLevelMechanism):
     """With probability γ a report is uniform over the outputs whose set holds the true value, a ``share`` of all
