@@ -47,8 +47,8 @@ from scipy.sparse.csgraph import dijkstra, floyd_warshall
 
 from sfumato.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon
-from sfumato.policy import Anything, Blocks, HighLow, Metric, Pairwise, PairwisePolicy, Secret, Uniform
+from sfumato.exact import INFINITE, ZERO, Epsilon, exceeds
+from sfumato.policy import Anything, Blocks, HighLow, Metric, Pairwise, PairwisePolicy, Secret, Uniform, pairwise
 from sfumato.policy.levels import Levels
 
 ABC = Domain(["a", "b", "c"])
@@ -488,6 +488,26 @@ def test_the_worst_of_two_violations_beside_a_large_level() -> None:
     worst = policy.worst(["2.2", "1", "0.2"])
     assert worst.names == ("b", "c")
     assert worst.excess == pytest.approx(math.log(2.5))
+
+
+@pytest.mark.parametrize("share", [0.02, 1.0])
+def test_pairs_far_from_their_limit_are_not_compared_exactly(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An audit asks for the worst pair of thousands of columns: doubles must settle nearly all pairs."""
+    size = 60
+    compared: list[Epsilon] = []
+
+    def counted(left: Fraction, right: Fraction, epsilon: Epsilon) -> bool:
+        compared.append(epsilon)
+        return exceeds(left, right, epsilon)
+
+    monkeypatch.setattr(pairwise, "exceeds", counted)
+    matrix = random_matrix(size, 5, 3, share)
+    policy = Pairwise(Domain.range(size), [["inf" if n < 0 else int(n) for n in row] for row in matrix])
+    column = [1 + Fraction(x, 1000) for x in range(size)]
+    worst = policy.worst(column)
+    assert worst.names is not None
+    assert not worst.violated
+    assert compared == []
 
 
 def test_a_violation_hidden_among_ties() -> None:

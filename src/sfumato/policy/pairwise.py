@@ -293,7 +293,7 @@ def worst_pair(exact: Sequence[Fraction], levels: Levels) -> tuple[int, int] | N
     if excess[x, other] > margins[x, other]:
         return x, other
     # Whatever might be a violation is decided exactly, the worst first.
-    doubtful = np.argwhere(excess >= -margins)
+    doubtful = np.argwhere(np.isfinite(excess) & (excess >= -margins))
     order = np.argsort(-excess[tuple(doubtful.T)], kind="stable")
     decided: dict[tuple[Fraction, Fraction, int], bool] = {}
     for a, b in doubtful[order].tolist():
