@@ -91,6 +91,19 @@ def test_values_from_a_pipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert pq.read_table(folder / "reports.parquet").num_rows == 20_000
 
 
+def test_counts_through_a_pipe(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("design", "policy.toml", "-o", "mechanism.json")
+    run("privatize", "mechanism.json", "values.txt", "-o", "reports.sfb")
+    capsys.readouterr()
+    run("aggregate", "mechanism.json", "reports.sfb", "-o", "-")
+    (folder / "counts").write_text(capsys.readouterr().out)
+    with (folder / "counts").open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert answer(capsys, "estimate", "mechanism.json", "-", "--json")["n"] == 20_000
+
+
 def test_plan_in_json_and_for_a_target(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
     found = answer(capsys, "plan", "policy.toml", "--n", "1e5", "--json")
     assert found["n"] == 100_000

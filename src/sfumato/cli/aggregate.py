@@ -6,16 +6,18 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli._files import EXISTING_FILE, NEW_FILE
+from sfumato.cli._files import EXISTING_FILE, NEW_FILE_OR_PIPE
 from sfumato.cli._show import JSON_OPTION, progress_bar, show_json
 
 
 @click.command(short_help="Count the reports of any number of files, exactly.")
 @click.argument("mechanism", type=EXISTING_FILE)
 @click.argument("reports", type=EXISTING_FILE, nargs=-1, required=True)
-@click.option("-o", "--output", type=NEW_FILE, required=True, help="The counts file to write (JSON).")
+@click.option(
+    "-o", "--output", type=NEW_FILE_OR_PIPE, required=True, help="The counts file to write (JSON); - for a pipe."
+)
 @JSON_OPTION
-def command(mechanism: Path, reports: tuple[Path, ...], output: Path, as_json: bool) -> None:
+def command(mechanism: Path, reports: tuple[Path, ...], output: str, as_json: bool) -> None:
     """Count reports exactly. Files that hold counts already (.json) are merged in; every report is checked.
 
     Example: sfumato aggregate mechanism.json monday.parquet tuesday.parquet -o counts.json
@@ -37,9 +39,12 @@ def command(mechanism: Path, reports: tuple[Path, ...], output: Path, as_json: b
             for piece in read_reports(path, made):
                 counts = counts.accumulate(made, piece)
                 done(counts.n)
+    if output == "-":
+        click.echo(counts.to_json(), nl=False)
+        return
     with replacing(output) as file:
         file.write(counts.to_json().encode())
     if as_json:
-        show_json({"reports": counts.n, "mechanism_hash": counts.mechanism_hash, "file": str(output)})
+        show_json({"reports": counts.n, "mechanism_hash": counts.mechanism_hash, "file": output})
         return
     click.echo(f"{counts.n:,} reports counted in {output}")

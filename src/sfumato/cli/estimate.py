@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli._files import EXISTING_FILE, NEW_FILE
+from sfumato.cli._files import EXISTING_FILE, FILE_OR_PIPE, NEW_FILE, read_file_or_pipe
 from sfumato.cli._show import JSON_OPTION, show_json, show_table
 
 _MOST_ROWS = 30
@@ -14,7 +14,7 @@ _MOST_ROWS = 30
 
 @click.command(short_help="Estimate frequencies from counts, with confidence intervals.")
 @click.argument("mechanism", type=EXISTING_FILE)
-@click.argument("counts", type=EXISTING_FILE)
+@click.argument("counts", type=FILE_OR_PIPE)
 @click.option("-o", "--output", type=NEW_FILE, help="Write the whole table to this file: .csv, .parquet or .arrow.")
 @click.option("--method", type=click.Choice(["unbiased", "simplex", "mle"]), default="unbiased", show_default=True)
 @click.option("--level", type=float, default=0.95, show_default=True, help="The level of the intervals.")
@@ -25,7 +25,7 @@ _MOST_ROWS = 30
 @JSON_OPTION
 def command(
     mechanism: Path,
-    counts: Path,
+    counts: str,
     output: Path | None,
     method: str,
     level: float,
@@ -33,7 +33,7 @@ def command(
     dishonest: float | None,
     as_json: bool,
 ) -> None:
-    """Estimate how frequent each value is, with its standard error and a confidence interval.
+    """Estimate how frequent each value is, with its standard error and a confidence interval (- reads a pipe).
 
     Example: sfumato estimate mechanism.json counts.json -o estimate.csv --plot estimate.svg
     """
@@ -44,7 +44,7 @@ def command(
     from sfumato.mechanisms import mechanism_from_spec
 
     made = mechanism_from_spec(mechanism.read_bytes())
-    found = estimate(made, Aggregate.from_json(counts.read_bytes()), method)
+    found = estimate(made, Aggregate.from_json(read_file_or_pipe(counts)), method)
     low, high = found.interval(level)
     if output is not None:
         from sfumato.reports.tables import write_table

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from sfumato.cli._files import EXISTING_FILE, NEW_FILE, VALUES_FILE
+from sfumato.cli._files import EXISTING_FILE, FILE_OR_PIPE, NEW_FILE
 from sfumato.cli._show import JSON_OPTION, progress_bar, show_json
 
 
 @click.command(short_help="Randomize a column of values with secure randomness.")
 @click.argument("mechanism", type=EXISTING_FILE)
-@click.argument("values", type=VALUES_FILE)
+@click.argument("values", type=FILE_OR_PIPE)
 @click.option("-o", "--output", type=NEW_FILE, required=True, help="The report file: .parquet, .arrow or .sfb.")
 @click.option("--column", multiple=True, help="The column that holds the values (several for a product or a grid).")
 @JSON_OPTION
