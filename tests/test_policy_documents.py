@@ -135,13 +135,34 @@ def test_composed_and_restricted_policies_are_documents_too(policy: Policy) -> N
     same(policy.restrict(some), policy_from_dict(policy.restrict(some).to_dict()))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a path over two levels at the largest accepted is above it, and is not read back"
-)
 def test_sums_of_the_largest_levels_can_be_written_and_read() -> None:
     largest = exact._LARGEST
     restricted = Pairwise(ABC, {("a", "b"): largest, ("b", "c"): largest}).restrict(["a", "c"])
     same(restricted, policy_from_dict(restricted.to_dict()))
+
+
+def test_levels_at_the_largest_compose_to_documents_that_can_be_read() -> None:
+    largest = exact._LARGEST
+    for policy in (
+        Uniform(ABC, largest),
+        HighLow(ABC, ["a"], largest),
+        Blocks(ABC, [0, 0, 1], largest, largest),
+        Metric(ABC, "discrete", largest),
+        Prior(ABC, ["1/2", "1/4", "1/4"], largest),
+        Pairwise(ABC, {("a", "b"): largest}),
+    ):
+        both = policy.compose(policy)
+        same(both, policy_from_dict(both.to_dict()))
+        some = policy.restrict(["a", "b"])
+        same(some, policy_from_dict(some.to_dict()))
+
+
+def test_sums_with_long_fractions_are_stated_as_the_next_level_above() -> None:
+    one, other = (Uniform(ABC, Fraction(1, prime**n)) for prime, n in ((3, 2500), (5, 1700)))
+    both = one.compose(other)
+    same(both, policy_from_dict(both.to_dict()))
+    assert isinstance(both, Uniform)
+    assert one.epsilon + other.epsilon < both.epsilon <= Epsilon(Fraction(1, 2**159))
 
 
 def test_sums_of_large_levels_can_be_written_and_read() -> None:

@@ -819,3 +819,11 @@ def test_scaling_a_column_changes_nothing(p: int, k: int, case: PairCase, data: 
     first, second = case.policy.worst(column), case.policy.worst([factor * t for t in column])
     assert first.violated == second.violated
     assert first.excess == pytest.approx(second.excess, abs=2e-9)
+
+
+def test_tuples_of_values_are_blocks_and_other_tuples_are_labels() -> None:
+    abc = Domain(["a", "b", "c"])
+    assert Blocks(abc, [("a", "b"), ("c",)], 1) == Blocks(abc, [["a", "b"], ["c"]], 1)
+    assert Blocks(abc, [(0, 1), (0, 1), (2, 2)], 1) == Blocks(abc, [0, 0, 1], 1)
+    with pytest.raises(InvalidInput, match="'c' in blocks 1 and 2"):
+        Blocks(abc, [("a", "b"), ("c",), ("c",)], 1)

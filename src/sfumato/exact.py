@@ -10,7 +10,8 @@ in two steps, so that raising the precision always ends:
 1. algebraically: integer powers of primes move into cᵢ and equal exponents are collected. What is left
    is zero only if nothing is left: distinct algebraic exponents of e are linearly independent over the
    algebraic numbers (Lindemann-Weierstrass), and so are distinct products of fractional prime powers
-   over the rationals (Besicovitch 1940);
+   over the rationals (Besicovitch 1940). Powers too long to write out are collected relative to one
+   another first: 3^900000000 - 2·(3^900000000/2) + 1 needs no number of that length;
 2. otherwise by interval arithmetic (Arb, through python-flint), doubling the precision until zero lies
    outside the interval.
 """
@@ -58,6 +59,8 @@ _LARGEST_BOUNDED = 10**4
 _LONGEST_LOG = 40
 #: Precision of the bounds on e^ε that decide nearly every comparison without Arb.
 _BOUND_BITS = 160
+#: Products of prime powers whose ratio is shorter than this are collected exactly before anything longer is written.
+_NEAR_BITS = 2**16
 
 _TERM = re.compile(
     r"(?:(?P<factor>\d+(?:\.\d+)?(?:/\d+)?)\s*\*?\s*)?"
@@ -215,9 +218,24 @@ class Epsilon:
             return nearest
         return math.nextafter(nearest, math.inf)
 
+    def as_promise(self) -> Epsilon:
+        """The level itself, or where it is too large or too long to be written, one above it that can be.
+
+        Sums of levels that are accepted may be neither short nor small. A larger level is a weaker promise,
+        so a policy may always state it in place of the sum; a mechanism never may.
+        """
+        if self.is_infinite or self > _LARGEST_EPSILON:
+            return INFINITE
+        longest = max(part.denominator for part in (self.rational, *(c for _, c in self.logs)))
+        if longest.bit_length() <= _LONGEST_FRACTION_BITS:
+            return self
+        with arb_precision(4 * _BOUND_BITS):
+            above = self._ball().upper().fmpq()
+        return Epsilon._of(Fraction(math.ceil(Fraction(int(above.p), int(above.q)) * 2**_BOUND_BITS), 2**_BOUND_BITS))
+
     def exp(self) -> float:
         """e^ε to the nearest double or so: for risks and plots, never for a privacy decision."""
-        if self.is_infinite or float(self) > 709.7:
+        if self.is_infinite or float(self) > 710:  # e^709.78 is the largest double
             return math.inf
         with arb_precision(128):
             return float(self._ball().exp())
@@ -387,10 +405,10 @@ def _integer_bounds(ball: flint.arb) -> tuple[int, int, int]:
     return low << (low_exponent + shift), high << (high_exponent + shift), shift
 
 
-def _sign_by_intervals(ball_at_current_precision: Any) -> int:
-    """The sign of a real number known not to be zero."""
+def _sign_by_intervals(ball_at_current_precision: Any, most_bits: float = math.inf) -> int:
+    """The sign of a real number known not to be zero; 0 where this precision does not show it."""
     bits = 128
-    while True:
+    while bits <= most_bits:
         with arb_precision(bits):
             ball = ball_at_current_precision()
             if ball > 0:
@@ -398,6 +416,7 @@ def _sign_by_intervals(ball_at_current_precision: Any) -> int:
             if ball < 0:
                 return -1
         bits *= 2
+    return 0
 
 
 def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
@@ -416,25 +435,57 @@ def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
         ball = _sum_ball(given)
         if ball > 0 or ball < 0:
             return 1 if ball > 0 else -1
-    # The power of a prime that all terms share changes no sign, and may be too large to write out.
-    primes = {prime for _, epsilon in given for prime, _ in epsilon.logs}
-    shared = {prime: min(math.floor(dict(epsilon.logs).get(prime, 0)) for _, epsilon in given) for prime in primes}
-    collected: dict[tuple[Fraction, tuple[tuple[int, Fraction], ...]], Fraction] = {}
-    for coefficient, epsilon in given:
-        exponents = dict(epsilon.logs)
-        scaled, fractional = coefficient, []
-        for prime in sorted(primes):
-            exponent = exponents.get(prime, Fraction(0))
-            whole = math.floor(exponent)
-            scaled *= Fraction(prime) ** (whole - shared[prime])
-            if exponent != whole:
-                fractional.append((prime, exponent - whole))
-        key = (epsilon.rational, tuple(fractional))
-        collected[key] = collected.get(key, Fraction(0)) + scaled
-    remaining = [(value, Epsilon._of(key[0], dict(key[1]))) for key, value in collected.items() if value]
-    if len({value > 0 for value, _ in remaining}) <= 1:
-        return 0 if not remaining else (1 if remaining[0][0] > 0 else -1)
-    return _sign_by_intervals(lambda: _sum_ball(remaining))
+    for near_bits, most_bits in ((_NEAR_BITS, 4 * _NEAR_BITS), (math.inf, math.inf)):
+        remaining = _collected(given, near_bits)
+        if len({value > 0 for value, _ in remaining}) <= 1:
+            return 0 if not remaining else (1 if remaining[0][0] > 0 else -1)
+        sign = _sign_by_intervals(functools.partial(_sum_ball, remaining), most_bits)
+        if sign:
+            return sign
+    raise AssertionError("a sum that is not zero has a sign")
+
+
+Terms = list[tuple[Fraction, Epsilon]]
+
+
+def _collected(terms: Terms, near_bits: float) -> Terms:
+    """The same sum, with the terms added up whose ratio is rational and at most about this long; none is zero."""
+    alike: dict[tuple[Fraction, tuple[tuple[int, Fraction], ...]], list[tuple[Fraction, dict[int, int]]]] = {}
+    for coefficient, epsilon in terms:
+        whole = {prime: math.floor(exponent) for prime, exponent in epsilon.logs}
+        fractional = tuple((prime, c - whole[prime]) for prime, c in epsilon.logs if c != whole[prime])
+        alike.setdefault((epsilon.rational, fractional), []).append((coefficient, whole))
+    collected = []
+    for (rational, fractional), members in alike.items():
+        for cluster in _clusters(members, near_bits):
+            # The powers that all of a cluster share stay as they are, and may be too long to write out.
+            primes = {prime for _, whole in cluster for prime in whole}
+            shared = {prime: min(whole.get(prime, 0) for _, whole in cluster) for prime in primes}
+            total = Fraction(0)
+            for coefficient, whole in cluster:
+                powers = (prime ** (whole.get(prime, 0) - least) for prime, least in shared.items())
+                total += coefficient * math.prod(powers)
+            exponents = dict(fractional)
+            for prime, least in shared.items():
+                exponents[prime] = exponents.get(prime, Fraction(0)) + least
+            if total:
+                collected.append((total, Epsilon._of(rational, exponents)))
+    return collected
+
+
+def _clusters(
+    members: list[tuple[Fraction, dict[int, int]]], near_bits: float
+) -> list[list[tuple[Fraction, dict[int, int]]]]:
+    """Members linked by steps of ratios that can be written in about this many bits."""
+
+    def near(one: dict[int, int], other: dict[int, int]) -> bool:
+        return sum(abs(one.get(p, 0) - other.get(p, 0)) * p.bit_length() for p in {*one, *other}) <= near_bits
+
+    clusters: list[list[tuple[Fraction, dict[int, int]]]] = []
+    for member in members:
+        linked = [c for c in clusters if any(near(member[1], whole) for _, whole in c)]
+        clusters = [c for c in clusters if c not in linked] + [[member, *(m for c in linked for m in c)]]
+    return clusters
 
 
 def _sum_ball(terms: Iterable[tuple[Fraction, Epsilon]]) -> flint.arb:

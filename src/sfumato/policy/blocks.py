@@ -93,8 +93,8 @@ class Blocks(PairwisePolicy):
         if isinstance(other, Blocks) and np.array_equal(self._block_of, other._block_of):
             mine = [self._shortened(e) for e in self._epsilons]
             theirs = [other._shortened(e) for e in other._epsilons]
-            within = [a + b for a, b in zip(mine, theirs, strict=True)]
-            return Blocks(self.domain, self._block_of, within, self.across + other.across)
+            within = [(a + b).as_promise() for a, b in zip(mine, theirs, strict=True)]
+            return Blocks(self.domain, self._block_of, within, (self.across + other.across).as_promise())
         return None
 
     def restrict(self, values: Sequence[Any]) -> Policy:
@@ -107,7 +107,12 @@ class Blocks(PairwisePolicy):
 def _read_blocks(domain: Domain, blocks: Iterable[Any]) -> npt.NDArray[np.int64]:
     wanted = f"be lists of values, or one label for each of the {len(domain)} values"
     given = list(blocks) if isinstance(blocks, str) else read_list("Blocks", "blocks", wanted, blocks)
-    is_partition = bool(given) and all(isinstance(block, (list, set, frozenset, range, np.ndarray)) for block in given)
+    # A tuple may be a label (of a cell, of a combination); where it holds values of the domain, it is a block of them.
+    is_partition = bool(given) and all(
+        isinstance(block, (list, set, frozenset, range, np.ndarray))
+        or (isinstance(block, tuple) and all(value in domain for value in block))
+        for block in given
+    )
     if not is_partition:
         if len(given) != len(domain):
             raise InvalidInput("Blocks", "blocks", wanted, f"{len(given)} labels")

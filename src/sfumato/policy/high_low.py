@@ -74,7 +74,7 @@ class HighLow(PairwisePolicy):
 
     def _compose_same(self, other: PairwisePolicy) -> Policy | None:
         if isinstance(other, HighLow) and np.array_equal(self._is_sensitive, other._is_sensitive):
-            return HighLow(self.domain, self.sensitive, self.epsilon + other.epsilon)
+            return HighLow(self.domain, self.sensitive, (self.epsilon + other.epsilon).as_promise())
         return None
 
     def restrict(self, values: Sequence[Any]) -> Policy:

@@ -126,6 +126,13 @@ class Levels:
         sums = [self.epsilon(int(a)) + other.epsilon(int(b)) for a, b in distinct.T]
         return Levels.from_epsilons(positions.reshape(self.codes.shape), sums)
 
+    def as_promises(self) -> Levels:
+        """The same levels, or weaker ones where a level cannot be written."""
+        distinct, positions = np.unique(self.codes, return_inverse=True)
+        epsilons = [self.epsilon(int(code)) for code in distinct]
+        promises = [e.as_promise() for e in epsilons]
+        return self if promises == epsilons else Levels.from_epsilons(positions.reshape(self.codes.shape), promises)
+
     def first_above(self, other: Levels) -> tuple[int, int] | None:
         """A pair whose level here is greater than there, or None."""
         size = self.codes.shape[0]

@@ -80,7 +80,7 @@ class Metric(PairwisePolicy):
     def _compose_same(self, other: PairwisePolicy) -> Policy | None:
         if isinstance(other, Metric) and self.parameters()["distance"] == other.parameters()["distance"]:
             distance = self._distance or self.parameters()["distance"]
-            return Metric(self.domain, distance, self.epsilon + other.epsilon)
+            return Metric(self.domain, distance, (self.epsilon + other.epsilon).as_promise())
         return None
 
 

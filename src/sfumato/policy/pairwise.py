@@ -150,9 +150,10 @@ class Pairwise(PairwisePolicy):
 
     @classmethod
     def _from_levels(cls, domain: Domain, levels: Levels) -> Pairwise:
+        """Levels that were computed, not written by a person: kept writable."""
         self = object.__new__(cls)
         self.domain = domain
-        self._levels = levels
+        self._levels = levels.as_promises()
         return self
 
     def level(self, x: int, other: int) -> Epsilon:

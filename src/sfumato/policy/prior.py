@@ -79,11 +79,11 @@ class Prior(Policy):
         if other.domain != self.domain or other.prior != self.prior:
             raise CannotCompose("two prior policies compose only over the same domain and the same prior")
         epsilon = self.epsilon + other.epsilon + min(self.epsilon, other.epsilon)
-        return Prior(self.domain, self.prior, epsilon)
+        return Prior(self.domain, self.prior, epsilon.as_promise())
 
     def restrict(self, values: Sequence[Any]) -> Policy:
         """ε-LIP implies 2ε-LDP, and that is what remains when the average runs over values that cannot occur."""
-        return Uniform(self.domain.subset(values), self.epsilon * 2)
+        return Uniform(self.domain.subset(values), (self.epsilon * 2).as_promise())
 
 
 def read_distribution(what: str, parameter: str, given: Sequence[Any], names: Sequence[str]) -> tuple[Fraction, ...]:

@@ -171,7 +171,7 @@ class Secret(Policy):
                 "epsilon 0 can together reveal the secret; use Anything(), under which levels add"
             )
         if isinstance(other, Secret) and other.domain == self.domain and other.secret == self.secret:
-            return Secret(self.domain, self.secret, self.epsilon + other.epsilon, Anything())
+            return Secret(self.domain, self.secret, (self.epsilon + other.epsilon).as_promise(), Anything())
         return mine.compose(theirs)
 
     def restrict(self, values: Sequence[Any]) -> Policy:

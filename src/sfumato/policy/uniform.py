@@ -44,7 +44,7 @@ class Uniform(PairwisePolicy):
 
     def _compose_same(self, other: PairwisePolicy) -> Policy | None:
         if isinstance(other, Uniform):
-            return Uniform(self.domain, self.epsilon + other.epsilon)
+            return Uniform(self.domain, (self.epsilon + other.epsilon).as_promise())
         return None
 
     def restrict(self, values: Sequence[Any]) -> Policy:
