@@ -1,7 +1,6 @@
 """The verb ``aggregate``: reports become exact integer counts that merge.
 
-For indices the counts are a histogram over the outputs; for bitmaps, the number of reports with each bit set. They
-are all an estimate needs. Counts add, so one process, many files, a database or a cluster give the same integers.
+What is counted is all an estimate needs (``sfumato.tally``). Counts add, so one process, many files, a database or a cluster give the same integers.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.documents import check_keys
-from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
-from sfumato.mechanisms import Mechanism, SubsetSelection
+from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.mechanisms import Mechanism
 from sfumato.reports import check_reports
+from sfumato.tally import check_counts, count_reports, count_size
 
 __all__ = ["Aggregate", "aggregate"]
 
@@ -28,10 +28,6 @@ _MAGIC = b"SFAG"
 _HEADER_BYTES = 48
 _LARGEST = 2**63 - 1
 _HASH = re.compile("[0-9a-f]{64}")
-#: Counts of more outputs than this would take over 32 GB.
-_MOST_COUNTS = 2**32
-#: Reports are counted in pieces that stay in the cache.
-_PIECE = 2**18
 
 Counts = npt.NDArray[np.int64]
 
@@ -59,7 +55,7 @@ class Aggregate:
     @classmethod
     def empty(cls, mechanism: Mechanism) -> Aggregate:
         """No reports yet."""
-        return cls(mechanism.hash, 0, np.zeros(_size(mechanism), np.int64))
+        return cls(mechanism.hash, 0, np.zeros(count_size(mechanism), np.int64))
 
     def accumulate(self, mechanism: Mechanism, reports: Any) -> Aggregate:
         """These counts and those of more reports of the same mechanism, every one of them checked.
@@ -72,7 +68,7 @@ class Aggregate:
         for part in reports if isinstance(reports, Iterator) else (reports,):
             array = check_reports(mechanism, part, first_row=first)
             first += len(array)
-            _count(mechanism, array, counts)
+            count_reports(mechanism, array, counts)
         return Aggregate(self.mechanism_hash, n + first, counts)
 
     def merge(self, other: Aggregate) -> Aggregate:
@@ -145,14 +141,10 @@ class Aggregate:
     def check(self, mechanism: Mechanism) -> None:
         """Refuse to be read as counts of another mechanism, or of no possible reports."""
         self._refuse_other(mechanism.hash)
-        if len(self.counts) != _size(mechanism):
-            raise InvalidInput("an aggregate", "counts", f"have {_size(mechanism)} entries", len(self.counts))
-        # Every report adds to one count, or, as a subset, to as many as it has members.
-        each = mechanism.size if isinstance(mechanism, SubsetSelection) else 1
-        if mechanism.encoding == "index" or isinstance(mechanism, SubsetSelection):
-            total = (int((self.counts >> 32).sum()) << 32) + int((self.counts & 0xFFFFFFFF).sum())  # cannot overflow
-            if total != each * self.n:
-                raise InvalidInput("an aggregate", "counts", f"sum to {each}·n = {each * self.n}", total)
+        size = count_size(mechanism)
+        if len(self.counts) != size:
+            raise InvalidInput("an aggregate", "counts", f"have {size} entries", len(self.counts))
+        check_counts(mechanism, self.n, self.counts)
 
 
 def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
@@ -161,14 +153,6 @@ def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
     Every report is checked; the counts merge with others of the same mechanism.
     """
     return Aggregate.empty(mechanism).accumulate(mechanism, reports)
-
-
-def _size(mechanism: Mechanism) -> int:
-    """How many counts there are: of outputs, or of bits."""
-    size = mechanism.outputs if mechanism.encoding == "index" else mechanism.bits
-    if size > _MOST_COUNTS:
-        raise CannotDecide(f"an aggregate of {size} counts is refused (at most {_MOST_COUNTS})")
-    return size
 
 
 def _as_counts(given: Any) -> Counts:
@@ -181,22 +165,3 @@ def _as_counts(given: Any) -> Counts:
         raise InvalidInput("an aggregate", "counts", "be integers in [0, 2^63 - 1]", given)
     return np.array(given, np.int64)
 
-
-def _count(mechanism: Mechanism, reports: npt.NDArray[Any], counts: Counts) -> None:
-    """Add the counts of checked reports."""
-    step = max(_PIECE, len(counts))  # a histogram of few reports costs as much as its length
-    for start in range(0, len(reports), step):
-        piece = reports[start : start + step]
-        if mechanism.encoding == "index":
-            counts += np.bincount(piece.astype(np.intp), minlength=len(counts))
-        else:
-            counts += _bit_sums(piece, mechanism.bits)
-
-
-def _bit_sums(rows: npt.NDArray[np.uint8], bits: int) -> Counts:
-    sums = np.zeros(bits, np.int64)
-    step = max(1, 2**22 // max(bits, 1))
-    for start in range(0, len(rows), step):
-        unpacked = np.unpackbits(rows[start : start + step], axis=1, count=bits, bitorder="little")
-        sums += unpacked.sum(axis=0, dtype=np.int64)
-    return sums
