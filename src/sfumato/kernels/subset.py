@@ -22,11 +22,11 @@ from sfumato.kernels.decisions import (
     read,
     split,
 )
-from sfumato.kernels.planes import lanes_below, live_lanes, plane_threshold, store
+from sfumato.kernels.planes import PlaneThreshold, lanes_below, live_lanes, plane_threshold, store
 from sfumato.kernels.select import nth_set_bit
 from sfumato.mechanisms import SubsetSelection
 
-__all__ = ["build"]
+__all__ = ["build", "draw_subset", "include"]
 
 
 def build(mechanism: SubsetSelection) -> Kernel:
@@ -56,26 +56,51 @@ def _run(
     position, first = ZERO, ZERO
     for i in range(np.uint64(len(values))):
         forced, position = bernoulli(words[first] >> INDEX_BITS, high, low, INDEX_BITS, auxiliary, position)
-        first += ONE
-        count = ZERO
-        for group in range(groups):
-            coins, _ = lanes_below(words, first, coin, ZERO, coin)
-            chosen[group] = coins & live_lanes(k, group)
-            count += popcount(chosen[group])
-            first += planes
-        while count > size:
-            position = _toggle_one(chosen, ZERO, count, auxiliary, position)
-            count -= ONE
-        while count < size:
-            # Lanes beyond the domain are absent too, but come last: no rank below k - count reaches them.
-            position = _toggle_one(chosen, ONES, k - count, auxiliary, position)
-            count += ONE
+        position = draw_subset(chosen, k, size, coin, words, first + ONE, planes, auxiliary, position)
         x = np.uint64(values[i])
-        if forced and x < k and not chosen[x // WORD_BITS] >> x % WORD_BITS & ONE:
-            position = _toggle_one(chosen, ZERO, size, auxiliary, position)
-            chosen[x // WORD_BITS] |= ONE << x % WORD_BITS
+        if forced and x < k:
+            position = include(chosen, x, size, auxiliary, position)
         for group in range(groups):
             store(out, i, group, chosen[group])
+        first += ONE + groups * planes
+    return position
+
+
+@device
+def draw_subset(
+    chosen: Words,
+    k: Word,
+    size: Word,
+    coin: PlaneThreshold,
+    words: Words,
+    first: Word,
+    planes: Word,
+    auxiliary: Words,
+    position: Word,
+) -> Word:
+    """A uniform subset of ``size`` of k, from coins and repairs, written to ``chosen``; give the new position."""
+    count = ZERO
+    for group in range((k + WORD_BITS - ONE) // WORD_BITS):
+        coins, _ = lanes_below(words, first, coin, ZERO, coin)
+        chosen[group] = coins & live_lanes(k, group)
+        count += popcount(chosen[group])
+        first += planes
+    while count > size:
+        position = _toggle_one(chosen, ZERO, count, auxiliary, position)
+        count -= ONE
+    while count < size:
+        # Lanes beyond the domain are absent too, but come last: no rank below k - count reaches them.
+        position = _toggle_one(chosen, ONES, k - count, auxiliary, position)
+        count += ONE
+    return position
+
+
+@device
+def include(chosen: Words, x: Word, size: Word, auxiliary: Words, position: Word) -> Word:
+    """Swap a uniform member of the subset for x, if x is none; give the new position."""
+    if not chosen[x // WORD_BITS] >> x % WORD_BITS & ONE:
+        position = _toggle_one(chosen, ZERO, size, auxiliary, position)
+        chosen[x // WORD_BITS] |= ONE << x % WORD_BITS
     return position
 
 
