@@ -1,6 +1,7 @@
 """Everything that is measured, in one run."""
 
-from benchmarks import audits, kernels
+from benchmarks import audits, blocks, kernels
 
 kernels.main()
 audits.main()
+blocks.main()

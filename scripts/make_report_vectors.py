@@ -16,13 +16,16 @@ import numpy as np
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import (
+    BlockMechanism,
     HadamardResponse,
+    HighLowSubset,
     Mechanism,
     RandomizedResponse,
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
 )
+from sfumato.mechanisms.parted import PartedMechanism
 from sfumato.reports import decode_batch, encode_batch
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "reports"
@@ -44,6 +47,17 @@ def specs() -> list[Mechanism]:
         HadamardResponse(Domain.range(70_000), 1),
         TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
         TableMechanism(Domain(["a", "b"]), [[2**61, 2**60, 2**60], [2**60, 2**60, 2**61]]),
+        HighLowSubset(Domain.range(7), range(4), 1, 2),
+        HighLowSubset(Domain.range(70), range(63), 1, 20),
+        BlockMechanism(
+            Domain.range(12),
+            [0] * 5 + [1] * 6 + [2],
+            [
+                SubsetSelection(Domain.range(5), 1, 2),
+                HadamardResponse(Domain.range(6), 2, block_size=4, blocks=3),
+                RandomizedResponse(Domain.range(1), "inf"),
+            ],
+        ),
     ]
 
 
@@ -53,6 +67,14 @@ def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> 
     if isinstance(mechanism, SubsetSelection):
         first = [(1 << mechanism.size) - 1, (1 << mechanism.size) - 1 << size - mechanism.size]
         rest = [sum(1 << i for i in generator.sample(range(size), mechanism.size)) for _ in range(count)]
+    elif isinstance(mechanism, PartedMechanism):
+        of_parts = [
+            mechanism.of_part(number, report)
+            for number, part in enumerate(mechanism.parts)
+            for report in some_reports(part, count, generator)
+        ]
+        every = [*of_parts, *(mechanism.in_clear(int(x)) for x in mechanism.open)]
+        first, rest = [min(every), max(every)] if every else [], generator.choices(every, k=count) if every else []
     else:
         first, rest = [0, mechanism.outputs - 1], [generator.randrange(mechanism.outputs) for _ in range(count)]
     return [*first, *rest][:count]
@@ -71,6 +93,25 @@ def by_hand(mechanism: Mechanism, reports: list[int]) -> bytes:
     number = sum(report << i * width for i, report in enumerate(reports))
     header = b"SFUM\x01\0\0\0" + bytes.fromhex(mechanism.hash) + len(reports).to_bytes(8, "little")
     return header + number.to_bytes(-(-len(reports) * width // 8), "little")
+
+
+def bad_parts(mechanism: PartedMechanism) -> list[int]:
+    """For each part and one open value numbers that are not its reports, then a head of nothing."""
+    found = []
+    for number, part in enumerate(mechanism.parts):
+        head = number << mechanism.body_bits
+        if isinstance(part, SubsetSelection):
+            found += [head, head | (1 << part.size + 1) - 1]
+            if len(part.domain) < mechanism.body_bits:
+                found.append(head | (1 << part.size - 1) - 1 | 1 << len(part.domain))
+        else:
+            found += [head | part.outputs, head | (1 << mechanism.body_bits) - 1]
+    heads = len(mechanism.parts) + len(mechanism.open)
+    if len(mechanism.open):
+        found.append((heads - 1) << mechanism.body_bits | 1)
+    if heads << mechanism.body_bits < 1 << mechanism.bits:
+        found.append(heads << mechanism.body_bits)
+    return found
 
 
 def bad_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:
@@ -100,6 +141,10 @@ def bad_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str
         for row, wrong in ((1, 0), (2, everything), (3, reports[3] & reports[3] - 1)):
             batch = by_hand(mechanism, [*reports[:row], wrong, *reports[row + 1 :]])
             found.append({"reason": "weight", "row": row, "batch": batch})
+    if isinstance(mechanism, PartedMechanism):
+        for row, wrong in enumerate(bad_parts(mechanism)):
+            batch = by_hand(mechanism, [*reports[: row % 5], wrong, *reports[row % 5 + 1 :]])
+            found.append({"reason": "part", "row": row % 5, "batch": batch})
     for case in found:
         try:
             decode_batch(mechanism, case["batch"])

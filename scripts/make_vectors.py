@@ -13,14 +13,23 @@ from typing import Any
 
 from sfumato.domain import Domain
 from sfumato.mechanisms import (
+    BinaryOptimal,
+    BlockMechanism,
+    ComposedSubsets,
     HadamardResponse,
+    HighLowHadamard,
+    HighLowSubset,
     Mechanism,
+    NestedSubsets,
     RandomizedResponse,
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
+    UtilityOptimizedRappor,
+    UtilityOptimizedRR,
 )
 from sfumato.mechanisms.draws import BitDraws, Layout, RecordingDraws
+from sfumato.policy import Blocks
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 
@@ -89,6 +98,7 @@ class ForcingDraws:
 def specs() -> list[Mechanism]:
     few, more = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
     rows = [[2**62, 0, 0], [2**60, 2**61, 2**60], [2**62 // 3, 2**62 // 3, 2**62 - 2 * (2**62 // 3)]]
+    two_and_three, feared = Blocks(few, "abbba", [1, "ln 3"]), ["flu", "hiv", "cancer"]
     return [
         RandomizedResponse(few, 1),
         RandomizedResponse(Domain.range(1_000_003), "ln 3"),
@@ -97,6 +107,10 @@ def specs() -> list[Mechanism]:
         UnaryEncoding(few, 1),
         UnaryEncoding(more, "0.5", optimized=True),
         UnaryEncoding(few, "inf"),
+        UtilityOptimizedRappor(few, ["flu", "hiv", "cancer"], 1),
+        UtilityOptimizedRappor(more, range(1, 70, 3), "0.5"),
+        UtilityOptimizedRappor(few, few, "ln 3"),
+        UtilityOptimizedRappor(few, ["hiv"], "inf"),
         SubsetSelection(few, 1, 2),
         SubsetSelection(more, "0.5"),
         SubsetSelection(Domain.range(64), 3),
@@ -106,9 +120,45 @@ def specs() -> list[Mechanism]:
         HadamardResponse(Domain.range(65_536), 1, block_size=2**17),
         HadamardResponse(Domain.range(200_000), 1, block_size=2**17),
         HadamardResponse(few, "inf", block_size=4, blocks=3),
+        NestedSubsets(Domain(["n", "e", "s", "w"]), "abba", 1, 3),
+        NestedSubsets(Domain.range(12), "abcabcabcabc", "0.5", 1, high=2, sizes=[2, 1]),
+        NestedSubsets(more, [x % 5 for x in more], "ln 2", 2),
+        ComposedSubsets(few, "abbba", 1, 2),
+        ComposedSubsets(more, [x % 5 for x in more], "ln 2", 2),
         TableMechanism(Domain(["a", "b", "c"]), rows),
         TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
         TableMechanism.from_matrix(few, RandomizedResponse(few, 1).matrix()),
+        BinaryOptimal(Domain(["no", "yes"]), "0.5", 2),
+        BinaryOptimal.warner(Domain(["no", "yes"]), "ln 3"),
+        BinaryOptimal.mangat(Domain(["no", "yes"]), "yes", 1),
+        BinaryOptimal(Domain(["no", "yes"]), 0, 0),
+        BinaryOptimal(Domain(["no", "yes"]), "inf", "inf"),
+        UtilityOptimizedRR(few, feared, 1),
+        UtilityOptimizedRR(more, range(1, 70, 3), "0.5"),
+        UtilityOptimizedRR(few, few, "ln 3"),
+        UtilityOptimizedRR(few, feared, "inf"),
+        HighLowHadamard(few, feared, 1, block_size=4),
+        HighLowHadamard(more, range(1, 70, 3), 3, block_size=8),
+        HighLowHadamard.published(few, ["hiv"], "0.5"),
+        HighLowHadamard(few, feared, 0, block_size=4),
+        HighLowSubset(few, feared, 1, 2),
+        HighLowSubset(more, range(63), "0.5", 20),
+        HighLowSubset(few, ["hiv"], "ln 3"),
+        HighLowSubset(few, few, 2, 2),
+        HighLowSubset(few, feared, "inf", 2),
+        BlockMechanism.for_policy(two_and_three, "rr"),
+        BlockMechanism.for_policy(two_and_three, "subset"),
+        BlockMechanism.for_policy(two_and_three, "hadamard"),
+        BlockMechanism(
+            more,
+            [0] * 40 + [1] * 20 + [2] * 9 + [3],
+            [
+                SubsetSelection(Domain.range(40), 1, 10),
+                HadamardResponse(Domain.range(20), 3, block_size=8),
+                RandomizedResponse(Domain.range(9), 2),
+                RandomizedResponse(Domain.range(1), "inf"),
+            ],
+        ),
     ]
 
 
@@ -120,13 +170,13 @@ def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]
     plans = [(x, (-1, "")) for x in values] + [(generator.randrange(size), force) for force in forces]
     found = []
     for x, force in plans:
-        forcing = ForcingDraws(mechanism.layout, generator, force)
+        forcing = ForcingDraws(mechanism.layout_of(x), generator, force)
         recording = RecordingDraws(forcing)
         report = mechanism.sample(x, recording)
         # The words must lead the library's own reading to the same decisions.
         words = list(forcing.auxiliary)[::-1]
         replay = RecordingDraws(
-            BitDraws(lambda width, words=words: words.pop() & (1 << width) - 1, mechanism.layout, forcing.frame)
+            BitDraws(lambda width, words=words: words.pop() & (1 << width) - 1, mechanism.layout_of(x), forcing.frame)
         )
         assert mechanism.sample(x, replay) == report
         assert replay.decisions == recording.decisions

@@ -72,8 +72,9 @@ def ours(mechanism: Mechanism, seed: int) -> Sampler:
     bits = random.Random(seed).getrandbits
 
     def sampler(value: object) -> bytes:
-        draws = BitDraws(bits, mechanism.layout, bits(mechanism.layout.frame_bits))
-        return mechanism.serialise(mechanism.sample(mechanism.domain.index(value), draws))
+        x = mechanism.domain.index(value)
+        draws = BitDraws(bits, mechanism.layout_of(x), bits(mechanism.layout.frame_bits))
+        return mechanism.serialise(mechanism.sample(x, draws))
 
     return sampler
 

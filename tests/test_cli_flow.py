@@ -107,12 +107,12 @@ def test_counts_through_a_pipe(
 def test_plan_in_json_and_for_a_target(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
     found = answer(capsys, "plan", "policy.toml", "--n", "1e5", "--json")
     assert found["n"] == 100_000
-    assert found["best"] == "rr"
+    assert found["best"] == "high-low-subset"
     assert [row["risk"] for row in found["rows"]] == sorted(row["risk"] for row in found["rows"])
     target = answer(capsys, "plan", "policy.toml", "--target", "0.01", "--json")
     assert target["rows"][0]["tv"] == pytest.approx(0.01, rel=1e-3)
     run("plan", "policy.toml", "--n", "1000")
-    assert "rr: the least expected squared error" in capsys.readouterr().out
+    assert "high-low-subset: the least expected squared error" in capsys.readouterr().out
 
 
 def test_simulate_is_repeatable_and_near_its_prediction(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
@@ -140,7 +140,7 @@ def test_large_domains_show_the_most_frequent(tmp_path: Path, capsys: pytest.Cap
 def test_every_answer_can_be_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(capsys, "check", "policy.toml", "--json", "--plot", "levels.svg")["kind"] == "high-low"
     made = answer(capsys, "design", "policy.toml", "-o", "mechanism.json", "--json")
-    assert made["mechanism"] == "randomized-response"
+    assert made["mechanism"] == "high-low-subset"
     certificate = answer(capsys, "audit", "mechanism.json", "--policy", "policy.toml", "--json")
     assert certificate["holds"]
     assert certificate["mechanism_hash"] == made["hash"]

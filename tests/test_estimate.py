@@ -20,10 +20,11 @@ from scipy import optimize, stats
 
 import sfumato as sf
 from sfumato._aggregate import Aggregate
-from sfumato._estimate.decoders import Decoder, HistogramDecoder, InclusionDecoder, decoder_for
+from sfumato._estimate.decoder import Decoder, HistogramDecoder
+from sfumato._estimate.decoders import decoder_for
+from sfumato._estimate.inclusion import InclusionDecoder
 from sfumato._estimate.likelihood import fit_bits, fit_histogram
 from sfumato._estimate.result import LinearEstimate
-from sfumato._estimate.simplex import project_to_simplex
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.mechanisms import (
     HadamardResponse,
@@ -34,6 +35,7 @@ from sfumato.mechanisms import (
     UnaryEncoding,
 )
 from sfumato.mechanisms.hadamard import walsh_hadamard
+from sfumato.simplex import project_to_simplex
 
 Floats = npt.NDArray[np.float64]
 R = sf.Domain.range
@@ -710,7 +712,7 @@ def test_the_influence_of_dishonest_reports_is_attained_and_never_exceeded(name:
     mechanism = MECHANISMS[name]
     all_of_it = enumeration(mechanism)
     p = distributions(len(mechanism.domain))[3]
-    estimate = sf.Estimate(mechanism.domain, 1000, "unbiased", p, p, all_of_it.decoder)
+    estimate = sf.Estimate(mechanism.domain, 1000, "unbiased", p, p, p, all_of_it.decoder)
     bound = estimate.influence(fraction)
     honest = all_of_it.decoder.shares(p)
     moved = [
@@ -765,7 +767,7 @@ def test_mechanisms_that_tell_nothing_apart_are_refused() -> None:
 
 def test_a_mechanism_without_a_decoder_is_refused() -> None:
     class Foreign(Mechanism):
-        step = probability = risk = from_parameters = None  # type: ignore[assignment]
+        step = probability = energies = from_parameters = None  # type: ignore[assignment]
         reports = outputs = bits = None  # type: ignore[assignment]
 
         def parameters(self) -> dict[str, Any]:

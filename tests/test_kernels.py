@@ -28,16 +28,24 @@ from sfumato.kernels import Kernel, kernel_for
 from sfumato.kernels.hadamard import reciprocal
 from sfumato.kernels.select import by_bisection, by_deposit, deposits_fast
 from sfumato.mechanisms import (
+    BinaryOptimal,
+    BlockMechanism,
+    ComposedSubsets,
     HadamardResponse,
+    HighLowHadamard,
+    HighLowSubset,
     Mechanism,
+    NestedSubsets,
     RandomizedResponse,
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
+    UtilityOptimizedRappor,
+    UtilityOptimizedRR,
 )
 from sfumato.mechanisms.alias import TOTAL
 from sfumato.mechanisms.draws import BitDraws, Field, Layout
-from sfumato.mechanisms.two_level import ONE
+from sfumato.mechanisms.two_level import ONE, MixtureMechanism
 
 # -- words, and what both samplers make of them ----------------------------------------------------------
 
@@ -74,7 +82,7 @@ def by_sampler(mechanism: Mechanism, words: Words) -> tuple[bytes, int]:
     result = bytearray()
     for i, x in enumerate(words.values.tolist()):
         frame = int.from_bytes(words.main[i * frame_bytes : (i + 1) * frame_bytes].tobytes(), "little")
-        report = mechanism.sample(x, BitDraws(auxiliary, mechanism.layout, frame))
+        report = mechanism.sample(x, BitDraws(auxiliary, mechanism.layout_of(x), frame))
         result += report.to_bytes(report_bytes, "little")
     return bytes(result), read
 
@@ -182,7 +190,7 @@ def crafted_words(mechanism: Mechanism, count: int, seed: int) -> tuple[Words, E
     values, main, auxiliary = [], bytearray(), []
     for _ in range(count):
         x = chance.choice([0, k - 1, chance.randrange(k)])
-        draws = CraftedDraws(chance, mechanism.layout, events)
+        draws = CraftedDraws(chance, mechanism.layout_of(x), events)
         mechanism.sample(x, draws)
         values.append(x)
         main += draws.frame.to_bytes(mechanism.layout.frame_bits // 8, "little")
@@ -227,6 +235,12 @@ def full_table() -> TableMechanism:
     return TableMechanism(numbered(1), [weights])
 
 
+def parts(*mixtures: MixtureMechanism) -> BlockMechanism:
+    """Blocks one after the other, each with its mixture."""
+    sizes = [len(mixture.domain) for mixture in mixtures]
+    return BlockMechanism(numbered(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes), mixtures)
+
+
 ODD = ONE // 3
 EDGES: dict[str, Callable[[], Mechanism]] = {
     "response k=1": lambda: RandomizedResponse(numbered(1), 1, threshold=ODD),
@@ -266,6 +280,15 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "unary nearly certain": lambda: UnaryEncoding(numbered(9), 1, own=ONE - 1, other=1),
     "unary own without low part": lambda: UnaryEncoding(numbered(70), 1, own=ONE // 2, other=ODD),
     "unary others without low part": lambda: UnaryEncoding(numbered(70), 1, own=2 * ODD, other=ONE // 8),
+    "high-low bits k=2": lambda: UtilityOptimizedRappor(numbered(2), [1], 1),
+    "high-low bits k=64": lambda: UtilityOptimizedRappor(numbered(64), range(0, 64, 3), 1),
+    "high-low bits k=130": lambda: UtilityOptimizedRappor(numbered(130), range(63, 130), 1),
+    "high-low bits certain": lambda: UtilityOptimizedRappor(numbered(70), range(5), "inf"),
+    "high-low bits, all sensitive": lambda: UtilityOptimizedRappor(numbered(70), range(70), 1),
+    "high-low bits, no low parts": lambda: UtilityOptimizedRappor(
+        numbered(70), range(9), 1, own=ONE // 2, other=ONE // 8, harmless=ONE // 4
+    ),
+    "high-low bits, odd": lambda: UtilityOptimizedRappor(numbered(70), range(9), 1, other=0, own=ODD, harmless=ODD),
     "subset k=2": lambda: SubsetSelection(numbered(2), 1),
     "subset k=3 d=2": lambda: SubsetSelection(numbered(3), 1, 2),
     "subset k=64": lambda: SubsetSelection(numbered(64), 1),
@@ -278,6 +301,81 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "subset all but one": lambda: SubsetSelection(numbered(70), 1, 69),
     "subset never": lambda: SubsetSelection(numbered(9), 0, 3, threshold=0),
     "subset always": lambda: SubsetSelection(numbered(9), 1, 3, threshold=ONE),
+    "nested 2x2": lambda: NestedSubsets(numbered(4), "abba", 1, 3),
+    "nested 3x2": lambda: NestedSubsets(numbered(6), "abcabc", 1, 2, high=2, sizes=[1, 1]),
+    "nested 32x2": lambda: NestedSubsets(numbered(64), np.arange(64) % 32, 1, 3),
+    "nested 3x61": lambda: NestedSubsets(numbered(183), np.arange(183) % 3, "0.5", 1),
+    "nested 64x2": lambda: NestedSubsets(numbered(128), np.arange(128) // 2, 1, "1.5", high=20, sizes=[1, 1]),
+    "nested 70x3": lambda: NestedSubsets(numbered(210), np.arange(210) % 70, 1, 3, high=66, sizes=[1, 2]),
+    "nested 2x130": lambda: NestedSubsets(numbered(260), np.arange(260) // 130, 1, 3, high=1, sizes=[129, 1]),
+    "nested no coins": lambda: NestedSubsets(
+        numbered(60), np.arange(60) % 6, 1, 3, high=3, sizes=[4, 2], coins=[0, 0, 0], planes=1
+    ),
+    "nested all coins": lambda: NestedSubsets(
+        numbered(60), np.arange(60) % 6, 1, 3, high=3, sizes=[4, 0], coins=[2, 2, 2], planes=1
+    ),
+    "nested 8 planes": lambda: NestedSubsets(
+        numbered(60), np.arange(60) % 6, 1, 3, high=3, sizes=[4, 2], coins=[99, 200, 3], planes=8
+    ),
+    "nested never": lambda: NestedSubsets(numbered(9), "abcabcabc", 1, 2, high=1, sizes=[1, 1], thresholds=[0, 0, 0]),
+    "nested always": lambda: NestedSubsets(
+        numbered(9), "abcabcabc", 1, 2, high=1, sizes=[1, 1], thresholds=[ONE, ONE, ONE]
+    ),
+    "composed 6+3": lambda: ComposedSubsets(numbered(6), "abcabc", 1, 3),
+    "composed 62+2": lambda: ComposedSubsets(numbered(62), np.arange(62) % 2, 1, 3),
+    "composed 64+3": lambda: ComposedSubsets(numbered(64), np.arange(64) ** 2 % 3, 1, 3),
+    "composed 130+70": lambda: ComposedSubsets(numbered(130), np.arange(130) % 70, 1, 3, sizes=[60, 40]),
+    "composed no coins": lambda: ComposedSubsets(
+        numbered(9), "abcabcabc", 1, 2, thresholds=[ONE, 0], coins=[0, 2], planes=1
+    ),
+    "high-low response": lambda: UtilityOptimizedRR(numbered(10), [1, 3, 5], 1),
+    "high-low response, one sensitive": lambda: UtilityOptimizedRR(numbered(5), [4], 1),
+    "high-low response never": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], 0),
+    "high-low response always": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], "inf"),
+    "high-low response nearly always": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], 1, threshold=ONE - 1),
+    "high-low response, many": lambda: UtilityOptimizedRR(numbered(3000), range(1000, 3000), 3),
+    "high-low hadamard": lambda: HighLowHadamard(numbered(12), range(0, 12, 2), 1, block_size=8),
+    "high-low hadamard b=2": lambda: HighLowHadamard(numbered(9), [0, 5, 8], 3, block_size=2),
+    "high-low hadamard, idle blocks": lambda: HighLowHadamard(numbered(9), [0, 5, 8], 3, block_size=4, blocks=5),
+    "high-low hadamard b=2^17": lambda: HighLowHadamard(numbered(12), range(6), 1, block_size=2**17),
+    "high-low hadamard b=2^32": lambda: HighLowHadamard(numbered(12), range(6), 1, block_size=2**32, blocks=3),
+    "high-low hadamard never": lambda: HighLowHadamard(numbered(9), [0, 5, 8], 0, block_size=4),
+    "high-low hadamard always": lambda: HighLowHadamard(numbered(9), [0, 5, 8], "inf", block_size=4),
+    "high-low subset d=1": lambda: HighLowSubset(numbered(9), [0, 5, 8], 1, 1),
+    "high-low subset d=2": lambda: HighLowSubset(numbered(9), [0, 5, 7, 8], 1, 2),
+    "high-low subset s=62": lambda: HighLowSubset(numbered(70), range(62), 1, 20),
+    "high-low subset s=63": lambda: HighLowSubset(numbered(70), range(63), 1, 20),
+    "high-low subset s=64": lambda: HighLowSubset(numbered(75), range(11, 75), 1, 20),
+    "high-low subset s=65": lambda: HighLowSubset(numbered(70), range(65), 1, 20),
+    "high-low subset s=127": lambda: HighLowSubset(numbered(200), range(127), 1, 40),
+    "high-low subset s=130": lambda: HighLowSubset(numbered(140), range(130), 1, 40),
+    "high-low subset, all sensitive": lambda: HighLowSubset(numbered(64), range(64), 1, 20),
+    "high-low subset never": lambda: HighLowSubset(numbered(9), [0, 5, 7, 8], 0, 2),
+    "high-low subset always": lambda: HighLowSubset(numbered(70), range(5, 70), "inf", 20),
+    "high-low subset no low part": lambda: HighLowSubset(numbered(9), [0, 5, 7, 8], 1, 2, threshold=ONE // 2),
+    "high-low subset 8 planes": lambda: HighLowSubset(numbered(80), range(70), 1, 20, coin=85, planes=8),
+    "high-low subset no coin": lambda: HighLowSubset(numbered(80), range(70), 1, 3, coin=0, planes=1),
+    "blocks of responses": lambda: parts(*(RandomizedResponse(numbered(k), k) for k in (3, 1, 10, 2))),
+    "blocks of hadamard": lambda: parts(*(HadamardResponse(numbered(k), 1) for k in (3, 10, 70))),
+    "blocks of blocks": lambda: parts(
+        HadamardResponse(numbered(9), 3, block_size=2),
+        RandomizedResponse(numbered(5), 1),
+        HadamardResponse(numbered(9), 1, block_size=16),
+        RandomizedResponse(numbered(1), "inf"),
+    ),
+    "blocks of subsets": lambda: parts(*(SubsetSelection(numbered(k), 1) for k in (5, 63, 64, 65, 2))),
+    "blocks of subsets, wide": lambda: parts(*(SubsetSelection(numbered(k), "0.5") for k in (130, 3, 191))),
+    "blocks of subsets, many": lambda: parts(*(SubsetSelection(numbered(3), 1) for _ in range(70))),
+    "blocks, mixed": lambda: parts(
+        SubsetSelection(numbered(67), 1, 20),
+        HadamardResponse(numbered(9), 3, block_size=4),
+        RandomizedResponse(numbered(1), "inf"),
+        RandomizedResponse(numbered(5), 0),
+        SubsetSelection(numbered(5), "inf", 2),
+    ),
+    "blocks, indices longer than sets": lambda: parts(
+        SubsetSelection(numbered(3), 1, 2), HadamardResponse(numbered(9), 1, block_size=2**32, blocks=3)
+    ),
     "table one output": lambda: table([1]),
     "table one value": lambda: table([1, 2, 3]),
     "table certain": lambda: table([1, 0, 0], [0, 1, 0], [0, 0, 1]),
@@ -285,6 +383,10 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "table thirds": lambda: table([1, 1, 1], [0, 1, 2], [5, 0, 1]),
     "table 2^16 outputs": full_table,
     "table beyond 2^16 outputs": wide_table,
+    "binary asymmetric": lambda: BinaryOptimal(numbered(2), "0.5", 2),
+    "binary coin": lambda: BinaryOptimal(numbered(2), 0, 0),
+    "binary in clear": lambda: BinaryOptimal(numbered(2), "inf", "inf"),
+    "binary one certain": lambda: BinaryOptimal.mangat(numbered(2), 1, 1),
 }
 
 
@@ -333,9 +435,37 @@ thresholds = st.one_of(
 )
 
 
+KINDS = (
+    BlockMechanism,
+    ComposedSubsets,
+    HadamardResponse,
+    HighLowHadamard,
+    HighLowSubset,
+    NestedSubsets,
+    RandomizedResponse,
+    SubsetSelection,
+    TableMechanism,
+    UnaryEncoding,
+    UtilityOptimizedRappor,
+    UtilityOptimizedRR,
+)
+
+
+@st.composite
+def mixtures(draw: st.DrawFn) -> MixtureMechanism:
+    k = draw(st.integers(1, 70))
+    kind = draw(st.sampled_from([RandomizedResponse, HadamardResponse, SubsetSelection])) if k > 1 else None
+    if kind is SubsetSelection:
+        return SubsetSelection(numbered(k), 1, draw(st.integers(1, k - 1)), threshold=draw(thresholds))
+    if kind is HadamardResponse:
+        columns = draw(st.sampled_from([2, 8, 128]))
+        return HadamardResponse(numbered(k), 1, block_size=columns, threshold=draw(thresholds))
+    return RandomizedResponse(numbered(k), 1, threshold=draw(thresholds))
+
+
 @st.composite
 def mechanisms(draw: st.DrawFn) -> Mechanism:
-    kind = draw(st.sampled_from([RandomizedResponse, HadamardResponse, UnaryEncoding, SubsetSelection, TableMechanism]))
+    kind = draw(st.sampled_from(KINDS))
     k = draw(st.integers(2, 140))
     if kind is RandomizedResponse:
         return RandomizedResponse(numbered(draw(st.integers(1, 2**31))), 1, threshold=draw(thresholds))
@@ -346,6 +476,36 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
     if kind is UnaryEncoding:
         other, own = sorted([draw(thresholds), draw(thresholds)])
         return UnaryEncoding(numbered(k), 1, own=own, other=other)
+    if kind is UtilityOptimizedRappor:
+        other, own = sorted([min(draw(thresholds), ONE - 1), draw(thresholds)])
+        sensitive = draw(st.sets(st.integers(0, k - 1), min_size=1))
+        return UtilityOptimizedRappor(numbered(k), sensitive, 1, own=own, other=other, harmless=draw(thresholds))
+    if kind is BlockMechanism:
+        return parts(*draw(st.lists(mixtures(), min_size=1, max_size=5)))
+    if kind in (HighLowHadamard, HighLowSubset, UtilityOptimizedRR):
+        sensitive = draw(st.sets(st.integers(0, k - 1), min_size=1))
+        given: dict[str, Any] = {"threshold": draw(thresholds)}
+        if kind is HighLowHadamard:
+            given["block_size"] = 2 ** draw(st.integers(1, 20))
+        if kind is HighLowSubset:
+            given["size"] = draw(st.integers(1, max(1, len(sensitive) - 1)))
+        return kind(numbered(k), sensitive, 1, **given)
+    if kind in (NestedSubsets, ComposedSubsets):
+        blocks, block_size = draw(st.integers(2, 12)), draw(st.integers(2, 11))
+        label = draw(st.permutations([j for j in range(blocks) for _ in range(block_size)]))
+        planes = draw(st.sampled_from([1, 2, 8]))
+        coins = [draw(st.integers(0, 2**planes)) for _ in range(3)]
+        chances = [draw(thresholds) for _ in range(3)]
+        high = draw(st.integers(1, blocks - 1))
+        if kind is ComposedSubsets:
+            sizes = [draw(st.integers(1, blocks * block_size - 1)), high]
+            return ComposedSubsets(
+                numbered(len(label)), label, 1, 2, sizes=sizes, thresholds=chances[:2], coins=coins[:2], planes=planes
+            )
+        sizes = [draw(st.integers(1, block_size - 1)), draw(st.integers(0, block_size - 1))]
+        return NestedSubsets(
+            numbered(len(label)), label, 1, 2, high=high, sizes=sizes, thresholds=chances, coins=coins, planes=planes
+        )
     if kind is SubsetSelection:
         planes = draw(st.sampled_from([1, 2, 8]))  # each number of planes is compiled on its own
         coin = draw(st.integers(0, 2**planes))
@@ -374,6 +534,14 @@ MANY: dict[str, Callable[[], Mechanism]] = {
     "hadamard, wide blocks": lambda: HadamardResponse(numbered(10**6), 4, block_size=2**17),
     "unary": lambda: UnaryEncoding(numbered(10), 1),
     "subset": lambda: SubsetSelection(numbered(10), 1),
+    "high-low bits": lambda: UtilityOptimizedRappor(numbered(70), range(60, 70), 1),
+    "high-low response": lambda: UtilityOptimizedRR(numbered(1000), range(0, 1000, 3), 3),
+    "high-low hadamard": lambda: HighLowHadamard(numbered(1000), range(900), 4, block_size=16),
+    "high-low subset": lambda: HighLowSubset(numbered(20), range(12), 1, 4),
+    "blocks": lambda: parts(*(RandomizedResponse(numbered(k), 2) for k in (1, 10, 100))),
+    "blocks, mixed": lambda: parts(SubsetSelection(numbered(9), 1, 3), HadamardResponse(numbered(90), 1)),
+    "nested": lambda: NestedSubsets(numbered(20), np.arange(20) % 4, 1, 3),
+    "composed": lambda: ComposedSubsets(numbered(10), np.arange(10) % 4, 1, 3),
     "table": lambda: table(*(np.random.default_rng(4).integers(0, 1000, (20, 30)).tolist())),
     "table, wide": wide_table,
 }

@@ -51,7 +51,7 @@ def test_levels_and_plans() -> None:
     assert image[1].tolist() == [1, 0, 1]
     assert np.isnan(image[0, 1])
     lines = plot_plan(policy).axes[0].lines
-    assert len(lines) == 6  # five mechanisms, and the line at one
+    assert len(lines) == 10  # five classical mechanisms, four for this policy, and the line at one
     with pytest.raises(InvalidInput, match="bind pairs of values"):
         plot_levels(sf.Prior(domain, ["1/2", "1/4", "1/4"], 1))
 

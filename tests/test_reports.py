@@ -332,6 +332,7 @@ REASONS = {
     "length": "its length must be",
     "range": "must be in 0 …",
     "weight": "must have exactly",
+    "part": "must be a report of one of the parts",
     "padding": "the bits after the last report must",
 }
 

@@ -40,7 +40,7 @@ def test_words_become_the_recorded_decisions_and_reports(name: str) -> None:
         for case in vector["cases"]:
             auxiliary, left = words(case["auxiliary"])
             frame = int.from_bytes(bytes.fromhex(case["frame"]), "little")
-            recording = RecordingDraws(BitDraws(auxiliary, mechanism.layout, frame))
+            recording = RecordingDraws(BitDraws(auxiliary, mechanism.layout_of(case["value"]), frame))
             report = mechanism.sample(case["value"], recording)
             assert mechanism.serialise(report).hex() == case["report"]
             assert [decision.document() for decision in recording.decisions] == case["decisions"]

@@ -18,6 +18,7 @@ from sfumato.domain import Domain
 from sfumato.entropy import InsecureSeeded
 from sfumato.errors import SfumatoError
 from sfumato.exact import Epsilon
+from sfumato.laws import Law, law_of
 from sfumato.ledger import Ledger
 from sfumato.mechanisms import mechanism_from_spec
 from sfumato.policy import (
@@ -35,8 +36,10 @@ from sfumato.policy import (
     load_policy,
     policy_from_dict,
     save_policy,
+    structure_of,
 )
 from sfumato.questionnaire import Questionnaire, cross_table
+from sfumato.regions import error_region, policy_region
 
 __all__ = [
     "Aggregate",
@@ -50,6 +53,7 @@ __all__ = [
     "HighLow",
     "InsecureSeeded",
     "Known",
+    "Law",
     "Ledger",
     "Metric",
     "Pairwise",
@@ -69,16 +73,20 @@ __all__ = [
     "combine",
     "cross_table",
     "design",
+    "error_region",
     "errors",
     "estimate",
     "estimate_groups",
     "implies",
+    "law_of",
     "load_policy",
     "mechanism_from_spec",
     "mechanisms",
     "plan",
     "policy_from_dict",
+    "policy_region",
     "privatize",
     "save_policy",
     "simulate",
+    "structure_of",
 ]

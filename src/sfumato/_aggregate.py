@@ -1,6 +1,7 @@
 """The verb ``aggregate``: reports become exact integer counts that merge.
 
-What is counted is all an estimate needs (``sfumato.tally``). Counts add, so one process, many files, a database or a cluster give the same integers.
+What is counted is all an estimate needs (``sfumato.tally``). Counts add, so one process, many files, a database or a
+cluster give the same integers.
 """
 
 from __future__ import annotations
@@ -164,4 +165,3 @@ def _as_counts(given: Any) -> Counts:
     if not isinstance(given, list) or not all(type(count) is int and 0 <= count <= _LARGEST for count in given):
         raise InvalidInput("an aggregate", "counts", "be integers in [0, 2^63 - 1]", given)
     return np.array(given, np.int64)
-

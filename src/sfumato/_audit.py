@@ -18,13 +18,9 @@ from sfumato.certificate import Certificate
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.interpreter import TooManyBranches, branches, sampler_law
 from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism, mechanism_from_spec
-from sfumato.mechanisms.table import TableMechanism
-from sfumato.mechanisms.two_level import TwoLevelMechanism
 from sfumato.mechanisms.unary import IndependentBits
 from sfumato.policy.base import NOTHING_BINDS, Policy
 from sfumato.policy.document import policy_from_dict
-from sfumato.policy.pairwise import PairwisePolicy
-from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 
 __all__ = ["audit", "audit_again"]
@@ -42,7 +38,7 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     """An exact certificate that the mechanism obeys the policy, or of where it does not."""
     if mechanism.domain != policy.domain:
         raise InvalidInput("audit", "the policy", "have the mechanism's domain", policy.domain)
-    fault = mechanism.layout.fault()
+    fault = next(filter(None, (layout.fault() for layout in mechanism.layouts())), None)
     reading = _read_sampler(mechanism) if fault is None else _Reading("the sampler was not read")
     fault = fault or reading.fault
     columns = _columns_read(reading) if reading.laws else _columns_stated(mechanism, policy)
@@ -96,7 +92,7 @@ def _read_sampler(mechanism: Mechanism) -> _Reading:
         laws = [first, *(sampler_law(mechanism, x)[0] for x in range(1, size))]
         fault = next(filter(None, (_constant_length_fault(law) for law in laws)), None)
         return _Reading(f"law read from the sampler, every branch of all {size} values", fault, laws)
-    spots = sorted({0, size // 2, size - 1})
+    spots = sorted({0, size // 2, size - 1, *mechanism.kinds()})
     for x in spots:
         law = first if x == 0 else sampler_law(mechanism, x, _MOST_RUNS_PER_VALUE)[0]
         fault = _constant_length_fault(law) or _stated_law_fault(mechanism, x, law)
@@ -108,7 +104,7 @@ def _read_sampler(mechanism: Mechanism) -> _Reading:
 
 def _read_bits(mechanism: IndependentBits) -> _Reading:
     size = len(mechanism.domain)
-    spots = sorted({0, size // 2, size - 1})
+    spots = sorted({0, size // 2, size - 1, *mechanism.kinds()})
     for x in spots:
         for position in range(size):
             probability = sum(
@@ -159,30 +155,15 @@ def _columns_read(reading: _Reading) -> Iterator[Column]:
 
 def _columns_stated(mechanism: Mechanism, policy: Policy) -> Iterator[Column]:
     """The columns of the stated law that can be the worst for this policy."""
-    if isinstance(mechanism, TableMechanism):
-        for report in mechanism.reports():
-            yield mechanism.serialise(report), [Fraction(int(w)) for w in mechanism.weights[:, report]]
-        return
-    pairwise = policy.as_pairwise if isinstance(policy, Secret) else policy
-    if isinstance(mechanism, TwoLevelMechanism) and isinstance(pairwise, PairwisePolicy):
-        # All columns have the same ratio and every pair is separated: the smallest level is the one to meet.
-        _, (x, other) = pairwise.least
-        yield _two_level_column(mechanism, mechanism.separating(x, other))
-    elif isinstance(mechanism, TwoLevelMechanism) and isinstance(policy, Prior):
-        # high/average is largest where the set is lightest, average/low where it is heaviest.
-        yield _two_level_column(mechanism, mechanism.lightest(policy.prior))
-        yield _two_level_column(mechanism, mechanism.heaviest(policy.prior))
-    elif len(mechanism.domain) * mechanism.outputs <= LARGEST_MATRIX:
-        for report in mechanism.reports():
-            yield mechanism.serialise(report), [mechanism.probability(report, x) for x in range(len(mechanism.domain))]
-    else:
-        raise CannotDecide(
-            f"{mechanism.name} over {len(mechanism.domain)} values has {mechanism.outputs} outputs, and no shorter "
-            f"statement of its law is known for a {policy.kind} policy"
-        )
-
-
-def _two_level_column(mechanism: TwoLevelMechanism, report: int) -> Column:
-    high, low = mechanism.levels
-    members = [mechanism.in_set(report, x) for x in range(len(mechanism.domain))]
-    return mechanism.serialise(report), [high if member else low for member in members]
+    pairwise = policy.as_pairwise if isinstance(policy, Secret) else None
+    columns = mechanism.worst_columns(policy if pairwise is None else pairwise)
+    if columns is None:
+        size = len(mechanism.domain)
+        if size * mechanism.outputs > LARGEST_MATRIX:
+            raise CannotDecide(
+                f"{mechanism.name} over {size} values has too many outputs to go through, and no shorter statement of "
+                f"its law is known for a {policy.kind} policy"
+            )
+        columns = ((y, [mechanism.probability(y, x) for x in range(size)]) for y in mechanism.reports())
+    for report, likelihoods in columns:
+        yield mechanism.serialise(report), likelihoods

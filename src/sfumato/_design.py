@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._plan import MECHANISMS, plan, safe_epsilon
+from sfumato._plan import plan
+from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import Policy
@@ -27,13 +28,15 @@ def design(
 ) -> Mechanism:
     """The mechanism that ``plan`` recommends, or the one asked for by its short name.
 
-    All of today's candidates keep classical LDP at the greatest ε that implies the policy.
+    Candidates are the mechanisms made for the structure of the policy, and classical ones at the greatest ε that
+    implies it.
     """
     if utility != "estimation":
         raise CannotDecide(f"utility {utility!r} is not supported yet; only 'estimation' is")
     if mechanism is not None:
-        if mechanism not in MECHANISMS:
-            raise InvalidInput("design", "mechanism", f"be one of {', '.join(MECHANISMS)}", mechanism)
-        build, _ = MECHANISMS[mechanism]
-        return build(policy.domain, safe_epsilon(policy))
+        suitable = candidates(policy, max_bits)
+        if mechanism not in suitable:
+            must = f"be one of {', '.join(suitable)} for this policy"
+            raise InvalidInput("design", "mechanism", must, mechanism)
+        return suitable[mechanism].build()
     return plan(policy, n or 1, p=p, max_bits=max_bits).best.mechanism

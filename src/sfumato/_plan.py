@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._estimate.decoders import decoder_for
-from sfumato.domain import Domain
+from sfumato.bounds import least_risk
+from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import Epsilon
-from sfumato.mechanisms import (
-    HadamardResponse,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import checked_distribution
-from sfumato.policy import Policy, Prior, Secret, Uniform
-from sfumato.policy.pairwise import PairwisePolicy
+from sfumato.policy import Policy
 
-__all__ = ["MECHANISMS", "Plan", "Row", "plan"]
-
-#: By short name: how to build a mechanism that keeps ε-LDP, and what decoding its reports costs for k values.
-MECHANISMS: dict[str, tuple[Callable[[Domain, Epsilon], Mechanism], str]] = {
-    "rr": (RandomizedResponse, "k"),
-    "unary": (UnaryEncoding, "k per report"),
-    "unary-optimized": (lambda domain, epsilon: UnaryEncoding(domain, epsilon, optimized=True), "k per report"),
-    "subset": (SubsetSelection, "k per report"),
-    "hadamard": (HadamardResponse, "k log k"),
-}
+__all__ = ["Plan", "Row", "expected_tv", "plan"]
 
 #: E|N(0, 1)|.
 _MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
@@ -46,7 +30,8 @@ class Row:
 
     ``risk``: exact expected squared l2 error of the unbiased estimate. ``tv``: expected total variation error in the
     normal approximation. ``bound``: the least risk that any mechanism can have asymptotically, where it is known.
-    ``worst``: the risk at the least favourable distribution.
+    ``worst``: the risk at the least favourable distribution. ``classical``: it keeps ε-LDP between all values, at the
+    greatest ε that implies the policy.
     """
 
     name: str
@@ -56,7 +41,8 @@ class Row:
     bits: int
     decoding: str
     bound: float | None
-    worst: float | None = None
+    worst: float
+    classical: bool
 
     @property
     def ratio(self) -> float | None:
@@ -76,9 +62,24 @@ class Plan:
     @property
     def best(self) -> Row:
         """The least risk within ``max_bits``; among equals the fewest bits."""
-        fitting = [row for row in self.rows if self.max_bits is None or row.bits <= self.max_bits]
+        return self._best_of(self.rows)
+
+    @property
+    def classical(self) -> Row:
+        """The best of the mechanisms that keep classical LDP."""
+        return self._best_of(tuple(row for row in self.rows if row.classical))
+
+    @property
+    def saving(self) -> float:
+        """How many times as many people classical LDP needs for the expected squared error of the best."""
+        if self.best.risk == 0 or math.isinf(self.best.risk):
+            return 1.0 if self.classical.risk == self.best.risk else math.inf
+        return self.classical.risk / self.best.risk
+
+    def _best_of(self, rows: tuple[Row, ...]) -> Row:
+        fitting = [row for row in rows if self.max_bits is None or row.bits <= self.max_bits]
         if not fitting:
-            least = min(row.bits for row in self.rows)
+            least = min(row.bits for row in rows)
             raise CannotDecide(f"no mechanism here has reports of at most {self.max_bits} bits (the least is {least})")
         return min(fitting, key=lambda row: (row.risk, row.bits))
 
@@ -89,8 +90,17 @@ class Plan:
         known = "" if best.ratio is None else f", {best.ratio:.3g} times the least any mechanism can have"
         return (
             f"{best.name}: the least expected squared error{limit} ({best.risk:.3g}{known}), "
-            f"total variation about {best.tv:.2g}, {best.bits} bits a report"
+            f"total variation about {best.tv:.2g}, {best.bits} bits a report{self._saved()}"
         )
+
+    def _saved(self) -> str:
+        try:
+            saving = self.saving
+        except CannotDecide:
+            return "; no classical mechanism has so short reports"
+        if saving <= 1 or math.isinf(saving):
+            return ""
+        return f"; classical LDP would need {math.ceil(self.n * saving):,} people where this needs {self.n:,}"
 
     def __str__(self) -> str:
         lines = [f"{self.policy.kind} policy over {len(self.policy.domain)} values, n = {self.n}"]
@@ -121,35 +131,27 @@ def plan(
         raise InvalidInput("plan", "n", "be at least 1", n)
     if target is not None and not 0 < target < 1:
         raise InvalidInput("plan", "target", "lie between 0 and 1", target)
-    rows = tuple(sorted(_rows_of_one_report(policy, p), key=lambda row: (row.risk, row.bits)))
+    rows = tuple(sorted(_rows_of_one_report(policy, p, max_bits), key=lambda row: (row.risk, row.bits)))
     if n is None:
         assert target is not None
         n = math.ceil((Plan(policy, 1, rows, max_bits).best.tv / target) ** 2)
     return Plan(policy, n, tuple(_scaled(row, n) for row in rows), max_bits)
 
 
-def safe_epsilon(policy: Policy) -> Epsilon:
-    """The greatest ε for which every ε-LDP mechanism obeys the policy."""
-    if isinstance(policy, PairwisePolicy):
-        return policy.least[0]
-    assert isinstance(policy, (Prior, Secret))
-    return policy.epsilon  # ε-LDP implies ε-LIP, and ε for every secret whatever the distribution
-
-
-def _rows_of_one_report(policy: Policy, p: Any) -> list[Row]:
-    domain, epsilon = policy.domain, safe_epsilon(policy)
-    if len(domain) < 2:
-        raise InvalidInput("plan", "the domain", "have at least two values", domain)
-    distribution = checked_distribution(p, len(domain))
-    # Ye and Barg 2018: subset selection at the right size attains the asymptotic minimum at the uniform distribution.
-    bound = SubsetSelection(domain, epsilon).risk(1) if isinstance(policy, Uniform) and p is None else None
-    rows = []
-    for name, (build, decoding) in MECHANISMS.items():
-        mechanism = build(domain, epsilon)
+def _rows_of_one_report(policy: Policy, p: Any, max_bits: int | None) -> Iterator[Row]:
+    if len(policy.domain) < 2:
+        raise InvalidInput("plan", "the domain", "have at least two values", policy.domain)
+    distribution = checked_distribution(p, len(policy.domain))
+    bound = least_risk(policy) if p is None else None
+    for name, candidate in candidates(policy, max_bits).items():
+        try:
+            mechanism = candidate.build()
+        except CannotDecide:  # no such mechanism has reports of so few bits
+            continue
         risk = mechanism.risk(1, distribution)
         tv = expected_tv(mechanism, distribution) if math.isfinite(risk) else math.inf
-        rows.append(Row(name, mechanism, risk, tv, mechanism.bits, decoding, bound, mechanism.worst_risk(1)))
-    return rows
+        worst, bits = mechanism.worst_risk(1), mechanism.bits
+        yield Row(name, mechanism, risk, tv, bits, candidate.decoding, bound, worst, candidate.classical)
 
 
 def expected_tv(mechanism: Mechanism, p: npt.NDArray[np.float64]) -> float:
@@ -160,5 +162,4 @@ def expected_tv(mechanism: Mechanism, p: npt.NDArray[np.float64]) -> float:
 
 def _scaled(row: Row, n: int) -> Row:
     bound = None if row.bound is None else row.bound / n
-    worst = None if row.worst is None else row.worst / n
-    return Row(row.name, row.mechanism, row.risk / n, row.tv / math.sqrt(n), row.bits, row.decoding, bound, worst)
+    return replace(row, risk=row.risk / n, tv=row.tv / math.sqrt(n), bound=bound, worst=row.worst / n)

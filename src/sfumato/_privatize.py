@@ -133,7 +133,7 @@ def _sample_securely(
     tracker = _Tracker(len(indices), progress)
     for i, x in enumerate(indices.tolist()):
         frame = secure.bits(mechanism.layout.frame_bits)
-        _store(mechanism, reports, i, mechanism.sample(x, BitDraws(secure.bits, mechanism.layout, frame)))
+        _store(mechanism, reports, i, mechanism.sample(x, BitDraws(secure.bits, mechanism.layout_of(x), frame)))
         tracker.add(1)
     tracker.finish()
 
@@ -144,7 +144,7 @@ def _sample_chunk(
     main, auxiliary = WordReader(key, chunk, MAIN), WordReader(key, chunk, AUXILIARY)
     for i, x in enumerate(indices.tolist()):
         frame = main.number(mechanism.layout.frame_bits)
-        _store(mechanism, reports, i, mechanism.sample(x, BitDraws(auxiliary.word, mechanism.layout, frame)))
+        _store(mechanism, reports, i, mechanism.sample(x, BitDraws(auxiliary.word, mechanism.layout_of(x), frame)))
 
 
 # -- chunk by chunk ----------------------------------------------------------------------------------------

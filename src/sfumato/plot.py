@@ -1,4 +1,5 @@
-"""Pictures: estimates with their intervals, maps, the levels of a policy, error against the number of people.
+"""Pictures: estimates with their intervals, maps, the levels of a policy, what tests can tell, error against
+the number of people.
 
 Each function gives a matplotlib figure; ``save`` writes one as SVG or PNG.
 """
@@ -13,14 +14,17 @@ import numpy as np
 from sfumato._estimate import Estimate
 from sfumato._plan import plan
 from sfumato.errors import InvalidInput, MissingExtra
+from sfumato.laws import Law
+from sfumato.mechanisms import Mechanism
 from sfumato.policy import Policy
 from sfumato.policy.pairwise import PairwisePolicy
+from sfumato.regions import error_region, policy_region
 from sfumato.reports.atomic import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_estimate", "plot_levels", "plot_plan", "save"]
+__all__ = ["plot_error_region", "plot_estimate", "plot_levels", "plot_plan", "save"]
 
 #: More bars than this would be a comb: the frequencies are then drawn as a line with a band.
 _MOST_BARS = 60
@@ -102,6 +106,24 @@ def plot_levels(policy: Policy) -> Figure:
         axes.set_xticks(range(len(levels)), labels, rotation=45, ha="right")
         axes.set_yticks(range(len(levels)), labels)
     axes.set_title(f"{policy.kind} policy")
+    return figure
+
+
+def plot_error_region(mechanism: Mechanism | Law, policy: Policy, x: object, other: object) -> Figure:
+    """False alarm against missed detection of tests of ``x`` against ``other``: in reach, and allowed by the policy."""
+    allowed, reached = policy_region(policy, x, other), error_region(mechanism, x, other)
+    figure, axes = _figure(5.0, 4.6)
+    alarm, missed = allowed.vertices.T
+    axes.fill_between(alarm, missed, 1 - alarm, color=_BAND, alpha=0.5, linewidth=0, label="allowed by the policy")
+    axes.plot(*reached.vertices.T, color=_INK, marker="o", markersize=3, label="best tests of a report")
+    axes.plot([0, 1], [1, 0], color="grey", linewidth=0.8, linestyle=":", label="tests that ignore the report")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_aspect("equal")
+    axes.set_xlabel(f"false alarm: says {x!r} of {other!r}")
+    axes.set_ylabel(f"missed detection: says {other!r} of {x!r}")
+    axes.set_title(f"{policy.kind} policy")
+    axes.legend(frameon=False)
     return figure
 
 

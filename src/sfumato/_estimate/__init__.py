@@ -10,18 +10,22 @@ import numpy.typing as npt
 
 from sfumato._aggregate import Aggregate
 from sfumato._estimate.combine import combine
-from sfumato._estimate.decoders import Decoder, HistogramDecoder, InclusionDecoder, decoder_for
+from sfumato._estimate.decoder import Decoder, HistogramDecoder
+from sfumato._estimate.decoders import decoder_for
 from sfumato._estimate.groups import GroupedEstimate, merged
+from sfumato._estimate.high_low_bits import HighLowBitsDecoder
+from sfumato._estimate.inclusion import InclusionDecoder
 from sfumato._estimate.likelihood import Fit, fit_bits, fit_histogram
+from sfumato._estimate.parted import PartedDecoder
 from sfumato._estimate.result import Estimate, LinearEstimate
-from sfumato._estimate.simplex import project_to_simplex
+from sfumato._estimate.table import TableDecoder
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import checked_distribution
 
 __all__ = ["METHODS", "Estimate", "GroupedEstimate", "LinearEstimate", "combine", "estimate", "estimate_groups"]
 
-METHODS = ("unbiased", "simplex", "mle", "mmse")
+METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
 
 
 def estimate(
@@ -33,9 +37,12 @@ def estimate(
 ) -> Estimate:
     """Estimate how frequent each value is among the people who reported.
 
-    ``unbiased``: right on average, may leave [0, 1]. ``simplex``: the nearest distribution to it. ``mle``: maximum
-    likelihood (EM for indices; composite likelihood of the bit counts for bitmaps); at many values with few reports a
-    projection is usually closer to the truth. ``mmse``: the mean over reports of the posterior under a given ``prior``,
+    ``unbiased``: right on average, may leave [0, 1]; the mechanism's own estimator. ``efficient``: as right, by least
+    squares weighted with the law of the outputs at the uniform distribution, for mechanisms with indexed reports and a
+    matrix that can be written out; it differs from the former where outputs outnumber values. ``simplex``: the nearest
+    distribution to the unbiased estimate, block by block where the reports tell the block. ``mle``: maximum likelihood
+    (EM for indices; composite likelihood of the bit counts for bitmaps); at many values with few reports a projection
+    is usually closer to the truth. ``mmse``: the mean over reports of the posterior under a given ``prior``,
     for mechanisms with indexed reports. Standard errors and intervals come with all of them.
     """
     if method not in METHODS:
@@ -45,27 +52,38 @@ def estimate(
         raise InvalidInput("estimate", "the aggregate", "have at least one report", 0)
     if (method == "mmse") != (prior is not None):
         raise InvalidInput("estimate", "prior", "be given with method 'mmse', and only with it", method)
-    decoder = decoder_for(mechanism)
+    decoder = _efficient_decoder(mechanism) if method == "efficient" else decoder_for(mechanism)
     shares = aggregate.counts / aggregate.n
     unbiased = decoder.frequencies(shares)
+    nearest = decoder.nearest(unbiased, shares)
     fit: Fit | None = None
     frequencies = unbiased
     if method == "simplex":
-        frequencies = project_to_simplex(unbiased)
+        frequencies = nearest
     elif method == "mle":
         fit = _fit(decoder, shares, aggregate.n)
         frequencies = fit.frequencies
     elif method == "mmse":
         frequencies = _mean_posterior(mechanism, decoder, shares, checked_distribution(prior, decoder.size))
-    return Estimate(mechanism.domain, aggregate.n, method, frequencies, unbiased, decoder, fit)
+    return Estimate(mechanism.domain, aggregate.n, method, frequencies, unbiased, nearest, decoder, fit)
 
 
-def _fit(decoder: Decoder, shares: np.ndarray[tuple[int], np.dtype[np.float64]], n: int) -> Fit:
+def _efficient_decoder(mechanism: Mechanism) -> Decoder:
+    if mechanism.encoding != "index":
+        must = "not be 'efficient' for bitmaps, whose own estimate is"
+        raise InvalidInput("estimate", "method", must, mechanism.name)
+    return TableDecoder(mechanism)
+
+
+def _fit(decoder: Decoder, shares: npt.NDArray[np.float64], n: int) -> Fit:
     if isinstance(decoder, HistogramDecoder):
         # To within a thousandth in the log-likelihood of all reports: far below what they can tell.
         return fit_histogram(shares, decoder.shares, decoder.pull, decoder.size, tolerance=max(1e-9, 1e-3 / n))
-    assert isinstance(decoder, InclusionDecoder)
-    return fit_bits(shares, decoder.other, decoder.gap)
+    if isinstance(decoder, PartedDecoder):
+        return decoder.fit(shares)
+    if isinstance(decoder, (InclusionDecoder, HighLowBitsDecoder)):
+        return fit_bits(shares, decoder.other, decoder.gap)
+    raise InvalidInput("estimate", "method", "not be 'mle' for this mechanism", type(decoder).__name__)
 
 
 def _mean_posterior(

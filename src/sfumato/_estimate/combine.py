@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._estimate.decoders import Decoder
+from sfumato._estimate.decoder import Decoder
 from sfumato._estimate.result import Estimate
-from sfumato._estimate.simplex import project_to_simplex
 from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.simplex import project_to_simplex
 
 __all__ = ["combine"]
 
@@ -85,7 +85,8 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         weights = [precision / np.sum(precisions, axis=0) for precision in precisions]
         combined = sum((w * c.unbiased for w, c in zip(weights, cohorts, strict=True)), np.zeros(len(domain)))
     n = sum(cohort.n for cohort in cohorts)
-    return Estimate(domain, n, "combined", combined, combined, _CombinedDecoder(parts, weights))
+    nearest = project_to_simplex(combined)
+    return Estimate(domain, n, "combined", combined, combined, nearest, _CombinedDecoder(parts, weights))
 
 
 def _full_weights(covariances: Sequence[Floats]) -> list[Floats]:

@@ -94,22 +94,22 @@ def fit_histogram(
     return Fit(p, False, most, value - start, bound)
 
 
-def fit_bits(shares: Floats, other: float, gap: float, *, tolerance: float = 1e-9) -> Fit:
+def fit_bits(shares: Floats, other: float | Floats, gap: float | Floats, *, tolerance: float = 1e-9) -> Fit:
     """Maximum composite likelihood: each bit's count as a binomial of its own, frequencies on the simplex.
 
-    Maximises Σ_x s_x·ln q_x + (1-s_x)·ln(1-q_x), q_x = other + gap·p_x. The optimum solves, for one multiplier λ,
-    s/q - (1-s)/(1-q) = λ wherever p_x > 0; λ is found by bisection on Σ p = 1.
+    Maximises Σ_x s_x·ln q_x + (1-s_x)·ln(1-q_x), q_x = other + gap·p_x; each bit may have an ``other`` and a ``gap`` of
+    its own. The optimum solves, for one multiplier λ, gap·(s/q - (1-s)/(1-q)) = λ wherever p_x > 0; λ, in units of the
+    largest gap, is found by bisection on Σ p = 1.
     """
+    relative = np.max(gap) / gap
 
     def at(multiplier: float) -> Floats:
         # s(1-q) - (1-s)q = λq(1-q): a quadratic in q with one root in [0, 1].
-        if abs(multiplier) < 1e-14:
-            q = shares
-        else:
-            half = (1 + multiplier) / 2
-            root = np.sqrt(np.maximum(half * half - multiplier * shares, 0.0))
-            # At λ = -1 a bit that was never set has the double root 0.
-            q = shares / np.maximum(half + root, _TINY) if half >= 0 else (half - root) / multiplier
+        own = multiplier * relative
+        half = (1 + own) / 2
+        root = np.sqrt(np.maximum(half * half - own * shares, 0.0))
+        # Two forms of the root, neither where it cancels. At λ = -1 a bit that was never set has the double root 0.
+        q = np.where(half >= 0, shares / np.maximum(half + root, _TINY), (half - root) / np.minimum(own, -1.0))
         return np.clip((q - other) / gap, 0.0, 1.0)
 
     low, high = -1.0, 1.0

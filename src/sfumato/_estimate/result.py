@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._estimate.decoders import Decoder
+from sfumato._estimate.decoder import Decoder
 from sfumato._estimate.likelihood import Fit
 from sfumato.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     import pyarrow
+    from matplotlib.figure import Figure
 
 __all__ = ["Estimate", "LinearEstimate"]
 
@@ -67,6 +68,8 @@ class Estimate:
     method: str
     frequencies: Floats
     unbiased: Floats
+    #: The nearest distribution to the unbiased estimate, at which variances are computed: never negative, consistent.
+    nearest: Floats
     decoder: Decoder
     fit: Fit | None = None
 
@@ -76,16 +79,9 @@ class Estimate:
         return self.domain.labels
 
     @functools.cached_property
-    def _plug_in(self) -> Floats:
-        # Variances are computed at the nearest distribution to the estimate: always non-negative, and consistent.
-        from sfumato._estimate.simplex import project_to_simplex
-
-        return project_to_simplex(self.unbiased)
-
-    @functools.cached_property
     def standard_errors(self) -> Floats:
         """The standard error of each frequency: randomization and sampling together."""
-        return np.sqrt(np.maximum(self.decoder.variances(self._plug_in), 0) / self.n)
+        return np.sqrt(np.maximum(self.decoder.variances(self.nearest), 0) / self.n)
 
     @functools.cached_property
     def covariance(self) -> Floats:
@@ -95,7 +91,7 @@ class Estimate:
                 f"a covariance of {len(self.domain)} values is refused (at most {_LARGEST_COVARIANCE}); "
                 "standard_errors has its diagonal"
             )
-        return self.decoder.covariance(self._plug_in) / self.n
+        return self.decoder.covariance(self.nearest) / self.n
 
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """Lower and upper limits, within [0, 1]. ``simultaneous``: all of them hold together (Bonferroni)."""
@@ -114,7 +110,7 @@ class Estimate:
     def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
         """The estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast."""
         vector = self._weights(weights)
-        variance = max(self.decoder.variance(vector, self._plug_in), 0.0) / self.n
+        variance = max(self.decoder.variance(vector, self.nearest), 0.0) / self.n
         return LinearEstimate(float(vector @ self.unbiased), variance**0.5)
 
     def share(self, values: Sequence[Any]) -> LinearEstimate:
@@ -149,7 +145,7 @@ class Estimate:
         if not 0 <= fraction <= 1:
             raise InvalidInput("influence", "fraction", "lie in [0, 1]", fraction)
         low, high = self.decoder.reach()
-        return fraction * np.maximum(high - self._plug_in, self._plug_in - low)
+        return fraction * np.maximum(high - self.nearest, self.nearest - low)
 
     def to_arrow(self, level: float = 0.95) -> pyarrow.Table:
         """A table: value, frequency, standard_error, low, high."""
@@ -168,6 +164,12 @@ class Estimate:
                 "high": high,
             }
         )
+
+    def plot(self, level: float = 0.95, truth: Any = None) -> Figure:
+        """A picture: bars with their intervals, a line where there are many, a map where the domain is a grid."""
+        from sfumato.plot import plot_estimate
+
+        return plot_estimate(self, level, truth)
 
     def __str__(self) -> str:
         low, high = self.interval()

@@ -14,7 +14,7 @@ from sfumato.cli._show import JSON_OPTION, count, show_json
 @click.argument("policy", type=EXISTING_FILE)
 @click.option("-o", "--output", type=NEW_FILE, required=True, help="The mechanism file to write (JSON).")
 @click.option("--n", type=count, metavar="NUMBER", default=None, help="How many people will answer.")
-@click.option("--mechanism", help="Ask for a mechanism by name: rr, unary, unary-optimized, subset or hadamard.")
+@click.option("--mechanism", help="Ask for a mechanism by name, as `sfumato plan` lists them.")
 @click.option("--max-bits", type=click.IntRange(1), help="Use at most so many bits a report.")
 @JSON_OPTION
 def command(

@@ -43,6 +43,7 @@ def command(
                 "worst": r.worst,
                 "bound": r.bound,
                 "decoding": r.decoding,
+                "classical": r.classical,
             }
             for r in found.rows
         ]
@@ -54,7 +55,7 @@ def command(
             (
                 f"{'* ' if row is best else '  '}{row.name}",
                 f"{row.risk:.4g}",
-                "" if row.worst is None else f"{row.worst:.4g}",
+                f"{row.worst:.4g}",
                 f"{row.tv:.4g}",
                 str(row.bits),
                 "" if row.ratio is None else f"{row.ratio:.3f}",

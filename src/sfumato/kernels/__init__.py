@@ -8,25 +8,51 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sfumato.kernels import hadamard, randomized_response, subset, table, unary
+from sfumato.kernels import (
+    composed_subsets,
+    hadamard,
+    nested_subsets,
+    parted,
+    randomized_response,
+    subset,
+    table,
+    unary,
+    utility_optimized_rappor,
+)
 from sfumato.kernels.base import Kernel
 from sfumato.mechanisms import (
+    BinaryOptimal,
+    BlockMechanism,
+    ComposedSubsets,
     HadamardResponse,
+    HighLowHadamard,
+    HighLowSubset,
     Mechanism,
+    NestedSubsets,
     RandomizedResponse,
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
+    UtilityOptimizedRappor,
+    UtilityOptimizedRR,
 )
 
 __all__ = ["Kernel", "kernel_for"]
 
 _BUILDERS: dict[type[Mechanism], Callable[[Any], Kernel]] = {
+    BinaryOptimal: table.build,
+    BlockMechanism: parted.build,
+    ComposedSubsets: composed_subsets.build,
     HadamardResponse: hadamard.build,
+    HighLowHadamard: parted.build,
+    HighLowSubset: parted.build,
+    NestedSubsets: nested_subsets.build,
     RandomizedResponse: randomized_response.build,
     SubsetSelection: subset.build,
     TableMechanism: table.build,
     UnaryEncoding: unary.build,
+    UtilityOptimizedRR: parted.build,
+    UtilityOptimizedRappor: utility_optimized_rappor.build,
 }
 
 

@@ -26,7 +26,7 @@ from sfumato.kernels.planes import PlaneThreshold, lanes_below, live_lanes, plan
 from sfumato.kernels.select import nth_set_bit
 from sfumato.mechanisms import SubsetSelection
 
-__all__ = ["build", "draw_subset", "include"]
+__all__ = ["build", "draw_subset", "include", "repairs"]
 
 
 def build(mechanism: SubsetSelection) -> Kernel:
@@ -39,11 +39,15 @@ def build(mechanism: SubsetSelection) -> Kernel:
         plane_threshold(mechanism.coin, mechanism.planes),
         np.uint64(mechanism.planes),
     )
-    # One word for each coin too many or too few, and one for the swap; rejections are rare.
-    share = mechanism.coin / 2**mechanism.planes
-    variance = k * share * (1 - share)
-    mean = math.sqrt(variance) + abs(k * share - mechanism.size) + 1
+    mean, variance = repairs(mechanism)
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
+
+
+def repairs(mechanism: SubsetSelection) -> tuple[float, float]:
+    """Mean and variance, about, of a value's auxiliary words: one for each coin too many or too few, one to swap."""
+    k, share = len(mechanism.domain), mechanism.coin / 2**mechanism.planes
+    variance = k * share * (1 - share)
+    return math.sqrt(variance) + abs(k * share - mechanism.size) + 1, variance
 
 
 @kernel(SubsetSelection.name)

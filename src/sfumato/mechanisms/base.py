@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -22,6 +23,8 @@ from sfumato.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
 from sfumato.exact import Epsilon
 from sfumato.mechanisms.draws import Draws, Layout
+from sfumato.policy.base import Policy
+from sfumato.simplex import project_to_simplex
 
 __all__ = ["LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
 
@@ -66,12 +69,24 @@ class Mechanism(ABC):
     def step(self, state: Any, draws: Draws) -> Hashable | Finished:
         """The next state. All that follows depends on the state alone, so equal states can be merged."""
 
+    def layout_of(self, x: int) -> Layout:  # noqa: ARG002
+        """Which bits of a frame the decisions for the value with index x read."""
+        return self.layout
+
+    def layouts(self) -> Sequence[Layout]:
+        """All the different layouts that values have."""
+        return (self.layout,)
+
     def sample(self, x: int, draws: Draws) -> int:
         """Run the sampler on the value with index x."""
         state: Any = self.start(x)
         while not isinstance(state, Finished):
             state = self.step(state, draws)
         return state.report
+
+    def kinds(self) -> Iterable[int]:
+        """One value of each kind that the sampler treats in its own way; an audit reads these among others."""
+        return ()
 
     # -- the stated law ----------------------------------------------------------------------------------
 
@@ -88,13 +103,34 @@ class Mechanism(ABC):
     def probability(self, report: int, x: int) -> Fraction:
         """The exact probability of a report given the value with index x."""
 
+    def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:  # noqa: ARG002
+        """Reports with their likelihoods (up to a factor), among which is the worst of all reports for this policy.
+
+        None where no shorter statement is known than all reports.
+        """
+        return None
+
     @abstractmethod
+    def energies(self) -> npt.NDArray[np.float64] | None:
+        """For each value the mean of |φ(Y)|², φ the unbiased estimate from one report; None where there is none."""
+
     def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
         """Expected squared l2 error of the unbiased estimate from n reports; p defaults to uniform."""
+        # E|mean φ - p|² = (E|φ|² - |p|²)/n for any estimate that is a mean over the reports.
+        probabilities = checked_distribution(p, len(self.domain))
+        energies = self.energies()
+        if energies is None:
+            return math.inf
+        return max(float(energies @ probabilities - probabilities @ probabilities), 0.0) / checked_reports(n)
 
-    def worst_risk(self, n: int) -> float | None:  # noqa: ARG002
-        """The greatest risk over all distributions, where it is known."""
-        return None
+    def worst_risk(self, n: int) -> float:
+        """The greatest risk over all distributions."""
+        # energies·p - |p|² is concave: greatest where p = max(energies - λ, 0)/2 sums to one, the point of the simplex
+        # nearest to energies/2.
+        energies = self.energies()
+        if energies is None:
+            return math.inf
+        return self.risk(n, project_to_simplex(energies / 2))
 
     def matrix(self) -> npt.NDArray[np.float64]:
         """Q(y|x) in doubles: one row per value in domain order, one column per report."""
@@ -111,7 +147,8 @@ class Mechanism(ABC):
     def bits(self) -> int:
         """The length of a report in bits."""
 
-    encoding: ClassVar[str]
+    #: How reports are serialised: "index", "bitmap", or "parted" (a part's own report, then the number of the part).
+    encoding: str
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
@@ -149,8 +186,12 @@ class Mechanism(ABC):
             "domain": self.domain.to_dict(),
             "parameters": self.parameters(),
             "report": {"encoding": self.encoding, "bits": self.bits},
-            "layout": self.layout.document(),
+            "layout": self.layout_document(),
         }
+
+    def layout_document(self) -> Any:
+        """The layout as part of the spec."""
+        return self.layout.document()
 
     @functools.cached_property
     def hash(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,15 +13,9 @@ import numpy.typing as npt
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, EpsilonLike
-from sfumato.mechanisms.base import (
-    Finished,
-    checked_distribution,
-    checked_integer,
-    checked_reports,
-    read_epsilon,
-)
+from sfumato.mechanisms.base import Finished, checked_integer, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.two_level import ONE, MixtureMechanism, mixing_threshold
+from sfumato.mechanisms.two_level import NOBODY, ONE, MixtureMechanism, mixing_threshold
 
 __all__ = ["HadamardResponse", "walsh_hadamard"]
 
@@ -49,7 +44,7 @@ class HadamardResponse(MixtureMechanism):
         threshold: int | str | None = None,
     ) -> None:
         k = len(domain)
-        if k < 2:
+        if k < 2 and block_size is None:
             raise InvalidInput("HadamardResponse", "domain", "have at least two values", domain)
         self.domain = domain
         self.epsilon = read_epsilon("HadamardResponse", epsilon)
@@ -79,6 +74,8 @@ class HadamardResponse(MixtureMechanism):
         column = draws.below(self.block_size)
         block = draws.below(self.blocks) if self.blocks > 1 else 0
         if force:
+            if state == NOBODY:
+                return Finished(NOBODY)
             block = own_block
             if (row & column).bit_count() & 1:
                 # Flipping the row's lowest bit changes the sign, and pairs the columns of the two signs.
@@ -143,35 +140,20 @@ class HadamardResponse(MixtureMechanism):
         members = (count + walsh_hadamard(ones[None])[0]) // 2
         return np.asarray((members > 0) & (members < len(self.domain)))
 
-    def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
-        # p̂_x = mean(±1 in the own block)/γ, since rows are orthogonal and row 0 is skipped:
-        # Var = (P(Y in block)/γ² - p_x²)/n, with P(Y in block) = γ·p(block) + (1-γ)/B.
-        probabilities = checked_distribution(p, len(self.domain))
+    def energies(self) -> npt.NDArray[np.float64] | None:
+        # φ_x = ±1/γ in the own block, since rows are orthogonal and row 0 is skipped: a report in a block of s values
+        # has the energy s/γ², and lies in the own block with probability γ + (1-γ)/B.
         if self.threshold == 0:
-            return float("inf")
-        gamma, rest = float(self.gamma), float(1 - self.gamma)
-        rows = self.block_size - 1
-        starts = np.arange(0, len(probabilities), rows)
-        in_block = np.add.reduceat(probabilities, starts)
-        sizes = np.diff(np.append(starts, len(probabilities)))
-        spread = np.sum(sizes * (gamma * in_block + rest / self.blocks)) / gamma**2
-        return float(spread - np.sum(probabilities**2)) / checked_reports(n)
-
-    def worst_risk(self, n: int) -> float:
-        # Within a block the uniform distribution is worst; between blocks of s_b values, maximise the concave
-        # Σ_b s_b m_b/γ - m_b²/s_b over the masses m_b: m_b = s_b·max(s_b/γ - λ, 0)/2, with λ such that they sum to one.
-        if self.threshold == 0:
-            return float("inf")
+            return None
         size, rows, gamma = len(self.domain), self.block_size - 1, float(self.gamma)
-        sizes = np.diff(np.append(np.arange(0, size, rows), size)).astype(np.float64)
-        low, high = float(sizes.min()) / gamma - 2.0, float(sizes.max()) / gamma
-        for _ in range(200):
-            middle = (low + high) / 2
-            too_much = float(np.sum(sizes * np.maximum(sizes / gamma - middle, 0))) / 2 > 1
-            low, high = (middle, high) if too_much else (low, middle)
-        masses = sizes * np.maximum(sizes / gamma - high, 0) / 2
-        masses /= masses.sum()
-        return self.risk(n, np.repeat(masses / sizes, sizes.astype(int)))
+        in_own_block = np.minimum(rows, size - np.arange(size) // rows * rows)
+        return np.asarray(in_own_block / gamma + float(1 - self.gamma) * size / (self.blocks * gamma**2))
+
+    def open_energy(self) -> float:
+        if self.threshold == 0:
+            return math.inf
+        gamma = float(self.gamma)
+        return float(1 - self.gamma) * len(self.domain) / (self.blocks * gamma**2) + 1 / gamma
 
     def parameters(self) -> dict[str, Any]:
         return {

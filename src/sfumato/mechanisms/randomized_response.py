@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -13,8 +12,7 @@ from sfumato.mechanisms.base import Finished, checked_integer, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import (
     ONE,
-    InclusionMechanism,
-    MixtureMechanism,
+    InclusionMixture,
     extreme_indices,
     mixing_threshold,
 )
@@ -22,7 +20,7 @@ from sfumato.mechanisms.two_level import (
 __all__ = ["RandomizedResponse"]
 
 
-class RandomizedResponse(MixtureMechanism, InclusionMechanism):
+class RandomizedResponse(InclusionMixture):
     """Report the true value with probability γ, otherwise a uniform one (which may again be the true one)."""
 
     name = "randomized-response"
@@ -52,10 +50,6 @@ class RandomizedResponse(MixtureMechanism, InclusionMechanism):
     @property
     def bits(self) -> int:
         return (self.outputs - 1).bit_length()
-
-    @functools.cached_property
-    def inclusion(self) -> tuple[Fraction, Fraction]:
-        return self.probability(0, 0), (1 - self.gamma) * self.share
 
     def in_set(self, report: int, x: int) -> bool:
         return report == x

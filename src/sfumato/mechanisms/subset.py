@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -15,14 +14,14 @@ from sfumato.exact import ZERO, Epsilon, EpsilonLike, floor_of_ratio, sign_of_su
 from sfumato.mechanisms.base import Finished, checked_integer, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import (
+    NOBODY,
     ONE,
-    InclusionMechanism,
-    MixtureMechanism,
+    InclusionMixture,
     extreme_indices,
     mixing_threshold,
 )
 
-__all__ = ["SubsetSelection", "best_subset_size"]
+__all__ = ["SubsetSelection", "best_subset_size", "cheap_planes", "nth_set_bit"]
 
 _MOST_PLANES = 8
 
@@ -30,7 +29,7 @@ _MOST_PLANES = 8
 SubsetState = tuple[int, bool, int, int]
 
 
-class SubsetSelection(MixtureMechanism, InclusionMechanism):
+class SubsetSelection(InclusionMixture):
     """With probability γ a uniform d-subset that holds the true value, otherwise a uniform d-subset.
 
     The sampler flips a coin for every value, mends the size by adding or removing uniformly chosen values, and
@@ -62,8 +61,9 @@ class SubsetSelection(MixtureMechanism, InclusionMechanism):
         if threshold is None:
             threshold = mixing_threshold(self.epsilon, self.share)
         self.threshold = checked_integer("SubsetSelection", "threshold", threshold, 0, ONE)
-        cheap_coin, cheap_planes = _cheap_coin(self.size, k)
-        self.planes = checked_integer("SubsetSelection", "planes", planes or cheap_planes, 1, _MOST_PLANES)
+        best_planes = cheap_planes(self.size, k) if planes is None else planes
+        self.planes = checked_integer("SubsetSelection", "planes", best_planes, 1, _MOST_PLANES)
+        cheap_coin = round(Fraction(self.size << self.planes, k))
         self.coin = checked_integer("SubsetSelection", "coin", cheap_coin if coin is None else coin, 0, 2**self.planes)
         groups = -(-k // 64)
         self.layout = Layout(
@@ -83,12 +83,14 @@ class SubsetSelection(MixtureMechanism, InclusionMechanism):
             return x, forced, position + 1, chosen
         surplus = chosen.bit_count() - self.size
         if surplus > 0:
-            return x, forced, k, chosen ^ _nth_set_bit(chosen, draws.below(chosen.bit_count()))
+            return x, forced, k, chosen ^ nth_set_bit(chosen, draws.below(chosen.bit_count()))
         if surplus < 0:
             absent = chosen ^ (1 << k) - 1
-            return x, forced, k, chosen | _nth_set_bit(absent, draws.below(absent.bit_count()))
+            return x, forced, k, chosen | nth_set_bit(absent, draws.below(absent.bit_count()))
+        if forced and x == NOBODY:
+            return Finished(NOBODY)
         if forced and not chosen >> x & 1:
-            chosen ^= _nth_set_bit(chosen, draws.below(self.size)) | 1 << x
+            chosen ^= nth_set_bit(chosen, draws.below(self.size)) | 1 << x
         return Finished(chosen)
 
     @property
@@ -102,12 +104,6 @@ class SubsetSelection(MixtureMechanism, InclusionMechanism):
     @property
     def bits(self) -> int:
         return len(self.domain)
-
-    @functools.cached_property
-    def inclusion(self) -> tuple[Fraction, Fraction]:
-        forced, k = self.gamma, len(self.domain)
-        free = (1 - forced) * self.share
-        return forced + free, forced * Fraction(self.size - 1, k - 1) + free
 
     def in_set(self, report: int, x: int) -> bool:
         return bool(report >> x & 1)
@@ -150,8 +146,8 @@ def best_subset_size(k: int, epsilon: Epsilon) -> int:
     return d if floor_is_best else d + 1
 
 
-def _cheap_coin(size: int, k: int) -> tuple[int, int]:
-    """A coin a/2^R near d/k, of the fewest planes R that leave the expected count within half a deviation of d.
+def cheap_planes(size: int, k: int) -> int:
+    """The fewest planes R at which the coin a/2^R nearest d/k leaves the expected count within half a deviation of d.
 
     The coin changes how often the size must be mended, never the law.
     """
@@ -160,10 +156,10 @@ def _cheap_coin(size: int, k: int) -> tuple[int, int]:
         bias = Fraction(coin * k, 1 << planes) - size
         if 4 * bias * bias <= Fraction(size * (k - size), k):
             break
-    return coin, planes
+    return planes
 
 
-def _nth_set_bit(bits: int, n: int) -> int:
+def nth_set_bit(bits: int, n: int) -> int:
     """The n-th lowest set bit, as a power of two."""
     for _ in range(n):
         bits &= bits - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -18,14 +18,12 @@ from sfumato.mechanisms.base import (
     LARGEST_MATRIX,
     Finished,
     Mechanism,
-    checked_distribution,
-    checked_reports,
 )
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.policy.base import Policy
 from sfumato.policy.pairwise import PairwisePolicy
 
-__all__ = ["TableMechanism"]
+__all__ = ["TableMechanism", "left_inverse"]
 
 #: A row of doubles may miss one by this much before it is refused.
 _ROW_TOLERANCE = 1e-9
@@ -53,8 +51,8 @@ class TableMechanism(Mechanism):
         stay = Field.number(16, 16) if bin_bits <= 16 else Field.number(32, 32)
         self.layout = Layout(32 if bin_bits <= 16 else 64, (Field.number(0, bin_bits), stay))
 
-    @classmethod
-    def from_matrix(cls, domain: Domain, matrix: Any, *, policy: Policy | None = None) -> TableMechanism:
+    @staticmethod
+    def from_matrix(domain: Domain, matrix: Any, *, policy: Policy | None = None) -> TableMechanism:
         """Round a matrix of probabilities (one row per value) to integer weights.
 
         Without a policy each row is rounded on its own and no positive entry becomes zero. With one, rows that
@@ -63,10 +61,10 @@ class TableMechanism(Mechanism):
         """
         fixed = _fixed(_checked_matrix(domain, matrix))
         if policy is None:
-            return cls(domain, _rounded(fixed))
+            return TableMechanism(domain, _rounded(fixed))
         if policy.domain != domain:
             raise InvalidInput("TableMechanism", "policy", "be over the same domain", policy.domain)
-        return cls(domain, _rounded_within(fixed, policy))
+        return TableMechanism(domain, _rounded_within(fixed, policy))
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
@@ -92,35 +90,18 @@ class TableMechanism(Mechanism):
     def probability(self, report: int, x: int) -> Fraction:
         return Fraction(int(self.weights[x, report]), TOTAL)
 
+    def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]]:  # noqa: ARG002
+        """Every column, as the integers it is made of."""
+        return ((y, [Fraction(weight) for weight in self.weights[:, y].tolist()]) for y in self.reports())
+
     def matrix(self) -> npt.NDArray[np.float64]:
         matrix: npt.NDArray[np.float64] = self.weights / TOTAL
         return matrix
 
-    def left_inverse(self) -> npt.NDArray[np.float64] | None:
-        """The matrix A of the unbiased estimate p̂ = A·(shares of the outputs), or None if values cannot be told apart.
-
-        Least squares weighted by the output law at the uniform distribution: A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y.
-        The weights are fixed, so the estimate is linear and exactly unbiased at every distribution.
-        """
+    def energies(self) -> npt.NDArray[np.float64] | None:
         matrix = self.matrix()
-        law = matrix.mean(axis=0)
-        used = law > 0
-        scaled = matrix[:, used] / np.sqrt(law[used])
-        left, singular_values, right = np.linalg.svd(scaled, full_matrices=False)
-        k = len(matrix)
-        if len(singular_values) < k or singular_values[-1] <= singular_values[0] * k * np.finfo(float).eps:
-            return None
-        inverse = np.zeros_like(matrix)
-        inverse[:, used] = (left / singular_values) @ right / np.sqrt(law[used])
-        return inverse
-
-    def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
-        probabilities = checked_distribution(p, len(self.domain))
-        inverse = self.left_inverse()
-        if inverse is None:
-            return float("inf")
-        spread = float(np.sum(inverse**2 @ (probabilities @ self.matrix())))
-        return (spread - float(np.sum(probabilities**2))) / checked_reports(n)
+        inverse = left_inverse(matrix)
+        return None if inverse is None else np.asarray(matrix @ np.sum(inverse**2, axis=0))
 
     def parameters(self) -> dict[str, Any]:
         return {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
@@ -134,6 +115,24 @@ class TableMechanism(Mechanism):
         except ValueError as error:
             raise InvalidInput("TableMechanism", "weights", "be integers", str(error)) from None
         return cls(domain, weights)
+
+
+def left_inverse(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    """The matrix A of the unbiased estimate p̂ = A·(shares of the outputs), or None if values cannot be told apart.
+
+    Least squares weighted by the output law at the uniform distribution: A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y.
+    The weights are fixed, so the estimate is linear and exactly unbiased at every distribution.
+    """
+    law = matrix.mean(axis=0)
+    used = law > 0
+    scaled = matrix[:, used] / np.sqrt(law[used])
+    left, singular_values, right = np.linalg.svd(scaled, full_matrices=False)
+    k = len(matrix)
+    if len(singular_values) < k or singular_values[-1] <= singular_values[0] * k * np.finfo(float).eps:
+        return None
+    inverse = np.zeros_like(matrix)
+    inverse[:, used] = (left / singular_values) @ right / np.sqrt(law[used])
+    return inverse
 
 
 def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:

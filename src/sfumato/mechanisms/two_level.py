@@ -8,20 +8,34 @@ lightest and the heaviest set, so audits cost next to nothing for any number of 
 from __future__ import annotations
 
 import functools
+import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.exact import Epsilon, floor_of_ratio
-from sfumato.mechanisms.base import Mechanism, checked_distribution, checked_reports
+from sfumato.mechanisms.base import Mechanism
+from sfumato.policy.base import Policy
+from sfumato.policy.pairwise import PairwisePolicy
+from sfumato.policy.prior import Prior
 
-__all__ = ["ONE", "InclusionMechanism", "MixtureMechanism", "TwoLevelMechanism", "mixing_threshold"]
+__all__ = [
+    "NOBODY",
+    "ONE",
+    "InclusionMechanism",
+    "InclusionMixture",
+    "MixtureMechanism",
+    "TwoLevelMechanism",
+    "mixing_threshold",
+]
 
 #: Probabilities are integers over this.
 ONE = 2**64
+#: Stands for a value outside the domain of a mixture, and for the report that it may not answer with.
+NOBODY = -1
 
 
 class TwoLevelMechanism(Mechanism):
@@ -40,6 +54,20 @@ class TwoLevelMechanism(Mechanism):
     def separating(self, x: int, other: int) -> int:
         """A report whose set holds x and not other."""
 
+    def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
+        if isinstance(policy, PairwisePolicy):
+            # All columns have the same ratio and every pair is separated: the smallest level is the one to meet.
+            _, (x, other) = policy.least
+            return iter([self._column(self.separating(x, other))])
+        if isinstance(policy, Prior):
+            # high/average is largest where the set is lightest, average/low where it is heaviest.
+            return map(self._column, (self.lightest(policy.prior), self.heaviest(policy.prior)))
+        return None
+
+    def _column(self, report: int) -> tuple[int, list[Fraction]]:
+        high, low = self.levels
+        return report, [high if self.in_set(report, x) else low for x in range(len(self.domain))]
+
     @abstractmethod
     def lightest(self, weights: Sequence[Fraction]) -> int:
         """A report whose set, neither empty nor everything, weighs least."""
@@ -57,23 +85,21 @@ class InclusionMechanism(TwoLevelMechanism):
     def inclusion(self) -> tuple[Fraction, Fraction]:
         """Probabilities that a report's set holds the true value, and that it holds a given other value."""
 
-    def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
-        # p̂_x = (T_x/n - b)/(a - b), and T_x is binomial with probability b + p_x(a - b): an exact variance.
+    def energies(self) -> npt.NDArray[np.float64] | None:
+        # φ_x = (1[x in set] - b)/(a - b), and the set holds x with probability b + (a - b)·1[x true]:
+        # Σ_z E φ_z² = (k·b(1-b) + (a-b)(1-2b))/(a-b)², whatever the true value.
         own, other = self.inclusion
         if own == other:
-            return float("inf")
-        gap = float(own - other)
-        held = float(other) + checked_distribution(p, len(self.domain)) * gap
-        return float(np.sum(held * (1 - held))) / (gap * gap * checked_reports(n))
-
-    def worst_risk(self, n: int) -> float:
-        # Σ h(1-h) is concave and symmetric in the frequencies: greatest at the uniform distribution.
-        return self.risk(n)
+            return None
+        gap, size = own - other, len(self.domain)
+        return np.full(size, float((size * other * (1 - other) + gap * (1 - 2 * other)) / gap**2))
 
 
 class MixtureMechanism(TwoLevelMechanism):
     """With probability γ a report is uniform over the outputs whose set holds the true value, a ``share`` of all
     outputs; otherwise it is uniform over all outputs.
+
+    Its sampler also takes NOBODY, a value that is in no set: with probability γ the report is then NOBODY too.
     """
 
     threshold: int
@@ -98,6 +124,43 @@ class MixtureMechanism(TwoLevelMechanism):
     def probability(self, report: int, x: int) -> Fraction:
         high, low = self._probabilities
         return high if self.in_set(report, x) else low
+
+    @abstractmethod
+    def open_energy(self) -> float:
+        """The energy of NOBODY, whose report tells it with probability γ and is otherwise uniform."""
+
+
+class InclusionMixture(MixtureMechanism, InclusionMechanism):
+    """A uniform set of d of k values, forced with probability γ to hold the true one: d = share·k."""
+
+    @property
+    def company(self) -> Fraction:
+        """The probability that a set which is forced to hold one value holds a given other one."""
+        size = len(self.domain)
+        return (self.share * size - 1) / (size - 1) if size > 1 else Fraction(0)
+
+    @functools.cached_property
+    def inclusion(self) -> tuple[Fraction, Fraction]:
+        free = (1 - self.gamma) * self.share
+        return self.gamma + free, self.gamma * self.company + free
+
+    @property
+    def pairs(self) -> tuple[Fraction, Fraction]:
+        """Probabilities that two given values are in the set: one of them being the true one, or neither."""
+        size, company = len(self.domain), self.company
+        third = company * (self.share * size - 2) / (size - 2) if size > 2 else Fraction(0)
+        free = (1 - self.gamma) * self.share * company
+        return self.gamma * company + free, self.gamma * third + free
+
+    def open_energy(self) -> float:
+        # Told in clear, NOBODY counts 1/γ for itself, and for each value what is left when the mass of all values,
+        # 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - free)/(a - b).
+        energies = self.energies()
+        if energies is None:
+            return math.inf
+        gamma, size = self.gamma, len(self.domain)
+        spread = (1 - gamma) * (self.company - self.share) / (gamma * (1 - self.company))
+        return float(1 - gamma) * float(energies[0]) + float(gamma * (size * spread**2 + 1 / gamma**2))
 
 
 def mixing_threshold(epsilon: Epsilon, share: Fraction) -> int:

@@ -15,9 +15,10 @@ from sfumato.mechanisms.base import Finished, Mechanism, checked_integer, read_e
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.two_level import ONE, InclusionMechanism, extreme_indices
 
-__all__ = ["IndependentBits", "UnaryEncoding"]
+__all__ = ["PLANES", "IndependentBits", "UnaryEncoding"]
 
-_PLANES = 8
+#: Bits of a position's field; what they leave open is read from the auxiliary stream.
+PLANES = 8
 
 BitState = tuple[int, int, int]
 
@@ -96,7 +97,7 @@ class UnaryEncoding(IndependentBits, InclusionMechanism):
         if self.own < self.other:
             raise InvalidInput("UnaryEncoding", "own", "be at least other", self.own)
         groups = -(-len(domain) // 64)
-        self.layout = Layout(64 * _PLANES * groups, (), lanes=len(domain), planes=_PLANES)
+        self.layout = Layout(64 * PLANES * groups, (), lanes=len(domain), planes=PLANES)
 
     def bit(self, x: int, position: int, draws: Draws) -> bool:
         return draws.bernoulli(self.own if position == x else self.other, ONE)

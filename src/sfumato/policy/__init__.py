@@ -9,6 +9,7 @@ from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Anything, Distributions, Known, Secret
+from sfumato.policy.structure import structure_of
 from sfumato.policy.uniform import Uniform
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "load_policy",
     "policy_from_dict",
     "save_policy",
+    "structure_of",
 ]

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism, SubsetSelection
+from sfumato.mechanisms import ComposedSubsets, Mechanism, NestedSubsets, SubsetSelection, UtilityOptimizedRappor
+from sfumato.mechanisms.parted import PartedMechanism
 
 __all__ = ["check_reports", "checked_pieces", "piece_rows"]
 
@@ -47,6 +48,23 @@ def check_reports(mechanism: Mechanism, reports: Any, what: str = "reports", fir
     if isinstance(mechanism, SubsetSelection):
         weights = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
         _refuse_rows(what, first_row, array, weights != mechanism.size, f"have exactly {mechanism.size} bits set")
+    if isinstance(mechanism, PartedMechanism):
+        from sfumato.kernels.parted_reports import first_fault
+
+        wrong = np.arange(len(array)) == first_fault(mechanism, np.ascontiguousarray(array))
+        _refuse_rows(what, first_row, array, wrong, "be a report of one of the parts, or of a value in clear")
+    if isinstance(mechanism, UtilityOptimizedRappor):
+        harmless = np.packbits(~mechanism.is_sensitive, bitorder="little")
+        clear = np.bitwise_count(array & harmless).sum(axis=1, dtype=np.int64)
+        _refuse_rows(what, first_row, array, clear > 1, "have at most one bit of a harmless value set")
+    if isinstance(mechanism, NestedSubsets):
+        for start in range(0, len(array), piece_rows(mechanism)):
+            _refuse_nested(what, first_row + start, array[start : start + piece_rows(mechanism)], mechanism)
+    if isinstance(mechanism, ComposedSubsets):
+        values = np.packbits(np.arange(mechanism.bits) < len(mechanism.domain), bitorder="little")
+        for part, among, named in ((mechanism.values, values, "values"), (mechanism.labels, ~values, "blocks")):
+            weights = np.bitwise_count(array & among).sum(axis=1, dtype=np.int64)
+            _refuse_rows(what, first_row, array, weights != part.size, f"have exactly {part.size} bits of {named} set")
     return array
 
 
@@ -56,6 +74,19 @@ def _refuse_rows(what: str, first_row: int, array: npt.NDArray[Any], wrong: npt.
         value = array[row]
         got = value.tobytes().hex() if array.ndim > 1 else int(value)
         raise InvalidInput(what, f"the report in row {first_row + row}", must, got)
+
+
+def _refuse_nested(what: str, first_row: int, array: npt.NDArray[Any], mechanism: NestedSubsets) -> None:
+    bits = np.unpackbits(array, axis=1, count=mechanism.bits, bitorder="little")
+    size, (in_high, in_low) = len(mechanism.domain), mechanism.sizes
+    high = bits[:, size:]
+    wrong = high.sum(axis=1, dtype=np.int64) != mechanism.high
+    _refuse_rows(what, first_row, array, wrong, f"have exactly {mechanism.high} bits of blocks set")
+    held = np.take(bits, mechanism.order, axis=1).reshape(len(bits), mechanism.blocks, mechanism.block_size)
+    weights = held.sum(axis=2, dtype=np.uint32)
+    wrong = (weights != np.where(high, in_high, in_low)).any(axis=1)
+    must = f"have exactly {in_high} values set in every block whose bit is set, and {in_low} in every other"
+    _refuse_rows(what, first_row, array, wrong, must)
 
 
 def piece_rows(mechanism: Mechanism) -> int:

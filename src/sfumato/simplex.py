@@ -14,5 +14,5 @@ def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> np
     shifted = point - point.max()
     ordered = np.sort(shifted)[::-1]
     surplus = (np.cumsum(ordered) - total) / np.arange(1, len(point) + 1)
-    kept = int(np.flatnonzero(ordered > surplus)[-1])
+    kept = int(np.flatnonzero(ordered >= surplus)[-1])  # equal: nothing to share out, or nothing left for this one
     return np.asarray(np.maximum(shifted - surplus[kept], 0.0))

@@ -1,0 +1,60 @@
+"""What a decoder is: from counts to unbiased frequencies, and the exact covariance of that estimate.
+
+A decoder is linear in the counts, so what it says is exact for every n: the estimate is unbiased, and the covariance
+of n reports is 1/n of what ``covariance(p)`` gives for one report of a person drawn from p.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.simplex import project_to_simplex
+
+__all__ = ["Decoder", "Floats", "HistogramDecoder"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Decoder(ABC):
+    """The unbiased linear estimate of one mechanism."""
+
+    size: int
+
+    @abstractmethod
+    def frequencies(self, shares: Floats) -> Floats:
+        """The estimate from shares: counts divided by the number of reports."""
+
+    @abstractmethod
+    def shares(self, p: Floats) -> Floats:
+        """The expected shares at p: ``frequencies(shares(p)) == p``."""
+
+    def nearest(self, unbiased: Floats, shares: Floats) -> Floats:  # noqa: ARG002
+        """The nearest distribution to the unbiased estimate, among those with the totals that the counts know."""
+        return project_to_simplex(unbiased)
+
+    @abstractmethod
+    def variances(self, p: Floats) -> Floats:
+        """The variance of each frequency from one report at p."""
+
+    @abstractmethod
+    def covariance(self, p: Floats) -> Floats:
+        """The covariance of the frequencies from one report at p."""
+
+    @abstractmethod
+    def variance(self, weights: Floats, p: Floats) -> float:
+        """The variance of Σ weight·frequency from one report at p: weights·covariance·weights, without the matrix."""
+
+    @abstractmethod
+    def reach(self) -> tuple[Floats, Floats]:
+        """The least and the greatest that one report can count for each frequency."""
+
+
+class HistogramDecoder(Decoder):
+    """A decoder whose counts are a histogram over the outputs: ``shares`` is the law of the outputs at p."""
+
+    @abstractmethod
+    def pull(self, weights: Floats) -> Floats:
+        """Σ_y Q(y|x)·weights_y for every value x: the adjoint of ``shares``."""

@@ -1,0 +1,99 @@
+"""Which mechanisms suit a policy, by their short names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from sfumato.domain import Domain
+from sfumato.exact import Epsilon
+from sfumato.mechanisms import (
+    BinaryOptimal,
+    BlockMechanism,
+    ComposedSubsets,
+    HadamardResponse,
+    HighLowHadamard,
+    HighLowSubset,
+    Mechanism,
+    NestedSubsets,
+    RandomizedResponse,
+    SubsetSelection,
+    UnaryEncoding,
+    UtilityOptimizedRappor,
+    UtilityOptimizedRR,
+)
+from sfumato.mechanisms.metric_exponential import best_exponential
+from sfumato.policy import Blocks, HighLow, Policy, Prior, Secret, Uniform, structure_of
+from sfumato.policy.pairwise import PairwisePolicy
+
+__all__ = ["Candidate", "candidates", "safe_epsilon"]
+
+#: Tables for distances are offered up to this many values: making one takes k³ steps, and its spec k² integers.
+_LARGEST_TABLE = 512
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """How to build a mechanism, what decoding its reports costs for k values, and whether it is classical ε-LDP."""
+
+    build: Callable[[], Mechanism]
+    decoding: str
+    classical: bool = False
+
+
+_CLASSICAL: dict[str, tuple[Callable[[Domain, Epsilon], Mechanism], str]] = {
+    "rr": (RandomizedResponse, "k"),
+    "unary": (UnaryEncoding, "k per report"),
+    "unary-optimized": (partial(UnaryEncoding, optimized=True), "k per report"),
+    "subset": (SubsetSelection, "k per report"),
+    "hadamard": (HadamardResponse, "k log k"),
+}
+
+
+def candidates(policy: Policy, max_bits: int | None = None) -> dict[str, Candidate]:
+    """Every mechanism here that obeys the policy: classical ones at the safe epsilon, and those for its structure.
+
+    A matrix of epsilons that is really one level, sensitive values or blocks is treated as such.
+    """
+    epsilon = safe_epsilon(policy)
+    found = {
+        name: Candidate(partial(build, policy.domain, epsilon), decoding, classical=True)
+        for name, (build, decoding) in _CLASSICAL.items()
+    }
+    simplest = structure_of(policy)
+    if isinstance(simplest, Uniform) or not isinstance(simplest, PairwisePolicy):
+        return found
+    if len(simplest.domain) == 2:
+        found["binary"] = Candidate(partial(BinaryOptimal.for_policy, simplest), "k")
+    if isinstance(simplest, HighLow):
+        kinds: dict[str, tuple[Callable[..., Mechanism], str]] = {
+            "high-low-subset": (HighLowSubset, "s per report"),
+            "high-low-hadamard": (HighLowHadamard, "k + s log s"),
+            "uo-rr": (UtilityOptimizedRR, "k"),
+            "uo-rappor": (UtilityOptimizedRappor, "k per report"),
+        }
+        for name, (kind, decoding) in kinds.items():
+            found[name] = Candidate(partial(kind, simplest.domain, simplest.sensitive, simplest.epsilon), decoding)
+    elif isinstance(simplest, Blocks) and simplest.across.is_infinite:
+        found["block"] = Candidate(partial(BlockMechanism.for_policy, simplest, max_bits=max_bits), "block per report")
+        for inner, decoding in (("rr", "k"), ("subset", "block per report"), ("hadamard", "k log k")):
+            found[f"block-{inner}"] = Candidate(partial(BlockMechanism.for_policy, simplest, inner), decoding)
+    elif isinstance(simplest, Blocks) and min(simplest.epsilons) < simplest.across:
+        sizes = np.bincount(simplest.block_of)
+        if sizes.min() == sizes.max() > 1:
+            found["nested"] = Candidate(partial(NestedSubsets.from_policy, simplest), "k per report")
+        found["composed"] = Candidate(partial(ComposedSubsets.from_policy, simplest), "k per report")
+    elif 2 < len(simplest.domain) <= _LARGEST_TABLE and not simplest.greatest_effective[0].is_infinite:
+        found["exponential"] = Candidate(partial(best_exponential, simplest), "k²")
+    return found
+
+
+def safe_epsilon(policy: Policy) -> Epsilon:
+    """The greatest ε for which every ε-LDP mechanism obeys the policy."""
+    if isinstance(policy, PairwisePolicy):
+        return policy.least[0]
+    assert isinstance(policy, (Prior, Secret))
+    return policy.epsilon  # ε-LDP implies ε-LIP, and ε for every secret whatever the distribution

@@ -1,0 +1,475 @@
+"""Blocks at two levels: nested and composed subsets, their laws, estimates, counts and promises."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import sfumato as sf
+from sfumato._estimate.decoders import decoder_for
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.exact import Epsilon
+from sfumato.interpreter import sampler_law
+from sfumato.mechanisms import ComposedSubsets, Mechanism, NestedSubsets, SubsetSelection
+from sfumato.mechanisms.draws import Draws
+from sfumato.mechanisms.nested import NestedMechanism
+from sfumato.mechanisms.nested_subsets import _descend, _least, _risk, best_nested_sizes
+from sfumato.mechanisms.two_level import ONE
+from sfumato.testing import MechanismContract
+
+Floats = npt.NDArray[np.float64]
+R = sf.Domain.range
+
+# -- the contract ----------------------------------------------------------------------------------------------
+
+
+def across(epsilon: Epsilon) -> Epsilon:
+    """A level between blocks that goes with one within them: sometimes just above, sometimes far."""
+    factor = {0: "1.05", 1: "1.5", 2: "3"}[math.floor(1000 * float(epsilon)) % 3]
+    return epsilon * Fraction(factor)
+
+
+def labels(domain: sf.Domain) -> list[int]:
+    """Two or three blocks of one size, scattered over the domain."""
+    return [x % (2 if len(domain) == 4 else 3) for x in range(len(domain))]
+
+
+class NestedContract(MechanismContract):
+    cases = 16
+    sizes: Sequence[int] = (4, 4, 4, 6)
+
+    def mechanisms(self, count: int | None = None) -> Iterator[tuple[Mechanism, Epsilon]]:
+        # A sampler of six values and three blocks has ten thousand branches: no check runs on more cases than these.
+        return super().mechanisms(min(self.cases, count or self.cases))
+
+    def policy(self, domain: sf.Domain, epsilon: Epsilon) -> sf.Policy:
+        return sf.Blocks(domain, labels(domain), epsilon, across(epsilon))
+
+
+class TestNestedSubsets(NestedContract):
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        return NestedSubsets(domain, labels(domain), epsilon, across(epsilon))
+
+
+class TestNestedSubsetsOfLargeBlocks(TestNestedSubsets):
+    """Two blocks of three, with sets in low blocks too."""
+
+    cases = 8
+    sizes = (6,)
+
+    def policy(self, domain: sf.Domain, epsilon: Epsilon) -> sf.Policy:
+        return sf.Blocks(domain, "aababb", epsilon, across(epsilon))
+
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        return NestedSubsets(domain, "aababb", epsilon, across(epsilon), high=1, sizes=[1, 2])
+
+
+class TestComposedSubsets(NestedContract):
+    sizes = (4,)
+
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        return ComposedSubsets(domain, labels(domain), epsilon, across(epsilon))
+
+
+class TestComposedSubsetsOfUnequalBlocks(NestedContract):
+    sizes = (3, 4)
+
+    def policy(self, domain: sf.Domain, epsilon: Epsilon) -> sf.Policy:
+        return sf.Blocks(domain, "abac"[: len(domain)], epsilon, across(epsilon))
+
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        return ComposedSubsets(domain, "abac"[: len(domain)], epsilon, across(epsilon))
+
+
+# -- estimates, by enumeration -----------------------------------------------------------------------------------
+
+MECHANISMS: dict[str, NestedMechanism] = {
+    "nested 2x2": NestedSubsets(R(4), "abba", 1, 3),
+    "nested 2x2, both sets": NestedSubsets(R(4), "abab", "0.1", "0.2", high=1, sizes=[1, 1]),
+    "nested 2x3": NestedSubsets(R(6), "aababb", 1, 2, high=1, sizes=[2, 1]),
+    "nested 2x4": NestedSubsets(R(8), "aabababb", 1, 2, high=1, sizes=[2, 3]),
+    "nested 3x2": NestedSubsets(R(6), "abccba", 2, "2.1", high=2, sizes=[1, 1]),
+    "nested 3x3": NestedSubsets(R(9), "abcabcabc", "ln 2", "ln 6", high=1, sizes=[2, 0]),
+    "nested 4x2": NestedSubsets(R(8), "abcdabcd", 1, 4, high=2, sizes=[1, 1]),
+    "nested, coarse": NestedSubsets(
+        R(6), "aaabbb", 1, 2, high=1, sizes=[1, 2], thresholds=[3 * 2**62, ONE // 3, ONE // 9]
+    ),
+    "composed 2x2": ComposedSubsets(R(4), "abba", 1, 3),
+    "composed 3x2": ComposedSubsets(R(6), "abccba", 1, 2, sizes=[3, 2]),
+    "composed unequal": ComposedSubsets(R(6), "abaaac", "0.5", 2),
+    "composed, blocks of one and four": ComposedSubsets(R(5), "abbbb", 2, 3),
+}
+
+
+@pytest.fixture(params=MECHANISMS, ids=lambda name: name.replace(", ", "-").replace(" ", "-"))
+def mechanism(request: pytest.FixtureRequest) -> NestedMechanism:
+    return MECHANISMS[request.param]
+
+
+class Enumeration:
+    """Everything about one report, by going through all of them with their exact probabilities."""
+
+    def __init__(self, mechanism: NestedMechanism) -> None:
+        outputs = list(mechanism.reports())
+        assert len(set(outputs)) == mechanism.outputs
+        size = len(mechanism.domain)
+        law = [[mechanism.probability(y, x) for y in outputs] for x in range(size)]
+        assert all(sum(row) == 1 for row in law)
+        self.law = np.array([[float(entry) for entry in row] for row in law])
+        self.decoder = decoder_for(mechanism)
+        rows = np.array([np.frombuffer(mechanism.serialise(y), np.uint8) for y in outputs])
+        self.shares = np.array([sf.aggregate(mechanism, row[None]).counts for row in rows], np.float64)
+        self.decoded = np.array([self.decoder.frequencies(row) for row in self.shares])
+        #: What rounding errors are measured against.
+        self.scale = float(np.abs(self.decoded).max()) ** 2
+
+    def covariance(self, p: Floats) -> Floats:
+        weights = p @ self.law
+        mean = weights @ self.decoded
+        return np.asarray((self.decoded * weights[:, None]).T @ self.decoded - np.outer(mean, mean))
+
+
+@functools.cache
+def enumeration(mechanism: NestedMechanism) -> Enumeration:
+    return Enumeration(mechanism)
+
+
+def distributions(size: int) -> list[Floats]:
+    corner = np.zeros(size)
+    corner[-1] = 1
+    return [np.full(size, 1 / size), corner, *np.random.default_rng(size).dirichlet(np.full(size, 0.5), 4)]
+
+
+def test_the_estimate_is_unbiased(mechanism: NestedMechanism) -> None:
+    whole = enumeration(mechanism)
+    assert whole.law @ whole.decoded == pytest.approx(np.eye(len(mechanism.domain)), abs=1e-11 * whole.scale**0.5)
+
+
+def test_shares_are_the_expected_counts(mechanism: NestedMechanism) -> None:
+    whole = enumeration(mechanism)
+    for p in distributions(len(mechanism.domain)):
+        shares = whole.decoder.shares(p)
+        assert shares == pytest.approx(p @ whole.law @ whole.shares, abs=1e-13)
+        assert whole.decoder.frequencies(shares) == pytest.approx(p, abs=1e-11 * whole.scale**0.5)
+
+
+def test_covariance_variances_and_risk_are_those_of_the_enumeration(mechanism: NestedMechanism) -> None:
+    whole = enumeration(mechanism)
+    generator = np.random.default_rng(3)
+    for p in distributions(len(mechanism.domain)):
+        covariance, near = whole.covariance(p), 1e-12 * whole.scale
+        assert whole.decoder.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=near)
+        assert whole.decoder.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=near)
+        assert mechanism.risk(1, p) == pytest.approx(np.trace(covariance), rel=1e-9, abs=near)
+        for weights in [*generator.normal(size=(3, len(p))), np.ones(len(p)), np.zeros(len(p))]:
+            expected = float(weights @ covariance @ weights)
+            allowed = near * float(np.abs(weights).sum()) ** 2
+            assert whole.decoder.variance(weights, p) == pytest.approx(expected, rel=1e-9, abs=allowed)
+
+
+def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: NestedMechanism) -> None:
+    whole = enumeration(mechanism)
+    low, high = whole.decoder.reach()
+    assert low == pytest.approx(whole.decoded.min(axis=0), rel=1e-11)
+    assert high == pytest.approx(whole.decoded.max(axis=0), rel=1e-11)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in MECHANISMS if name.startswith("nested")))
+def test_no_unbiased_estimate_from_nested_reports_is_better_at_the_uniform_distribution(name: str) -> None:
+    law = enumeration(MECHANISMS[name]).law
+    size = len(law)
+    # The bound for every linear unbiased estimate: tr (Σ_y Q_y Q_y'/law_y)⁻¹ - 1/k.
+    fisher = (law / law.mean(axis=0)) @ law.T
+    assert MECHANISMS[name].risk(1) == pytest.approx(np.trace(np.linalg.inv(fisher)) - 1 / size, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in MECHANISMS if name.startswith("composed")))
+def test_the_correction_is_the_best_of_its_kind_at_the_uniform_distribution(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    assert isinstance(mechanism, ComposedSubsets)
+    size = len(mechanism.domain)
+    alone = mechanism.values.risk(1)
+    assert mechanism.risk(1) < alone
+    # Normal equations: no direction in which the residual still explains a part of the estimate.
+    whole = enumeration(mechanism)
+    weights = np.full(size, 1 / size) @ whole.law
+    own, other = mechanism.values.inclusion
+    label_own, label_other = mechanism.labels.inclusion
+    of_values = (whole.shares[:, :size] - float(other)) / float(own - other)
+    of_blocks = (whole.shares[:, size:] - float(label_other)) / float(label_own - label_other)
+    sums = np.stack([of_values[:, mechanism.block_of == j].sum(axis=1) for j in range(mechanism.blocks)], axis=1)
+    residual = of_blocks - sums
+    assert (whole.decoded * weights[:, None]).T @ residual == pytest.approx(0, abs=1e-10 * whole.scale)
+
+
+def test_maximum_likelihood_is_refused_with_words() -> None:
+    mechanism = MECHANISMS["nested 2x2"]
+    counted = sf.aggregate(mechanism, sf.privatize(mechanism, np.zeros(5, np.int64)))
+    with pytest.raises(InvalidInput, match="mle"):
+        sf.estimate(mechanism, counted, "mle")
+    assert sf.estimate(mechanism, counted, "simplex").frequencies.sum() == pytest.approx(1)
+
+
+# -- risks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 5), (10, 10), (5, 20), (20, 5)])
+@pytest.mark.parametrize("levels", [("1", "3"), ("0.5", "1"), ("0.5", "4"), ("2", "8"), ("0.1", "0.2"), ("4", "8")])
+def test_nested_subsets_beat_the_others(shape: tuple[int, int], levels: tuple[str, str]) -> None:
+    domain, blocks = R(shape[0] * shape[1]), np.repeat(np.arange(shape[0]), shape[1])
+    nested, composed = NestedSubsets(domain, blocks, *levels), ComposedSubsets(domain, blocks, *levels)
+    plain = SubsetSelection(domain, levels[0])
+    assert nested.risk(1) < composed.risk(1) < plain.risk(1)
+    assert nested.risk(1) > SubsetSelection(domain, levels[1]).risk(1)  # which promises less
+
+
+def test_ten_thousand_values() -> None:
+    domain, blocks = R(10_000), np.arange(10_000) // 100
+    nested, plain = NestedSubsets(domain, blocks, 1, 3), SubsetSelection(domain, 1)
+    assert nested.risk(1) < plain.risk(1) / 3
+    policy = sf.Blocks(domain, blocks, 1, 3)
+    for mechanism in (nested, ComposedSubsets.from_policy(policy)):
+        certificate = sf.audit(mechanism, policy)
+        assert certificate.holds
+        assert -1e-15 < certificate.worst.excess <= 0
+        assert not sf.audit(mechanism, sf.Blocks(domain, blocks, 1, "2.99999999")).holds
+        assert not sf.audit(mechanism, sf.Blocks(domain, blocks, "0.99999999", 3)).holds
+        assert sf.audit(mechanism, sf.Uniform(domain, 3)).holds
+        with pytest.raises(CannotDecide, match="too many outputs"):
+            sf.audit(mechanism, sf.Prior(domain, [Fraction(1, 10_000)] * 10_000, 3))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 9), (9, 2), (7, 7), (30, 10), (10, 30), (40, 40)])
+def test_descent_finds_the_best_sizes(shape: tuple[int, int]) -> None:
+    blocks, block_size = shape
+    axes = [np.arange(1, blocks), np.arange(1, block_size), np.arange(block_size)]
+    for epsilon, level in [(1.0, 3.0), (0.1, 0.2), (0.5, 1.0), (1.0, 1.1), (2.0, 2.1), (3.0, 9.0), (0.01, 5.0)]:
+        risk = functools.partial(_risk, blocks, block_size, epsilon, level)
+        best = _least(risk, axes)
+        start = max(1, round(block_size / (1 + math.exp(epsilon))))
+        found = {_descend(risk, axes, (high, start, low)) for high in (1, (blocks + 1) // 2) for low in (0, start)}
+        least = min(float(risk(*map(np.array, sizes))) for sizes in found)
+        assert least == pytest.approx(float(risk(*map(np.array, best))), rel=2e-3)
+
+
+def test_the_best_sizes_of_a_million_values() -> None:
+    high, size, low = best_nested_sizes(1000, 1000, Epsilon(1), Epsilon(3))
+    risk = functools.partial(_risk, 1000, 1000, 1.0, 3.0)
+    near = [np.arange(max(least, at - 9), at + 10) for least, at in ((1, high), (1, size), (0, low))]
+    assert _least(risk, near) == (high, size, low)
+
+
+# -- audits --------------------------------------------------------------------------------------------------------
+
+
+def test_the_shortened_audit_agrees_under_other_policies() -> None:
+    generator = np.random.default_rng(5)
+    for mechanism in MECHANISMS.values():
+        domain = mechanism.domain
+        matrix = generator.choice(["0.5", "1", "2", "inf"], (len(domain), len(domain)))
+        np.fill_diagonal(matrix, "0")
+        for policy in (
+            sf.Uniform(domain, 1),
+            sf.Blocks(domain, [x // 2 for x in range(len(domain))], "0.3", 2),
+            sf.Blocks(domain, mechanism.block_of, "inf", 1),
+            sf.HighLow(domain, [0, 1], 1),
+            sf.Pairwise(domain, matrix),
+        ):
+            every = (policy.worst(mechanism.likelihoods(report)) for report in mechanism.reports())
+            full = max(every, key=lambda worst: worst.rank)
+            columns = mechanism.worst_columns(policy)
+            assert columns is not None
+            short = max((policy.worst(column) for _, column in columns), key=lambda worst: worst.rank)
+            assert full.violated == short.violated
+            assert full.excess == pytest.approx(short.excess, abs=1e-12)
+
+
+def test_likelihoods_are_the_probabilities_up_to_a_factor(mechanism: NestedMechanism) -> None:
+    for report in itertools.islice(mechanism.reports(), 0, None, 7):
+        factors = {level / mechanism.probability(report, x) for x, level in enumerate(mechanism.likelihoods(report))}
+        assert len(factors) == 1
+
+
+class Leaky(NestedSubsets):
+    """Mends no set of blocks that the own block is in."""
+
+    def step(self, state: Any, draws: Draws) -> Any:
+        if len(state) == 5 and state[3] == self.layout.lanes and state[4] >> int(self.block_of[state[0]]) & 1:
+            return *state[:3], state[3] + 1, state[4]
+        return super().step(state, draws)
+
+
+def test_the_audit_reads_the_sampler_that_runs() -> None:
+    policy = sf.Blocks(R(4), "abba", 1, 3)
+    assert sf.audit(NestedSubsets.from_policy(policy), policy).holds
+    assert not sf.audit(Leaky.from_policy(policy), policy).holds
+
+
+@pytest.mark.parametrize(
+    "thresholds",
+    [[ONE - 1, 2**62, 2**62], [2**62, ONE - 1, 2**62], [2**62, 2**62, ONE - 1]],
+    ids=["own", "high", "low"],
+)
+def test_thresholds_that_are_too_large_fail_the_audit(thresholds: list[int]) -> None:
+    policy = sf.Blocks(R(4), "abba", 1, 3)
+    mechanism = NestedSubsets(R(4), "abba", 1, 3, high=1, sizes=[1, 1], thresholds=thresholds)
+    assert not sf.audit(mechanism, policy).holds
+    large = NestedSubsets(R(900), np.arange(900) % 30, 1, 3, high=9, sizes=[3, 4], thresholds=thresholds)
+    assert not sf.audit(large, sf.Blocks(R(900), np.arange(900) % 30, 1, 3)).holds
+
+
+@pytest.mark.parametrize(
+    "levels", [("0.001", "0.0011"), ("1e-9", "2e-9"), ("20", "50"), ("50", "51"), ("800", "900"), ("0", "1")]
+)
+def test_far_levels_keep_the_promise(levels: tuple[str, str]) -> None:
+    policy = sf.Blocks(R(6), "aababb", *levels)
+    for mechanism in (NestedSubsets.from_policy(policy), ComposedSubsets.from_policy(policy)):
+        assert sf.audit(mechanism, policy).holds
+        law, _ = sampler_law(mechanism, 5)
+        assert sum(law.values()) == 1
+
+
+# -- refusals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [NestedSubsets, ComposedSubsets])
+@pytest.mark.parametrize(
+    ("blocks", "levels", "words"),
+    [
+        ("aaaa", (1, 2), "at least two"),
+        ("abcd", (1, 2), "more than one value each"),
+        ("aabb", (1, "inf"), "across must be finite"),
+        ("aabb", (2, 2), "below across"),
+        ("aabb", ("inf", "inf"), "across must be finite"),
+        ("aab", (1, 2), "one label for each"),
+    ],
+)
+def test_what_is_another_policy_is_refused(kind: Any, blocks: str, levels: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        kind(R(4), blocks, *levels)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"high": 1}, "be given together"),
+        ({"high": 2, "sizes": [1, 1]}, "high must be an integer in"),
+        ({"high": 1, "sizes": [2, 1]}, r"sizes \(in a high block\)"),
+        ({"high": 1, "sizes": [0, 1]}, r"sizes \(in a high block\)"),
+        ({"high": 1, "sizes": [1]}, "sizes must be 2 integers"),
+        ({"thresholds": [0, 0]}, "thresholds must be 3 integers"),
+        ({"coins": [0, 0, 300]}, "coins"),
+        ({"planes": 9}, "planes"),
+    ],
+)
+def test_wrong_parameters_of_nested_subsets_are_refused(parameters: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        NestedSubsets(R(4), "aabb", 1, 2, **parameters)
+
+
+def test_wrong_parameters_of_composed_subsets_are_refused() -> None:
+    for parameters in ({"sizes": [1]}, {"sizes": [4, 1]}, {"thresholds": [0, 0, 0]}, {"coins": 3}, {"planes": 9}):
+        with pytest.raises(InvalidInput):
+            ComposedSubsets(R(4), "aabb", 1, 2, **parameters)
+    with pytest.raises(InvalidInput, match="at most 4096"):
+        ComposedSubsets(R(5000), np.arange(5000) % 4999, 1, 2)
+
+
+def test_unequal_blocks_are_refused_by_nested_subsets_only() -> None:
+    with pytest.raises(InvalidInput, match="one size"):
+        NestedSubsets(R(5), "aabbb", 1, 2)
+    assert ComposedSubsets(R(5), "aabbb", 1, 2).risk(1) > 0
+
+
+def test_levels_too_close_for_64_bits_are_refused_or_kept() -> None:
+    tiny = (str(Fraction(1, 10**30)), str(Fraction(2, 10**30)))
+    for blocks, levels in (("abba", ("1", f"1+{Fraction(1, 10**30)}")), ("abba", tiny)):
+        policy = sf.Blocks(R(4), blocks, *levels)
+        assert sf.audit(NestedSubsets.from_policy(policy), policy).holds
+        assert sf.audit(ComposedSubsets.from_policy(policy), policy).holds
+    with pytest.raises(InvalidInput, match="by more than 1e-15"):  # a third is no multiple of 2^-64
+        NestedSubsets(R(6), "abcabc", *tiny, high=1, sizes=[1, 1])
+
+
+def test_a_mechanism_that_tells_nothing_has_no_estimate() -> None:
+    for mechanism in (NestedSubsets(R(4), "abba", 0, 2), ComposedSubsets(R(4), "abba", 0, 2)):
+        assert mechanism.risk(1) == math.inf
+        with pytest.raises(InvalidInput, match="tell values apart"):
+            decoder_for(mechanism)
+
+
+def test_the_least_level_of_a_policy_is_kept_in_all_blocks() -> None:
+    policy = sf.Blocks(R(6), "aabbcc", ["0.5", 1, 2], 3)
+    for kind in (NestedSubsets, ComposedSubsets):
+        mechanism: NestedMechanism = kind.from_policy(policy)
+        assert mechanism.epsilon == Epsilon("0.5")
+        assert sf.audit(mechanism, policy).holds
+
+
+# -- reports and counts ----------------------------------------------------------------------------------------------
+
+
+def rows_of(mechanism: NestedMechanism, count: int, seed: int) -> npt.NDArray[np.uint8]:
+    values = np.random.default_rng(seed).integers(0, len(mechanism.domain), count)
+    rows: npt.NDArray[np.uint8] = sf.privatize(mechanism, values, sf.InsecureSeeded(seed))
+    return rows
+
+
+def test_counts_are_those_of_single_reports_added_up() -> None:
+    mechanism = NestedSubsets(R(60), np.arange(60) % 5, 1, 2, high=2, sizes=[5, 3])
+    rows = rows_of(mechanism, 600, 1)
+    bits = np.unpackbits(rows, axis=1, count=65, bitorder="little").astype(np.int64)
+    high = bits[:, 60:][:, mechanism.block_of]
+    expected = [(bits[:, :60] * high).sum(axis=0), (bits[:, :60] * (1 - high)).sum(axis=0), bits[:, 60:].sum(axis=0)]
+    counted = sf.aggregate(mechanism, rows)
+    assert counted.counts.tolist() == np.concatenate(expected).tolist()
+    parts = [sf.aggregate(mechanism, piece) for piece in np.array_split(rows, 3)]
+    assert parts[0].merge(parts[1]).merge(parts[2]) == counted
+
+
+@pytest.mark.parametrize("name", ["nested 3x2", "nested 3x3", "composed unequal"])
+def test_what_is_no_report_is_refused_with_its_row(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    valid = {mechanism.serialise(y) for y in mechanism.reports()}
+    good = np.frombuffer(min(valid), np.uint8)
+    for number in range(1 << mechanism.bits):
+        row = np.frombuffer(number.to_bytes(len(good), "little"), np.uint8)
+        if row.tobytes() in valid:
+            sf.aggregate(mechanism, row[None])
+        elif number % 17 == 0:
+            with pytest.raises(InvalidInput, match="row 2 must have exactly"):
+                sf.aggregate(mechanism, np.stack([good, good, row]))
+
+
+@pytest.mark.parametrize("name", ["nested 3x2", "nested 3x3", "composed unequal"])
+def test_counts_that_no_reports_can_have_are_refused(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    counted = sf.aggregate(mechanism, rows_of(mechanism, 50, 2))
+    document = json.loads(counted.to_json())
+    for place in range(len(document["counts"])):
+        changed = {**document, "counts": [c + (i == place) for i, c in enumerate(document["counts"])], "n": 50}
+        if max(changed["counts"]) <= 50:
+            with pytest.raises(InvalidInput, match="sum to"):
+                sf.estimate(mechanism, type(counted).from_json(json.dumps(changed)))
+
+
+def test_estimates_find_the_truth() -> None:
+    p = np.random.default_rng(1).dirichlet(np.ones(40))
+    values = np.random.default_rng(2).choice(40, 100_000, p=p)
+    truth = np.bincount(values, minlength=40) / len(values)
+    for kind in (NestedSubsets, ComposedSubsets):
+        mechanism = kind(R(40), np.arange(40) % 8, 1, 3)
+        reports = sf.privatize(mechanism, values, sf.InsecureSeeded(3))
+        estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
+        # Forty values beyond six standard errors (less the part of sampling): below 1e-7 by the normal law.
+        assert np.abs(estimate.frequencies - truth).max() < 6 * estimate.standard_errors.max()
+        assert estimate.frequencies.sum() == pytest.approx(1)
