@@ -3,6 +3,7 @@
 To add a command, add a file: ``cli/some_name.py`` with a click command called ``command`` is ``sfumato some-name``. It
 imports what it needs inside the function, so that ``sfumato --help`` stays quick, and raises what went wrong: any
 SfumatoError or OSError becomes one line on stderr and exit code 2. The answer "no" (a policy is violated) is code 1.
+Whoever stops reading our output early has had enough of it: the command ends without a word.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from sfumato.errors import SfumatoError
 
 __all__ = ["main"]
 
+#: What a shell says of programs that these signals end: 128 + SIGINT and 128 + SIGPIPE.
 _INTERRUPTED = 130
+_NOBODY_READS = 141
+
+
+class _NobodyReads(Exception):
+    """Standard output was closed at its other end."""
 
 
 class _Commands(click.Group):
@@ -33,6 +40,12 @@ class _Commands(click.Group):
         command = importlib.import_module(f"{__name__}.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (BrokenPipeError, SystemExit):  # SystemExit: rich turns the one into the other
+            raise _NobodyReads from None
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -63,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
+    except _NobodyReads:
+        return _NOBODY_READS
 
 
 def _fail(message: str) -> int:

@@ -15,17 +15,19 @@ __all__ = ["JSON_OPTION", "count", "progress_bar", "show_json", "show_table"]
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Answer in JSON instead of a table.")
 
 
-def show_json(document: Any) -> None:
-    """One JSON document on standard output."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=_plain))
+def show_json(document: Any, *, aside: bool = False) -> None:
+    """One JSON document on standard output; aside, that is on standard error, where that is a pipe for data."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=_plain), err=aside)
 
 
 def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """A table whose first column is text and whose others are numbers."""
+def show_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None, *, aside: bool = False
+) -> None:
+    """A table whose first column is text and whose others are numbers; aside on standard error."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -36,8 +38,8 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
     for row in rows:
         table.add_row(*row)
     # A pipe has no width of its own; a table cut to 80 columns would serve nobody.
-    width = None if sys.stdout.isatty() else 120
-    Console(file=sys.stdout, width=width, highlight=False).print(table)
+    file = sys.stderr if aside else sys.stdout
+    Console(file=file, width=None if file.isatty() else 120, highlight=False).print(table)
 
 
 @contextmanager

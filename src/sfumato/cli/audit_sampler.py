@@ -5,19 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._files import EXISTING_FILE
+from sfumato.cli._files import INPUT, read_policy
 
 if TYPE_CHECKING:
     from sfumato.domain import Domain
 
 
 @click.command(short_help="Look for evidence that a sampler, any program, breaks a policy.")
-@click.option("--policy", type=EXISTING_FILE, required=True, help="The policy file that the sampler claims to obey.")
+@click.option("--policy", type=INPUT, required=True, help="The policy file that the sampler claims to obey.")
 @click.option("--trials", type=int, default=100_000, show_default=True, help="How often each value is sampled.")
 @click.option("--alpha", type=float, default=1e-6, show_default=True, help="The chance of accusing an honest sampler.")
 @click.option("--values", multiple=True, metavar="VALUE", help="A value to compare; give two or more. [default: four]")
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     ctx: click.Context,
-    policy: Path,
+    policy: str,
     trials: int,
     alpha: float,
     values: tuple[str, ...],
@@ -42,9 +41,8 @@ def command(
     """
     from sfumato._audit_sampler import audit_sampler
     from sfumato.cli._lines import LineSampler
-    from sfumato.policy import load_policy
 
-    rules = load_policy(policy)
+    rules = read_policy(policy)
     compared = [_label(rules.domain, text) for text in values] or None
     with LineSampler(command_line, trials) as sampler, _bar() as progress:
         result = audit_sampler(sampler, rules, trials, alpha, values=compared, batch=True, progress=progress)

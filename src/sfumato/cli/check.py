@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from sfumato.cli._files import EXISTING_FILE, NEW_FILE
+from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
 from sfumato.cli._show import JSON_OPTION, show_json
 
 
 @click.command(short_help="Read a policy file and say in words what it asks.")
-@click.argument("policy", type=EXISTING_FILE)
-@click.option("--plot", type=NEW_FILE, help="Draw the epsilon between every two values to this file: .svg or .png.")
+@click.argument("policy", type=INPUT)
+@click.option("--plot", type=PLOT_FILE, help="Draw the epsilon between every two values to this file: .svg or .png.")
 @JSON_OPTION
-def command(policy: Path, plot: Path | None, as_json: bool) -> None:
+def command(policy: str, plot: str | None, as_json: bool) -> None:
     """Read a policy file and say in words what it asks, how strict its strictest rule is, and its hash.
 
     Example: sfumato check policy.toml
     """
     from sfumato.cli._words import asks, least
-    from sfumato.policy import load_policy
 
-    rules = load_policy(policy)
+    rules = read_policy(policy)
     if plot is not None:
         from sfumato.plot import plot_levels, save
 

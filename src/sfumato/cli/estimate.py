@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from sfumato.cli._files import EXISTING_FILE, FILE_OR_PIPE, NEW_FILE, read_file_or_pipe
+from sfumato.cli._files import (
+    INPUT,
+    OUTPUT,
+    PIPE,
+    PLOT_FILE,
+    counts_of,
+    format_option,
+    named,
+    piped_suffix,
+    read_bytes,
+    read_mechanism,
+)
 from sfumato.cli._show import JSON_OPTION, show_json, show_table
 
 _MOST_ROWS = 30
+_FORMATS = ("csv", "parquet", "arrow")
 
 
 @click.command(short_help="Estimate frequencies from counts, with confidence intervals.")
-@click.argument("mechanism", type=EXISTING_FILE)
-@click.argument("counts", type=FILE_OR_PIPE)
-@click.option("-o", "--output", type=NEW_FILE, help="Write the whole table to this file: .csv, .parquet or .arrow.")
+@click.argument("mechanism", type=INPUT)
+@click.argument("counts", type=INPUT)
+@click.option(
+    "-o", "--output", type=OUTPUT, help="Write the whole table to this file: .csv, .parquet or .arrow; - for a pipe."
+)
+@format_option(_FORMATS)
 @click.option("--method", type=click.Choice(["unbiased", "simplex", "mle"]), default="unbiased", show_default=True)
 @click.option("--level", type=float, default=0.95, show_default=True, help="The level of the intervals.")
-@click.option("--plot", type=NEW_FILE, help="Draw the estimate to this file: .svg or .png.")
+@click.option("--plot", type=PLOT_FILE, help="Draw the estimate to this file: .svg or .png.")
 @click.option(
     "--dishonest", type=float, help="Also show how far this fraction of dishonest reports could move each value."
 )
 @JSON_OPTION
 def command(
-    mechanism: Path,
+    mechanism: str,
     counts: str,
-    output: Path | None,
+    output: str | None,
+    form: str | None,
     method: str,
     level: float,
-    plot: Path | None,
+    plot: str | None,
     dishonest: float | None,
     as_json: bool,
 ) -> None:
@@ -39,22 +53,22 @@ def command(
     """
     import numpy as np
 
-    from sfumato._aggregate import Aggregate
     from sfumato._estimate import estimate
-    from sfumato.mechanisms import mechanism_from_spec
 
-    made = mechanism_from_spec(mechanism.read_bytes())
-    found = estimate(made, Aggregate.from_json(read_file_or_pipe(counts)), method)
+    piped = piped_suffix(output, form, _FORMATS)
+    made = read_mechanism(mechanism)
+    found = estimate(made, counts_of(made, read_bytes(counts), named(counts, "input")), method)
     low, high = found.interval(level)
-    if output is not None:
-        from sfumato.reports.tables import write_table
-
-        write_table(output, found.to_arrow(level))
+    influence = None if dishonest is None else found.influence(dishonest)
     if plot is not None:
         from sfumato.plot import plot_estimate, save
 
         save(plot_estimate(found, level), plot)
-    influence = None if dishonest is None else found.influence(dishonest)
+    if output is not None:
+        from sfumato.reports.tables import write_table
+
+        write_table(output, found.to_arrow(level), piped=piped)
+    aside = output == PIPE
     columns = ["value", "frequency", "standard error", f"low ({level:.0%})", f"high ({level:.0%})"]
     numbers = [found.frequencies, found.standard_errors, low, high]
     names = ["frequency", "standard_error", "low", "high"]
@@ -68,10 +82,10 @@ def command(
             {"value": label, **dict(zip(names, row, strict=True))}
             for label, row in zip(labels, np.column_stack(numbers).tolist(), strict=True)
         ]
-        show_json({"n": found.n, "method": method, "level": level, "rows": rows})
+        show_json({"n": found.n, "method": method, "level": level, "rows": rows}, aside=aside)
         return
     order = np.argsort(-found.frequencies, kind="stable")[:_MOST_ROWS].tolist()
     table = [(str(labels[x]), *(f"{column[x]:.5f}" for column in numbers)) for x in order]
-    show_table(columns, table, title=f"{found.n:,} reports, method {method}")
+    show_table(columns, table, title=f"{found.n:,} reports, method {method}", aside=aside)
     if len(labels) > _MOST_ROWS:
-        click.echo(f"the {_MOST_ROWS} most frequent of {len(labels):,} values; -o writes them all")
+        click.echo(f"the {_MOST_ROWS} most frequent of {len(labels):,} values; -o writes them all", err=aside)

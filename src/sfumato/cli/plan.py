@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from sfumato.cli._files import EXISTING_FILE, NEW_FILE
+from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
 from sfumato.cli._show import JSON_OPTION, count, show_json, show_table
 
 
 @click.command(short_help="Compare mechanisms for a policy by the error to expect.")
-@click.argument("policy", type=EXISTING_FILE)
+@click.argument("policy", type=INPUT)
 @click.option("--n", type=count, metavar="NUMBER", help="How many people will answer.")
 @click.option("--target", type=float, help="The total variation error to reach: answers with the n it takes.")
 @click.option("--max-bits", type=click.IntRange(1), help="Recommend only reports of at most so many bits.")
-@click.option("--plot", type=NEW_FILE, help="Draw the error against the number of people to this file: .svg or .png.")
+@click.option("--plot", type=PLOT_FILE, help="Draw the error against the number of people to this file: .svg or .png.")
 @JSON_OPTION
 def command(
-    policy: Path, n: int | None, target: float | None, max_bits: int | None, plot: Path | None, as_json: bool
+    policy: str, n: int | None, target: float | None, max_bits: int | None, plot: str | None, as_json: bool
 ) -> None:
     """Compare every suitable mechanism for a policy: the error to expect of n answers, and the size of a report.
 
     Example: sfumato plan policy.toml --n 100000
     """
     from sfumato._plan import plan
-    from sfumato.policy import load_policy
 
-    found = plan(load_policy(policy), n, target=target, max_bits=max_bits)
+    found = plan(read_policy(policy), n, target=target, max_bits=max_bits)
     best = found.best
     if plot is not None:
         from sfumato.plot import plot_plan, save

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from sfumato.cli._files import EXISTING_FILE
+from sfumato.cli._files import INPUT, read_policy
 from sfumato.cli._show import JSON_OPTION, count, progress_bar, show_json, show_table
 
 
 @click.command(short_help="Simulate a collection and compare its error with the prediction.")
-@click.argument("policy", type=EXISTING_FILE)
+@click.argument("policy", type=INPUT)
 @click.option("--n", type=count, metavar="NUMBER", required=True, help="How many people answer (1e6 is fine).")
 @click.option("--truth", type=click.Choice(["uniform", "zipf", "geometric"]), default="zipf", show_default=True)
 @click.option("--mechanism", help="Ask for a mechanism by name; the best one otherwise.")
 @click.option("--method", type=click.Choice(["unbiased", "simplex", "mle"]), default="unbiased", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
 @JSON_OPTION
-def command(policy: Path, n: int, truth: str, mechanism: str | None, method: str, seed: int, as_json: bool) -> None:
+def command(policy: str, n: int, truth: str, mechanism: str | None, method: str, seed: int, as_json: bool) -> None:
     """Draw people from a known truth, randomize, count and estimate; show the error beside its prediction.
 
     Example: sfumato simulate policy.toml --truth zipf --n 1e6
     """
     from sfumato._design import design
     from sfumato._simulate import simulate
-    from sfumato.policy import load_policy
 
-    made = design(load_policy(policy), n, mechanism=mechanism)
+    made = design(read_policy(policy), n, mechanism=mechanism)
     with progress_bar("simulating", n) as done:
         found = simulate(made, n=n, truth=truth, method=method, seed=seed, progress=lambda so_far, _: done(so_far))
     if as_json:

@@ -1,17 +1,51 @@
-"""Files that are written whole or not at all."""
+"""Files, and what goes to a pipe, are written whole or not at all."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from sfumato.errors import InvalidInput
+from sfumato.reports.sources import PIPE
 
-__all__ = ["replacing"]
+__all__ = ["replacing", "writing"]
+
+_STANDARD_OUTPUT = "standard output"
+#: What goes to a pipe waits in memory up to this many bytes, and beyond that in a file without a name.
+_MOST_IN_MEMORY = 2**26
+
+
+@contextmanager
+def writing(path: Path | str) -> Iterator[BinaryIO]:
+    """``replacing(path)``; or where the path is ``-`` a file whose content goes to standard output.
+
+    It goes there when the block ends, and not at all when the block raises: who reads the pipe gets all or nothing.
+    """
+    if str(path) != PIPE:
+        with replacing(path) as file:
+            yield file
+        return
+    if sys.stdout is None:
+        raise InvalidInput(_STANDARD_OUTPUT, "the pipe", "be open", "nothing")
+    with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as waiting:
+        yield cast(BinaryIO, waiting)
+        waiting.seek(0)
+        sys.stdout.flush()
+        try:
+            shutil.copyfileobj(waiting, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise  # nobody reads on, which is no fault
+        except OSError as error:
+            must = f"be writable ({error.strerror})"
+            raise InvalidInput(_STANDARD_OUTPUT, "the pipe", must, _STANDARD_OUTPUT) from error
 
 
 @contextmanager

@@ -27,9 +27,9 @@ from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 from sfumato.reports.validity import check_reports, checked_pieces, piece_rows
 
-__all__ = ["HEADER_BYTES", "decode_batch", "encode_batch", "read_batch", "write_batch"]
+__all__ = ["HEADER_BYTES", "MAGIC", "decode_batch", "encode_batch", "read_batch", "write_batch"]
 
-_MAGIC = b"SFUM"
+MAGIC = b"SFUM"
 _VERSION = 1
 HEADER_BYTES = 48
 _COUNT_OFFSET = 40
@@ -56,7 +56,7 @@ def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
     The answer is how many there were; only then is it written to the header.
     """
     start = file.tell()
-    file.write(_MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(mechanism.hash) + bytes(8))
+    file.write(MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(mechanism.hash) + bytes(8))
     count = 0
     for piece in pieces:
         file.write(_pack(piece, _width(mechanism)))
@@ -68,27 +68,35 @@ def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
     return count
 
 
-def read_batch(mechanism: Mechanism, file: BinaryIO, length: int, what: str = "a batch") -> Iterator[npt.NDArray[Any]]:
-    """The reports of a batch of ``length`` bytes, in pieces; the header and the length are checked before the first."""
+def read_batch(
+    mechanism: Mechanism, file: BinaryIO, length: int | None, what: str = "a batch"
+) -> Iterator[npt.NDArray[Any]]:
+    """The reports of a batch of ``length`` bytes, in pieces; the header and the length are checked before the first.
+
+    A pipe has no length beforehand (None): it must then end where the batch does, which is known after the last piece.
+    """
     count = _read_header(mechanism, file.read(HEADER_BYTES), what)
     width = _width(mechanism)
     wanted = HEADER_BYTES + -(-count * width // 8)
-    if length != wanted:
-        raise InvalidInput(what, "its length", f"be {wanted} bytes for {count} reports", f"{length} bytes")
+    must = f"be {wanted} bytes for {count} reports"
+    if length is not None and length != wanted:
+        raise InvalidInput(what, "its length", must, f"{length} bytes")
     rows = piece_rows(mechanism)
     for start in range(0, count, rows):
         piece = np.empty((min(rows, count - start), *mechanism.report_shape), mechanism.report_dtype)
-        packed = np.frombuffer(_read_exactly(file, -(-len(piece) * width // 8), what), np.uint8)
+        packed = np.frombuffer(_read_exactly(file, -(-len(piece) * width // 8), what, must), np.uint8)
         _unpack(packed, width, piece)
         used = len(piece) * width % 8
         if used and packed[-1] >> used:
             raise InvalidInput(what, "the bits after the last report", "be zero", int(packed[-1]))
         yield check_reports(mechanism, piece, what, start)
+    if file.read(1):
+        raise InvalidInput(what, "its length", must, "more")
 
 
 def _read_header(mechanism: Mechanism, header: bytes, what: str) -> int:
-    if header[:4] != _MAGIC:
-        raise InvalidInput(what, "its first four bytes", f"be {_MAGIC!r}", header[:4])
+    if header[:4] != MAGIC:
+        raise InvalidInput(what, "its first four bytes", f"be {MAGIC!r}", header[:4])
     if len(header) < HEADER_BYTES:
         raise InvalidInput(what, "its length", f"be at least {HEADER_BYTES} bytes", f"{len(header)} bytes")
     if header[4] != _VERSION:
@@ -100,10 +108,10 @@ def _read_header(mechanism: Mechanism, header: bytes, what: str) -> int:
     return int.from_bytes(header[_COUNT_OFFSET:], "little")
 
 
-def _read_exactly(file: BinaryIO, size: int, what: str) -> bytes:
+def _read_exactly(file: BinaryIO, size: int, what: str, must: str) -> bytes:
     data = file.read(size)
     if len(data) != size:
-        raise InvalidInput(what, "its length", "not change while it is read", f"{size - len(data)} bytes too few")
+        raise InvalidInput(what, "its length", must, f"at least {size - len(data)} bytes fewer")
     return data
 
 

@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files, read column by column in pieces of bounded size; pyarrow is imported on first use."""
+"""Parquet and Arrow IPC, read column by column in pieces of bounded size; pyarrow is imported on first use."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sfumato.errors import InvalidInput, MissingExtra
+from sfumato.reports.sources import ARROW, STREAM, Source, unreadable
 
-__all__ = ["ARROW", "PARQUET", "ColumnFile", "import_pyarrow", "open_columns", "suffix_of"]
-
-#: Names of Parquet files, and of Arrow IPC files (Feather version 2 is the same format), end so.
-PARQUET = (".parquet", ".pq")
-ARROW = (".arrow", ".feather", ".ipc")
+__all__ = ["ColumnFile", "import_pyarrow", "open_columns"]
 
 
 def import_pyarrow(purpose: str, module: str = "pyarrow") -> Any:
@@ -26,22 +22,15 @@ def import_pyarrow(purpose: str, module: str = "pyarrow") -> Any:
         raise MissingExtra("arrow", purpose) from None
 
 
-def suffix_of(path: Path | str, known: Sequence[str]) -> str:
-    """The end of a file's name, which says its format."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in known:
-        raise InvalidInput(str(path), "the file name", f"end in one of {', '.join(known)}", suffix)
-    return suffix
-
-
 @dataclass(frozen=True)
 class ColumnFile:
-    """An open Parquet or Arrow IPC file."""
+    """An open Parquet or Arrow IPC file, or Arrow IPC stream."""
 
     path: str
     types: list[tuple[str, Any]]
     metadata: dict[bytes, bytes]
     _reader: Any
+    _stream: _Stream | None = None
 
     @property
     def names(self) -> list[str]:
@@ -65,26 +54,45 @@ class ColumnFile:
                 if left:
                     raise InvalidInput(self.path, "the file", "have the rows that its footer counts", f"{left} fewer")
                 return
-            for number in range(self._reader.num_record_batches):
-                batch = self._reader.get_batch(number).select(list(columns))
+            for whole in self._record_batches():
+                batch = whole.select(list(columns))
                 batch.validate(full=True)  # Arrow IPC is memory as it lies in the file: nothing has looked at it yet
                 for start in range(0, batch.num_rows, rows):
                     yield batch.slice(start, rows)
 
+    def _record_batches(self) -> Iterator[Any]:
+        if self._stream is None:
+            yield from map(self._reader.get_batch, range(self._reader.num_record_batches))
+            return
+        yield from self._reader
+        self._stream.check_end(self.path)
+
 
 @contextmanager
-def open_columns(path: Path | str) -> Iterator[ColumnFile]:
-    """Open a Parquet or Arrow IPC file."""
-    shown = str(path)
-    arrow = suffix_of(path, PARQUET + ARROW) in ARROW
+def open_columns(source: Source) -> Iterator[ColumnFile]:
+    """Open a Parquet or Arrow IPC file, or a pipe that brings one.
+
+    Arrow streams are read as they come. The other formats have to be read from their end: a pipe with one of them is
+    held in memory, for it may bring raw values, which have no business on disk.
+    """
+    shown = source.shown
     pyarrow = import_pyarrow(f"reading {shown}")
+    stream = None if source.pipe is None or source.suffix != STREAM else _Stream(source.pipe)
     try:
-        file = pyarrow.OSFile(shown)
+        if stream is not None:
+            file = pyarrow.PythonFile(stream, "r")
+        elif source.pipe is not None:
+            file = pyarrow.BufferReader(source.pipe.read())
+        else:
+            file = pyarrow.OSFile(shown)
     except OSError as error:
-        raise InvalidInput(shown, "the path", f"be a readable file ({error.strerror or error})", shown) from error
+        raise unreadable(shown, error) from error
     with file:
         with _refusing(shown):
-            if arrow:
+            if stream is not None:
+                reader = import_pyarrow(shown, "pyarrow.ipc").open_stream(file)
+                schema, metadata = reader.schema, reader.schema.metadata
+            elif source.suffix in ARROW:
                 reader = import_pyarrow(shown, "pyarrow.ipc").open_file(file)
                 schema, metadata = reader.schema, reader.schema.metadata
             else:
@@ -92,7 +100,34 @@ def open_columns(path: Path | str) -> Iterator[ColumnFile]:
                 reader = parquet.ParquetFile(file, page_checksum_verification=True)
                 schema, metadata = reader.schema_arrow, reader.metadata.metadata
             types = [(field.name, field.type) for field in schema]
-        yield ColumnFile(shown, types, dict(metadata or {}), reader)
+        yield ColumnFile(shown, types, dict(metadata or {}), reader, stream)
+
+
+class _Stream:
+    """The bytes of an Arrow IPC stream, as pyarrow asks for them.
+
+    pyarrow takes the end of the bytes for the end of the stream wherever a message ends, and so does not see that
+    whole messages are missing. A stream that has its end-of-stream mark never asks for more than there is.
+    """
+
+    closed = False
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        self._pipe, self._cut = pipe, False
+
+    def read(self, size: int) -> bytes:
+        data = self._pipe.read(size)
+        self._cut |= len(data) < size
+        return data
+
+    def close(self) -> None:
+        """Nothing to do: the pipe is not ours to close."""
+
+    def check_end(self, shown: str) -> None:
+        """Refuse a stream that was cut short, or goes on after its end."""
+        if self._cut or self._pipe.read(1):
+            got = "one that was cut short" if self._cut else "more after it"
+            raise InvalidInput(shown, "the Arrow stream", "end with its end-of-stream mark", got)
 
 
 @contextmanager
@@ -104,4 +139,4 @@ def _refusing(path: str) -> Iterator[None]:
     except InvalidInput:
         raise
     except (arrow_error, OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(path, "the file", "be whole and of the kind its name says", str(error)) from error
+        raise InvalidInput(path, "the file", "be whole and of the kind it says it is", str(error)) from error

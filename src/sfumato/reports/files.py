@@ -1,8 +1,12 @@
-"""Reports on disk: Parquet, Arrow IPC, or the binary batch, by the end of the file's name.
+"""Reports on disk or in a pipe: Parquet, Arrow IPC, or the binary batch, by the end of the file's name.
 
 A column file has a column of reports, of the mechanism's own type and without nulls, and names the mechanism by its
 hash in the schema's metadata; ``docs/report-format.md`` has it byte for byte. Files are read and written in pieces, so
 memory stays bounded whatever their size.
+
+A pipe is named ``-``. What is written to it is what a file would hold, a binary batch unless another format is asked
+for, or text (``sfumato.reports.lines``); what is read from it is known by its first bytes, and may be an Arrow IPC
+stream too.
 """
 
 from __future__ import annotations
@@ -18,41 +22,59 @@ import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.reports.atomic import replacing
+from sfumato.reports.atomic import writing
 from sfumato.reports.batch import read_batch, write_batch
-from sfumato.reports.columns import ARROW, PARQUET, ColumnFile, import_pyarrow, open_columns, suffix_of
+from sfumato.reports.columns import ColumnFile, import_pyarrow, open_columns
+from sfumato.reports.lines import read_lines, write_lines
+from sfumato.reports.sources import ARROW, LINES, PARQUET, PIPE, Source, source_of, suffix_of
 from sfumato.reports.validity import check_reports, checked_pieces, piece_rows
 
-__all__ = ["BATCH", "METADATA_KEY", "REPORT_COLUMN", "read_reports", "write_reports"]
+__all__ = ["BATCH", "METADATA_KEY", "REPORT_COLUMN", "REPORT_SUFFIXES", "read_reports", "write_reports"]
 
 #: Names of binary batches end so.
 BATCH = (".sfb",)
+REPORT_SUFFIXES = PARQUET + ARROW + BATCH
 REPORT_COLUMN = "report"
 #: The key of the mechanism's hash in a column file's metadata.
 METADATA_KEY = b"sfumato.mechanism"
 
 
-def write_reports(path: Path | str, mechanism: Mechanism, reports: Any, column: str = REPORT_COLUMN) -> int:
+def write_reports(
+    path: Path | str, mechanism: Mechanism, reports: Any, column: str = REPORT_COLUMN, *, piped: str = ".sfb"
+) -> int:
     """Write reports (one array, or an iterator of arrays) to a file, whole or not at all; how many there were.
 
-    The same reports give the same file, however they were cut into arrays. Every one is checked.
+    The same reports give the same file, however they were cut into arrays. Every one is checked. ``piped`` is the
+    format on standard output, if ``path`` is ``-``.
     """
-    suffix = suffix_of(path, PARQUET + ARROW + BATCH)
-    if suffix not in BATCH:
+    known = (*REPORT_SUFFIXES, LINES) if str(path) == PIPE else REPORT_SUFFIXES
+    suffix = suffix_of(f"-{piped}" if str(path) == PIPE else path, known)
+    if suffix not in (*BATCH, LINES):
         import_pyarrow(f"writing {path}")
-    with replacing(path) as file:
+    with writing(path) as file:
         pieces = checked_pieces(mechanism, reports, str(path))
         if suffix in BATCH:
             return write_batch(mechanism, file, pieces)
+        if suffix == LINES:
+            return write_lines(mechanism, file, pieces)
         return _write_columns(mechanism, file, pieces, column, arrow=suffix in ARROW)
 
 
-def read_reports(path: Path | str, mechanism: Mechanism, column: str = REPORT_COLUMN) -> Iterator[npt.NDArray[Any]]:
+def read_reports(
+    path: Path | str | Source, mechanism: Mechanism, column: str = REPORT_COLUMN
+) -> Iterator[npt.NDArray[Any]]:
     """The reports of a file, in pieces, every one checked; whatever is wrong is refused with file and row."""
-    if suffix_of(path, PARQUET + ARROW + BATCH) in BATCH:
-        yield from _read_batch_file(path, mechanism)
+    source = path if isinstance(path, Source) else source_of(path, REPORT_SUFFIXES)
+    if source.suffix in BATCH:
+        with source.open() as opened:
+            length = os.fstat(opened.fileno()).st_size if source.pipe is None else None
+            yield from read_batch(mechanism, opened, length, source.shown)
         return
-    with open_columns(path) as file:
+    if source.suffix == LINES:
+        with source.open() as opened:
+            yield from read_lines(mechanism, opened, source.shown)
+        return
+    with open_columns(source) as file:
         _check_schema(mechanism, file, column)
         row = 0
         for batch in file.batches([column], piece_rows(mechanism)):
@@ -60,14 +82,6 @@ def read_reports(path: Path | str, mechanism: Mechanism, column: str = REPORT_CO
             row += len(array)
             if len(array):
                 yield array
-
-
-def _read_batch_file(path: Path | str, mechanism: Mechanism) -> Iterator[npt.NDArray[Any]]:
-    try:
-        with Path(path).open("rb") as file:
-            yield from read_batch(mechanism, file, os.fstat(file.fileno()).st_size, str(path))
-    except OSError as error:
-        raise InvalidInput(str(path), "the path", f"be a readable file ({error.strerror})", str(path)) from error
 
 
 # -- columns -----------------------------------------------------------------------------------------------

@@ -1,22 +1,23 @@
-"""Result tables on disk: CSV, Parquet or Arrow, by the end of the file's name, whole or not at all."""
+"""Result tables on disk: CSV, Parquet or Arrow, by the end of the file's name, whole or not at all; `-` is a pipe."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from sfumato.reports.atomic import replacing
-from sfumato.reports.columns import ARROW, PARQUET, import_pyarrow, suffix_of
+from sfumato.reports.atomic import writing
+from sfumato.reports.columns import import_pyarrow
+from sfumato.reports.sources import ARROW, PARQUET, PIPE, suffix_of
 
 __all__ = ["write_table"]
 
 _CSV = (".csv",)
 
 
-def write_table(path: Path | str, table: Any) -> None:
-    """Write an Arrow table."""
-    suffix = suffix_of(path, _CSV + PARQUET + ARROW)
-    with replacing(path) as file:
+def write_table(path: Path | str, table: Any, *, piped: str = ".csv") -> None:
+    """Write an Arrow table; ``piped`` is the format on standard output, if ``path`` is ``-``."""
+    suffix = suffix_of(f"-{piped}" if str(path) == PIPE else path, _CSV + PARQUET + ARROW)
+    with writing(path) as file:
         if suffix in _CSV:
             import_pyarrow(f"writing {path}", "pyarrow.csv").write_csv(table, file)
         elif suffix in PARQUET:

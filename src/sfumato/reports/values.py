@@ -1,4 +1,4 @@
-"""Columns of values on disk, read in pieces that ``Domain.encode`` and ``privatize`` take as they are.
+"""Columns of values on disk or from a pipe, read in pieces that ``Domain.encode`` and ``privatize`` take as they are.
 
 Raw values: only what runs beside the people they belong to may import this module.
 
@@ -6,7 +6,8 @@ Raw values: only what runs beside the people they belong to may import this modu
     .parquet .pq              a column
     .arrow .feather .ipc      a column
     .txt, or no suffix        one value a line
-    -                         standard input: one value a line, or CSV if a column is named
+    -                         standard input: Parquet or Arrow if it begins so; else CSV if a column is named; else
+                              one value a line
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import csv
 import io
 import itertools
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +23,8 @@ from typing import Any, TextIO
 
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.reports.columns import ARROW, PARQUET, open_columns, suffix_of
+from sfumato.reports.columns import open_columns
+from sfumato.reports.sources import ARROW, PARQUET, STREAM, Source, source_of
 
 __all__ = ["read_values"]
 
@@ -45,15 +46,15 @@ def read_values(
     file and row.
     """
     names = _names(column, domain)
-    shown = "standard input" if str(path) == "-" else str(path)
-    suffix = "-" if str(path) == "-" else suffix_of(path, _CSV + PARQUET + ARROW + _TEXT)
-    if suffix in PARQUET + ARROW:
-        yield from _from_columns(path, names)
+    source = source_of(path, _CSV + PARQUET + ARROW + _TEXT)
+    shown = source.shown
+    if source.suffix in (*PARQUET, *ARROW, STREAM):
+        yield from _from_columns(source, names)
         return
-    is_csv = suffix in _CSV or (suffix == "-" and bool(names))
+    is_csv = source.suffix in _CSV or (source.pipe is not None and bool(names))
     if names and not is_csv:
         raise InvalidInput(shown, "the column", "not be named, for a text file has none", names)
-    with _text(path, shown, newline="" if is_csv else "\n") as file:
+    with _text(source, newline="" if is_csv else "\n") as file:
         pieces = _from_csv(file, names, shown) if is_csv else _from_lines(file, shown)
         readers = _readers(domain, names)
         row = 0
@@ -90,8 +91,8 @@ def _places(names: list[str], header: Sequence[str], path: str) -> list[int]:
 # -- column files ------------------------------------------------------------------------------------------
 
 
-def _from_columns(path: Path | str, names: list[str]) -> Iterator[Any]:
-    with open_columns(path) as file:
+def _from_columns(source: Source, names: list[str]) -> Iterator[Any]:
+    with open_columns(source) as file:
         places = _places(names, file.names, file.path)
         for batch in file.batches([file.names[place] for place in places], _ROWS):
             columns = {name: batch.column(name) for name in names}
@@ -105,21 +106,12 @@ TextPiece = dict[str, list[str]]
 
 
 @contextmanager
-def _text(path: Path | str, shown: str, newline: str) -> Iterator[TextIO]:
+def _text(source: Source, newline: str) -> Iterator[TextIO]:
     try:
-        if str(path) == "-":
-            file = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline=newline)
-            try:
-                yield file
-            finally:
-                file.detach()  # standard input stays open
-        else:
-            with Path(path).open(encoding="utf-8-sig", newline=newline) as file:
-                yield file
-    except OSError as error:
-        raise InvalidInput(shown, "the path", f"be a readable file ({error.strerror})", shown) from error
+        with source.open() as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline) as text:
+            yield text
     except UnicodeDecodeError as error:
-        raise InvalidInput(shown, "the file", "be UTF-8 text", str(error)) from error
+        raise InvalidInput(source.shown, "the file", "be UTF-8 text", str(error)) from error
 
 
 def _from_lines(file: TextIO, path: str) -> Iterator[TextPiece]:
