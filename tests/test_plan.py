@@ -99,10 +99,39 @@ def test_design_takes_the_recommendation_or_the_name() -> None:
     assert sf.design(policy, mechanism="high-low-hadamard") == HighLowHadamard(DOMAIN, [3, 5, 8], 1)
     assert sf.design(sf.Uniform(DOMAIN, 1), 1000) == SubsetSelection(DOMAIN, 1)
     assert sf.design(sf.Uniform(DOMAIN, 1), max_bits=8) == HadamardResponse(DOMAIN, 1)
-    with pytest.raises(InvalidInput, match=r"mechanism must be one of rr, unary, .*; got 'magic'"):
+    with pytest.raises(InvalidInput, match=r"mechanism must be one of optimal, rr, unary, .*; got 'magic'"):
         sf.design(policy, mechanism="magic")
-    with pytest.raises(CannotDecide, match="'mmse' is not supported yet"):
-        sf.design(policy, utility="mmse")
+    with pytest.raises(InvalidInput, match=r"utility must be one of 'estimation', .* got 'magic'"):
+        sf.design(policy, utility="magic")
+
+
+def test_a_small_policy_without_structure_is_offered_the_optimal_design_and_its_bound() -> None:
+    domain = sf.Domain.range(5)
+    policy = sf.Metric(domain, "absolute", 1)
+    plan = sf.plan(policy, n=100)
+    assert plan.best.name == "optimal"
+    assert plan.best.ratio == pytest.approx(1, abs=1e-5)
+    assert plan.best.bound is not None
+    assert all(row.bound == plan.best.bound and row.risk >= plan.best.bound for row in plan.rows)
+    assert sf.design(policy) == plan.best.mechanism
+    short = sf.plan(policy, n=100, max_bits=3)
+    assert short.best.name == "optimal"
+    assert plan.best.risk <= short.best.risk
+    assert short.best.bits == 3
+    assert "optimal" not in {row.name for row in sf.plan(policy, n=100, max_bits=2).rows}
+    # A larger one if time is given to it.
+    larger = sf.Metric(sf.Domain.range(11), "absolute", 1)
+    assert "optimal" not in {row.name for row in sf.plan(larger, n=100).rows}
+    assert sf.plan(larger, n=100, max_seconds=60).best.name == "optimal"
+
+
+def test_design_for_another_utility_is_the_best_of_all() -> None:
+    policy = sf.HighLow(sf.Domain.range(6), [1, 2], 1)
+    made = sf.design(policy, utility="mmse")
+    optimum = sf.optimal(policy, "mmse")
+    assert optimum.goal.value(made.matrix(), optimum.p) <= optimum.value
+    assert sf.audit(made, policy).holds
+    assert sf.design(policy, mechanism="optimal", utility="mmse") == optimum.mechanism
 
 
 def names(policy: sf.Policy) -> set[str]:

@@ -21,6 +21,7 @@ from sfumato.exact import Epsilon
 from sfumato.laws import Law, law_of
 from sfumato.ledger import Ledger
 from sfumato.mechanisms import mechanism_from_spec
+from sfumato.optimize import ExpectedLoss, Optimum, SquaredError, optimal
 from sfumato.policy import (
     Anything,
     Blocks,
@@ -49,6 +50,7 @@ __all__ = [
     "Domain",
     "Epsilon",
     "Estimate",
+    "ExpectedLoss",
     "GroupedEstimate",
     "HighLow",
     "InsecureSeeded",
@@ -56,6 +58,7 @@ __all__ = [
     "Law",
     "Ledger",
     "Metric",
+    "Optimum",
     "Pairwise",
     "Plan",
     "Policy",
@@ -65,6 +68,7 @@ __all__ = [
     "Secret",
     "SfumatoError",
     "Simulation",
+    "SquaredError",
     "Uniform",
     "aggregate",
     "audit",
@@ -82,6 +86,7 @@ __all__ = [
     "load_policy",
     "mechanism_from_spec",
     "mechanisms",
+    "optimal",
     "plan",
     "policy_from_dict",
     "policy_region",

@@ -11,9 +11,11 @@ from sfumato._plan import plan
 from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
+from sfumato.optimize import Estimation, ExpectedLoss, Goal, goal_of, optimal
+from sfumato.optimize.weighted import Progress
 from sfumato.policy import Policy
 
-__all__ = ["design"]
+__all__ = ["design", "designed"]
 
 
 def design(
@@ -21,22 +23,53 @@ def design(
     n: int | None = None,
     *,
     mechanism: str | None = None,
-    utility: str = "estimation",
+    utility: str | Goal = "estimation",
     p: Sequence[float] | npt.NDArray[np.float64] | None = None,
     max_bits: int | None = None,
-    max_seconds: float | None = None,  # noqa: ARG001
+    max_seconds: float | None = None,
 ) -> Mechanism:
     """The mechanism that ``plan`` recommends, or the one asked for by its short name.
 
-    Candidates are the mechanisms made for the structure of the policy, and classical ones at the greatest ε that
-    implies it.
+    Candidates are the mechanisms made for the structure of the policy, classical ones at the greatest ε that implies
+    it, and the optimal design (``mechanism="optimal"`` asks for it whatever the policy). For a ``utility`` other than
+    "estimation" ("mutual-information", "mmse", ``SquaredError`` or ``ExpectedLoss``) the best of the same at p.
     """
-    if utility != "estimation":
-        raise CannotDecide(f"utility {utility!r} is not supported yet; only 'estimation' is")
-    if mechanism is not None:
-        suitable = candidates(policy, max_bits)
+    return designed(policy, n, mechanism, utility, p, max_bits, max_seconds)[0]
+
+
+def designed(
+    policy: Policy,
+    n: int | None = None,
+    mechanism: str | None = None,
+    utility: str | Goal = "estimation",
+    p: Sequence[float] | npt.NDArray[np.float64] | None = None,
+    max_bits: int | None = None,
+    max_seconds: float | None = None,
+    progress: Progress | None = None,
+) -> tuple[Mechanism, str]:
+    """The mechanism, and in a sentence why this one."""
+    goal = goal_of(utility, policy.domain)
+    suitable = candidates(policy, max_bits)
+    if mechanism is not None and mechanism != "optimal":
         if mechanism not in suitable:
-            must = f"be one of {', '.join(suitable)} for this policy"
+            must = f"be one of optimal, {', '.join(suitable)} for this policy"
             raise InvalidInput("design", "mechanism", must, mechanism)
-        return suitable[mechanism].build()
-    return plan(policy, n or 1, p=p, max_bits=max_bits).best.mechanism
+        return suitable[mechanism].build(), f"{mechanism}, as asked"
+    if isinstance(goal, Estimation) and mechanism is None:
+        found = plan(policy, n or 1, p=p, max_bits=max_bits, max_seconds=max_seconds, progress=progress)
+        return found.best.mechanism, found.why()
+    outputs = None if max_bits is None else 1 << max_bits
+    optimum = optimal(policy, goal, p=p, max_seconds=max_seconds, max_outputs=outputs, progress=progress)
+    best: tuple[Mechanism, str] = optimum.mechanism, f"optimal: {optimum}"
+    if mechanism == "optimal" or isinstance(goal, ExpectedLoss):
+        return best
+    value = optimum.value
+    for name, candidate in suitable.items():
+        try:
+            other = candidate.build()
+            reached = goal.value(other.matrix(), optimum.p)
+        except CannotDecide:  # too many outputs to write down, or too many bits
+            continue
+        if (reached < value if goal.small_is_good else reached > value) and (not max_bits or other.bits <= max_bits):
+            value, best = reached, (other, f"{name}: {goal.name} {reached:.6g}, any mechanism {optimum.bound:.6g}")
+    return best

@@ -13,12 +13,18 @@ import numpy.typing as npt
 from sfumato._estimate.decoders import decoder_for
 from sfumato.bounds import least_risk
 from sfumato.candidates import candidates
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import checked_distribution
-from sfumato.policy import Policy
+from sfumato.optimize import Optimum, optimal
+from sfumato.optimize.weighted import Progress
+from sfumato.policy import Blocks, HighLow, Policy, Uniform, structure_of
+from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["Plan", "Row", "expected_tv", "plan"]
+
+#: Up to so many values the optimal design takes about a second, and is compared without being asked for.
+_MOST_VALUES_UNASKED = 10
 
 #: E|N(0, 1)|.
 _MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
@@ -119,11 +125,15 @@ def plan(
     target: float | None = None,
     p: Sequence[float] | npt.NDArray[np.float64] | None = None,
     max_bits: int | None = None,
+    max_seconds: float | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """Compare every suitable mechanism at n reports, or find the n at which the best one meets a target.
 
     ``target`` is an expected total variation error. ``p`` is the distribution at which errors are predicted, uniform
-    unless given (for most of these mechanisms the worst case). ``max_bits`` limits the recommendation.
+    unless given (for most of these mechanisms the worst case). ``max_bits`` limits the recommendation. Where no
+    structure of the policy says what is best, the optimal design is compared too: for small domains always, for larger
+    ones if ``max_seconds`` are given to its search. It also bounds what any mechanism can do.
     """
     if (n is None) == (target is None):
         raise InvalidInput("plan", "n and target", "be given one without the other", (n, target))
@@ -131,27 +141,62 @@ def plan(
         raise InvalidInput("plan", "n", "be at least 1", n)
     if target is not None and not 0 < target < 1:
         raise InvalidInput("plan", "target", "lie between 0 and 1", target)
-    rows = tuple(sorted(_rows_of_one_report(policy, p, max_bits), key=lambda row: (row.risk, row.bits)))
+    found = _rows_of_one_report(policy, p, max_bits, max_seconds, progress)
+    rows = tuple(sorted(found, key=lambda row: (row.risk, row.bits)))
     if n is None:
         assert target is not None
         n = math.ceil((Plan(policy, 1, rows, max_bits).best.tv / target) ** 2)
     return Plan(policy, n, tuple(_scaled(row, n) for row in rows), max_bits)
 
 
-def _rows_of_one_report(policy: Policy, p: Any, max_bits: int | None) -> Iterator[Row]:
+def _rows_of_one_report(
+    policy: Policy, p: Any, max_bits: int | None, max_seconds: float | None, progress: Progress | None
+) -> Iterator[Row]:
     if len(policy.domain) < 2:
         raise InvalidInput("plan", "the domain", "have at least two values", policy.domain)
     distribution = checked_distribution(p, len(policy.domain))
     bound = least_risk(policy) if p is None else None
-    for name, candidate in candidates(policy, max_bits).items():
-        try:
-            mechanism = candidate.build()
-        except CannotDecide:  # no such mechanism has reports of so few bits
-            continue
+
+    def row(name: str, mechanism: Mechanism, decoding: str, classical: bool = False) -> Row:
         risk = mechanism.risk(1, distribution)
         tv = expected_tv(mechanism, distribution) if math.isfinite(risk) else math.inf
-        worst, bits = mechanism.worst_risk(1), mechanism.bits
-        yield Row(name, mechanism, risk, tv, bits, candidate.decoding, bound, worst, candidate.classical)
+        return Row(name, mechanism, risk, tv, mechanism.bits, decoding, bound, mechanism.worst_risk(1), classical)
+
+    optimum = _optimum(policy, distribution, max_bits, max_seconds, progress)
+    if optimum is not None:
+        bound = optimum.bound if bound is None and math.isfinite(optimum.bound) else bound
+        yield row("optimal", optimum.mechanism, "k²")
+    for name, candidate in candidates(policy, max_bits).items():
+        try:
+            yield row(name, candidate.build(), candidate.decoding, candidate.classical)
+        except CannotDecide:  # no such mechanism has reports of so few bits
+            continue
+
+
+def _optimum(
+    policy: Policy,
+    p: npt.NDArray[np.float64],
+    max_bits: int | None,
+    max_seconds: float | None,
+    progress: Progress | None,
+) -> Optimum | None:
+    """The optimal design, where it is asked for or quick, and no structure says what is best."""
+    simplest = structure_of(policy)
+    if isinstance(simplest, (Uniform, HighLow)) or (isinstance(simplest, Blocks) and simplest.across.is_infinite):
+        return None
+    if isinstance(simplest, PairwisePolicy) and len(policy.domain) == 2:
+        return None
+    if max_seconds is None and len(policy.domain) > _MOST_VALUES_UNASKED:
+        return None
+    outputs = None if max_bits is None else 1 << max_bits
+    if outputs is not None and outputs < len(policy.domain):
+        return None
+    try:
+        return optimal(policy, p=p, max_seconds=max_seconds, max_outputs=outputs, progress=progress)
+    except (MissingExtra, CannotDecide):
+        if max_seconds is not None:  # it was asked for
+            raise
+        return None
 
 
 def expected_tv(mechanism: Mechanism, p: npt.NDArray[np.float64]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -10,9 +11,13 @@ from typing import Any
 
 import click
 
-__all__ = ["JSON_OPTION", "count", "progress_bar", "show_json", "show_table"]
+__all__ = ["JSON_OPTION", "SECONDS_OPTION", "count", "progress_bar", "search_bar", "show_json", "show_table"]
 
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Answer in JSON instead of a table.")
+
+SECONDS_OPTION = click.option(
+    "--max-seconds", type=click.FloatRange(0, min_open=True), help="Search so long for the optimal mechanism."
+)
 
 
 def show_json(document: Any, *, aside: bool = False) -> None:
@@ -53,6 +58,14 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Callable[[int]
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def search_bar() -> Iterator[Callable[[float, float], None]]:
+    """A bar that counts the rounds of a search for the optimal mechanism."""
+    rounds = itertools.count(1)
+    with progress_bar("rounds of the search") as done:
+        yield lambda _value, _bound: done(next(rounds))
 
 
 def count(text: str) -> int:

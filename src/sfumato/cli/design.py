@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sfumato.cli._files import INPUT, OUTPUT, PIPE, read_policy
-from sfumato.cli._show import JSON_OPTION, count, show_json
+from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, count, search_bar, show_json
 
 
 @click.command(short_help="Make the best mechanism for a policy, and prove it.")
@@ -13,28 +13,46 @@ from sfumato.cli._show import JSON_OPTION, count, show_json
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The mechanism file to write (JSON); - for a pipe.")
 @click.option("--n", type=count, metavar="NUMBER", default=None, help="How many people will answer.")
 @click.option("--mechanism", help="Ask for a mechanism by name, as `sfumato plan` lists them.")
+@click.option(
+    "--utility",
+    type=click.Choice(["estimation", "mutual-information", "mmse"]),
+    default="estimation",
+    show_default=True,
+    help="What to be best at: all frequencies, information, or the mean of numeric values.",
+)
+@SECONDS_OPTION
 @click.option("--max-bits", type=click.IntRange(1), help="Use at most so many bits a report.")
 @JSON_OPTION
 def command(
-    policy: str, output: str, n: int | None, mechanism: str | None, max_bits: int | None, as_json: bool
+    policy: str,
+    output: str,
+    n: int | None,
+    mechanism: str | None,
+    utility: str,
+    max_seconds: float | None,
+    max_bits: int | None,
+    as_json: bool,
 ) -> None:
     """Make the best mechanism for a policy, audit it, and write it to a file that every client can run.
 
     Example: sfumato design policy.toml -o mechanism.json
     """
     from sfumato._audit import audit
-    from sfumato._design import design
+    from sfumato._design import designed
     from sfumato.reports.atomic import writing
 
     rules = read_policy(policy)
-    made = design(rules, n, mechanism=mechanism, max_bits=max_bits)
+    with search_bar() as searched:
+        made, why = designed(rules, n, mechanism, utility, None, max_bits, max_seconds, searched)
     certificate = audit(made, rules).raise_if_violated()
     with writing(output) as file:
         file.write(made.to_json().encode())
     aside = output == PIPE
     if as_json:
-        answer = {"mechanism": made.name, "bits": made.bits, "hash": made.hash, "certificate": certificate.summary()}
+        answer = {"mechanism": made.name, "bits": made.bits, "hash": made.hash, "why": why}
+        answer["certificate"] = certificate.summary()
         show_json(answer, aside=aside)
         return
+    click.echo(why, err=aside)
     click.echo(f"{made.name}, {made.bits} bits a report, hash {made.hash}", err=aside)
     click.echo(certificate.summary(), err=aside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
-from sfumato.cli._show import JSON_OPTION, count, show_json, show_table
+from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, count, search_bar, show_json, show_table
 
 
 @click.command(short_help="Compare mechanisms for a policy by the error to expect.")
@@ -13,10 +13,17 @@ from sfumato.cli._show import JSON_OPTION, count, show_json, show_table
 @click.option("--n", type=count, metavar="NUMBER", help="How many people will answer.")
 @click.option("--target", type=float, help="The total variation error to reach: answers with the n it takes.")
 @click.option("--max-bits", type=click.IntRange(1), help="Recommend only reports of at most so many bits.")
+@SECONDS_OPTION
 @click.option("--plot", type=PLOT_FILE, help="Draw the error against the number of people to this file: .svg or .png.")
 @JSON_OPTION
 def command(
-    policy: str, n: int | None, target: float | None, max_bits: int | None, plot: str | None, as_json: bool
+    policy: str,
+    n: int | None,
+    target: float | None,
+    max_bits: int | None,
+    max_seconds: float | None,
+    plot: str | None,
+    as_json: bool,
 ) -> None:
     """Compare every suitable mechanism for a policy: the error to expect of n answers, and the size of a report.
 
@@ -24,7 +31,9 @@ def command(
     """
     from sfumato._plan import plan
 
-    found = plan(read_policy(policy), n, target=target, max_bits=max_bits)
+    rules = read_policy(policy)
+    with search_bar() as searched:
+        found = plan(rules, n, target=target, max_bits=max_bits, max_seconds=max_seconds, progress=searched)
     best = found.best
     if plot is not None:
         from sfumato.plot import plot_plan, save

@@ -56,8 +56,8 @@ class TableMechanism(Mechanism):
         """Round a matrix of probabilities (one row per value) to integer weights.
 
         Without a policy each row is rounded on its own and no positive entry becomes zero. With one, rows that
-        must be equal are made equal, and the matrix is mixed with a constant column by the least power of two
-        at which every rounded column lies in the policy's cone, exactly.
+        must be equal are made equal, and the matrix is mixed with a constant column by nothing, or the least power
+        of two, at which every rounded column lies in the policy's cone, exactly.
         """
         fixed = _fixed(_checked_matrix(domain, matrix))
         if policy is None:
@@ -212,12 +212,16 @@ def _rounded_within(matrix: list[list[int]], policy: Policy) -> npt.NDArray[np.i
     matrix = _merged(matrix, policy)
     columns = list(zip(*matrix, strict=True))
     mean = [-(-sum(column) // len(column)) for column in columns]
-    for bits in range(_FIRST_MIX_BITS, -1, -1):
-        mixed = [[entry + ((m - entry) >> bits) for entry, m in zip(row, mean, strict=True)] for row in matrix]
+    for bits in (None, *range(_FIRST_MIX_BITS, -1, -1)):
+        mixed = matrix if bits is None else _mixed(matrix, mean, bits)
         weights = _rounded(mixed)
         if all(policy.allows(column) for column in weights.T.tolist()):
             return weights
     raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+
+
+def _mixed(matrix: list[list[int]], constant: list[int], bits: int) -> list[list[int]]:
+    return [[entry + ((c - entry) >> bits) for entry, c in zip(row, constant, strict=True)] for row in matrix]
 
 
 def _merged(matrix: list[list[int]], policy: Policy) -> list[list[int]]:

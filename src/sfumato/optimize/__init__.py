@@ -1,0 +1,21 @@
+"""The optimal design: the best mechanism for any policy, and how far from the best it can be.
+
+A policy is a cone, a mechanism a mixture of its rays: Q(y|x) = w_y·v_y(x). Rays are found as they are needed (column
+generation), and the result is rounded to an exact table on the private side.
+"""
+
+from sfumato.optimize.goals import Estimation, ExpectedLoss, Goal, MutualInformation, SquaredError, goal_of
+from sfumato.optimize.optimal import DEFAULT_SECONDS, optimal
+from sfumato.optimize.result import Optimum
+
+__all__ = [
+    "DEFAULT_SECONDS",
+    "Estimation",
+    "ExpectedLoss",
+    "Goal",
+    "MutualInformation",
+    "Optimum",
+    "SquaredError",
+    "goal_of",
+    "optimal",
+]

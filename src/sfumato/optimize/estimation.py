@@ -1,0 +1,93 @@
+"""The least asymptotic error of estimated frequencies: an A-optimal design over the rays of a policy's cone.
+
+From n reports of a mechanism Q(y|x) = w_y·v_y(x) (v_y·p = 1, Σ w_y v_y = 1) the efficient estimator has the covariance
+(J⁻¹ - pp')/n, J = Σ_y w_y v_y v_y'. So tr J⁻¹ - |p|² is to be made small: convex in the
+weights w. New rays are those that J needs most.
+
+The bound. For every symmetric N, tr J⁻¹ ≥ 2·tr N - tr(N²J), as |J^-½ - J^½N|² ≥ 0. For every λ,
+tr(N²J) = Σ w_y·(v_y'N²v_y - λ·v_y) + λ·1 ≤ δ + λ·1, where δ is the greatest v'N²v - λ·v over the slice and Σ w_y = 1.
+Hence tr J⁻¹ ≥ 2·tr N - λ·1 - δ for any mechanism; with N = J⁻¹ and the multipliers λ of the programme, this meets the
+value where no ray is missing. Where the rays can be enumerated δ is their greatest; elsewhere a
+relaxation bounds the value directly (``relaxation``).
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.optimize.interior import minimise
+from sfumato.optimize.relaxation import least_trace
+from sfumato.optimize.slice import Slice, distinct
+from sfumato.optimize.weighted import LEAST_WEIGHT, Progress, Weighted
+from sfumato.optimize.worth import Worth, climb
+
+__all__ = ["best_design", "solve_design"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The search ends where no ray is worth more than this, relative to the value: about what the solver can resolve…
+_TOLERANCE = 1e-6
+#: …or where so many rounds together improved it by less than a thousandth of that.
+_IDLE_ROUNDS = 4
+#: The share of the time that is for the search where the bound takes time too.
+_SEARCH_SHARE = 0.6
+
+
+def best_design(slice_: Slice, deadline: float, progress: Progress | None = None) -> Weighted:
+    """Column generation until no ray is missing, or until the deadline (of ``time.monotonic``).
+
+    Where rays cannot be enumerated a part of the time is kept for the bound.
+    """
+    everything = slice_.all_vertices()
+    rays = slice_.first_rays() if slice_.size > 1 else slice_.axis_vertices()
+    bound, least, idle = -np.inf, np.inf, 0
+    now = time.monotonic()
+    end_of_search = deadline if everything is not None else now + _SEARCH_SHARE * (deadline - now)
+    while True:
+        weights, worth, constant, value = solve_design(rays)
+        used = rays[weights > LEAST_WEIGHT]
+        found = climb(slice_, worth, used) if everything is None else everything
+        worths = worth.of(found)
+        if everything is not None:
+            bound = max(bound, constant - float(worths.max()))
+        if progress is not None:
+            progress(value, bound)
+        better = np.argsort(-worths)[: 4 * slice_.size]
+        better = better[worths[better] > _TOLERANCE * value]
+        idle = 0 if len(better) and value < least * (1 - _TOLERANCE / 1000) else idle + 1
+        least = min(least, value)
+        done = idle >= _IDLE_ROUNDS or (everything is not None and not len(better))
+        if done or time.monotonic() > end_of_search:
+            break
+        rays = distinct(np.concatenate([used, found[better]]))
+    if everything is None:
+        bound = least_trace(slice_, used, deadline)
+    return Weighted(rays, weights, value, min(bound, value), complete=everything is not None, in_time=done).used()
+
+
+def solve_design(rays: Floats) -> tuple[Floats, Worth, float, float]:
+    """The best weights of these rays, what other rays are worth, the bound less the greatest worth, and the value."""
+    count, size = rays.shape
+
+    def inverse_trace(weights: Floats) -> tuple[float, Floats, Floats] | None:
+        information = (rays * weights[:, None]).T @ rays
+        try:
+            np.linalg.cholesky(information)
+        except np.linalg.LinAlgError:
+            return None
+        inverse: Floats = np.linalg.inv(information).astype(np.float64)
+        turned = rays @ inverse
+        hessian = 2 * (turned @ rays.T) * (turned @ turned.T)
+        return float(np.trace(inverse)), -np.sum(turned**2, axis=1), hessian
+
+    found = minimise(inverse_trace, rays.T, np.ones(size), np.eye(count), np.full(count, 1 / count))
+    inverse: Floats = np.linalg.inv((rays * found.x[:, None]).T @ rays).astype(np.float64)
+    worth = Worth(np.square, _twice, inverse, np.ones(size), found.equations)
+    return found.x, worth, float(2 * np.trace(inverse) - found.equations.sum()), float(np.trace(inverse))
+
+
+def _twice(at: Floats) -> Floats:
+    return 2 * at

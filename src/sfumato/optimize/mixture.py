@@ -1,0 +1,71 @@
+"""The greatest utility of a mechanism where that is a sum over its outputs: a linear programme over rays.
+
+Maximise Σ w_y·f(v_y) with Σ w_y·v_y = 1 and w ≥ 0, over the rays v of a slice. For given rays this is a linear
+programme; its multipliers λ price a new ray at f(v) - λ·v. Whatever λ, no mechanism has more than
+λ·1 + max(f(v) - λ·v), as Σ w_y = 1.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import CannotDecide
+from sfumato.optimize.extra import needed
+from sfumato.optimize.slice import Slice, distinct
+from sfumato.optimize.utilities import Utility
+from sfumato.optimize.weighted import Progress, Weighted
+
+__all__ = ["best_mixture", "solve_weights"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The search ends where the bound is this close to the value, relative to it.
+_TOLERANCE = 3e-7
+#: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
+_SMOOTHING = 0.7
+
+
+def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Progress | None = None) -> Weighted:
+    """Column generation until the bound meets the value, or until the deadline (of ``time.monotonic``)."""
+    everything = slice_.all_vertices()
+    if everything is not None:
+        weights, multipliers, value = solve_weights(everything, utility.of(everything))
+        # The solver's own tolerance: what the multipliers prove of every ray.
+        bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
+        return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
+    rays = slice_.first_rays()
+    bound, centre, smooth = np.inf, None, True
+    while True:
+        weights, multipliers, value = solve_weights(rays, utility.of(rays))
+        allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
+        in_time = time.monotonic() < deadline
+        if bound - value <= allowed or not in_time:
+            done = bound - value <= allowed
+            return Weighted(rays, weights, value, max(bound, value), complete=done, in_time=done or in_time).used()
+        # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
+        prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
+        base = float(prices.sum())
+        most, found = utility.search(slice_, prices, rays[weights > 0], value - base + allowed, deadline)
+        if base + most < bound:
+            bound, centre = base + most, prices
+        if progress is not None:
+            progress(value, bound)
+        worths = utility.of(found) - found @ multipliers
+        better = np.argsort(-worths)[: 4 * slice_.size]
+        better = better[worths[better] > 0.1 * allowed]
+        if not len(better) and not smooth:
+            return Weighted(rays, weights, value, max(bound, value), complete=False, in_time=True).used()
+        smooth = len(better) > 0
+        rays = distinct(np.concatenate([rays, found[better]]))
+
+
+def solve_weights(rays: Floats, utilities: Floats) -> tuple[Floats, Floats, float]:
+    """max utilities·w with Σ w·v = 1 and w ≥ 0: the weights, the multipliers, and the value."""
+    linprog = needed("scipy.optimize").linprog
+    found = linprog(-utilities, A_eq=rays.T, b_eq=np.ones(rays.shape[1]), bounds=(0, None), method="highs")
+    if found.status != 0:
+        raise CannotDecide(f"the linear programme has no solution: {found.message}")
+    return np.asarray(found.x), -np.asarray(found.eqlin.marginals), float(-found.fun)

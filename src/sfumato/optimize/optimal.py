@@ -1,0 +1,83 @@
+"""The best mechanism for any policy and any of four utilities, exact, with a bound on what any mechanism could do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import TableMechanism
+from sfumato.mechanisms.base import checked_distribution
+from sfumato.optimize.estimation import best_design, solve_design
+from sfumato.optimize.goals import Goal, goal_of
+from sfumato.optimize.mixture import best_mixture, solve_weights
+from sfumato.optimize.result import Optimum
+from sfumato.optimize.slice import Slice
+from sfumato.optimize.weighted import Progress
+from sfumato.policy import Policy, Prior
+
+__all__ = ["DEFAULT_SECONDS", "optimal"]
+
+Floats = npt.NDArray[np.float64]
+
+#: How long the search may take unless told otherwise; a bound by relaxation, and the rounding, come on top.
+DEFAULT_SECONDS = 60.0
+#: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
+_LEAST_SHARE = 1e-6
+
+
+def optimal(
+    policy: Policy,
+    utility: str | Goal = "estimation",
+    *,
+    p: Sequence[float] | Floats | None = None,
+    max_seconds: float | None = None,
+    max_outputs: int | None = None,
+    progress: Progress | None = None,
+) -> Optimum:
+    """The best mechanism under the policy at the distribution p (uniform, or the prior of a prior policy).
+
+    ``utility``: "estimation" (the least error of all frequencies together), "mutual-information", "mmse" (of numeric
+    labels), ``SquaredError`` or ``ExpectedLoss``. Where time runs out, the best found so far, with its bound.
+    ``max_outputs`` asks for fewer outputs, at some cost.
+    """
+    started = time.monotonic()
+    limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
+    if not limit > 0:
+        raise InvalidInput("optimal", "max_seconds", "be positive", max_seconds)
+    size = len(policy.domain)
+    if p is None and isinstance(policy, Prior):
+        p = [float(share) for share in policy.prior]
+    distribution = np.maximum(checked_distribution(p, size), _LEAST_SHARE / size)
+    distribution /= distribution.sum()
+    goal = goal_of(utility, policy.domain)
+    slice_ = Slice(policy, distribution)
+    if max_outputs is not None and max_outputs < slice_.size:
+        must = f"be at least {slice_.size}, the number of values that can be told apart"
+        raise InvalidInput("optimal", "max_outputs", must, max_outputs)
+    worth = goal.on(slice_, distribution)
+    if worth is None:
+        found = best_design(slice_, started + limit, progress)
+    else:
+        found = best_mixture(slice_, worth, started + limit, progress)
+    while max_outputs is not None and len(found.weights) > max_outputs:
+        kept = found.rays[np.argsort(found.weights)[1:]]
+        weights = solve_design(kept)[0] if worth is None else solve_weights(kept, worth.of(kept))[0]
+        found = replace(found, rays=kept, weights=weights, complete=False).used()
+    # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
+    columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
+    matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), distribution)
+    mechanism = TableMechanism.from_matrix(policy.domain, matrix, policy=policy)
+    return Optimum(
+        mechanism,
+        goal,
+        distribution,
+        value=goal.value(mechanism.matrix(), distribution),
+        bound=goal.bound(found.bound, slice_, distribution),
+        status="time" if not found.in_time else "optimal" if found.complete else "gap",
+        seconds=time.monotonic() - started,
+    )

@@ -1,0 +1,182 @@
+"""A slice of a policy's cone: the likelihood vectors v in it with v·p = 1, a polytope whose vertices are the rays.
+
+A mechanism is a mixture of such vectors: the output y has probability w_y at p, and Σ_y w_y·v_y = 1 says that every
+row of Q(y|x) = w_y·v_y(x) sums to one. Every utility here is convex in v, so vertices suffice.
+
+Values that must be indistinguishable are one coordinate. They are also where only one direction asks for ε = 0: a
+column with v_x ≤ v_z everywhere and equal sums has v_x = v_z.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import CannotDecide
+from sfumato.exact import ZERO
+from sfumato.optimize.extra import needed
+from sfumato.optimize.programme import Programme
+from sfumato.policy import Policy
+from sfumato.policy.pairwise import PairwisePolicy
+
+__all__ = ["Slice"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Vertices are enumerated up to this many coordinates: random pairwise policies then have about a hundred thousand.
+_LARGEST_ENUMERATED = 12
+#: Inequalities are kept as given up to this many; more would make the smallest linear programme slow.
+_MOST_ROWS = 250_000
+
+
+class Slice:
+    """The polytope {v ≥ 0: rows·v ≥ 0, p·v = 1} over groups of values; its solver starts where it last ended."""
+
+    def __init__(self, policy: Policy, p: Floats) -> None:
+        self.group_of = _groups(policy)
+        self.size = int(self.group_of.max()) + 1
+        self.p: Floats = np.bincount(self.group_of, weights=p).astype(np.float64)
+        self.rows = _rows(policy, self.group_of, self.size)
+        self._programme = self.programme()
+        self._directions = 0
+
+    @property
+    def merges(self) -> bool:
+        """Whether some values cannot be told apart at all."""
+        return self.size < len(self.group_of)
+
+    def programme(self, directions: Floats | None = None) -> Programme:
+        """A solver of its own, which can hold directions·v between limits."""
+        return Programme(self.rows, self.p, np.zeros((0, self.size)) if directions is None else directions)
+
+    def farthest(self, direction: Floats) -> Floats:
+        """The vertex with the greatest inner product."""
+        found = self._programme.farthest(direction)
+        if found is None:
+            raise CannotDecide("the linear programme of the policy was not solved")
+        return found
+
+    def ranges(self, directions: Floats) -> tuple[Floats, Floats]:
+        """The least and the greatest inner product with each direction."""
+        return (
+            np.array([direction @ self.farthest(-direction) for direction in directions]),
+            np.array([direction @ self.farthest(direction) for direction in directions]),
+        )
+
+    def axis_vertices(self) -> Floats:
+        """Vertices in the directions of the coordinate axes."""
+        axes = np.concatenate([np.eye(self.size), -np.eye(self.size)])
+        return distinct(np.array([self.farthest(direction) for direction in axes]))
+
+    def spread_vertices(self, count: int) -> Floats:
+        """Vertices in so many directions that are spread evenly, and never the same again.
+
+        Fractional parts of multiples of √prime fill a cube evenly (Weyl), so a search needs no random numbers.
+        """
+        steps = np.sqrt(_primes(self.size))
+        numbers = self._directions + 1 + np.arange(count)
+        self._directions += count
+        directions = np.modf(numbers[:, None] * steps)[0] - 0.5
+        return distinct(np.array([self.farthest(direction) for direction in directions]))
+
+    def first_rays(self) -> Floats:
+        """A few vertices in every direction, and what lies opposite: the constant is a mixture of every such pair."""
+        vertices = distinct(np.concatenate([self.axis_vertices(), self.spread_vertices(4 * self.size)]))
+        centre = np.ones(self.size) / self.p.sum()
+        faces = np.concatenate([self.rows, np.eye(self.size)])
+        # From the vertex through the centre, and on until the first face: r·(c + t·(c - v)) = 0.
+        falls = (vertices - centre) @ faces.T
+        steps = np.where(falls > 1e-12, (faces @ centre) / np.where(falls > 1e-12, falls, 1.0), np.inf).min(axis=1)
+        return distinct(np.concatenate([vertices, centre + steps[:, None] * (centre - vertices)]))
+
+    def all_vertices(self) -> Floats | None:
+        """Every vertex, or None where there may be too many."""
+        if self.size > _LARGEST_ENUMERATED:
+            return None
+        if self.size <= 2:  # a point or a segment
+            return self.axis_vertices()
+        try:
+            return _enumerate(self.rows, self.p)
+        except CannotDecide:
+            return None
+
+
+def distinct(vertices: Floats) -> Floats:
+    """Vertices that differ by more than rounding."""
+    _, first = np.unique(np.round(vertices, 9), axis=0, return_index=True)
+    return np.asarray(vertices[np.sort(first)])
+
+
+def _primes(count: int) -> Floats:
+    found: list[int] = []
+    number = 2
+    while len(found) < count:
+        if all(number % prime for prime in found):
+            found.append(number)
+        number += 1
+    return np.array(found, dtype=np.float64)
+
+
+def _groups(policy: Policy) -> npt.NDArray[np.int64]:
+    """Numbers of the groups of values that no output may tell apart."""
+    size = len(policy.domain)
+    same = np.eye(size, dtype=bool)
+    if isinstance(policy, PairwisePolicy):
+        codes = policy.effective_levels().codes
+        same |= codes == 0
+    else:
+        for rule in policy.inequalities():
+            if rule.epsilon == ZERO and len(rule.left) == len(rule.right) == 1:
+                same[next(iter(rule.left)), next(iter(rule.right))] = True
+    same |= same.T
+    for middle in range(size):  # an equal of an equal is an equal
+        same |= np.outer(same[:, middle], same[middle])
+    return np.unique(same.argmax(axis=1), return_inverse=True)[1].astype(np.int64)
+
+
+def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
+    """Rows r with r·v ≥ 0, one for each inequality that does not follow from two others."""
+    if isinstance(policy, PairwisePolicy):
+        first = np.unique(group_of, return_index=True)[1]
+        levels = policy.effective_levels().on(first)
+        ratios = np.exp(-levels.floats)  # e^-∞ = 0: no rule
+        follows = np.zeros((size, size), dtype=bool)
+        for middle in range(size):
+            others = np.arange(size) != middle
+            through = np.outer(ratios[:, middle], ratios[middle]) >= ratios * (1 - 1e-12)
+            follows |= through & np.outer(others, others) & (ratios > 0)
+        kept = (ratios > 0) & ~follows & ~np.eye(size, dtype=bool)
+        pairs = np.argwhere(kept)
+        rows = np.zeros((len(pairs), size))
+        # v_z ≥ e^-E·v_x: numbers at most one, whatever the level.
+        rows[np.arange(len(pairs)), pairs[:, 1]] = 1.0
+        rows[np.arange(len(pairs)), pairs[:, 0]] = -ratios[tuple(pairs.T)]
+        return rows
+    found = []
+    for rule in policy.inequalities():
+        row = np.zeros(size)
+        for x, coefficient in rule.right.items():
+            row[group_of[x]] += float(coefficient)
+        for x, coefficient in rule.left.items():
+            row[group_of[x]] -= float(coefficient) * float((-rule.epsilon).exp())
+        if np.any(row < 0):
+            found.append(row / np.abs(row).max())
+        if len(found) > _MOST_ROWS:
+            raise CannotDecide(f"a policy of more than {_MOST_ROWS} inequalities is refused")
+    return np.unique(np.array(found), axis=0) if found else np.zeros((0, size))
+
+
+def _enumerate(rows: Floats, p: Floats) -> Floats:
+    """All vertices, by the intersection of half-spaces around an inner point (qhull)."""
+    spatial = needed("scipy.spatial")
+    # 1 lies inside every slice, and the directions that keep v·p are those orthogonal to p.
+    centre = np.ones(len(p)) / p.sum()
+    basis = needed("scipy.linalg").null_space(p[None])
+    faces = np.concatenate([rows, np.eye(len(p))])
+    try:
+        found = spatial.HalfspaceIntersection(np.column_stack([-faces @ basis, -faces @ centre]), np.zeros(len(p) - 1))
+    except spatial.QhullError as error:
+        raise CannotDecide(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
+    vertices = centre + found.intersections @ basis.T
+    vertices[vertices < 1e-14 * vertices.max()] = 0.0  # what rounding left of zero
+    return distinct(np.asarray(vertices / (vertices @ p)[:, None]))

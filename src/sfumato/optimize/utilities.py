@@ -1,0 +1,78 @@
+"""Utilities that are sums over outputs, Σ_y w_y·f(v_y) with f convex, and the search for rays they lack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.optimize.slice import Slice
+from sfumato.optimize.worth import Worth, climb, greatest
+
+__all__ = ["Curved", "OfDecisions", "Utility"]
+
+Floats = npt.NDArray[np.float64]
+
+#: A worth of so few directions is maximised by branch and bound at once: no climbing is faster.
+_FEW_DIRECTIONS = 2
+
+
+class Utility(Protocol):
+    """A convex function of rays, and the search for rays that are worth more than their price."""
+
+    def of(self, rays: Floats) -> Floats:
+        """The utility of each ray (a row)."""
+
+    def search(
+        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
+    ) -> tuple[float, Floats]:
+        """A bound on f(v) - prices·v over the slice, and rays where it is large.
+
+        The bound may be infinite where a ray worth more than ``enough`` was found at once; otherwise it is within
+        a small fraction of the greatest, unless the deadline passed.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Curved:
+    """A smooth convex function of a few inner products."""
+
+    worth: Worth
+
+    def of(self, rays: Floats) -> Floats:
+        return self.worth.of(rays)
+
+    def search(
+        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
+    ) -> tuple[float, Floats]:
+        worth = replace(self.worth, multipliers=prices)
+        found = used if len(worth.directions) <= _FEW_DIRECTIONS else climb(slice_, worth, used)
+        worths = worth.of(found)
+        if len(worth.directions) > _FEW_DIRECTIONS and worths.max() > enough:
+            return np.inf, found
+        # No step finds a better ray: prove it, or find one.
+        tolerance = 1e-7 * max(abs(enough + float(prices.sum())), 1e-7)
+        return greatest(slice_, worth, found[int(worths.argmax())], deadline, tolerance)
+
+
+@dataclass(frozen=True, eq=False)
+class OfDecisions:
+    """The greatest of a few linear functions, one for each decision: the best ray of each is a linear programme."""
+
+    gains: Floats
+
+    def of(self, rays: Floats) -> Floats:
+        return np.asarray((rays @ self.gains.T).max(axis=1))
+
+    def search(
+        self,
+        slice_: Slice,
+        prices: Floats,
+        used: Floats,  # noqa: ARG002
+        enough: float,  # noqa: ARG002
+        deadline: float,  # noqa: ARG002
+    ) -> tuple[float, Floats]:
+        found = np.array([slice_.farthest(gain - prices) for gain in self.gains])
+        return float((self.of(found) - found @ prices).max()), found

@@ -1,0 +1,38 @@
+"""A mechanism as the search sees it: rays of the cone with weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LEAST_WEIGHT", "Progress", "Weighted"]
+
+Floats = npt.NDArray[np.float64]
+#: Told the value and the bound after every round.
+Progress = Callable[[float, float], None]
+
+#: Rays of less weight than this are dropped.
+LEAST_WEIGHT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Rays (rows) with v·p = 1 and their weights; the value, and a bound on the best of all.
+
+    ``complete``: the bound accounts for every ray. ``in_time``: the search ended by itself.
+    """
+
+    rays: Floats
+    weights: Floats
+    value: float
+    bound: float
+    complete: bool
+    in_time: bool
+
+    def used(self) -> Weighted:
+        """Without the rays of no weight."""
+        used = self.weights > LEAST_WEIGHT
+        return replace(self, rays=self.rays[used], weights=self.weights[used])

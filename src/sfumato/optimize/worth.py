@@ -1,0 +1,101 @@
+"""What a ray is worth: a convex function less a linear one; its steepest direction, and its greatest value.
+
+A worth is Σ_i φ_i(g_i·v) - λ·v with convex φ_i. Over an interval a convex function lies below its chord, so with every
+g_i·v in an interval the greatest worth is at most that of a linear programme, and halving intervals makes this exact:
+branch and bound. One direction (the mean squared error) takes a few dozen programmes; many may not end in time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.optimize.slice import Slice, distinct
+
+__all__ = ["Worth", "climb", "greatest"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """Σ_i scale_i·φ(g_i·v) - λ·v, with the derivative of φ; ``directions`` has a row for each g_i."""
+
+    convex: Callable[[Floats], Floats]
+    derivative: Callable[[Floats], Floats]
+    directions: Floats
+    scales: Floats
+    multipliers: Floats
+
+    def of(self, rays: Floats) -> Floats:
+        return np.asarray(self.convex(rays @ self.directions.T) @ self.scales - rays @ self.multipliers)
+
+    def slope(self, ray: Floats) -> Floats:
+        return np.asarray((self.scales * self.derivative(self.directions @ ray)) @ self.directions - self.multipliers)
+
+
+def climb(slice_: Slice, worth: Worth, used: Floats) -> Floats:
+    """Rays that no step along the slope improves, from many starts: a convex function never falls on such a step."""
+    likely = used[np.argsort(-worth.of(used))[: slice_.size]]
+    starts = np.concatenate([likely, slice_.spread_vertices(slice_.size)])
+    found = []
+    for start in starts:
+        ray, value = start, float(worth.of(start[None])[0])
+        while True:
+            following = slice_.farthest(worth.slope(ray))
+            improved = float(worth.of(following[None])[0])
+            if improved <= value + 1e-12 * abs(value):
+                break
+            ray, value = following, improved
+        found.append(ray)
+    return distinct(np.array(found))
+
+
+def greatest(slice_: Slice, worth: Worth, start: Floats, deadline: float, tolerance: float) -> tuple[float, Floats]:
+    """At least the greatest worth of the slice, and rays found on the way.
+
+    Ends where the bound is within ``tolerance`` of the best ray found, or at the deadline.
+    """
+    programme = slice_.programme(worth.directions)
+    lows, highs = slice_.ranges(worth.directions)
+    best, rays, order = float(worth.of(start[None])[0]), [start], itertools.count()
+    nodes: list[tuple[float, int, Floats, Floats, Floats]] = []
+
+    def open_node(low: Floats, high: Floats) -> None:
+        nonlocal best
+        width = high - low
+        at_low, at_high = worth.convex(low), worth.convex(high)
+        slopes = np.where(width > 1e-12, (at_high - at_low) / np.where(width > 1e-12, width, 1), worth.derivative(low))
+        constant = float(worth.scales @ (at_low - slopes * low))
+        ray = programme.farthest((worth.scales * slopes) @ worth.directions - worth.multipliers, low, high)
+        if ray is None:
+            return
+        bound = float((worth.scales * slopes) @ worth.directions @ ray - worth.multipliers @ ray) + constant
+        value = float(worth.of(ray[None])[0])
+        rays.append(ray)
+        best = max(best, value)
+        if bound > best + tolerance:
+            heapq.heappush(nodes, (-bound, next(order), low, high, ray))
+
+    open_node(lows, highs)
+    while nodes and time.monotonic() < deadline:
+        bound, _, low, high, ray = heapq.heappop(nodes)
+        if -bound <= best + tolerance:
+            return best + tolerance, np.array(rays)
+        at = worth.directions @ ray
+        width = np.maximum(high - low, 1e-300)
+        chord = worth.convex(low) + (worth.convex(high) - worth.convex(low)) * (at - low) / width
+        split = int(np.argmax(worth.scales * (chord - worth.convex(at))))
+        # Cut at the point itself unless that leaves next to nothing on one side.
+        middle = min(max(at[split], low[split] + 0.1 * width[split]), high[split] - 0.1 * width[split])
+        for lower in (True, False):
+            new_low, new_high = low.copy(), high.copy()
+            (new_high if lower else new_low)[split] = middle
+            open_node(new_low, new_high)
+    return max(best + tolerance, -nodes[0][0] if nodes else -np.inf), np.array(rays)
