@@ -149,7 +149,7 @@ def test_the_design_is_that_of_a_conic_solver() -> None:
 
     for seed in range(5):
         k = 4
-        slice_ = Slice(random_pairwise(seed, k), np.full(k, 1 / k))
+        slice_ = Slice.of(random_pairwise(seed, k), np.full(k, 1 / k))
         rays = slice_.all_vertices()
         assert rays is not None
         columns, rows = np.tril_indices(2 * k)
@@ -202,7 +202,7 @@ def direct_loss(policy: sf.Metric, losses: Floats, p: Floats) -> float:
     from scipy.optimize import linprog
 
     k = len(p)
-    cone = sparse.csr_matrix(-Slice(policy, p).rows)
+    cone = sparse.csr_matrix(-Slice.of(policy, p).rows)
     found = linprog(
         (p[:, None] * losses).T.ravel(),
         A_ub=sparse.block_diag([cone] * k),
@@ -237,7 +237,7 @@ def test_the_expected_loss_on_a_real_map(request: pytest.FixtureRequest) -> None
 
 def test_branch_and_bound_finds_the_greatest_worth() -> None:
     for seed in range(4):
-        slice_ = Slice(random_pairwise(seed, 5, harmless=1), np.full(5, 0.2))
+        slice_ = Slice.of(random_pairwise(seed, 5, harmless=1), np.full(5, 0.2))
         rays = slice_.all_vertices()
         assert rays is not None
         _, worth, _, _ = solve_design(slice_.first_rays())
@@ -285,7 +285,7 @@ def test_a_policy_with_too_many_rays_has_a_gap(request: pytest.FixtureRequest) -
 def test_the_relaxation_bounds_the_optimum() -> None:
     for policy in (random_pairwise(1, 5), random_pairwise(2, 6, harmless=2), random_metric(1, 7)):
         k = len(policy.domain)
-        slice_ = Slice(policy, np.full(k, 1 / k))
+        slice_ = Slice.of(policy, np.full(k, 1 / k))
         value = sf.optimal(policy).value + 1 / k
         bound = least_trace(slice_, slice_.first_rays(), time.monotonic() + 60)
         assert 0.5 * value < bound <= value
@@ -306,7 +306,7 @@ def test_what_is_found_obeys_the_policy_and_no_mechanism_is_beyond_the_bound(see
             assert value >= optimum.bound - 1e-7 if optimum.goal.small_is_good else value <= optimum.bound + 1e-7
 
 
-@given(seed=st.integers(0, 10**6), k=st.integers(2, 6))
+@given(seed=st.integers(0, 10**6), k=st.integers(2, 5))
 @settings(max_examples=15, deadline=None)
 def test_prior_and_known_secrets_are_cones_like_any_other(seed: int, k: int) -> None:
     generator = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import checked_distribution
 from sfumato.optimize import Optimum, optimal
+from sfumato.optimize.orbits import best_orbits
 from sfumato.optimize.weighted import Progress
 from sfumato.policy import Blocks, HighLow, Policy, Uniform, structure_of
 from sfumato.policy.pairwise import PairwisePolicy
@@ -155,7 +156,7 @@ def _rows_of_one_report(
     if len(policy.domain) < 2:
         raise InvalidInput("plan", "the domain", "have at least two values", policy.domain)
     distribution = checked_distribution(p, len(policy.domain))
-    bound = least_risk(policy) if p is None else None
+    bound = _least_risk(policy) if p is None else None
 
     def row(name: str, mechanism: Mechanism, decoding: str, classical: bool = False) -> Row:
         risk = mechanism.risk(1, distribution)
@@ -171,6 +172,18 @@ def _rows_of_one_report(
             yield row(name, candidate.build(), candidate.decoding, candidate.classical)
         except CannotDecide:  # no such mechanism has reports of so few bits
             continue
+
+
+def _least_risk(policy: Policy) -> float | None:
+    """The least risk of one report that any mechanism can have at the uniform distribution, where it is known."""
+    known = least_risk(policy)
+    if known is not None:
+        return known
+    try:
+        symmetric = best_orbits(policy)
+    except (MissingExtra, CannotDecide):
+        return None
+    return None if symmetric is None else symmetric.bound
 
 
 def _optimum(

@@ -4,8 +4,8 @@ A policy is a cone, a mechanism a mixture of its rays: Q(y|x) = w_y·v_y(x). Ray
 generation), and the result is rounded to an exact table on the private side.
 """
 
+from sfumato.optimize._optimal import DEFAULT_SECONDS, optimal
 from sfumato.optimize.goals import Estimation, ExpectedLoss, Goal, MutualInformation, SquaredError, goal_of
-from sfumato.optimize.optimal import DEFAULT_SECONDS, optimal
 from sfumato.optimize.result import Optimum
 
 __all__ = [

@@ -18,6 +18,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.errors import CannotDecide
 from sfumato.optimize.interior import minimise
 from sfumato.optimize.relaxation import least_trace
 from sfumato.optimize.slice import Slice, distinct
@@ -43,6 +44,8 @@ def best_design(slice_: Slice, deadline: float, progress: Progress | None = None
     """
     everything = slice_.all_vertices()
     rays = slice_.first_rays() if slice_.size > 1 else slice_.axis_vertices()
+    if np.linalg.matrix_rank(rays) < slice_.size:
+        raise CannotDecide("under this policy no mechanism can tell all frequencies; ask for another utility")
     bound, least, idle = -np.inf, np.inf, 0
     now = time.monotonic()
     end_of_search = deadline if everything is not None else now + _SEARCH_SHARE * (deadline - now)

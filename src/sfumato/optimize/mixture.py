@@ -29,7 +29,10 @@ _SMOOTHING = 0.7
 
 
 def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Progress | None = None) -> Weighted:
-    """Column generation until the bound meets the value, or until the deadline (of ``time.monotonic``)."""
+    """Column generation until the bound meets the value, or until the deadline (of ``time.monotonic``).
+
+    At half time at the latest it looks for a bound.
+    """
     everything = slice_.all_vertices()
     if everything is not None:
         weights, multipliers, value = solve_weights(everything, utility.of(everything))
@@ -38,6 +41,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
     rays = slice_.first_rays()
     bound, centre, smooth = np.inf, None, True
+    half_time = (time.monotonic() + deadline) / 2
     while True:
         weights, multipliers, value = solve_weights(rays, utility.of(rays))
         allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
@@ -48,7 +52,8 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
         prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
         base = float(prices.sum())
-        most, found = utility.search(slice_, prices, rays[weights > 0], value - base + allowed, deadline)
+        enough = value - base + allowed if time.monotonic() < half_time else np.inf
+        most, found = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
         if base + most < bound:
             bound, centre = base + most, prices
         if progress is not None:

@@ -17,12 +17,14 @@ Floats = npt.NDArray[np.float64]
 class Programme:
     """Maximise over {v ≥ 0: rows·v ≥ 0, p·v = 1}, with each of ``directions``·v between limits where they are given.
 
-    A row that compares one coordinate with the average p·v = 1 is a bound of that coordinate, which costs nothing:
-    all rows of a prior policy at its own prior are. So is a limit of a direction along an axis.
+    Rows may have more columns than p: variables beside v, which make rules fewer. A row that compares one coordinate
+    with the average p·v = 1 is a bound of that coordinate, which costs nothing: all rows of a prior policy at its own
+    prior are. So is a limit of a direction along an axis.
     """
 
     def __init__(self, rows: Floats, p: Floats, directions: Floats) -> None:
         self.p = p
+        self._costs = np.zeros(rows.shape[1])
         self._lows, self._highs, others = _bounds(rows, p)
         self._axes = np.where((directions != 0).sum(axis=1) == 1, (directions != 0).argmax(axis=1), -1)
         self._factors = directions[np.arange(len(directions)), self._axes]
@@ -32,14 +34,27 @@ class Programme:
     def farthest(self, direction: Floats, low: Floats | None = None, high: Floats | None = None) -> Floats | None:
         """The vertex with the greatest inner product; None where the limits leave nothing."""
         solver, size = self._solver, len(self.p)
-        solver.changeColsCost(size, np.arange(size, dtype=np.int32), np.asarray(direction, dtype=np.float64))
+        self._costs[:size] = direction
+        solver.changeColsCost(len(self._costs), np.arange(len(self._costs), dtype=np.int32), self._costs)
         if low is not None and high is not None:
             self._hold(low, high)
         solver.run()
-        if solver.modelStatusToString(solver.getModelStatus()) != "Optimal":
+        if low is None and not self._is_solved():  # the last basis led astray: afresh
+            solver.clearSolver()
+            solver.run()
+        if not self._is_solved():
             return None
-        vertex = np.maximum(np.array(solver.getSolution().col_value), 0.0)
+        vertex = np.maximum(np.array(solver.getSolution().col_value)[:size], 0.0)
         return np.asarray(vertex / (vertex @ self.p))
+
+    def _is_solved(self) -> bool:
+        return bool(self._solver.modelStatusToString(self._solver.getModelStatus()) == "Optimal")
+
+    def add(self, rows: Floats) -> None:
+        """More rows; only where there are no directions."""
+        for row in rows:
+            used = np.flatnonzero(row).astype(np.int32)
+            self._solver.addRow(0.0, np.inf, len(used), used, row[used])
 
     def _hold(self, low: Floats, high: Floats) -> None:
         along = self._axes >= 0
@@ -53,8 +68,8 @@ class Programme:
 
 def _bounds(rows: Floats, p: Floats) -> tuple[Floats, Floats, Floats]:
     """Lower and upper bounds of the coordinates where p·v = 1, and the rows that are none."""
-    lows, highs = np.zeros(len(p)), np.full(len(p), np.inf)
-    if not len(rows) or len(p) < 3:
+    lows, highs = np.zeros(rows.shape[1]), np.full(rows.shape[1], np.inf)
+    if not len(rows) or len(p) < 3 or rows.shape[1] > len(p):
         return lows, highs, rows
     # r·v ≥ 0 with r = c·p + d·e_x says c + d·v_x ≥ 0; c is what most of the ratios r/p agree on.
     averages = np.median(rows / p, axis=1)

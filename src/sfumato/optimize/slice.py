@@ -9,6 +9,8 @@ column with v_x ≤ v_z everywhere and equal sums has v_x = v_z.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,29 +18,55 @@ from sfumato.errors import CannotDecide
 from sfumato.exact import ZERO
 from sfumato.optimize.extra import needed
 from sfumato.optimize.programme import Programme
-from sfumato.policy import Policy
+from sfumato.optimize.rules import ALLOWED, Rules
+from sfumato.policy import ChiSquare, Known, Policy, Secret
 from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["Slice"]
 
 Floats = npt.NDArray[np.float64]
 
-#: Vertices are enumerated up to this many coordinates: random pairwise policies then have about a hundred thousand.
-_LARGEST_ENUMERATED = 12
+#: Vertices are enumerated up to this many coordinates: random pairwise policies then have some four thousand.
+_LARGEST_ENUMERATED = 10
 #: Inequalities are kept as given up to this many; more would make the smallest linear programme slow.
 _MOST_ROWS = 250_000
 
 
 class Slice:
-    """The polytope {v ≥ 0: rows·v ≥ 0, p·v = 1} over groups of values; its solver starts where it last ended."""
+    """The polytope {v ≥ 0: rows·v ≥ 0, p·v = 1} over groups of values; its solver starts where it last ended.
 
-    def __init__(self, policy: Policy, p: Floats) -> None:
-        self.group_of = _groups(policy)
-        self.size = int(self.group_of.max()) + 1
-        self.p: Floats = np.bincount(self.group_of, weights=p).astype(np.float64)
-        self.rows = _rows(policy, self.group_of, self.size)
+    Where a policy's rules cannot be listed, ``rows`` are some of them, and ``obeying`` adds those that rays break.
+    """
+
+    def __init__(
+        self,
+        rows: Floats,
+        p: Floats,
+        group_of: npt.NDArray[np.int64],
+        compact: Floats | None = None,
+        rules: Rules | None = None,
+    ) -> None:
+        self.rows = rows
+        self.p = p
+        self.group_of = group_of
+        self.size = len(p)
+        self._compact = rows if compact is None else compact
+        self._rules = rules
         self._programme = self.programme()
         self._directions = 0
+
+    @classmethod
+    def of(cls, policy: Policy, p: Floats) -> Slice:
+        """The slice of a policy's cone."""
+        rules = None
+        if isinstance(policy, Secret):
+            rules = Rules(policy) if isinstance(policy.distributions, ChiSquare) else None
+            policy = _listed(policy)
+        group_of = _groups(policy)
+        size = int(group_of.max()) + 1
+        compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
+        grouped = np.bincount(group_of, weights=p).astype(np.float64)
+        return cls(_rows(policy, group_of, size), grouped, group_of, compact, rules)
 
     @property
     def merges(self) -> bool:
@@ -47,26 +75,48 @@ class Slice:
 
     def programme(self, directions: Floats | None = None) -> Programme:
         """A solver of its own, which can hold directions·v between limits."""
-        return Programme(self.rows, self.p, np.zeros((0, self.size)) if directions is None else directions)
+        return Programme(self._compact, self.p, np.zeros((0, self.size)) if directions is None else directions)
 
-    def farthest(self, direction: Floats) -> Floats:
-        """The vertex with the greatest inner product."""
+    def farthest(self, directions: Floats) -> Floats:
+        """The vertex with the greatest inner product for each direction (a row), under the rules known so far."""
+        return np.array([self._vertex(direction) for direction in directions])
+
+    def _vertex(self, direction: Floats) -> Floats:
         found = self._programme.farthest(direction)
         if found is None:
             raise CannotDecide("the linear programme of the policy was not solved")
         return found
 
+    def _add(self, rows: Floats) -> None:
+        rows = distinct(rows / np.abs(rows).max(axis=1, keepdims=True))
+        self.rows = np.concatenate([self.rows, rows])
+        widened = np.zeros((len(rows), self._compact.shape[1]))
+        widened[:, : self.size] = rows
+        self._compact = np.concatenate([self._compact, widened])
+        self._programme.add(widened)
+
+    def obeying(self, rays: Floats) -> Floats:
+        """These rays, drawn towards the constant where they break a rule; which the slice then knows."""
+        if self._rules is None:
+            return rays
+        rows, broken = self._rules.closest(rays)
+        if np.any(broken > ALLOWED):
+            self._add(rows[broken > ALLOWED])
+        return self._rules.drawn(rays)
+
     def ranges(self, directions: Floats) -> tuple[Floats, Floats]:
         """The least and the greatest inner product with each direction."""
+        least = (self._vertex(-direction) for direction in directions)
+        greatest = (self._vertex(direction) for direction in directions)
         return (
-            np.array([direction @ self.farthest(-direction) for direction in directions]),
-            np.array([direction @ self.farthest(direction) for direction in directions]),
+            np.array([direction @ vertex for direction, vertex in zip(directions, least, strict=True)]),
+            np.array([direction @ vertex for direction, vertex in zip(directions, greatest, strict=True)]),
         )
 
     def axis_vertices(self) -> Floats:
         """Vertices in the directions of the coordinate axes."""
         axes = np.concatenate([np.eye(self.size), -np.eye(self.size)])
-        return distinct(np.array([self.farthest(direction) for direction in axes]))
+        return distinct(self.farthest(axes))
 
     def spread_vertices(self, count: int) -> Floats:
         """Vertices in so many directions that are spread evenly, and never the same again.
@@ -77,7 +127,7 @@ class Slice:
         numbers = self._directions + 1 + np.arange(count)
         self._directions += count
         directions = np.modf(numbers[:, None] * steps)[0] - 0.5
-        return distinct(np.array([self.farthest(direction) for direction in directions]))
+        return distinct(self.farthest(directions))
 
     def first_rays(self) -> Floats:
         """A few vertices in every direction, and what lies opposite: the constant is a mixture of every such pair."""
@@ -87,11 +137,12 @@ class Slice:
         # From the vertex through the centre, and on until the first face: r·(c + t·(c - v)) = 0.
         falls = (vertices - centre) @ faces.T
         steps = np.where(falls > 1e-12, (faces @ centre) / np.where(falls > 1e-12, falls, 1.0), np.inf).min(axis=1)
-        return distinct(np.concatenate([vertices, centre + steps[:, None] * (centre - vertices)]))
+        opposite = centre + steps[:, None] * (centre - vertices)
+        return distinct(self.obeying(np.concatenate([vertices, opposite])))
 
     def all_vertices(self) -> Floats | None:
         """Every vertex, or None where there may be too many."""
-        if self.size > _LARGEST_ENUMERATED:
+        if self.size > _LARGEST_ENUMERATED or self._rules is not None:
             return None
         if self.size <= 2:  # a point or a segment
             return self.axis_vertices()
@@ -115,6 +166,35 @@ def _primes(count: int) -> Floats:
             found.append(number)
         number += 1
     return np.array(found, dtype=np.float64)
+
+
+def _listed(secret: Secret) -> Policy:
+    """The same policy in its simplest form, or the listed part of its rules."""
+    if isinstance(secret.distributions, ChiSquare):
+        return Secret(secret.domain, secret.secret, secret.epsilon, Known(secret.distributions.estimate))
+    return secret.as_pairwise or secret
+
+
+def _compact(secret: Secret) -> Floats:
+    """The rules of a secret with two more variables for each: all laws of U give T_s at most high_s, at least low_s.
+
+    Instead of a rule for every two laws of every two secrets: law·T_s ≤ high_s, low_s ≤ law·T_s, high_s ≤ e^ε·low_s'.
+    """
+    secrets, others = secret.cells.shape
+    size = secrets * others
+    found = []
+    for s, cells in enumerate(secret.cells):
+        for law in secret.distributions.conditionals(s, (secrets, others)):
+            for sign, variable in ((-1.0, size + s), (1.0, size + secrets + s)):
+                row = np.zeros(size + 2 * secrets)
+                row[cells] = sign * np.array([float(share) for share in law])
+                row[variable] = -sign
+                found.append(row)
+    for s, other in itertools.permutations(range(secrets), 2):
+        row = np.zeros(size + 2 * secrets)
+        row[size + s], row[size + secrets + other] = -float((-secret.epsilon).exp()), 1.0
+        found.append(row)
+    return np.array(found)
 
 
 def _groups(policy: Policy) -> npt.NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -31,7 +32,7 @@ class Utility(Protocol):
         """A bound on f(v) - prices·v over the slice, and rays where it is large.
 
         The bound may be infinite where a ray worth more than ``enough`` was found at once; otherwise it is within
-        a small fraction of the greatest, unless the deadline passed.
+        a small fraction of the greatest, unless the deadline passed. Where nothing is enough, the bound is what counts.
         """
 
 
@@ -48,13 +49,19 @@ class Curved:
         self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
     ) -> tuple[float, Floats]:
         worth = replace(self.worth, multipliers=prices)
-        found = used if len(worth.directions) <= _FEW_DIRECTIONS else climb(slice_, worth, used)
-        worths = worth.of(found)
-        if len(worth.directions) > _FEW_DIRECTIONS and worths.max() > enough:
-            return np.inf, found
+        found, worths, rules = used, worth.of(used), -1
+        # Rules that were met on the way may have drawn the best rays back: again, until none is new.
+        climbs = len(worth.directions) > _FEW_DIRECTIONS and enough < np.inf
+        while climbs and len(slice_.rows) > rules and time.monotonic() < deadline:
+            rules = len(slice_.rows)
+            found = climb(slice_, worth, found)
+            worths = worth.of(found)
+            if worths.max() > enough:
+                return np.inf, found
         # No step finds a better ray: prove it, or find one.
-        tolerance = 1e-7 * max(abs(enough + float(prices.sum())), 1e-7)
-        return greatest(slice_, worth, found[int(worths.argmax())], deadline, tolerance)
+        tolerance = 1e-7 * max(abs(float(worths.max() + prices.sum())), 1e-7)
+        most, seen = greatest(slice_, worth, found[int(worths.argmax())], deadline, tolerance)
+        return most, slice_.obeying(seen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,5 +81,5 @@ class OfDecisions:
         enough: float,  # noqa: ARG002
         deadline: float,  # noqa: ARG002
     ) -> tuple[float, Floats]:
-        found = np.array([slice_.farthest(gain - prices) for gain in self.gains])
-        return float((self.of(found) - found @ prices).max()), found
+        found = slice_.farthest(self.gains - prices)
+        return float((self.of(found) - found @ prices).max()), slice_.obeying(found)

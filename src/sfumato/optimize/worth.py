@@ -36,25 +36,24 @@ class Worth:
     def of(self, rays: Floats) -> Floats:
         return np.asarray(self.convex(rays @ self.directions.T) @ self.scales - rays @ self.multipliers)
 
-    def slope(self, ray: Floats) -> Floats:
-        return np.asarray((self.scales * self.derivative(self.directions @ ray)) @ self.directions - self.multipliers)
+    def slopes(self, rays: Floats) -> Floats:
+        slopes = (self.derivative(rays @ self.directions.T) * self.scales) @ self.directions
+        return np.asarray(slopes - self.multipliers)
 
 
 def climb(slice_: Slice, worth: Worth, used: Floats) -> Floats:
     """Rays that no step along the slope improves, from many starts: a convex function never falls on such a step."""
     likely = used[np.argsort(-worth.of(used))[: slice_.size]]
-    starts = np.concatenate([likely, slice_.spread_vertices(slice_.size)])
-    found = []
-    for start in starts:
-        ray, value = start, float(worth.of(start[None])[0])
-        while True:
-            following = slice_.farthest(worth.slope(ray))
-            improved = float(worth.of(following[None])[0])
-            if improved <= value + 1e-12 * abs(value):
-                break
-            ray, value = following, improved
-        found.append(ray)
-    return distinct(np.array(found))
+    rays = np.concatenate([likely, slice_.spread_vertices(slice_.size)])
+    values = worth.of(rays)
+    climbing = np.arange(len(rays))
+    while len(climbing):
+        following = slice_.farthest(worth.slopes(rays[climbing]))
+        reached = worth.of(following)
+        improved = reached > values[climbing] + 1e-12 * np.abs(values[climbing])
+        climbing = climbing[improved]
+        rays[climbing], values[climbing] = following[improved], reached[improved]
+    return slice_.obeying(distinct(rays))
 
 
 def greatest(slice_: Slice, worth: Worth, start: Floats, deadline: float, tolerance: float) -> tuple[float, Floats]:

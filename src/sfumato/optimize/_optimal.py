@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 #: How long the search may take unless told otherwise; a bound by relaxation, and the rounding, come on top.
 DEFAULT_SECONDS = 60.0
 #: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
-_LEAST_SHARE = 1e-6
+_LEAST_SHARE = 1e-4
 
 
 def optimal(
@@ -55,7 +55,7 @@ def optimal(
     distribution = np.maximum(checked_distribution(p, size), _LEAST_SHARE / size)
     distribution /= distribution.sum()
     goal = goal_of(utility, policy.domain)
-    slice_ = Slice(policy, distribution)
+    slice_ = Slice.of(policy, distribution)
     if max_outputs is not None and max_outputs < slice_.size:
         must = f"be at least {slice_.size}, the number of values that can be told apart"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
