@@ -1,7 +1,8 @@
 """Everything that is measured, in one run."""
 
-from benchmarks import audits, blocks, kernels
+from benchmarks import audits, blocks, kernels, local_priors
 
 kernels.main()
 audits.main()
 blocks.main()
+local_priors.main()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,18 @@ from sfumato.mechanisms import (
     BinaryOptimal,
     BlockMechanism,
     ComposedSubsets,
+    ConditionalReporting,
+    ConditionalUnary,
     HadamardResponse,
     HighLowHadamard,
     HighLowSubset,
+    IndependentReporting,
     Mechanism,
     NestedSubsets,
+    PriorBinary,
+    PriorSymmetric,
     RandomizedResponse,
+    SecretRandomizedResponse,
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
@@ -98,6 +105,7 @@ class ForcingDraws:
 def specs() -> list[Mechanism]:
     few, more = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
     rows = [[2**62, 0, 0], [2**60, 2**61, 2**60], [2**62 // 3, 2**62 // 3, 2**62 - 2 * (2**62 // 3)]]
+    pairs = Domain.product(S=["s", "t"], U=["u", "v"])
     two_and_three, feared = Blocks(few, "abbba", [1, "ln 3"]), ["flu", "hiv", "cancer"]
     return [
         RandomizedResponse(few, 1),
@@ -133,6 +141,40 @@ def specs() -> list[Mechanism]:
         BinaryOptimal.mangat(Domain(["no", "yes"]), "yes", 1),
         BinaryOptimal(Domain(["no", "yes"]), 0, 0),
         BinaryOptimal(Domain(["no", "yes"]), "inf", "inf"),
+        PriorBinary(Domain(["no", "yes"]), ["0.99", "0.01"], 1),
+        PriorBinary(Domain(["no", "yes"]), ["1/2", "1/2"], "ln 3"),
+        PriorBinary(Domain(["no", "yes"]), [1, 0], "0.5"),
+        PriorBinary(Domain(["no", "yes"]), ["1/3", "2/3"], 0),
+        PriorBinary(Domain(["no", "yes"]), ["1/3", "2/3"], "inf"),
+        PriorBinary.one_sided_as_printed(Domain(["no", "yes"]), ["0.99", "0.01"], 1),
+        PriorSymmetric(Domain(["no", "yes"]), ["0.9", "0.1"], 1),
+        PriorSymmetric(Domain(["no", "yes"]), ["1/4", "3/4"], "ln 3"),
+        PriorSymmetric(Domain(["no", "yes"]), [1, 0], "0.5"),
+        PriorSymmetric(Domain(["no", "yes"]), ["1/3", "2/3"], 0),
+        SecretRandomizedResponse(pairs, "S", "ln 3"),
+        SecretRandomizedResponse(Domain.product(U=["u", "v", "w"], S=range(3)), "S", 1),
+        SecretRandomizedResponse(Domain.product(S=range(5), U=range(7)), "S", "0.5"),
+        SecretRandomizedResponse(Domain.product(S=range(2), U=range(20)), "U", 2),
+        SecretRandomizedResponse(pairs, "U", 0),
+        SecretRandomizedResponse(pairs, "S", "inf"),
+        IndependentReporting(
+            pairs,
+            "S",
+            {"secret": "1.09861229", "other": "0.693147181", "sizes": [1, 1]},
+            weights(pairs, ["6 3 2 1", "3 6 1 2", "2 1 6 3", "1 2 3 6"]),
+        ),
+        ConditionalReporting(
+            pairs,
+            "S",
+            {"secret": "0.693147181", "other": ["inf", "1.09861229"], "sizes": [1, 1]},
+            weights(pairs, ["16 0 3 5", "0 16 3 5", "4 4 12 4", "4 4 4 12"]),
+        ),
+        ConditionalUnary(
+            pairs,
+            "S",
+            {"own": "1", "others": "1", "other": ["inf", "0.693147181"], "sizes": [1, 1]},
+            weights(pairs, ["5 7 0 0", "0 0 5 7", "4 2 4 2", "2 4 2 4"]),
+        ),
         UtilityOptimizedRR(few, feared, 1),
         UtilityOptimizedRR(more, range(1, 70, 3), "0.5"),
         UtilityOptimizedRR(few, few, "ln 3"),
@@ -160,6 +202,12 @@ def specs() -> list[Mechanism]:
             ],
         ),
     ]
+
+
+def weights(domain: Domain, rows: list[str]) -> Any:
+    """Integer weights over 2^62 in these proportions."""
+    numbers = [[int(part) for part in row.split()] for row in rows]
+    return TableMechanism.from_matrix(domain, [[Fraction(n, sum(row)) for n in row] for row in numbers]).weights
 
 
 def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from sfumato._design import design
 from sfumato._estimate import Estimate, GroupedEstimate, combine, estimate, estimate_groups
 from sfumato._plan import Plan, plan
 from sfumato._privatize import privatize
+from sfumato._robust_information import RobustInformation, robust_information
 from sfumato._simulate import Simulation, simulate
 from sfumato.certificate import Certificate
 from sfumato.domain import Domain
@@ -20,11 +21,14 @@ from sfumato.errors import SfumatoError
 from sfumato.exact import Epsilon
 from sfumato.laws import Law, law_of
 from sfumato.ledger import Ledger
+from sfumato.local_priors import LocalPriors
 from sfumato.mechanisms import mechanism_from_spec
 from sfumato.optimize import ExpectedLoss, Optimum, SquaredError, optimal
 from sfumato.policy import (
     Anything,
+    AtLeast,
     Blocks,
+    ChiSquare,
     HighLow,
     Known,
     Metric,
@@ -39,14 +43,18 @@ from sfumato.policy import (
     save_policy,
     structure_of,
 )
+from sfumato.prior_learning import learn_prior
+from sfumato.prior_sets import PriorBox, audit_priors
 from sfumato.questionnaire import Questionnaire, cross_table
 from sfumato.regions import error_region, policy_region
 
 __all__ = [
     "Aggregate",
     "Anything",
+    "AtLeast",
     "Blocks",
     "Certificate",
+    "ChiSquare",
     "Domain",
     "Epsilon",
     "Estimate",
@@ -57,13 +65,16 @@ __all__ = [
     "Known",
     "Law",
     "Ledger",
+    "LocalPriors",
     "Metric",
     "Optimum",
     "Pairwise",
     "Plan",
     "Policy",
     "Prior",
+    "PriorBox",
     "Questionnaire",
+    "RobustInformation",
     "SamplerAudit",
     "Secret",
     "SfumatoError",
@@ -73,6 +84,7 @@ __all__ = [
     "aggregate",
     "audit",
     "audit_again",
+    "audit_priors",
     "audit_sampler",
     "combine",
     "cross_table",
@@ -83,6 +95,7 @@ __all__ = [
     "estimate_groups",
     "implies",
     "law_of",
+    "learn_prior",
     "load_policy",
     "mechanism_from_spec",
     "mechanisms",
@@ -91,6 +104,7 @@ __all__ = [
     "policy_from_dict",
     "policy_region",
     "privatize",
+    "robust_information",
     "save_policy",
     "simulate",
     "structure_of",

@@ -10,17 +10,20 @@ What cannot be done exactly is refused with the reason.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sfumato.certificate import Certificate
 from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.exact import information
 from sfumato.interpreter import TooManyBranches, branches, sampler_law
 from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism, mechanism_from_spec
 from sfumato.mechanisms.unary import IndependentBits
 from sfumato.policy.base import NOTHING_BINDS, Policy
 from sfumato.policy.document import policy_from_dict
+from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 
 __all__ = ["audit", "audit_again"]
@@ -29,6 +32,8 @@ __all__ = ["audit", "audit_again"]
 _MOST_RUNS_PER_VALUE = 600_000
 #: …and reads every value only where all of them together take no more than this.
 _MOST_RUNS = 400_000
+#: The information that reports carry is summed over a law of at most this many entries.
+_MOST_TOLD = 20_000
 
 #: An output, and the likelihood of each value for it (up to a common factor).
 Column = tuple[bytes | None, list[Fraction]]
@@ -55,15 +60,44 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
         evidence=reading.evidence,
         mechanism=mechanism.spec,
         policy=policy.to_dict(),
+        information=_information(reading, policy) if isinstance(policy, Prior) else None,
+        information_bound=policy.information_bound() if isinstance(policy, Prior) else None,
     )
 
 
 def audit_again(certificate: Certificate) -> Certificate:
     """Repeat the audit from the certificate's own content, and refuse one that says something else."""
     repeated = audit(mechanism_from_spec(certificate.mechanism), policy_from_dict(certificate.policy))
-    if repeated != certificate:
+    if repeated != certificate or not _agree(certificate, repeated):
         raise InvalidInput("a certificate", "its findings", f"be those of the audit: {repeated}", str(certificate))
     return repeated
+
+
+def _agree(certificate: Certificate, repeated: Certificate) -> bool:
+    """Whether the two say the same of the information told, where the certificate says anything."""
+    return certificate.information_bound is None or all(
+        stated == found or (stated is not None and found is not None and math.isclose(stated, found, rel_tol=1e-9))
+        for stated, found in (
+            (certificate.information, repeated.information),
+            (certificate.information_bound, repeated.information_bound),
+        )
+    )
+
+
+def _information(reading: _Reading, policy: Prior) -> float | None:
+    """I(X;Y) at the prior, from the law that was read; None where it was not, or is long."""
+    if not reading.laws or sum(map(len, reading.laws)) > _MOST_TOLD:
+        return None
+    averages: dict[bytes, Fraction] = {}
+    for p, law in zip(policy.prior, reading.laws, strict=True):
+        for report, likelihood in law.items():
+            averages[report] = averages.get(report, Fraction(0)) + p * likelihood
+    return information(
+        (p * likelihood, likelihood / averages[report])
+        for p, law in zip(policy.prior, reading.laws, strict=True)
+        if p
+        for report, likelihood in law.items()
+    )
 
 
 # -- reading the sampler ---------------------------------------------------------------------------------

@@ -14,19 +14,25 @@ from sfumato.mechanisms import (
     BinaryOptimal,
     BlockMechanism,
     ComposedSubsets,
+    ConditionalReporting,
+    ConditionalUnary,
     HadamardResponse,
     HighLowHadamard,
     HighLowSubset,
+    IndependentReporting,
     Mechanism,
     NestedSubsets,
+    PriorBinary,
+    PriorSymmetric,
     RandomizedResponse,
+    SecretRandomizedResponse,
     SubsetSelection,
     UnaryEncoding,
     UtilityOptimizedRappor,
     UtilityOptimizedRR,
 )
 from sfumato.mechanisms.metric_exponential import best_exponential
-from sfumato.policy import Blocks, HighLow, Policy, Prior, Secret, Uniform, structure_of
+from sfumato.policy import Blocks, ChiSquare, HighLow, Policy, Prior, Secret, Uniform, structure_of
 from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["Candidate", "candidates", "safe_epsilon"]
@@ -63,6 +69,12 @@ def candidates(policy: Policy, max_bits: int | None = None) -> dict[str, Candida
         name: Candidate(partial(build, policy.domain, epsilon), decoding, classical=True)
         for name, (build, decoding) in _CLASSICAL.items()
     }
+    if isinstance(policy, Prior) and len(policy.domain) == 2:
+        found["prior-binary"] = Candidate(partial(PriorBinary.for_policy, policy), "k")
+        if policy.side == "both":
+            found["prior-symmetric"] = Candidate(partial(PriorSymmetric.for_policy, policy), "k")
+    if isinstance(policy, Secret) and len(policy.domain) <= _LARGEST_TABLE:
+        found |= _for_secret(policy)
     simplest = structure_of(policy)
     if isinstance(simplest, Uniform) or not isinstance(simplest, PairwisePolicy):
         return found
@@ -88,6 +100,20 @@ def candidates(policy: Policy, max_bits: int | None = None) -> dict[str, Candida
         found["composed"] = Candidate(partial(ComposedSubsets.from_policy, simplest), "k per report")
     elif 2 < len(simplest.domain) <= _LARGEST_TABLE and not simplest.greatest_effective[0].is_infinite:
         found["exponential"] = Candidate(partial(best_exponential, simplest), "k²")
+    return found
+
+
+def _for_secret(policy: Secret) -> dict[str, Candidate]:
+    build = partial(SecretRandomizedResponse, policy.domain, policy.secret, policy.epsilon)
+    found = {"secret-rr": Candidate(build, "k²")}
+    if isinstance(policy.distributions, ChiSquare):
+        kinds: dict[str, Callable[..., Mechanism]] = {
+            "independent": IndependentReporting.for_policy,
+            "conditional-rr": ConditionalReporting.for_policy,
+            "conditional-unary": ConditionalUnary.for_policy,
+        }
+        for name, for_policy in kinds.items():
+            found[name] = Candidate(partial(for_policy, policy, utility="estimation"), "k²")
     return found
 
 

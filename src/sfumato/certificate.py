@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,8 @@ class Certificate:
     ``worst``: the inequality that comes closest to breaking, or breaks the most, in exact rationals (likelihoods
     up to a factor common to the output). ``output``: the serialised report where that happens, in hex.
     ``evidence``: which law was compared, and how much of it was read from the sampler itself.
+    ``information``: for a prior policy, the mutual information in nats between a value drawn from the prior and its
+    report, where the whole law was read; ``information_bound``: the most that any mechanism under that policy tells.
     """
 
     holds: bool
@@ -35,6 +37,9 @@ class Certificate:
     evidence: str
     mechanism: dict[str, Any]
     policy: dict[str, Any]
+    #: Doubles for people to read: two findings are the same whatever their last digits.
+    information: float | None = field(default=None, compare=False)
+    information_bound: float | None = field(default=None, compare=False)
 
     @property
     def mechanism_hash(self) -> str:
@@ -60,7 +65,10 @@ class Certificate:
         return f"{name} {verb} the {kind} policy: {self.worst}{where}"
 
     def __str__(self) -> str:
-        return f"{self.summary()} [{self.evidence}]"
+        told = ""
+        if self.information is not None and self.information_bound is not None:
+            told = f"; {self.information:.6g} nats are told at the prior, of {self.information_bound:.6g} allowed"
+        return f"{self.summary()}{told} [{self.evidence}]"
 
     def to_json(self) -> str:
         """The certificate as a file: it holds the whole mechanism and the whole policy."""
@@ -84,6 +92,8 @@ class Certificate:
             "mechanism": self.mechanism,
             "policy": self.policy,
         }
+        if self.information_bound is not None:
+            document["information"] = {"nats": self.information, "bound": self.information_bound}
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -108,6 +118,8 @@ class Certificate:
                 evidence=document["evidence"],
                 mechanism=document["mechanism"],
                 policy=document["policy"],
+                information=_nats(document, "nats"),
+                information_bound=_nats(document, "bound"),
             )  # fmt: skip
         except InvalidInput:
             raise
@@ -118,6 +130,12 @@ class Certificate:
             if stated != actual:
                 raise InvalidInput("a certificate", f"{part}_hash", f"be {actual}, the hash of its {part}", stated)
         return certificate
+
+
+def _nats(document: dict[str, Any], part: str) -> float | None:
+    # Absent for other policies, and in certificates from before it was stated.
+    stated = document["information"][part] if "information" in document else None
+    return None if stated is None else float(stated)
 
 
 def _cut(text: str) -> str:

@@ -39,10 +39,12 @@ __all__ = [
     "Epsilon",
     "EpsilonLike",
     "arb_precision",
+    "chi_square_is_likelier",
     "exact_fraction",
     "exceeds",
     "excess",
     "floor_of_ratio",
+    "information",
     "sign_of_sum",
     "to_arb",
 ]
@@ -531,6 +533,23 @@ def excess(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) ->
         bits *= 2
 
 
+def information(joint: Iterable[tuple[Fraction, Fraction]]) -> float:
+    """``Σ probability·ln ratio`` over pairs of them, to double precision: information in nats from exact rationals.
+
+    Terms nearly cancel where little is told; the precision is raised until enough of the sum is left.
+    """
+    import flint
+
+    terms = [(probability, ratio) for probability, ratio in joint if probability and ratio != 1]
+    bits = 256
+    while True:
+        with arb_precision(bits):
+            ball = sum((to_arb(probability) * to_arb(ratio).log() for probability, ratio in terms), flint.arb(0))
+            if ball.rel_accuracy_bits() > 53 or not terms or bits > 4096:
+                return float(ball)
+        bits *= 2
+
+
 def floor_of_ratio(
     numerator: tuple[Fraction, Fraction], denominator: tuple[Fraction, Fraction], epsilon: Epsilon
 ) -> int:
@@ -554,6 +573,21 @@ def floor_of_ratio(
     while at_least(guess + 1):
         guess += 1
     return guess
+
+
+def chi_square_is_likelier(bound: Fraction, degrees: int, probability: Fraction) -> bool:
+    """Whether a chi-square variable exceeds ``bound`` with more than this probability, which is below one: certified.
+
+    The tail is the regularised incomplete gamma function Q(degrees/2, bound/2); equality at 4096 bits counts as yes.
+    """
+    if bound <= 0:
+        return True  # it exceeds zero with probability one
+
+    def margin() -> flint.arb:
+        tail = to_arb(bound / 2).gamma_upper(to_arb(Fraction(degrees, 2)), regularized=1)
+        return tail - to_arb(probability)
+
+    return _sign_by_intervals(margin, 4096) >= 0
 
 
 ZERO = Epsilon._of(Fraction(0))

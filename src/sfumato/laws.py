@@ -14,7 +14,7 @@ from typing import Any
 
 from sfumato.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import exact_fraction
+from sfumato.exact import exact_fraction, information
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import Policy
 from sfumato.policy.base import NOTHING_BINDS, Worst
@@ -102,6 +102,22 @@ class Law:
         if total == 0:
             raise InvalidInput("posterior", "output", "be possible under the prior", output)
         return tuple(p / total for p in joint)
+
+    def mutual_information(self, prior: Sequence[Any]) -> float:
+        """I(X;Y) in nats between a value drawn from ``prior`` and the output, to double precision.
+
+        Whatever obeys ``Prior(domain, prior, epsilon)`` tells at most ε·tanh(ε/2) (``Prior.information_bound``).
+        """
+        if len(prior) != len(self.domain):
+            raise InvalidInput("mutual_information", "prior", f"have {len(self.domain)} entries", len(prior))
+        (before,) = _stochastic("mutual_information", [prior], ["the prior"])
+        return information(
+            (p * t, t / average)
+            for column in zip(*self.rows, strict=True)
+            for average in [_dot(before, column)]
+            for p, t in zip(before, column, strict=True)
+            if p and t
+        )
 
 
 def law_of(mechanism: Mechanism, values: Sequence[Any] | None = None) -> Law:

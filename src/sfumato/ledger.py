@@ -410,7 +410,7 @@ def _on_pairs(policy: Policy) -> PairwisePolicy | None:
 def _greatest_level(policy: Policy) -> Epsilon:
     """The ε of classical LDP that the policy implies."""
     if isinstance(policy, Prior):
-        return policy.epsilon * 2  # both likelihoods lie within e^±ε of one average
+        return policy.classical_level
     pairwise = _on_pairs(policy)
     if pairwise is None:
         return INFINITE

@@ -185,8 +185,8 @@ def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], 
 def _as_pairwise(policy: Policy) -> PairwisePolicy:
     if isinstance(policy, PairwisePolicy):
         return policy
-    if isinstance(policy, Prior):  # both likelihoods lie within e^±ε of one average
-        return Uniform(policy.domain, policy.epsilon * 2)
+    if isinstance(policy, Prior):
+        return Uniform(policy.domain, policy.classical_level)
     if isinstance(policy, Secret) and policy.as_pairwise is not None:
         return policy.as_pairwise
     raise CannotDecide(

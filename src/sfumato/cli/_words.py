@@ -61,7 +61,8 @@ def _(policy: Pairwise) -> str:
 
 @asks.register
 def _(policy: Prior) -> str:
-    return f"no output makes any value more than {_times(policy.epsilon)} more or less probable than the prior does."
+    moved = {"both": "more or less", "upper": "more", "lower": "less"}[policy.side]
+    return f"no output makes any value more than {_times(policy.epsilon)} {moved} probable than the prior does."
 
 
 @asks.register
@@ -82,7 +83,8 @@ def least(policy: Policy) -> str:
         names = f"{policy.domain.label(x)!r} against {policy.domain.label(other)!r}"
         return "inf (nothing is asked)" if epsilon.is_infinite else f"{epsilon} ({names})"
     if isinstance(policy, Prior):
-        return f"{policy.epsilon * 2} (any two values; twice the epsilon of the prior)"
+        why = "twice the epsilon of the prior" if policy.side == "both" else "what one side implies under this prior"
+        return f"{policy.classical_level} (any two values; {why})"
     epsilon = Epsilon(policy.parameters()["epsilon"])
     return f"{epsilon} (any two secrets)"
 

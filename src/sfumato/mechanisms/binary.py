@@ -1,24 +1,47 @@
-"""The best mechanism for two values (Acharya et al. 2020, Thm 2), Warner's and Mangat's among its special cases."""
+"""The best mechanism for two values (Acharya et al. 2020, Thm 2), Warner's and Mangat's among its special cases.
+
+Any convex policy on two values is a cone in the plane with two edges, so one construction serves them all:
+``BinaryMechanism`` is what they share, and ``weights_rounded_to_privacy`` makes the weights from the edges.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.exact import ZERO, Epsilon, EpsilonLike, exceeds, sign_of_sum
+from sfumato.exact import ZERO, Epsilon, EpsilonLike, sign_of_sum
 from sfumato.mechanisms.alias import TOTAL
 from sfumato.mechanisms.table import TableMechanism
 from sfumato.policy.base import Policy
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.pairwise import PairwisePolicy
 
-__all__ = ["BinaryOptimal"]
+__all__ = ["BinaryMechanism", "BinaryOptimal", "Edge", "greatest_told", "weights_rounded_to_privacy"]
+
+Terms: TypeAlias = list[tuple[Fraction, Epsilon]]
+
+#: A number in [0, 1] as a ratio of two sums Σ c·e^ε. No terms are zero.
+Edge: TypeAlias = tuple[Terms, Terms]
 
 
-class BinaryOptimal(TableMechanism):
+class BinaryMechanism(TableMechanism):
+    """Two values and two reports: a table of two by two weights over 2^62."""
+
+    def __init__(self, domain: Domain, weights: Any) -> None:
+        super().__init__(domain, weights)
+        if self.outputs != 2:
+            raise InvalidInput(type(self).__name__, "weights", "be two by two", f"{self.outputs} outputs")
+
+    @classmethod
+    def check_two_values(cls, parameter: str, domain: Domain, must: str = "have exactly two values") -> None:
+        if len(domain) != 2:
+            raise InvalidInput(cls.__name__, parameter, must, len(domain))
+
+
+class BinaryOptimal(BinaryMechanism):
     """The most that can be told about one of two values, with a level of its own for each direction.
 
     ``epsilon_first`` bounds how much likelier the first value may make an output than the second does,
@@ -38,23 +61,19 @@ class BinaryOptimal(TableMechanism):
     def __init__(
         self, domain: Domain, epsilon_first: EpsilonLike, epsilon_second: EpsilonLike, *, weights: Any = None
     ) -> None:
-        if len(domain) != 2:
-            raise InvalidInput("BinaryOptimal", "domain", "have exactly two values", len(domain))
+        self.check_two_values("domain", domain)
         self.epsilon_first = Epsilon(epsilon_first, what="BinaryOptimal", parameter="epsilon_first")
         self.epsilon_second = Epsilon(epsilon_second, what="BinaryOptimal", parameter="epsilon_second")
         if weights is None:
-            weights = _weights_rounded_to_privacy(self.epsilon_first, self.epsilon_second)
+            weights = weights_rounded_to_privacy(_edge(self.epsilon_first), _edge(self.epsilon_second))
         super().__init__(domain, weights)
-        if self.outputs != 2:
-            raise InvalidInput("BinaryOptimal", "weights", "be two by two", f"{self.outputs} outputs")
 
     @classmethod
     def for_policy(cls, policy: Policy) -> BinaryOptimal:
         """The best mechanism for any policy that binds the two values of its domain."""
         if not isinstance(policy, PairwisePolicy):
             raise InvalidInput("BinaryOptimal", "policy", "bind pairs of values", policy.kind)
-        if len(policy.domain) != 2:
-            raise InvalidInput("BinaryOptimal", "policy", "be over exactly two values", len(policy.domain))
+        cls.check_two_values("policy", policy.domain, "be over exactly two values")
         return cls(policy.domain, policy.effective(0, 1), policy.effective(1, 0))
 
     @classmethod
@@ -84,23 +103,48 @@ class BinaryOptimal(TableMechanism):
         return cls(domain, *levels, weights=TableMechanism.from_parameters(domain, table).weights)
 
 
-def _weights_rounded_to_privacy(first: Epsilon, second: Epsilon) -> list[list[int]]:
-    """Integer weights of Q that keep both levels; ``docs/proofs/binary-optimal.md`` has the argument."""
-    if first == second == ZERO:
+def _edge(level: Epsilon) -> Edge:
+    """e^-ε."""
+    return [] if level.is_infinite else [(Fraction(1), -level)], [(Fraction(1), ZERO)]
+
+
+def weights_rounded_to_privacy(first: Edge, second: Edge) -> list[list[int]]:
+    """Integer weights of the best mechanism that keeps T₂ ≥ first·T₁ and T₁ ≥ second·T₂ in both columns.
+
+    ``docs/proofs/binary-optimal.md`` has the argument.
+    """
+    told = greatest_told(first, second)
+    if told is None:
         told = denied = TOTAL // 2
     else:
-        # The greatest integer not above 2^62·Q(0|0), then the least that is at least e^-ε times it: rounding Q(0|0)
-        # down leaves only the first level to bind.
-        told = bisect_left(range(1, TOTAL + 1), True, key=lambda weight: _is_above(weight, first, second))
-        denied = bisect_left(range(told + 1), True, key=lambda weight: not exceeds(told, weight, first))
+        # The least integer that is at least ``first`` times it: told rounded down leaves only this to bind.
+        denied = bisect_left(range(told + 1), True, key=lambda weight: _is_at_least(weight, told, first))
     return [[told, TOTAL - told], [denied, TOTAL - denied]]
 
 
-def _is_above(weight: int, first: Epsilon, second: Epsilon) -> bool:
-    """Whether weight > 2^62·(1-b)/(1-ab), for ab < 1: certified."""
-    terms: list[tuple[Fraction | int, Epsilon]] = [(TOTAL - weight, ZERO)]
-    if not second.is_infinite:
-        terms.append((-TOTAL, -second))
-        if not first.is_infinite:
-            terms.append((weight, -(first + second)))
-    return sign_of_sum(terms) < 0
+def greatest_told(first: Edge, second: Edge) -> int | None:
+    """⌊2^62·(1-b)/(1-ab)⌋ with a = first and b = second: certified. None where ab = 1."""
+    (a, below_a), (b, below_b) = first, second
+    # (1-b)/(1-ab), with both fractions cleared.
+    kept = _times(below_a, [*below_b, *_negative(b)])
+    whole = [*_times(below_a, below_b), *_negative(_times(a, b))]
+    if sign_of_sum(whole) == 0:
+        return None
+
+    def is_above(weight: int) -> bool:
+        return sign_of_sum([*((weight * c, e) for c, e in whole), *((-TOTAL * c, e) for c, e in kept)]) > 0
+
+    return bisect_left(range(1, TOTAL + 1), True, key=is_above)
+
+
+def _is_at_least(weight: int, told: int, edge: Edge) -> bool:
+    top, bottom = edge
+    return sign_of_sum([*((weight * c, e) for c, e in bottom), *((-told * c, e) for c, e in top)]) >= 0
+
+
+def _times(one: Terms, other: Terms) -> Terms:
+    return [(c * d, e + f) for c, e in one for d, f in other]
+
+
+def _negative(terms: Terms) -> Terms:
+    return [(-c, e) for c, e in terms]

@@ -176,6 +176,8 @@ class PartedMechanism(Mechanism):
         if not isinstance(policy, Prior):
             return None
         if len(self.parts) > 1 or (len(self.open) and self.parts[0].threshold):
+            if policy.side != "both":
+                return None
             # Some report is impossible for some value: nothing but an infinite ε allows that.
             return iter([self._column(int(self.open[0] if len(self.open) else self.hidden(0)[0]), None)])
         weights, part = [policy.prior[x] for x in self.hidden(0).tolist()], self.parts[0]

@@ -102,7 +102,7 @@ class UtilityOptimizedRappor(IndependentBits):
         """
         if isinstance(policy, PairwisePolicy):
             return self._against_pairs(policy)
-        if isinstance(policy, Prior) and self.harmless and not self.is_sensitive.all():
+        if isinstance(policy, Prior) and policy.side == "both" and self.harmless and not self.is_sensitive.all():
             # Whatever the prior, this value or the rest is infinitely far from the average.
             return iter([self._in_clear(self.kinds()[1])])
         return None

@@ -8,13 +8,15 @@ from sfumato.policy.implication import implies
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.prior import Prior
-from sfumato.policy.secret import Anything, Distributions, Known, Secret
+from sfumato.policy.secret import Anything, AtLeast, ChiSquare, Distributions, Known, Secret
 from sfumato.policy.structure import structure_of
 from sfumato.policy.uniform import Uniform
 
 __all__ = [
     "Anything",
+    "AtLeast",
     "Blocks",
+    "ChiSquare",
     "Distributions",
     "HighLow",
     "Inequality",

@@ -17,7 +17,7 @@ from sfumato.policy.high_low import HighLow
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise
 from sfumato.policy.prior import Prior
-from sfumato.policy.secret import Anything, Distributions, Known, Secret
+from sfumato.policy.secret import Anything, AtLeast, ChiSquare, Distributions, Known, Secret
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["load_policy", "policy_from_dict", "save_policy"]
@@ -29,7 +29,7 @@ _KINDS: dict[str, tuple[Callable[..., Policy], Sequence[str], Sequence[str]]] = 
     "blocks": (Blocks, ("blocks", "epsilon"), ("across",)),
     "metric": (Metric, ("distance", "epsilon"), ()),
     "pairwise": (Pairwise, ("matrix",), ()),
-    "prior": (Prior, ("prior", "epsilon"), ()),
+    "prior": (Prior, ("prior", "epsilon"), ("side",)),
     "secret": (Secret, ("secret", "epsilon", "distributions"), ()),
 }
 
@@ -71,9 +71,19 @@ def _label(value: Any) -> Any:
 def _distributions(document: Any) -> Distributions:
     if isinstance(document, Mapping) and set(document) == {"known"}:
         return Known(document["known"])
+    if isinstance(document, Mapping) and set(document) == {"at-least"}:
+        return AtLeast(document["at-least"])
     if isinstance(document, Mapping) and document == {"anything": True}:
         return Anything()
-    raise UnknownSpec("[policy]", "distributions", "be {known = [[...], ...]} or {anything = true}", document)
+    if isinstance(document, Mapping) and set(document) == {"chi-square"}:
+        stated = document["chi-square"]
+        check_keys("[policy]", "distributions", stated, needed=("counts",), optional=("alpha",))
+        return ChiSquare(**stated)
+    forms = (
+        "{known = [[...], ...]}, {at-least = [[...], ...]}, {chi-square = {counts = [[...], ...], alpha = ...}} "
+        "or {anything = true}"
+    )
+    raise UnknownSpec("[policy]", "distributions", f"be {forms}", document)
 
 
 def load_policy(path: str | Path) -> Policy:

@@ -6,6 +6,7 @@ known, CannotDecide says so.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -17,7 +18,7 @@ from sfumato.policy.base import Inequality, Policy
 from sfumato.policy.levels import LARGEST_DENSE
 from sfumato.policy.pairwise import PairwisePolicy, representatives
 from sfumato.policy.prior import Prior
-from sfumato.policy.secret import Known, Secret
+from sfumato.policy.secret import ChiSquare, Known, Secret
 
 __all__ = ["implies"]
 
@@ -43,6 +44,8 @@ def implies(first: Policy, second: Policy) -> bool:
         same = {**first.parameters(), "epsilon": ""} == {**second.parameters(), "epsilon": ""}
         if same:
             return first.epsilon <= second.epsilon
+        if _is_member(first, second) and first.epsilon <= second.epsilon:
+            return True
     if next(iter(second.inequalities()), None) is None:
         return True
     raise CannotDecide(f"whether a {first.kind} policy implies this {second.kind} policy is not decided here")
@@ -52,6 +55,13 @@ def _simplest(policy: Policy) -> Policy:
     """A secret under Anything is a policy on pairs."""
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else None
     return policy if pairwise is None else pairwise
+
+
+def _is_member(first: Secret, second: Secret) -> bool:
+    """Whether the second holds the same secret to one distribution of the first's confidence set."""
+    if first.secret != second.secret or not isinstance(second.distributions, Known):
+        return False
+    return isinstance(first.distributions, ChiSquare) and first.distributions.holds(second.distributions.joint)
 
 
 def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) -> bool:
@@ -86,8 +96,10 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
     for x in range(len(first.domain)):
         # Given T_x = 1, the cone's least average is Σ π_z·e^-E*(x,z) and its greatest Σ π_z·e^E*(z,x).
         low = [(mass, -e) for e, mass in mass_by_level(levels.codes[x]) if not e.is_infinite]
-        if sign_of_sum([*low, (Fraction(-1), -second.epsilon)]) < 0:
+        if second.side != "lower" and sign_of_sum([*low, (Fraction(-1), -second.epsilon)]) < 0:
             return False
+        if second.side == "upper":
+            continue
         high = list(mass_by_level(levels.codes[:, x]))
         if any(e.is_infinite for e, _ in high):
             return False
@@ -97,10 +109,9 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
 
 
 def _prior_implies_pairwise(first: Prior, second: PairwisePolicy) -> bool:
-    if len(first.domain) == 1 or first.epsilon * 2 <= second.least[0]:
+    if len(first.domain) == 1 or (first.side == "both" and first.epsilon * 2 <= second.least[0]):
         return True  # ε-LIP implies 2ε-LDP
-    hi, lo = first.epsilon, -first.epsilon
-    if hi.is_infinite:
+    if first.epsilon.is_infinite:
         return second.least[0].is_infinite
     levels, prior = second.levels(), first.prior
     checked: set[tuple[Fraction, Fraction, int]] = set()
@@ -110,16 +121,18 @@ def _prior_implies_pairwise(first: Prior, second: PairwisePolicy) -> bool:
             if x == other or key in checked or levels.at(x, other).is_infinite:
                 continue
             checked.add(key)
-            top, bottom = _largest_ratio(prior[x], prior[other], hi, lo)
+            top, bottom = _largest_ratio(first, prior[x], prior[other])
             target = levels.at(x, other)
             if sign_of_sum([*top, *((-c, e + target) for c, e in bottom)]) > 0:
                 return False
     return True
 
 
-def _largest_ratio(a: Fraction, b: Fraction, hi: Epsilon, lo: Epsilon) -> tuple[Terms, Terms]:
+def _largest_ratio(cone: Prior, a: Fraction, b: Fraction) -> tuple[Terms, Terms]:
     """Numerator and denominator of max T_x/T_x' over e^-ε ≤ T ≤ e^ε, π·T = 1, with a = π_x and b = π_x'."""
-    one = (Fraction(1), ZERO)
+    if cone.side != "both":
+        return cone.largest_ratio(a if cone.side == "lower" else b)
+    hi, lo, one = cone.epsilon, -cone.epsilon, (Fraction(1), ZERO)
     # T_x at the top and all others at the bottom already weigh too much: T_x has to give.
     if sign_of_sum([(a, hi), (1 - a, lo), (Fraction(-1), ZERO)]) > 0:
         return [one, (a - 1, lo)], [(a, lo)]
@@ -134,58 +147,74 @@ def _prior_implies_prior(first: Prior, second: Prior) -> bool:
         return True
     if first.epsilon.is_infinite:
         return len(first.domain) == 1
-    if first.prior == second.prior and first.epsilon <= second.epsilon:
+    if first.prior == second.prior and first.epsilon <= second.epsilon and first.side in ("both", second.side):
         return True
     return all(_greatest_value_is_at_most_zero(first, rule) for rule in second.inequalities())
 
 
 def _greatest_value_is_at_most_zero(cone: Prior, rule: Inequality) -> bool:
-    """Whether left·T - e^ε·right·T ≤ 0 over the box e^-ε ≤ T ≤ e^ε cut by π·T = 1 (a fractional knapsack)."""
-    hi, lo = cone.epsilon, -cone.epsilon
+    """Whether left·T - e^ε·right·T ≤ 0 over the box e^-ε ≤ T ≤ e^ε cut by π·T = 1 (a fractional knapsack).
+
+    One side alone leaves the box open: its floor is then zero, a sum of no terms, or it has no ceiling.
+    """
+    lo: Terms = [] if cone.side == "upper" else [(Fraction(1), -cone.epsilon)]
+    hi: Terms | None = None if cone.side == "lower" else [(Fraction(1), cone.epsilon)]
 
     def gain(x: int) -> Terms:
         return [(rule.left.get(x, Fraction(0)), ZERO), (-rule.right.get(x, Fraction(0)), rule.epsilon)]
 
-    def times(terms: Terms, factor: Fraction, epsilon: Epsilon = ZERO) -> Terms:
-        return [(c * factor, e + epsilon) for c, e in terms]
+    def times(terms: Terms, factors: Terms) -> Terms:
+        return [(c * d, e + f) for c, e in terms for d, f in factors]
 
-    free = [x for x, p in enumerate(cone.prior) if p == 0]
+    def scaled(terms: Terms, factor: Fraction) -> Terms:
+        return times(terms, [(factor, ZERO)])
+
+    def left_after(mass_at_top: Fraction, mass_at_bottom: Fraction) -> Terms:
+        top: Terms = [] if hi is None else scaled(hi, -mass_at_top)
+        return [(Fraction(1), ZERO), *top, *scaled(lo, -mass_at_bottom)]
+
     total: Terms = []
-    for x in free:
-        total += times(gain(x), Fraction(1), hi if sign_of_sum(gain(x)) > 0 else lo)
+    for x in (x for x, p in enumerate(cone.prior) if p == 0):
+        gains = sign_of_sum(gain(x)) > 0
+        if gains and hi is None:
+            return False
+        total += times(gain(x), hi if gains and hi is not None else lo)
 
     class _ByGainPerMass:
         """Orders values by gain per unit of prior, best first, with certified comparisons."""
 
         def __init__(self, x: int) -> None:
-            self.terms = times(gain(x), 1 / cone.prior[x])
+            self.terms = scaled(gain(x), 1 / cone.prior[x])
 
         def __lt__(self, other: _ByGainPerMass) -> bool:
-            return sign_of_sum([*self.terms, *times(other.terms, Fraction(-1))]) > 0
+            return sign_of_sum([*self.terms, *scaled(other.terms, Fraction(-1))]) > 0
 
     filled = Fraction(0)
     pending = True
     for x in sorted((x for x, p in enumerate(cone.prior) if p), key=_ByGainPerMass):
         mass = cone.prior[x]
-        room: Terms = [(Fraction(1), ZERO), (-(filled + mass), hi), (-(1 - filled - mass), lo)]
         if not pending:
-            total += times(gain(x), Fraction(1), lo)
-        elif sign_of_sum(room) >= 0:
-            total += times(gain(x), Fraction(1), hi)
+            total += times(gain(x), lo)
+        elif hi is not None and sign_of_sum(left_after(filled + mass, 1 - filled - mass)) >= 0:
+            total += times(gain(x), hi)
             filled += mass
         else:
             # The critical value takes what mass is left: T_x = (1 - filled·hi - (rest)·lo) / π_x.
-            left: Terms = [(Fraction(1), ZERO), (-filled, hi), (-(1 - filled - mass), lo)]
-            total += [(c * d / mass, e + f) for c, e in gain(x) for d, f in left]
+            total += times(gain(x), scaled(left_after(filled, 1 - filled - mass), 1 / mass))
             pending = False
     return sign_of_sum(total) <= 0
 
 
 def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
-    assert isinstance(second.distributions, Known)
     if first.greatest_effective[0] <= second.epsilon:
         return True
     levels = first.effective_levels()
+    if isinstance(second.distributions, ChiSquare):
+        # Whatever the distribution, a rule compares values of one secret with values of another (RLDP Prop. 4).
+        for mine, theirs in itertools.permutations(second.cells, 2):
+            if levels.epsilon(int(levels.codes[np.ix_(mine, theirs)].max())) > second.epsilon:
+                raise CannotDecide("neither a proof nor a counterexample was found for this confidence set")
+        return True
     undecided = False
     for rule in second.inequalities():
         left, right = list(rule.left), list(rule.right)

@@ -5,17 +5,21 @@ Jiang, Li, Tandon: Context-aware Data Aggregation with Localized Information Pri
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 from sfumato.domain import Domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.exact import ZERO, Epsilon, EpsilonLike, exact_fraction
+from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exact_fraction, sign_of_sum
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst, read_list
 from sfumato.policy.uniform import Uniform
 
-__all__ = ["PRIOR_AVERAGE", "Prior", "read_distribution"]
+__all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "read_distribution"]
+
+#: Which of the two inequalities a policy asks for: ``upper`` is T_x ≤ e^ε·(π·T), ``lower`` is T_x ≥ e^-ε·(π·T).
+SIDES = ("both", "upper", "lower")
 
 #: How the average likelihood is named in a certificate, beside the value it is compared with.
 PRIOR_AVERAGE = "the average over the prior"
@@ -28,14 +32,21 @@ class Prior(Policy):
     """``e^-ε·(π·T) ≤ T_x ≤ e^ε·(π·T)`` for every value, also for values of prior zero.
 
     The prior is part of the public rules: which prior a report was made under is visible to everyone.
+
+    ``side="upper"`` asks only the right inequality: no report makes a value more than e^ε times as probable as it was,
+    but one may rule a value out. ``side="lower"`` asks only the left one: no report makes a value less than e^-ε times
+    as probable, but one may make an improbable value nearly certain. Each alone is much weaker than both.
     """
 
     kind = "prior"
 
-    def __init__(self, domain: Domain, prior: Sequence[Any], epsilon: EpsilonLike) -> None:
+    def __init__(self, domain: Domain, prior: Sequence[Any], epsilon: EpsilonLike, side: str = "both") -> None:
+        if side not in SIDES:
+            raise InvalidInput("Prior", "side", f"be one of {', '.join(SIDES)}", side)
         self.domain = domain
         self.prior = read_distribution("Prior", "prior", prior, [repr(label) for label in domain])
         self.epsilon = Epsilon(epsilon, what="Prior")
+        self.side = side
 
     def inequalities(self) -> Iterator[Inequality]:
         if self.epsilon.is_infinite:
@@ -43,8 +54,10 @@ class Prior(Policy):
         average = {x: p for x, p in enumerate(self.prior) if p}
         for x, label in enumerate(self.domain):
             own = {x: Fraction(1)}
-            yield Inequality(own, average, self.epsilon, (label, PRIOR_AVERAGE))
-            yield Inequality(average, own, self.epsilon, (PRIOR_AVERAGE, label))
+            if self.side != "lower":
+                yield Inequality(own, average, self.epsilon, (label, PRIOR_AVERAGE))
+            if self.side != "upper":
+                yield Inequality(average, own, self.epsilon, (PRIOR_AVERAGE, label))
 
     def worst(self, likelihoods: Sequence[object]) -> Worst:
         exact = self._checked(likelihoods)
@@ -55,17 +68,95 @@ class Prior(Policy):
         most = max(range(len(exact)), key=exact.__getitem__)
         least = min(range(len(exact)), key=exact.__getitem__)
         label = self.domain.label
-        above = Worst.of(exact[most], average, self.epsilon, (label(most), PRIOR_AVERAGE))
-        below = Worst.of(average, exact[least], self.epsilon, (PRIOR_AVERAGE, label(least)))
-        return max(above, below, key=lambda worst: worst.rank)
+        found = []
+        if self.side != "lower":
+            found.append(Worst.of(exact[most], average, self.epsilon, (label(most), PRIOR_AVERAGE)))
+        if self.side != "upper":
+            found.append(Worst.of(average, exact[least], self.epsilon, (PRIOR_AVERAGE, label(least))))
+        return max(found, key=lambda worst: worst.rank)
 
     def parameters(self) -> dict[str, Any]:
-        return {"prior": [str(p) for p in self.prior], "epsilon": str(self.epsilon)}
+        stated = {"prior": [str(p) for p in self.prior], "epsilon": str(self.epsilon)}
+        return stated if self.side == "both" else {**stated, "side": self.side}
+
+    # -- what a report can do to what was believed ---------------------------------------------------------
+
+    def posterior_interval(self, value: object) -> tuple[float, float]:
+        """The least and the greatest probability that ``value`` can have after a report. Both can be reached."""
+        # On the slice π·T = 1 the other values take the weight that T_x leaves: π_x·T_x = 1 - Σ π·(the others).
+        before = float(self.prior[self.domain.index(value)])
+        most, least = self.epsilon.exp(), math.exp(-float(self.epsilon))
+        if before in (0.0, 1.0):
+            return before, before  # nothing is learnt of what was certain before
+        low, high = 0.0, 1.0
+        if self.side != "upper":
+            low, high = before * least, 1 - (1 - before) * least
+        if self.side != "lower" and not math.isinf(most):
+            low, high = max(low, 1 - (1 - before) * most), min(high, before * most)
+        return low, high
 
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
-        """Both likelihoods lie within e^±ε of one average, so odds move by at most e^2ε."""
-        same = self.domain.index(x) == self.domain.index(other)
-        return float(prior_odds) * (ZERO if same else self.epsilon * 2).exp() if prior_odds else 0.0
+        """Both likelihoods lie within e^±ε of one average, so odds move by at most e^2ε.
+
+        One side alone bounds them by the prior: see ``classical_level``.
+        """
+        place, against = self.domain.index(x), self.domain.index(other)
+        if not prior_odds:
+            return 0.0
+        if self.side == "both" or place == against:
+            return float(prior_odds) * (ZERO if place == against else self.epsilon * 2).exp()
+        held = self.prior[place if self.side == "lower" else against]
+        return float(prior_odds) * _log_rounded_up(*self.largest_ratio(held)).exp()
+
+    def largest_ratio(self, held: Fraction) -> tuple[Terms, Terms]:
+        """Numerator and denominator of the largest T_x/T_x' under one side; a denominator of none means no bound.
+
+        ``lower``: all but x stand at e^-ε of the average, and x, of prior ``held``, takes the rest. ``upper``: all but
+        x' stand at e^ε times the average, and what that leaves for x', of prior ``held``, may be nothing.
+        """
+        one: Terms = [(Fraction(1), ZERO)]
+        if self.epsilon.is_infinite or held == 0:
+            return one, []
+        if self.side == "lower":
+            return [(Fraction(1), self.epsilon), (held - 1, ZERO)], [(held, ZERO)]
+        left = [*one, (held - 1, self.epsilon)]
+        return [(held, self.epsilon)], left if sign_of_sum(left) > 0 else []
+
+    @property
+    def classical_level(self) -> Epsilon:
+        """An ε of classical LDP that the policy implies: 2ε. One side alone implies one that depends on the prior.
+
+        With π the least prior, ``lower`` implies ln(1 + (e^ε-1)/π), and ``upper`` ln(π·e^ε/(1 - (1-π)·e^ε)) or nothing;
+        both grow without limit as π falls.
+        """
+        return self._classical_level(range(len(self.domain)))
+
+    def _classical_level(self, indices: Sequence[int]) -> Epsilon:
+        if self.side == "both":
+            return (self.epsilon * 2).as_promise()
+        if len(indices) == 1:
+            return ZERO
+        return _log_rounded_up(*self.largest_ratio(min(self.prior[x] for x in indices)))
+
+    def information_bound(self) -> float:
+        """The most that a report of an allowed mechanism can tell: a bound on I(X;Y) at the prior, in nats.
+
+        Both sides: ε·tanh(ε/2), below ε and below ε²/2. ``upper``: ε. ``lower``: it depends on the prior. Never more
+        than the entropy of the prior.
+        """
+        prior = [float(p) for p in self.prior if float(p)]
+        entropy = max(0.0, -math.fsum(p * math.log(p) for p in prior))
+        if self.epsilon.is_infinite:
+            return entropy
+        epsilon = float(self.epsilon)
+        if self.side == "both":
+            # Each report has E[r ln r], r = T/(π·T) in [e^-ε, e^ε] of mean one under π: convex, so at most the chord.
+            return min(entropy, epsilon * math.tanh(epsilon / 2))
+        if self.side == "upper":
+            return min(entropy, epsilon)
+        return min(entropy, max(_told_by_one(p, epsilon) for p in set(prior)))
+
+    # -- more than one release, fewer values ---------------------------------------------------------------
 
     def compose(self, other: Policy) -> Policy:
         """Two reports under one prior: ε₁ + ε₂ + min(ε₁, ε₂). The plain sum is not enough.
@@ -73,17 +164,60 @@ class Prior(Policy):
         T₁ₓT₂ₓ ≤ e^(ε₁+ε₂)·m₁m₂, while the joint average Σ π T₁T₂ may fall to e^-min(ε₁,ε₂)·m₁m₂
         (bound one factor below, average the other); symmetrically from below. For π = (½, ½), two reports
         at ln 2 reach ln 5 > 2·ln 2.
+
+        One side at ε₂ beside both at ε₁: only the two-sided factor holds the average, so 2ε₁ + ε₂ on that side.
+        Two one-sided policies have no bound in ε alone: the joint average can vanish, or grow like 1/π.
         """
         if not isinstance(other, Prior):
             raise CannotCompose(f"a prior policy and a {other.kind} policy have no composition rule here")
         if other.domain != self.domain or other.prior != self.prior:
             raise CannotCompose("two prior policies compose only over the same domain and the same prior")
-        epsilon = self.epsilon + other.epsilon + min(self.epsilon, other.epsilon)
-        return Prior(self.domain, self.prior, epsilon.as_promise())
+        if "both" not in (self.side, other.side):
+            raise CannotCompose(
+                "two one-sided prior policies do not compose: nothing bounds the average over the prior of both reports"
+            )
+        if self.side == other.side:
+            again, side = min(self.epsilon, other.epsilon), "both"
+        else:
+            again, side = (self.epsilon, other.side) if self.side == "both" else (other.epsilon, self.side)
+        epsilon = self.epsilon + other.epsilon + again
+        return Prior(self.domain, self.prior, epsilon.as_promise(), side)
 
     def restrict(self, values: Sequence[Any]) -> Policy:
-        """ε-LIP implies 2ε-LDP, and that is what remains when the average runs over values that cannot occur."""
-        return Uniform(self.domain.subset(values), (self.epsilon * 2).as_promise())
+        """ε-LIP implies 2ε-LDP, and that is what remains when the average runs over values that cannot occur.
+
+        For one side it is the ``classical_level`` of the values that remain.
+        """
+        domain = self.domain.subset(values)
+        return Uniform(domain, self._classical_level([self.domain.index(label) for label in domain]))
+
+
+Terms = list[tuple[Fraction, Epsilon]]
+
+
+def _log_rounded_up(numerator: Terms, denominator: Terms) -> Epsilon:
+    """The least level in steps of 10^-9 that is certainly at least ln(numerator/denominator); infinite over nothing."""
+    if not denominator:
+        return INFINITE
+    step = Epsilon(1) / 10**9
+
+    def is_enough(steps: int) -> bool:
+        return sign_of_sum([*numerator, *((-c, e + step * steps) for c, e in denominator)]) <= 0
+
+    low, high = -1, 0
+    while not is_enough(high):
+        low, high = high, 2 * high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return (step * high).as_promise()
+
+
+def _told_by_one(held: float, epsilon: float) -> float:
+    """E[r ln r] where one value of this prior takes all that the others, at e^-ε, leave."""
+    least = math.exp(-epsilon)
+    most = least - math.expm1(-epsilon) / held
+    return held * most * math.log(most) - (1 - held) * least * epsilon
 
 
 def read_distribution(what: str, parameter: str, given: Sequence[Any], names: Sequence[str]) -> tuple[Fraction, ...]:

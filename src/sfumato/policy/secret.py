@@ -5,80 +5,32 @@ Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Diff
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.domain import Domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
-from sfumato.policy.base import Inequality, Policy, Worst, read_list
+from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
+from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
 from sfumato.policy.blocks import Blocks
-from sfumato.policy.prior import read_distribution
+from sfumato.policy.chi_square import ChiSquare
+from sfumato.policy.confidence import Pair, Widest, ratio_is_certain, ratio_within, widest
+from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 
-__all__ = ["Anything", "Distributions", "Known", "Secret"]
+__all__ = ["Anything", "AtLeast", "ChiSquare", "Distributions", "Known", "Secret"]
 
-
-class Distributions(ABC):
-    """What is known of the joint distribution of (S, U): the set of distributions to protect under."""
-
-    @abstractmethod
-    def document(self) -> dict[str, Any]:
-        """The set as part of a policy document."""
-
-    @abstractmethod
-    def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:
-        """The extreme laws of U given S = s; the rule must hold for each, hence for their mixtures."""
-
-    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:  # noqa: ARG002
-        """This set, fitted to |S| by |U| cells, or an error that names the cell."""
-        return self
-
-
-class Known(Distributions):
-    """The joint distribution is known: one row per value of S, one column per value of U."""
-
-    def __init__(self, joint: Any) -> None:
-        self._given = joint
-        self.joint: tuple[tuple[Fraction, ...], ...] = ()
-
-    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:
-        must = f"be {shape[0]} rows of {shape[1]} probabilities"
-        rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, self._given)]
-        if len(rows) != shape[0]:
-            raise InvalidInput("Known", "joint", must, f"{len(rows)} rows")
-        for number, row in enumerate(rows):
-            if len(row) != shape[1]:
-                raise InvalidInput("Known", "joint", must, f"{len(row)} in row {number}")
-        names = [f"({s!r}, {u!r})" for s in secrets for u in others]
-        flat = read_distribution("Known", "the probability", [p for row in rows for p in row], names)
-        fitted = Known(self._given)
-        fitted.joint = tuple(flat[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0]))
-        return fitted
-
-    def document(self) -> dict[str, Any]:
-        return {"known": [[str(p) for p in row] for row in self.joint]}
-
-    def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:
-        total = sum(self.joint[s], Fraction(0))
-        if total == 0:
-            # Nothing is known of U for a secret that never occurs: protect it under any law.
-            return Anything().conditionals(s, shape)
-        return [tuple(p / total for p in self.joint[s])]
-
-
-class Anything(Distributions):
-    """Nothing is known: every joint distribution is possible."""
-
-    def document(self) -> dict[str, Any]:
-        return {"anything": True}
-
-    def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:  # noqa: ARG002
-        size = shape[1]
-        return [tuple(Fraction(int(u == only)) for u in range(size)) for only in range(size)]
+#: Laws of U in a rule are multiples of 2^-48…
+_LAW_BITS = 48
+#: …and this many pairs of secrets and likelihood vectors are searched at once.
+_MOST_AT_ONCE = 2**14
+#: The constant's share in a likelihood vector whose closest rule is looked for.
+_TRACE = 1e-9
 
 
 def _without(label: Any, axis: int) -> object:
@@ -90,8 +42,8 @@ def _without(label: Any, axis: int) -> object:
 class Secret(Policy):
     """``P(U|s)·T_s ≤ e^ε·P(U|s')·T_s'`` for all secrets s ≠ s' and every distribution P in a given set.
 
-    ``domain`` is a product; ``secret`` names its secret factor. Two releases under Known do **not** compose
-    (U, then S xor U: each at ε = 0, together they reveal S); under Anything they add.
+    ``domain`` is a product; ``secret`` names its secret factor. Two releases under Known or ChiSquare do **not**
+    compose (U, then S xor U: each at ε = 0, together they reveal S); under Anything they add.
     """
 
     kind = "secret"
@@ -104,7 +56,9 @@ class Secret(Policy):
         if len(factors[secret]) < 2:
             raise InvalidInput("Secret", "secret", "have at least two values", list(factors[secret]))
         if not isinstance(distributions, Distributions):
-            raise InvalidInput("Secret", "distributions", "be Known(...) or Anything()", distributions)
+            raise InvalidInput(
+                "Secret", "distributions", "be Known(...) or Anything() or ChiSquare(...)", distributions
+            )
         self.domain = domain
         self.secret = secret
         self.epsilon = Epsilon(epsilon, what="Secret")
@@ -146,8 +100,109 @@ class Secret(Policy):
                         yield Inequality(left, right, self.epsilon, (self._secrets[s], self._secrets[other]))
 
     def worst(self, likelihoods: Sequence[object]) -> Worst:
+        """The rule that these likelihoods come closest to breaking. Certified.
+
+        Under ChiSquare the ratio shown is an upper bound over the whole confidence set, proved by its dual. One above
+        e^ε counts as violated, also in the narrow band where no distribution in the set is found that shows it; where
+        one is found, its own ratio is shown.
+        """
+        if isinstance(self.distributions, ChiSquare):
+            return self._worst_in(self.distributions, self._checked(likelihoods))
         pairwise = self.as_pairwise
         return super().worst(likelihoods) if pairwise is None else pairwise.worst(likelihoods)
+
+    def _worst_in(self, confidence: ChiSquare, exact: list[Fraction]) -> Worst:
+        if self.epsilon.is_infinite or not any(exact):
+            return NOTHING_BINDS
+        largest = max(exact)
+        exact = [value / largest for value in exact]
+        rows = [[exact[i] for i in cells] for cells in self.cells.tolist()]
+        found, pairs = self._search(confidence, [[float(value) for value in exact]])
+        worst = NOTHING_BINDS
+        proved: Fraction | None = None
+        for i in np.argsort(-found.ratio, kind="stable").tolist():
+            s, other = pairs[i]
+            pair, offsets = confidence.pair(s, other), found.offsets[i].tolist()
+            q, against = rows[s], rows[other]
+            if proved is not None and (
+                max(q) <= proved * min(against) or ratio_is_certain(pair, q, against, offsets, proved)
+            ):
+                continue
+            names = (self._secrets[s], self._secrets[other])
+            bound: Fraction | None = None
+            if max(q) == min(q) and max(against) == min(against) > 0:
+                bound = max(q) / max(against)
+            elif max(q) == 0:
+                bound = Fraction(0)
+            elif math.isfinite(found.ratio[i]):
+                bound = ratio_within(pair, q, against, offsets, float(found.ratio[i]))
+            candidate = Worst.of(Fraction(1), Fraction(0), self.epsilon, names)
+            if bound is not None:
+                proved = bound if proved is None else max(proved, bound)
+                candidate = Worst.of(bound, Fraction(1), self.epsilon, names)
+            if candidate.violated:
+                laws = _laws_within(pair, found.laws[i])
+                shown = [_dot(law, row) for law, row in zip(laws, (q, against), strict=True)]
+                if exceeds(shown[0], shown[1], self.epsilon):
+                    candidate = Worst.of(shown[0], shown[1], self.epsilon, names)
+            if worst.names is None or candidate.rank > worst.rank:
+                worst = candidate
+        return worst
+
+    def cut(self, likelihoods: Sequence[float]) -> Inequality | None:
+        """The rule that these likelihoods come closest to breaking, or break the most; None where nothing binds.
+
+        It is a rule of this policy, exactly: its laws of U belong to one distribution of the set. Which rule is the
+        closest is found in doubles. Where the rules are infinitely many, this is how a solver meets them one by one.
+        """
+        return self.cuts([likelihoods])[0]
+
+    def cuts(self, vectors: Iterable[Sequence[float]]) -> list[Inequality | None]:
+        """``cut`` for each of many likelihood vectors, together."""
+        columns = np.maximum(np.array([list(vector) for vector in vectors], dtype=np.float64), 0.0)
+        if columns.ndim != 2 or columns.shape[1] != len(self.domain):
+            raise InvalidInput("Secret", "likelihoods", f"have {len(self.domain)} entries", columns.shape)
+        if self.epsilon.is_infinite:
+            return [None] * len(columns)
+        if not isinstance(self.distributions, ChiSquare):
+            return self._cuts_listed(columns)
+        # A ratio that is infinite at rest would show no law; a trace of the constant leads the search to one.
+        columns = columns + _TRACE * columns.max(axis=1, keepdims=True)
+        cuts: list[Inequality | None] = []
+        pairs = len(self._secrets) * (len(self._secrets) - 1)
+        step = max(1, _MOST_AT_ONCE // pairs)
+        for start in range(0, len(columns), step):
+            found, order = self._search(self.distributions, columns[start : start + step].tolist())
+            for number, column in enumerate(columns[start : start + step]):
+                i = number * pairs + int(np.argmax(found.ratio[number * pairs : (number + 1) * pairs]))
+                s, other = order[i]
+                law, against = _laws_within(self.distributions.pair(s, other), found.laws[i])
+                cuts.append(self._rule(s, law, other, against) if column.any() else None)
+        return cuts
+
+    def _cuts_listed(self, columns: npt.NDArray[np.float64]) -> list[Inequality | None]:
+        rules = list(self.inequalities())
+        sides = np.zeros((2, len(rules), len(self.domain)))
+        for number, rule in enumerate(rules):
+            for side, part in ((0, rule.left), (1, rule.right)):
+                sides[side, number, list(part)] = [float(c) for c in part.values()]
+        left, right = sides[0] @ columns.T, sides[1] @ columns.T
+        ratio = np.where(left > 0, left / np.maximum(right, 1e-300), 0.0)
+        return [rules[i] if column.any() else None for i, column in zip(ratio.argmax(axis=0), columns, strict=True)]
+
+    def _search(self, confidence: ChiSquare, columns: list[list[float]]) -> tuple[Widest, list[tuple[int, int]]]:
+        """The widest ratio of every likelihood vector for all secrets, two by two."""
+        pairs = list(itertools.permutations(range(len(self._secrets)), 2))
+        rows = np.array(columns)[:, self.cells]
+        chosen = np.array(pairs)
+        likelihoods = rows[:, chosen].reshape(-1, 2, self.cells.shape[1])
+        shares = np.tile(confidence.shares[chosen], (len(columns), 1, 1))
+        return widest(likelihoods, shares, float(confidence.root_radius - 1)), pairs * len(columns)
+
+    def _rule(self, s: int, law: Sequence[Fraction], other: int, against: Sequence[Fraction]) -> Inequality:
+        left = {int(i): p for i, p in zip(self.cells[s], law, strict=True) if p}
+        right = {int(i): p for i, p in zip(self.cells[other], against, strict=True) if p}
+        return Inequality(left, right, self.epsilon, (self._secrets[s], self._secrets[other]))
 
     def parameters(self) -> dict[str, Any]:
         return {
@@ -179,3 +234,31 @@ class Secret(Policy):
         if pairwise is None:
             raise CannotCompose("restricting the values changes the known distribution; state a new policy instead")
         return pairwise.restrict(values)
+
+
+def _dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
+    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))
+
+
+def _laws_within(pair: Pair, laws: npt.NDArray[np.float64]) -> list[tuple[Fraction, ...]]:
+    """Two laws of U that some distribution in the confidence set has, exactly, next to those given."""
+    wanted = [_rounded(law) for law in laws]
+    centres = []
+    for cells, law in zip((pair.own, pair.other), wanted, strict=True):
+        total = sum(cells, Fraction(0))
+        centres.append(tuple(c / total for c in cells) if total else law)
+    for bits in range(_LAW_BITS - 4, -1, -1):
+        share = Fraction(1, 1 << bits)
+        mixed = [
+            tuple(r + share * (c - r) for r, c in zip(law, centre, strict=True))
+            for law, centre in zip(wanted, centres, strict=True)
+        ]
+        if pair.holds(*mixed):
+            return mixed
+    return centres
+
+
+def _rounded(law: npt.NDArray[np.float64]) -> tuple[Fraction, ...]:
+    units = [round(p * 2**_LAW_BITS) for p in law.tolist()]
+    units[max(range(len(units)), key=units.__getitem__)] += 2**_LAW_BITS - sum(units)
+    return tuple(Fraction(unit, 2**_LAW_BITS) for unit in units)

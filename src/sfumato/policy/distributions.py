@@ -1,0 +1,122 @@
+"""What is known of how a harmless attribute U depends on a secret S: one distribution, least shares, or nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import InvalidInput
+from sfumato.exact import exact_fraction
+from sfumato.policy.base import read_list
+from sfumato.policy.prior import read_distribution
+
+__all__ = ["Anything", "AtLeast", "Distributions", "Known"]
+
+
+class Distributions(ABC):
+    """What is known of the joint distribution of (S, U): the set of distributions to protect under."""
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """The set as part of a policy document."""
+
+    @abstractmethod
+    def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:
+        """The extreme laws of U given S = s; the rule must hold for each, hence for their mixtures.
+
+        CannotDecide where there are infinitely many.
+        """
+
+    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:  # noqa: ARG002
+        """This set, fitted to |S| by |U| cells, or an error that names the cell."""
+        return self
+
+
+class Known(Distributions):
+    """The joint distribution is known: one row per value of S, one column per value of U."""
+
+    def __init__(self, joint: Any) -> None:
+        self._given = joint
+        self.joint: tuple[tuple[Fraction, ...], ...] = ()
+
+    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:
+        must = f"be {shape[0]} rows of {shape[1]} probabilities"
+        rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, self._given)]
+        if len(rows) != shape[0]:
+            raise InvalidInput("Known", "joint", must, f"{len(rows)} rows")
+        for number, row in enumerate(rows):
+            if len(row) != shape[1]:
+                raise InvalidInput("Known", "joint", must, f"{len(row)} in row {number}")
+        names = [f"({s!r}, {u!r})" for s in secrets for u in others]
+        flat = read_distribution("Known", "the probability", [p for row in rows for p in row], names)
+        fitted = Known(self._given)
+        fitted.joint = tuple(flat[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0]))
+        return fitted
+
+    def document(self) -> dict[str, Any]:
+        return {"known": [[str(p) for p in row] for row in self.joint]}
+
+    def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:
+        total = sum(self.joint[s], Fraction(0))
+        if total == 0:
+            # Nothing is known of U for a secret that never occurs: protect it under any law.
+            return Anything().conditionals(s, shape)
+        return [tuple(p / total for p in self.joint[s])]
+
+
+class AtLeast(Distributions):
+    """Each P(u|s) is at least a given share: one row per value of S, which sums to at most one.
+
+    The laws of U given s form a simplex, whose corners give one value of U all that the least shares leave. RLDP's
+    polytope around a confidence set (Theorem 11) is of this kind.
+    """
+
+    def __init__(self, shares: Any) -> None:
+        self._given = shares
+        self.shares: tuple[tuple[Fraction, ...], ...] = ()
+
+    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:
+        must = f"be {shape[0]} rows of {shape[1]} least shares"
+        rows = [read_list("AtLeast", "shares", must, row) for row in read_list("AtLeast", "shares", must, self._given)]
+        if [len(row) for row in rows] != [shape[1]] * shape[0]:
+            raise InvalidInput("AtLeast", "shares", must, [len(row) for row in rows])
+        fitted = AtLeast(self._given)
+        fitted.shares = tuple(
+            tuple(_least_share(s, u, share) for u, share in zip(others, row, strict=True))
+            for s, row in zip(secrets, rows, strict=True)
+        )
+        for s, row in zip(secrets, fitted.shares, strict=True):
+            if sum(row) > 1:
+                raise InvalidInput("AtLeast", f"the least shares of {s!r}", "sum to at most one", float(sum(row)))
+        return fitted
+
+    def document(self) -> dict[str, Any]:
+        return {"at-least": [[str(share) for share in row] for row in self.shares]}
+
+    def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:  # noqa: ARG002
+        row = self.shares[s]
+        left = 1 - sum(row)
+        return list(dict.fromkeys(tuple(p + left * (u == v) for v, p in enumerate(row)) for u in range(len(row))))
+
+
+def _least_share(s: object, u: object, value: Any) -> Fraction:
+    try:
+        share = exact_fraction(value)
+    except (TypeError, ValueError, ArithmeticError):
+        raise InvalidInput("AtLeast", f"the least share of ({s!r}, {u!r})", "be a number", value) from None
+    if not 0 <= share <= 1:
+        raise InvalidInput("AtLeast", f"the least share of ({s!r}, {u!r})", "lie in [0, 1]", value)
+    return share
+
+
+class Anything(Distributions):
+    """Nothing is known: every joint distribution is possible."""
+
+    def document(self) -> dict[str, Any]:
+        return {"anything": True}
+
+    def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:  # noqa: ARG002
+        size = shape[1]
+        return [tuple(Fraction(int(u == only)) for u in range(size)) for only in range(size)]
