@@ -49,7 +49,7 @@ def designed(
 ) -> tuple[Mechanism, str]:
     """The mechanism, and in a sentence why this one."""
     goal = goal_of(utility, policy.domain)
-    suitable = candidates(policy, max_bits)
+    suitable = candidates(policy, max_bits, goal.name)
     if mechanism is not None and mechanism != "optimal":
         if mechanism not in suitable:
             must = f"be one of optimal, {', '.join(suitable)} for this policy"

@@ -59,7 +59,7 @@ _CLASSICAL: dict[str, tuple[Callable[[Domain, Epsilon], Mechanism], str]] = {
 }
 
 
-def candidates(policy: Policy, max_bits: int | None = None) -> dict[str, Candidate]:
+def candidates(policy: Policy, max_bits: int | None = None, utility: str = "estimation") -> dict[str, Candidate]:
     """Every mechanism here that obeys the policy: classical ones at the safe epsilon, and those for its structure.
 
     A matrix of epsilons that is really one level, sensitive values or blocks is treated as such.
@@ -74,7 +74,7 @@ def candidates(policy: Policy, max_bits: int | None = None) -> dict[str, Candida
         if policy.side == "both":
             found["prior-symmetric"] = Candidate(partial(PriorSymmetric.for_policy, policy), "k")
     if isinstance(policy, Secret) and len(policy.domain) <= _LARGEST_TABLE:
-        found |= _for_secret(policy)
+        found |= _for_secret(policy, utility)
     simplest = structure_of(policy)
     if isinstance(simplest, Uniform) or not isinstance(simplest, PairwisePolicy):
         return found
@@ -103,9 +103,10 @@ def candidates(policy: Policy, max_bits: int | None = None) -> dict[str, Candida
     return found
 
 
-def _for_secret(policy: Secret) -> dict[str, Candidate]:
+def _for_secret(policy: Secret, utility: str) -> dict[str, Candidate]:
     build = partial(SecretRandomizedResponse, policy.domain, policy.secret, policy.epsilon)
     found = {"secret-rr": Candidate(build, "k²")}
+    tuned = utility if utility == "mutual-information" else "estimation"
     if isinstance(policy.distributions, ChiSquare):
         kinds: dict[str, Callable[..., Mechanism]] = {
             "independent": IndependentReporting.for_policy,
@@ -113,7 +114,7 @@ def _for_secret(policy: Secret) -> dict[str, Candidate]:
             "conditional-unary": ConditionalUnary.for_policy,
         }
         for name, for_policy in kinds.items():
-            found[name] = Candidate(partial(for_policy, policy, utility="estimation"), "k²")
+            found[name] = Candidate(partial(for_policy, policy, utility=tuned), "k²")
     return found
 
 

@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 #: How long the search may take unless told otherwise; a bound by relaxation, and the rounding, come on top.
 DEFAULT_SECONDS = 60.0
 #: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
-_LEAST_SHARE = 1e-4
+_LEAST_SHARE = 1e-5
 
 
 def optimal(

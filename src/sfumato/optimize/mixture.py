@@ -24,6 +24,8 @@ Floats = npt.NDArray[np.float64]
 
 #: The search ends where the bound is this close to the value, relative to it.
 _TOLERANCE = 3e-7
+#: …and counts as complete where rounding kept it from ending so, at this.
+_COMPLETE = 1e-6
 #: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
 _SMOOTHING = 0.7
 
@@ -47,8 +49,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
         in_time = time.monotonic() < deadline
         if bound - value <= allowed or not in_time:
-            done = bound - value <= allowed
-            return Weighted(rays, weights, value, max(bound, value), complete=done, in_time=done or in_time).used()
+            break
         # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
         prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
         base = float(prices.sum())
@@ -62,9 +63,11 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         better = np.argsort(-worths)[: 4 * slice_.size]
         better = better[worths[better] > 0.1 * allowed]
         if not len(better) and not smooth:
-            return Weighted(rays, weights, value, max(bound, value), complete=False, in_time=True).used()
+            break
         smooth = len(better) > 0
         rays = distinct(np.concatenate([rays, found[better]]))
+    complete = bool(bound - value <= _COMPLETE * abs(value))
+    return Weighted(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
 
 
 def solve_weights(rays: Floats, utilities: Floats) -> tuple[Floats, Floats, float]:

@@ -13,6 +13,9 @@ __all__ = ["Programme"]
 
 Floats = npt.NDArray[np.float64]
 
+#: What a vertex breaks of a row must be made up for when a mechanism is rounded.
+_FEASIBILITY = 1e-9
+
 
 class Programme:
     """Maximise over {v ≥ 0: rows·v ≥ 0, p·v = 1}, with each of ``directions``·v between limits where they are given.
@@ -39,9 +42,11 @@ class Programme:
         if low is not None and high is not None:
             self._hold(low, high)
         solver.run()
-        if low is None and not self._is_solved():  # the last basis led astray: afresh
+        if low is None and not self._is_solved():  # the last basis led astray: afresh, and less exactly
             solver.clearSolver()
+            solver.setOptionValue("primal_feasibility_tolerance", 100 * _FEASIBILITY)
             solver.run()
+            solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
         if not self._is_solved():
             return None
         vertex = np.maximum(np.array(solver.getSolution().col_value)[:size], 0.0)
@@ -90,6 +95,7 @@ def _solver(lows: Floats, highs: Floats, rows: Floats, p: Floats, directions: Fl
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("presolve", "off")  # the programme stays the same, and so does the last basis
     solver.setOptionValue("threads", 1)
+    solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
     infinite = highspy.kHighsInf
     for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
         solver.addVar(low, high)
