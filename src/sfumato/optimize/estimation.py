@@ -35,6 +35,8 @@ _TOLERANCE = 1e-6
 _IDLE_ROUNDS = 4
 #: The share of the time that is for the search where the bound takes time too.
 _SEARCH_SHARE = 0.6
+#: The share of the time for a search among rules that can be listed, where not all can.
+_SHARE_WITHIN = 0.2
 
 
 def best_design(slice_: Slice, deadline: float, progress: Progress | None = None) -> Weighted:
@@ -44,6 +46,9 @@ def best_design(slice_: Slice, deadline: float, progress: Progress | None = None
     """
     everything = slice_.all_vertices()
     rays = slice_.first_rays() if slice_.size > 1 else slice_.axis_vertices()
+    if slice_.within is not None:
+        part = time.monotonic() + _SHARE_WITHIN * (deadline - time.monotonic())
+        rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress).rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
         raise CannotDecide("under this policy no mechanism can tell all frequencies; ask for another utility")
     bound, least, idle = -np.inf, np.inf, 0

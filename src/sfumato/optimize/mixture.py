@@ -26,6 +26,10 @@ Floats = npt.NDArray[np.float64]
 _TOLERANCE = 3e-7
 #: …and counts as complete where rounding kept it from ending so, at this.
 _COMPLETE = 1e-6
+#: The share of the time for a search among rules that can be listed, where not all can.
+_SHARE_WITHIN = 0.1
+#: …and until when rays, rather than a bound, are then looked for.
+_SEARCH_SHARE = 0.75
 #: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
 _SMOOTHING = 0.7
 
@@ -33,7 +37,7 @@ _SMOOTHING = 0.7
 def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Progress | None = None) -> Weighted:
     """Column generation until the bound meets the value, or until the deadline (of ``time.monotonic``).
 
-    At half time at the latest it looks for a bound.
+    At half time at the latest it looks for a bound; later where rules have to be found, too.
     """
     everything = slice_.all_vertices()
     if everything is not None:
@@ -41,9 +45,13 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         # The solver's own tolerance: what the multipliers prove of every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
+    end_of_search = (time.monotonic() + deadline) / 2
     rays = slice_.first_rays()
+    if slice_.within is not None:
+        part = time.monotonic() + _SHARE_WITHIN * (deadline - time.monotonic())
+        end_of_search = time.monotonic() + _SEARCH_SHARE * (deadline - time.monotonic())
+        rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
     bound, centre, smooth = np.inf, None, True
-    half_time = (time.monotonic() + deadline) / 2
     while True:
         weights, multipliers, value = solve_weights(rays, utility.of(rays))
         allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
@@ -53,7 +61,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
         prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
         base = float(prices.sum())
-        enough = value - base + allowed if time.monotonic() < half_time else np.inf
+        enough = value - base + allowed if time.monotonic() < end_of_search else np.inf
         most, found = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
         if base + most < bound:
             bound, centre = base + most, prices

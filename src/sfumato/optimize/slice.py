@@ -45,6 +45,7 @@ class Slice:
         group_of: npt.NDArray[np.int64],
         compact: Floats | None = None,
         rules: Rules | None = None,
+        within: Slice | None = None,
     ) -> None:
         self.rows = rows
         self.p = p
@@ -52,21 +53,27 @@ class Slice:
         self.size = len(p)
         self._compact = rows if compact is None else compact
         self._rules = rules
+        #: A part of the slice whose rules can be listed: what is found there obeys all rules.
+        self.within = within
         self._programme = self.programme()
         self._directions = 0
 
     @classmethod
     def of(cls, policy: Policy, p: Floats) -> Slice:
         """The slice of a policy's cone."""
-        rules = None
-        if isinstance(policy, Secret):
-            rules = Rules(policy) if isinstance(policy.distributions, ChiSquare) else None
-            policy = _listed(policy)
+        rules = within = None
+        if isinstance(policy, Secret) and isinstance(policy.distributions, ChiSquare):
+            rules = Rules(policy)
+            polytope, estimate = policy.distributions.polytope(), Known(policy.distributions.estimate)
+            within = cls.of(Secret(policy.domain, policy.secret, policy.epsilon, polytope), p)
+            policy = Secret(policy.domain, policy.secret, policy.epsilon, estimate)
+        elif isinstance(policy, Secret):
+            policy = policy.as_pairwise or policy
         group_of = _groups(policy)
         size = int(group_of.max()) + 1
         compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
         grouped = np.bincount(group_of, weights=p).astype(np.float64)
-        return cls(_rows(policy, group_of, size), grouped, group_of, compact, rules)
+        return cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within)
 
     @property
     def merges(self) -> bool:
@@ -131,6 +138,8 @@ class Slice:
 
     def first_rays(self) -> Floats:
         """A few vertices in every direction, and what lies opposite: the constant is a mixture of every such pair."""
+        if self.within is not None:
+            return distinct(np.concatenate([self.within.first_rays(), self.obeying(self.axis_vertices())]))
         vertices = distinct(np.concatenate([self.axis_vertices(), self.spread_vertices(4 * self.size)]))
         centre = np.ones(self.size) / self.p.sum()
         faces = np.concatenate([self.rows, np.eye(self.size)])
@@ -138,7 +147,7 @@ class Slice:
         falls = (vertices - centre) @ faces.T
         steps = np.where(falls > 1e-12, (faces @ centre) / np.where(falls > 1e-12, falls, 1.0), np.inf).min(axis=1)
         opposite = centre + steps[:, None] * (centre - vertices)
-        return distinct(self.obeying(np.concatenate([vertices, opposite])))
+        return distinct(np.concatenate([vertices, opposite]))
 
     def all_vertices(self) -> Floats | None:
         """Every vertex, or None where there may be too many."""
@@ -166,13 +175,6 @@ def _primes(count: int) -> Floats:
             found.append(number)
         number += 1
     return np.array(found, dtype=np.float64)
-
-
-def _listed(secret: Secret) -> Policy:
-    """The same policy in its simplest form, or the listed part of its rules."""
-    if isinstance(secret.distributions, ChiSquare):
-        return Secret(secret.domain, secret.secret, secret.epsilon, Known(secret.distributions.estimate))
-    return secret.as_pairwise or secret
 
 
 def _compact(secret: Secret) -> Floats:

@@ -18,6 +18,9 @@ Floats = npt.NDArray[np.float64]
 
 #: A worth of so few directions is maximised by branch and bound at once: no climbing is faster.
 _FEW_DIRECTIONS = 2
+#: Steps are tried from few starts, then from many, before a proof is: for each coordinate. Where rules are met on the
+#: way, only from few: every new ray must be held against all rules.
+_STARTS = (1, 16)
 
 
 class Utility(Protocol):
@@ -49,19 +52,21 @@ class Curved:
         self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
     ) -> tuple[float, Floats]:
         worth = replace(self.worth, multipliers=prices)
-        found, worths, rules = used, worth.of(used), -1
-        # Rules that were met on the way may have drawn the best rays back: again, until none is new.
-        climbs = len(worth.directions) > _FEW_DIRECTIONS and enough < np.inf
-        while climbs and len(slice_.rows) > rules and time.monotonic() < deadline:
-            rules = len(slice_.rows)
-            found = climb(slice_, worth, found)
-            worths = worth.of(found)
-            if worths.max() > enough:
-                return np.inf, found
+        found = used
+        if len(worth.directions) > _FEW_DIRECTIONS and enough < np.inf:
+            for starts in _STARTS[: 2 if slice_.within is None else 1]:
+                rules = -1
+                # Rules that were met on the way may have drawn the best rays back: again, until none is new.
+                while len(slice_.rows) > rules and time.monotonic() < deadline:
+                    rules = len(slice_.rows)
+                    found = climb(slice_, worth, found, starts)
+                    if worth.of(found).max() > enough:
+                        return np.inf, found
         # No step finds a better ray: prove it, or find one.
+        worths = worth.of(found)
         tolerance = 1e-7 * max(abs(float(worths.max() + prices.sum())), 1e-7)
-        most, seen = greatest(slice_, worth, found[int(worths.argmax())], deadline, tolerance)
-        return most, slice_.obeying(seen)
+        most, seen = greatest(slice_, worth, found[int(worths.argmax())], deadline, tolerance, enough + tolerance)
+        return most, slice_.obeying(seen[np.argsort(-worth.of(seen))[: 4 * slice_.size]])
 
 
 @dataclass(frozen=True, eq=False)

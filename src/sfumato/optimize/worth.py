@@ -41,10 +41,13 @@ class Worth:
         return np.asarray(slopes - self.multipliers)
 
 
-def climb(slice_: Slice, worth: Worth, used: Floats) -> Floats:
-    """Rays that no step along the slope improves, from many starts: a convex function never falls on such a step."""
+def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1) -> Floats:
+    """Rays that no step along the slope improves: a convex function never falls on such a step.
+
+    It starts from the best of those in use, and from so many new ones for each coordinate.
+    """
     likely = used[np.argsort(-worth.of(used))[: slice_.size]]
-    rays = np.concatenate([likely, slice_.spread_vertices(slice_.size)])
+    rays = np.concatenate([likely, slice_.spread_vertices(starts * slice_.size)])
     values = worth.of(rays)
     climbing = np.arange(len(rays))
     while len(climbing):
@@ -56,10 +59,13 @@ def climb(slice_: Slice, worth: Worth, used: Floats) -> Floats:
     return slice_.obeying(distinct(rays))
 
 
-def greatest(slice_: Slice, worth: Worth, start: Floats, deadline: float, tolerance: float) -> tuple[float, Floats]:
+def greatest(
+    slice_: Slice, worth: Worth, start: Floats, deadline: float, tolerance: float, enough: float = np.inf
+) -> tuple[float, Floats]:
     """At least the greatest worth of the slice, and rays found on the way.
 
-    Ends where the bound is within ``tolerance`` of the best ray found, or at the deadline.
+    Ends where the bound is within ``tolerance`` of the best ray found, where that is worth more than ``enough``, or at
+    the deadline.
     """
     programme = slice_.programme(worth.directions)
     lows, highs = slice_.ranges(worth.directions)
@@ -83,7 +89,7 @@ def greatest(slice_: Slice, worth: Worth, start: Floats, deadline: float, tolera
             heapq.heappush(nodes, (-bound, next(order), low, high, ray))
 
     open_node(lows, highs)
-    while nodes and time.monotonic() < deadline:
+    while nodes and best <= enough and time.monotonic() < deadline:
         bound, _, low, high, ray = heapq.heappop(nodes)
         if -bound <= best + tolerance:
             return best + tolerance, np.array(rays)
