@@ -23,7 +23,7 @@ from sfumato.optimize.interior import minimise
 from sfumato.optimize.relaxation import least_trace
 from sfumato.optimize.slice import Slice, distinct
 from sfumato.optimize.weighted import LEAST_WEIGHT, Progress, Weighted
-from sfumato.optimize.worth import Worth, climb
+from sfumato.optimize.worth import Worth, climb, greatest
 
 __all__ = ["best_design", "solve_design"]
 
@@ -33,6 +33,10 @@ Floats = npt.NDArray[np.float64]
 _TOLERANCE = 1e-6
 #: …or where so many rounds together improved it by less than a thousandth of that.
 _IDLE_ROUNDS = 4
+#: Rays are looked for from so many starts for each coordinate, and from more after a round that found none.
+_STARTS = (1, 8)
+#: Up to so many coordinates a branch and bound over rays is tried after the relaxation.
+_FEW_COORDINATES = 10
 #: The share of the time that is for the search where the bound takes time too.
 _SEARCH_SHARE = 0.6
 #: The share of the time for a search among rules that can be listed, where not all can.
@@ -57,7 +61,7 @@ def best_design(slice_: Slice, deadline: float, progress: Progress | None = None
     while True:
         weights, worth, constant, value = solve_design(rays)
         used = rays[weights > LEAST_WEIGHT]
-        found = climb(slice_, worth, used) if everything is None else everything
+        found = climb(slice_, worth, used, _STARTS[min(idle, 1)]) if everything is None else everything
         worths = worth.of(found)
         if everything is not None:
             bound = max(bound, constant - float(worths.max()))
@@ -73,6 +77,9 @@ def best_design(slice_: Slice, deadline: float, progress: Progress | None = None
         rays = distinct(np.concatenate([used, found[better]]))
     if everything is None:
         bound = least_trace(slice_, used, deadline)
+        if slice_.size <= _FEW_COORDINATES:
+            most, _ = greatest(slice_, worth, used[int(worth.of(used).argmax())], deadline, _TOLERANCE * value)
+            bound = max(bound, constant - most)
     return Weighted(rays, weights, value, min(bound, value), complete=everything is not None, in_time=done).used()
 
 

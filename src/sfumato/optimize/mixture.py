@@ -60,7 +60,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
             break
         # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
         prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
-        base = float(prices.sum())
+        base, rules = float(prices.sum()), len(slice_.rows)
         enough = value - base + allowed if time.monotonic() < end_of_search else np.inf
         most, found = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
         if base + most < bound:
@@ -70,7 +70,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         worths = utility.of(found) - found @ multipliers
         better = np.argsort(-worths)[: 4 * slice_.size]
         better = better[worths[better] > 0.1 * allowed]
-        if not len(better) and not smooth:
+        if not len(better) and not smooth and len(slice_.rows) == rules:
             break
         smooth = len(better) > 0
         rays = distinct(np.concatenate([rays, found[better]]))

@@ -255,10 +255,14 @@ def _enumerate(rows: Floats, p: Floats) -> Floats:
     centre = np.ones(len(p)) / p.sum()
     basis = needed("scipy.linalg").null_space(p[None])
     faces = np.concatenate([rows, np.eye(len(p))])
+    halfspaces, inside = np.column_stack([-faces @ basis, -faces @ centre]), np.zeros(len(p) - 1)
     try:
-        found = spatial.HalfspaceIntersection(np.column_stack([-faces @ basis, -faces @ centre]), np.zeros(len(p) - 1))
-    except spatial.QhullError as error:
-        raise CannotDecide(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
+        found = spatial.HalfspaceIntersection(halfspaces, inside)
+    except spatial.QhullError:  # faces that all but meet in one vertex; moved by some 1e-10 they do not
+        try:
+            found = spatial.HalfspaceIntersection(halfspaces, inside, qhull_options="QJ")
+        except spatial.QhullError as error:
+            raise CannotDecide(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
     vertices = centre + found.intersections @ basis.T
     vertices[vertices < 1e-14 * vertices.max()] = 0.0  # what rounding left of zero
     return distinct(np.asarray(vertices / (vertices @ p)[:, None]))

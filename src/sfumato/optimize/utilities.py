@@ -21,6 +21,8 @@ _FEW_DIRECTIONS = 2
 #: Steps are tried from few starts, then from many, before a proof is: for each coordinate. Where rules are met on the
 #: way, only from few: every new ray must be held against all rules.
 _STARTS = (1, 16)
+#: A proof is broken off for a ray that is worth more than enough by this share of the value.
+_NOTABLE = 1e-5
 
 
 class Utility(Protocol):
@@ -64,8 +66,9 @@ class Curved:
                         return np.inf, found
         # No step finds a better ray: prove it, or find one.
         worths = worth.of(found)
-        tolerance = 1e-7 * max(abs(float(worths.max() + prices.sum())), 1e-7)
-        most, seen = greatest(slice_, worth, found[int(worths.argmax())], deadline, tolerance, enough + tolerance)
+        scale = max(abs(float(worths.max() + prices.sum())), 1e-7)
+        start = found[int(worths.argmax())]
+        most, seen = greatest(slice_, worth, start, deadline, 1e-7 * scale, enough + _NOTABLE * scale)
         return most, slice_.obeying(seen[np.argsort(-worth.of(seen))[: 4 * slice_.size]])
 
 
