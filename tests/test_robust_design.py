@@ -141,3 +141,14 @@ def test_the_order_of_figure_2(request: pytest.FixtureRequest) -> None:
     for name in ("GRR", "SRR", "IR"):
         assert np.all(means["PolyOpt"] >= means[name])
     assert means["SRR"][-1] > max(means[name][-1] for name in ("GRR", "IR", "CR"))
+
+
+def test_the_polytope_is_audited_as_its_listed_rules_say() -> None:
+    generator = np.random.default_rng(3)
+    for shape in ((2, 2), (2, 3), (3, 2)):
+        _, around, _ = policies(jeffreys(11, shape), "1")
+        for _ in range(20):
+            vector = [int(x) for x in generator.integers(0, 9, shape[0] * shape[1])]
+            listed, quick = sf.Policy.worst(around, vector), around.worst(vector)
+            assert (listed.violated, listed.excess) == (quick.violated, quick.excess)
+            assert around.allows(vector) is not quick.violated

@@ -109,7 +109,24 @@ class Secret(Policy):
         if isinstance(self.distributions, ChiSquare):
             return self._worst_in(self.distributions, self._checked(likelihoods))
         pairwise = self.as_pairwise
-        return super().worst(likelihoods) if pairwise is None else pairwise.worst(likelihoods)
+        return self._worst_listed(self._checked(likelihoods)) if pairwise is None else pairwise.worst(likelihoods)
+
+    def _worst_listed(self, exact: list[Fraction]) -> Worst:
+        """Of all laws of two secrets, the one that gives most and the one that gives least decide."""
+        if self.epsilon.is_infinite:
+            return NOTHING_BINDS
+        shape = (self.cells.shape[0], self.cells.shape[1])
+        given = [
+            [_dot(law, [exact[i] for i in cells]) for law in self.distributions.conditionals(s, shape)]
+            for s, cells in enumerate(self.cells.tolist())
+        ]
+        worst = NOTHING_BINDS
+        for s, other in itertools.permutations(range(len(given)), 2):
+            names = (self._secrets[s], self._secrets[other])
+            candidate = Worst.of(max(given[s]), min(given[other]), self.epsilon, names)
+            if worst.names is None or candidate.rank > worst.rank:
+                worst = candidate
+        return worst
 
     def _worst_in(self, confidence: ChiSquare, exact: list[Fraction]) -> Worst:
         if self.epsilon.is_infinite or not any(exact):
