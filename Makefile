@@ -6,6 +6,8 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
+# Spark is large, and only checks and tests need it.
+CHECK_STAMP := $(VENV)/.check-setup-done
 
 # What lint reads.
 SOURCES := src tests examples scripts $(wildcard benchmarks)
@@ -31,13 +33,18 @@ $(STAMP): pyproject.toml requirements/lock.txt scripts/make-venv
 	@$(BIN)/python -m pip check
 	@touch $@
 
+$(CHECK_STAMP): $(STAMP) requirements/spark.txt
+	@echo "setup: installing Spark, which only checks and tests need (450 MB)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/spark.txt
+	@touch $@
+
 demo: setup  ## Set up, then run the demonstration.
 	$(BIN)/python examples/demo.py
 
 test: lint  ## Lint, then run every test and doctest, in parallel.
 	$(BIN)/python -m pytest -n $(JOBS)
 
-lint: setup  ## Check style, formatting and types.
+lint: setup $(CHECK_STAMP)  ## Check style, formatting and types.
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy --strict
@@ -48,7 +55,7 @@ docs: setup  ## Check the documentation against the code.
 bench: setup  ## Run the benchmarks.
 	$(BIN)/python -m benchmarks
 
-soak: setup  ## Run the tests with many more random cases; this takes long.
+soak: setup $(CHECK_STAMP)  ## Run the tests with many more random cases; this takes long.
 	$(BIN)/python -m pytest -n $(JOBS) --soak tests
 
 clean:  ## Remove everything the other targets made: .venv, caches and builds.

@@ -1,7 +1,9 @@
 """Everything that is measured, in one run."""
 
-from benchmarks import audits, blocks, kernels, local_priors
+from benchmarks import audits, blocks, kernels, local_priors, peers, scaling
 
+peers.main()
+scaling.main()
 kernels.main()
 audits.main()
 blocks.main()

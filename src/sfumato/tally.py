@@ -21,6 +21,8 @@ __all__ = ["check_counts", "count_reports", "count_size"]
 _MOST_COUNTS = 2**32
 #: Reports are counted in pieces that stay in the cache.
 _PIECE = 2**18
+#: Fewer bytes of reports than this are counted before numba is imported.
+_FEW_BYTES = 2**18
 
 Counts = npt.NDArray[np.int64]
 
@@ -40,6 +42,12 @@ def count_size(mechanism: Mechanism) -> int:
 
 def count_reports(mechanism: Mechanism, reports: npt.NDArray[Any], counts: Counts) -> None:
     """Add the counts of checked reports."""
+    plain = mechanism.encoding in ("index", "bitmap") and not isinstance(mechanism, NestedSubsets)
+    if plain and reports.nbytes > _FEW_BYTES:
+        from sfumato.kernels.counting import add_bit_sums, add_histogram
+
+        (add_histogram if mechanism.encoding == "index" else add_bit_sums)(reports, counts)
+        return
     step = max(_PIECE, len(counts))  # a histogram of few reports costs as much as its length
     for start in range(0, len(reports), step):
         piece = reports[start : start + step]

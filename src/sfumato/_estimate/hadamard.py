@@ -11,6 +11,17 @@ from sfumato.mechanisms.hadamard import walsh_hadamard
 
 __all__ = ["HadamardDecoder"]
 
+#: Fewer numbers than this are transformed before numba is imported.
+_FEW = 2**14
+
+
+def _transform(rows: Floats) -> Floats:
+    if rows.size < _FEW:
+        return walsh_hadamard(rows)
+    from sfumato.kernels.transform import transform_rows
+
+    return transform_rows(rows)
+
 
 class HadamardDecoder(HistogramDecoder):
     """Scores ±1 in the own block: p̂ = mean score / γ, by one fast transform per block.
@@ -30,17 +41,26 @@ class HadamardDecoder(HistogramDecoder):
         self.size = len(mechanism.domain)
         self._blocks, self._columns = mechanism.blocks, mechanism.block_size
         self.gamma, self._rest = float(mechanism.gamma), float(1 - mechanism.gamma)
-        index = np.arange(self.size)
-        self._block, self._row = index // (self._columns - 1), index % (self._columns - 1) + 1
 
     def _by_row(self, p: Floats) -> Floats:
+        """A row of each block: nothing in column 0, then the block's values."""
         rows = np.zeros((self._blocks, self._columns))
-        rows[self._block, self._row] = p
+        full, rest = divmod(self.size, self._columns - 1)
+        rows[:full, 1:] = p[: self.size - rest].reshape(full, self._columns - 1)
+        rows[full : full + 1, 1 : rest + 1] = p[self.size - rest :]
         return rows
 
+    def _of_values(self, rows: Floats) -> Floats:
+        """The inverse of ``_by_row``."""
+        return rows[:, 1:].reshape(-1)[: self.size]
+
+    def _of_blocks(self, blocks: Floats) -> Floats:
+        """For every value what its block has."""
+        return np.repeat(blocks, self._columns - 1)[: self.size]
+
     def frequencies(self, shares: Floats) -> Floats:
-        scores = walsh_hadamard(shares.reshape(self._blocks, self._columns))
-        return np.asarray(scores[self._block, self._row] / self.gamma)
+        scores = _transform(shares.reshape(self._blocks, self._columns))
+        return np.asarray(self._of_values(scores) / self.gamma)
 
     def shares(self, p: Floats) -> Floats:
         return self.law(p, 1.0)
@@ -49,7 +69,7 @@ class HadamardDecoder(HistogramDecoder):
         """How often each column is reported."""
         rows = self._by_row(p)
         rows[:, 0] = rows.sum(axis=1)  # +1 everywhere: together they select the columns of sign +1
-        law = self.gamma / self._columns * walsh_hadamard(rows) + self._rest * total / (self._blocks * self._columns)
+        law = self.gamma / self._columns * _transform(rows) + self._rest * total / (self._blocks * self._columns)
         return law.ravel()
 
     def decode(self, counts: Floats, hidden: float, total: float) -> Floats:  # noqa: ARG002
@@ -58,26 +78,27 @@ class HadamardDecoder(HistogramDecoder):
 
     def energy(self, p: Floats, total: float) -> Floats:
         """E[φ²; a column] of each value's score φ = ±1/γ in its block."""
-        mass = np.bincount(self._block, weights=p, minlength=self._blocks)
-        in_block = self.gamma * mass + self._rest * total / self._blocks
-        return np.asarray(in_block[self._block] / self.gamma**2)
+        in_block = self.gamma * self._by_row(p).sum(axis=1) + self._rest * total / self._blocks
+        return np.asarray(self._of_blocks(in_block) / self.gamma**2)
 
     def products(self, p: Floats, total: float) -> Floats:
         """E[φφ'; a column]."""
         rows = self._by_row(p)
-        same = self._block[:, None] == self._block
-        products = np.where(same, rows[self._block[:, None], self._row[:, None] ^ self._row] / self.gamma, 0.0)
+        block, row = np.divmod(np.arange(self.size), self._columns - 1)
+        row += 1
+        same = block[:, None] == block
+        products = np.where(same, rows[block[:, None], row[:, None] ^ row] / self.gamma, 0.0)
         products[np.diag_indices(self.size)] = self.energy(p, total)
         return products
 
     def quadratic(self, weights: Floats, p: Floats, total: float) -> float:
         """E[(Σ weight·φ)²; a column], without the matrix."""
-        scores = walsh_hadamard(self._by_row(weights)).ravel() / self.gamma
+        scores = _transform(self._by_row(weights)).ravel() / self.gamma
         return float(self.law(p, total) @ scores**2)
 
     def pull(self, weights: Floats) -> Floats:
-        scores = walsh_hadamard(weights.reshape(self._blocks, self._columns))
-        own = (scores[self._block, 0] + scores[self._block, self._row]) * self.gamma / self._columns
+        scores = _transform(weights.reshape(self._blocks, self._columns))
+        own = (self._of_blocks(scores[:, 0]) + self._of_values(scores)) * self.gamma / self._columns
         return np.asarray(own + weights.sum() * self._rest / (self._blocks * self._columns))
 
     def reach(self) -> tuple[Floats, Floats]:

@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from sfumato.cli._engine import HADOOP_INPUT, engine_options, spark_session
 from sfumato.cli._files import INPUT, OUTPUT, PIPE, counts_of, named, read_mechanism
 from sfumato.cli._show import JSON_OPTION, progress_bar, show_json
+
+if TYPE_CHECKING:
+    from sfumato._aggregate import Aggregate
+    from sfumato.mechanisms import Mechanism
 
 
 @click.command(short_help="Count the reports of any number of files, exactly.")
 @click.argument("mechanism", type=INPUT)
-@click.argument("reports", type=INPUT, nargs=-1, required=True)
+@click.argument("reports", type=HADOOP_INPUT, nargs=-1, required=True)
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The counts file to write (JSON); - for a pipe.")
+@click.option("--resume", type=click.Path(dir_okay=False), help="A checkpoint file: go on where it ends, and keep it.")
+@engine_options
 @JSON_OPTION
-def command(mechanism: str, reports: tuple[str, ...], output: str, as_json: bool) -> None:
+def command(
+    mechanism: str,
+    reports: tuple[str, ...],
+    output: str,
+    resume: str | None,
+    engine: str,
+    master: str | None,
+    as_json: bool,
+) -> None:
     """Count reports exactly. Files that hold counts already (.json) are merged in; every report is checked.
 
     - reads a pipe, whatever it brings: a binary batch, Parquet, Arrow, lines, or counts.
 
+    All cores count, in little memory. --resume keeps what was counted in a file: whatever ends the command, the same
+    command goes on from there, and more files can be added to it. Delete the file to begin anew.
+
+    With --engine spark --master spark://host:7077, reports are files or folders at paths of Hadoop's, and the counts
+    the same integers.
+
     Example: sfumato aggregate mechanism.json monday.parquet tuesday.parquet -o counts.json
     """
-    from sfumato._aggregate import Aggregate
-    from sfumato.reports import read_reports
     from sfumato.reports.atomic import writing
-    from sfumato.reports.files import REPORT_SUFFIXES
-    from sfumato.reports.sources import source_of
 
     made = read_mechanism(mechanism)
-    counts = Aggregate.empty(made)
-    with progress_bar("counting") as done:
-        for path in reports:
-            source = source_of(path, (*REPORT_SUFFIXES, ".json"))
-            if source.suffix == ".json":
-                with source.open() as file:
-                    counts = counts.merge(counts_of(made, file.read(), source.shown))
-                continue
-            for piece in read_reports(source, made):
-                counts = counts.accumulate(made, piece)
-                done(counts.n)
+    with spark_session(engine, master) as running:
+        if running is None:
+            counts = _count_here(made, reports, resume)
+        elif resume is not None:
+            raise click.UsageError("--resume is for one process; Spark has retries of its own.")
+        else:
+            from sfumato.spark import aggregate_files
+
+            counts = aggregate_files(made, running, *reports)
     with writing(output) as file:
         file.write(counts.to_json().encode())
     aside = output == PIPE
@@ -45,3 +62,16 @@ def command(mechanism: str, reports: tuple[str, ...], output: str, as_json: bool
         show_json({"reports": counts.n, "mechanism_hash": counts.mechanism_hash, "file": output}, aside=aside)
         return
     click.echo(f"{counts.n:,} reports counted in {named(output)}", err=aside)
+
+
+def _count_here(made: Mechanism, reports: tuple[str, ...], resume: str | None) -> Aggregate:
+    from sfumato._aggregate.files import aggregate_files
+
+    with progress_bar("counting") as done:
+        return aggregate_files(
+            made,
+            reports,
+            resume=resume,
+            read_counts=lambda data, shown: counts_of(made, data, shown),
+            progress=done,
+        )

@@ -3,39 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._files import INPUT, OUTPUT, PIPE, format_option, named, piped_suffix, read_mechanism
+from sfumato.cli._engine import HADOOP_INPUT, HADOOP_OUTPUT, engine_options, spark_session
+from sfumato.cli._files import INPUT, PIPE, format_option, named, piped_suffix, read_mechanism
 from sfumato.cli._show import JSON_OPTION, progress_bar, show_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sfumato.mechanisms import Mechanism
 
 _FORMATS = ("sfb", "parquet", "arrow", "lines")
 
 
 @click.command(short_help="Randomize a column of values with secure randomness.")
 @click.argument("mechanism", type=INPUT)
-@click.argument("values", type=INPUT)
+@click.argument("values", type=HADOOP_INPUT)
 @click.option(
-    "-o", "--output", type=OUTPUT, required=True, help="The report file: .parquet, .arrow or .sfb; - for a pipe."
+    "-o", "--output", type=HADOOP_OUTPUT, required=True, help="The report file: .parquet, .arrow or .sfb; - for a pipe."
 )
 @format_option(_FORMATS)
 @click.option("--column", multiple=True, help="The column that holds the values (several for a product or a grid).")
+@engine_options
 @JSON_OPTION
-def command(mechanism: str, values: str, output: str, form: str | None, column: tuple[str, ...], as_json: bool) -> None:
+def command(
+    mechanism: str,
+    values: str,
+    output: str,
+    form: str | None,
+    column: tuple[str, ...],
+    engine: str,
+    master: str | None,
+    as_json: bool,
+) -> None:
     """Randomize every value of a column (CSV, Parquet, Arrow, or a text file with a value a line; - for a pipe).
 
     Run this where the values already are: only the reports may leave.
 
+    With --engine spark --master spark://host:7077, values are Parquet or Arrow files, or folders of them, at a path of
+    Hadoop's, and the output is a new folder of Parquet files.
+
     Example: sfumato privatize mechanism.json values.parquet -o reports.parquet
     """
-    from sfumato._privatize import privatize_indices
-    from sfumato.reports import write_reports
-    from sfumato.reports.values import read_values
-
     piped = piped_suffix(output, form, _FORMATS)
     made = read_mechanism(mechanism)
     names = None if not column else column[0] if len(column) == 1 else list(column)
+    with spark_session(engine, master) as running:
+        if running is None:
+            count = _privatize_here(made, values, names, output, piped)
+        else:
+            count = _privatize_on_spark(running, made, values, names, output)
+    aside = output == PIPE
+    if as_json:
+        answer = {"reports": count, "bits": made.bits, "mechanism_hash": made.hash, "file": output}
+        show_json(answer, aside=aside)
+        return
+    click.echo(f"{count:,} reports of {made.bits} bits written to {named(output)}", err=aside)
+
+
+def _privatize_here(made: Mechanism, values: str, names: str | list[str] | None, output: str, piped: str) -> int:
+    from sfumato._privatize import privatize_indices
+    from sfumato.reports import write_reports
+    from sfumato.reports.values import read_values
 
     with progress_bar("privatizing") as done:
 
@@ -47,10 +79,12 @@ def command(mechanism: str, values: str, output: str, form: str | None, column: 
                 done(total)
                 yield reports
 
-        count = write_reports(output, made, pieces(), piped=piped)
-    aside = output == PIPE
-    if as_json:
-        answer = {"reports": count, "bits": made.bits, "mechanism_hash": made.hash, "file": output}
-        show_json(answer, aside=aside)
-        return
-    click.echo(f"{count:,} reports of {made.bits} bits written to {named(output)}", err=aside)
+        return write_reports(output, made, pieces(), piped=piped)
+
+
+def _privatize_on_spark(
+    running: SparkSession, made: Mechanism, values: str, names: str | list[str] | None, output: str
+) -> int:
+    from sfumato.spark import privatize_files
+
+    return privatize_files(made, running, [values], output, names).count()

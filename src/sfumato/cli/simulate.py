@@ -19,6 +19,8 @@ from sfumato.cli._show import JSON_OPTION, count, progress_bar, show_json, show_
 def command(policy: str, n: int, truth: str, mechanism: str | None, method: str, seed: int, as_json: bool) -> None:
     """Draw people from a known truth, randomize, count and estimate; show the error beside its prediction.
 
+    Beyond four million people the counts are drawn from their own law, where it is known: a billion take seconds.
+
     Example: sfumato simulate policy.toml --truth zipf --n 1e6
     """
     from sfumato._design import design
@@ -32,7 +34,7 @@ def command(policy: str, n: int, truth: str, mechanism: str | None, method: str,
             {
                 "mechanism": made.name, "n": n, "truth": truth, "method": method, "seed": seed, "l2": found.l2,
                 "predicted_l2": found.predicted_l2, "tv": found.tv, "predicted_tv": found.predicted_tv,
-                "coverage": found.coverage,
+                "coverage": found.coverage, "one_by_one": found.one_by_one,
             }
         )  # fmt: skip
         return
@@ -43,5 +45,5 @@ def command(policy: str, n: int, truth: str, mechanism: str | None, method: str,
             ("total variation", f"{found.tv:.4g}", f"{found.predicted_tv:.4g}"),
             ("95% intervals that hold the truth", f"{found.coverage:.1%}", "95%"),
         ],
-        title=f"{made.name}, n = {n:,}, {truth} truth, method {method}",
+        title=f"{made.name}, n = {n:,}, {truth} truth, method {method}; {found.how}",
     )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.kernels.compile import Word, Words, device, kernel
+from sfumato.kernels.cores import by_threads
 from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, popcount
 from sfumato.kernels.planes import live_lanes
 from sfumato.mechanisms import SubsetSelection
@@ -21,7 +19,6 @@ __all__ = ["add_counts", "first_fault"]
 _BYTE_BITS = _WORD_BYTES = np.uint64(8)
 
 Rows = npt.NDArray[np.uint8]
-Result = TypeVar("Result")
 
 #: Fewer rows than this are not worth a thread.
 _LEAST_ROWS = 10_000
@@ -30,7 +27,11 @@ _LEAST_ROWS = 10_000
 def first_fault(mechanism: PartedMechanism, rows: Rows) -> int:
     """The first row that is no report, or the number of rows."""
     parameters, plain, unused = _parameters(mechanism), _plain(rows), np.zeros(0, np.int64)
-    for piece, fault in _by_threads(len(rows), lambda piece: int(_first_fault(plain[piece], unused, parameters))):
+
+    def fault_in(piece: slice) -> int:
+        return int(_first_fault(plain[piece], unused, parameters))
+
+    for piece, fault in by_threads(len(rows), _LEAST_ROWS, fault_in):
         if piece.start + fault < piece.stop:
             return int(piece.start) + fault
     return len(rows)
@@ -45,17 +46,8 @@ def add_counts(mechanism: PartedMechanism, rows: Rows, counts: npt.NDArray[np.in
         _add_counts(plain[piece], own, parameters)
         return own
 
-    for _, own in _by_threads(len(rows), counted):
+    for _, own in by_threads(len(rows), _LEAST_ROWS, counted):
         counts += own
-
-
-def _by_threads(count: int, work: Callable[[slice], Result]) -> Iterator[tuple[slice, Result]]:
-    """The work on equal pieces of the rows, one for each core, in their order."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    step = max(_LEAST_ROWS, -(-count // cores))
-    pieces = [slice(start, min(start + step, count)) for start in range(0, count, step)]
-    with ThreadPoolExecutor(max(1, len(pieces))) as pool:
-        yield from zip(pieces, pool.map(work, pieces), strict=True)
 
 
 def _plain(rows: Rows) -> Rows:

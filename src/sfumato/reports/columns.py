@@ -13,6 +13,8 @@ from sfumato.reports.sources import ARROW, STREAM, Source, unreadable
 
 __all__ = ["ColumnFile", "import_pyarrow", "open_columns"]
 
+_BUFFER_BYTES = 2**20
+
 
 def import_pyarrow(purpose: str, module: str = "pyarrow") -> Any:
     """A module of pyarrow, or MissingExtra."""
@@ -43,12 +45,26 @@ class ColumnFile:
             raise InvalidInput(self.path, "the column", f"be one of {', '.join(map(repr, self.names))}", column)
         return dict(self.types)[column]
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Record batches of these columns, of at most so many rows, in the file's order."""
+    @property
+    def group_rows(self) -> list[int] | None:
+        """How many rows each row group of a Parquet file has; None for any other."""
+        if not hasattr(self._reader, "iter_batches"):
+            return None
+        metadata = self._reader.metadata
+        rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        if sum(rows) != metadata.num_rows:
+            must = f"have together the {metadata.num_rows} rows that its footer counts"
+            raise InvalidInput(self.path, "its row groups", must, sum(rows))
+        return rows
+
+    def batches(self, columns: Sequence[str], rows: int, row_groups: range | None = None) -> Iterator[Any]:
+        """Record batches of these columns, of at most so many rows, in the file's order; of ``row_groups`` only."""
         with _refusing(self.path):
             if hasattr(self._reader, "iter_batches"):
-                left = self._reader.metadata.num_rows
-                for batch in self._reader.iter_batches(batch_size=rows, columns=list(columns)):
+                counts = self.group_rows or []
+                groups = list(range(len(counts)) if row_groups is None else row_groups)
+                left = sum(counts[group] for group in groups)
+                for batch in self._reader.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns)):
                     left -= batch.num_rows
                     yield batch
                 if left:
@@ -97,7 +113,10 @@ def open_columns(source: Source) -> Iterator[ColumnFile]:
                 schema, metadata = reader.schema, reader.schema.metadata
             else:
                 parquet = import_pyarrow(shown, "pyarrow.parquet")
-                reader = parquet.ParquetFile(file, page_checksum_verification=True)
+                # A row group may be larger than memory: pages are read as they are needed, none beforehand.
+                reader = parquet.ParquetFile(
+                    file, page_checksum_verification=True, buffer_size=_BUFFER_BYTES, pre_buffer=False
+                )
                 schema, metadata = reader.schema_arrow, reader.metadata.metadata
             types = [(field.name, field.type) for field in schema]
         yield ColumnFile(shown, types, dict(metadata or {}), reader, stream)

@@ -29,7 +29,15 @@ from sfumato.reports.lines import read_lines, write_lines
 from sfumato.reports.sources import ARROW, LINES, PARQUET, PIPE, Source, source_of, suffix_of
 from sfumato.reports.validity import check_reports, checked_pieces, piece_rows
 
-__all__ = ["BATCH", "METADATA_KEY", "REPORT_COLUMN", "REPORT_SUFFIXES", "read_reports", "write_reports"]
+__all__ = [
+    "BATCH",
+    "METADATA_KEY",
+    "REPORT_COLUMN",
+    "REPORT_SUFFIXES",
+    "read_reports",
+    "rows_by_group",
+    "write_reports",
+]
 
 #: Names of binary batches end so.
 BATCH = (".sfb",)
@@ -60,10 +68,21 @@ def write_reports(
         return _write_columns(mechanism, file, pieces, column, arrow=suffix in ARROW)
 
 
+def rows_by_group(source: Source) -> list[int] | None:
+    """How many rows each row group of a Parquet file has; None for what is read whole, as a pipe is."""
+    if source.pipe is not None or source.suffix not in PARQUET:
+        return None
+    with open_columns(source) as file:
+        return file.group_rows
+
+
 def read_reports(
-    path: Path | str | Source, mechanism: Mechanism, column: str = REPORT_COLUMN
+    path: Path | str | Source, mechanism: Mechanism, column: str = REPORT_COLUMN, *, row_groups: range | None = None
 ) -> Iterator[npt.NDArray[Any]]:
-    """The reports of a file, in pieces, every one checked; whatever is wrong is refused with file and row."""
+    """The reports of a file, in pieces, every one checked; whatever is wrong is refused with file and row.
+
+    ``row_groups`` reads but these row groups of a Parquet file.
+    """
     source = path if isinstance(path, Source) else source_of(path, REPORT_SUFFIXES)
     if source.suffix in BATCH:
         with source.open() as opened:
@@ -76,8 +95,8 @@ def read_reports(
         return
     with open_columns(source) as file:
         _check_schema(mechanism, file, column)
-        row = 0
-        for batch in file.batches([column], piece_rows(mechanism)):
+        row = 0 if row_groups is None else sum((file.group_rows or [])[: row_groups.start])
+        for batch in file.batches([column], piece_rows(mechanism), row_groups):
             array = _from_arrow(mechanism, batch.column(0), file.path, row)
             row += len(array)
             if len(array):

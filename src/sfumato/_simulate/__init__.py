@@ -1,7 +1,8 @@
 """The verb ``simulate``: a whole collection on paper, from people to estimate, beside what was predicted.
 
-People are drawn from the truth by the same exact sampler that privatizes them: a table with one row. Nothing here is
-secure, and nothing that is simulated is anybody's.
+People are drawn from the truth by the same exact sampler that privatizes them: a table with one row. Where they are
+too many for that, their counts are drawn from the law that these have. Nothing here is secure, and nothing that is
+simulated is anybody's.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from sfumato._design import design
 from sfumato._estimate import Estimate, estimate
 from sfumato._plan import expected_tv
 from sfumato._privatize import privatize_indices
+from sfumato._simulate.binomial import CountDraws
+from sfumato._simulate.counts import law_of_counts
 from sfumato.domain import Domain
 from sfumato.entropy import InsecureSeeded
 from sfumato.errors import InvalidInput
@@ -31,6 +34,8 @@ Floats = npt.NDArray[np.float64]
 
 #: People are made, randomized and counted in pieces, so memory does not grow with their number.
 _PIECE = 2**19
+#: So many people are drawn one by one: the whole way of a report is then simulated, and it takes seconds.
+_MOST_ONE_BY_ONE = 2**22
 
 #: Named truths over k values, as unnormalised weights.
 TRUTHS: dict[str, Callable[[int], Floats]] = {
@@ -47,6 +52,17 @@ class Simulation:
     mechanism: Mechanism
     truth: Floats
     estimate: Estimate
+    #: Whether every report was made and counted; if not, the counts were drawn from their law.
+    one_by_one: bool = True
+
+    @property
+    def how(self) -> str:
+        """How the counts came about, in words."""
+        if not self.one_by_one:
+            return "the counts were drawn from their exact law"
+        if self.estimate.n <= _MOST_ONE_BY_ONE or law_of_counts(self.mechanism) is not None:
+            return "every report was drawn"
+        return f"every report was drawn: no law of the counts of {self.mechanism.name} is known"
 
     @property
     def l2(self) -> float:
@@ -82,9 +98,15 @@ def simulate(
     truth: str | Sequence[float] | Floats = "uniform",
     method: str = "unbiased",
     seed: int = 0,
+    one_by_one: bool | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:
-    """Draw n people from a truth, privatize, aggregate, estimate. ``truth`` is a distribution, or one of TRUTHS."""
+    """Draw n people from a truth, privatize, aggregate, estimate. ``truth`` is a distribution, or one of TRUTHS.
+
+    ``one_by_one`` makes and counts every report; if False, the counts are drawn from their law, which takes seconds for
+    any n and has the same distribution. Left out, four million people are drawn one by one, and more where no law of
+    the counts is known.
+    """
     mechanism = what if isinstance(what, Mechanism) else design(what, n)
     size = len(mechanism.domain)
     if n < 1:
@@ -96,8 +118,23 @@ def simulate(
         distribution = weights / weights.sum()
     else:
         distribution = checked_distribution(truth, size)
-    people = TableMechanism.from_matrix(Domain.range(1), [distribution.tolist()])
     stream = InsecureSeeded(seed)
+    law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else law_of_counts(mechanism)
+    if law is None and one_by_one is False:
+        raise InvalidInput("simulate", "one_by_one", "be True where no law of the counts is known", mechanism.name)
+    if law is None:
+        counts = _counted_one_by_one(mechanism, distribution, n, stream, progress)
+    else:
+        counts = Aggregate(mechanism.hash, n, law(CountDraws(stream), n, distribution))
+        if progress is not None:
+            progress(n, n)
+    return Simulation(mechanism, distribution, estimate(mechanism, counts, method), law is None)
+
+
+def _counted_one_by_one(
+    mechanism: Mechanism, truth: Floats, n: int, stream: InsecureSeeded, progress: Callable[[int, int], None] | None
+) -> Aggregate:
+    people = TableMechanism.from_matrix(Domain.range(1), [truth.tolist()])
     counts = Aggregate.empty(mechanism)
     for start in range(0, n, _PIECE):
         anybody = np.zeros(min(_PIECE, n - start), dtype=np.int64)
@@ -105,4 +142,4 @@ def simulate(
         counts = counts.accumulate(mechanism, privatize_indices(mechanism, values, stream))
         if progress is not None:
             progress(start + len(values), n)
-    return Simulation(mechanism, distribution, estimate(mechanism, counts, method))
+    return counts

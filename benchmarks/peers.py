@@ -1,0 +1,392 @@
+"""This project beside other packages, and beside what the machine can do at most: one run, the same values.
+
+    python -m benchmarks.peers
+
+Every other package has an environment of its own, made on first use in the user's cache folder. All run on one thread,
+ε = 1. A median of five runs or more stands for each call, and its spread is (greatest - least)/median. Rates of
+different calls in one run compare; absolute ones change with the machine and with what else it does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import sfumato as sf
+from benchmarks.kernels import copy_rate, stream_rate
+from benchmarks.peer_calls import MECHANISMS
+from sfumato._aggregate.files import aggregate_files
+from sfumato._estimate.decoders import decoder_for
+from sfumato._privatize import privatize_indices
+from sfumato.kernels import kernel_for
+from sfumato.kernels.counting import add_bit_sums, add_histogram
+from sfumato.mechanisms import (
+    HadamardResponse,
+    Mechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    TableMechanism,
+    UnaryEncoding,
+)
+from sfumato.reports import write_reports
+
+#: What pip installs for each of them, beside the package what it needs and does not say.
+PACKAGES = {
+    "pure-ldp": ["pure-ldp==1.2.0", "scikit-learn", "statsmodels", "xxhash<4"],
+    "multi-freq-ldpy": ["multi-freq-ldpy==0.2.5", "scipy", "xxhash<4"],
+    "opendp": ["opendp==0.16.0", "numpy"],
+}
+SIZES = (128, 1024, 32_768)
+RUNS = 7
+EPSILON = 1
+_VALUES = 200_000
+_OUTPUT = Path(__file__).parents[1] / "build" / "benchmarks"
+
+
+class Timing(NamedTuple):
+    """So many values in a median time, with the spread of the runs."""
+
+    values: int
+    seconds: float
+    spread: float
+
+    @property
+    def rate(self) -> float:
+        return self.values / self.seconds
+
+    @classmethod
+    def of(cls, count: int, times: list[float]) -> Timing:
+        middle = statistics.median(times)
+        return cls(count, middle, (max(times) - min(times)) / middle)
+
+
+def timing(count: int, job: Callable[[], object], runs: int = RUNS) -> Timing:
+    job()  # compiles, and touches every page
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - start)
+    return Timing.of(count, times)
+
+
+# -- what is compared --------------------------------------------------------------------------------------
+
+
+def mechanism_of(name: str, k: int) -> Mechanism:
+    domain = sf.Domain.range(k)
+    if name.startswith("unary"):
+        return UnaryEncoding(domain, EPSILON, optimized="optimized" in name)
+    kinds: dict[str, Callable[..., Mechanism]] = {
+        "randomized response": RandomizedResponse,
+        "subset": SubsetSelection,
+        "hadamard": HadamardResponse,
+    }
+    return kinds[name](domain, EPSILON)
+
+
+def reports_wanted(name: str, k: int) -> int:
+    """How many reports a peer estimates from: those of k bits take it megabytes each at 32,768."""
+    return _VALUES if name in ("randomized response", "hadamard") else min(32_768, max(1024, 2**23 // k))
+
+
+def own_values(name: str, k: int) -> int:
+    """How many values a run of ours has: a tenth of a second or more of each."""
+    if name in ("randomized response", "hadamard"):
+        return 2**23
+    return max(2**12, (2**23 if name == "subset" else 2**28) // k)
+
+
+def privatize_timing(mechanism: Mechanism, values: npt.NDArray[np.int64]) -> Timing:
+    out = np.empty((len(values), *mechanism.report_shape), mechanism.report_dtype)
+    return timing(len(values), lambda: sf.privatize(mechanism, values, out=out, threads=1))
+
+
+def estimate_timing(mechanism: Mechanism, reports: npt.NDArray[Any]) -> Timing:
+    return timing(len(reports), lambda: sf.estimate(mechanism, sf.aggregate(mechanism, reports)))
+
+
+# -- the peers ---------------------------------------------------------------------------------------------
+
+
+def environment(peer: str) -> Path:
+    """The Python of an environment that has this package; it is made if it is not there."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sfumato-benchmarks"
+    folder = cache / f"{peer}-{sys.version_info.major}.{sys.version_info.minor}"
+    python, stamp = folder / "bin" / "python", folder / "installed"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != " ".join(PACKAGES[peer]):
+        print(f"making an environment for {peer}", flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES[peer]]
+        subprocess.run(install, check=True)
+        stamp.write_text(" ".join(PACKAGES[peer]), encoding="utf-8")
+    return python
+
+
+def peer_timings(peer: str, case: Path) -> dict[tuple[str, int], dict[str, Timing]]:
+    """The timings of a peer's calls, by mechanism and k."""
+    calls = Path(__file__).with_name("peer_calls.py")
+    # One thread each, as for us.
+    alone = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")}
+    done = subprocess.run(
+        [str(environment(peer)), str(calls), peer, str(case)], check=True, capture_output=True, text=True, env=alone
+    )
+    found = {}
+    for key, result in json.loads(done.stdout).items():
+        name, k = key.split("/")
+        timings = {"privatize": Timing.of(result["values"], result["privatize"])}
+        if "estimate" in result:
+            timings["estimate"] = Timing.of(result["reports"], result["estimate"])
+        found[name, int(k)] = timings
+    return found
+
+
+def write_case(path: Path) -> dict[int, npt.NDArray[np.int64]]:
+    generator = np.random.default_rng(8)
+    values = {k: generator.integers(0, k, _VALUES) for k in SIZES}
+    document = {
+        "epsilon": EPSILON,
+        "values": {str(k): column.tolist() for k, column in values.items()},
+        "reports": {name: {str(k): reports_wanted(name, k) for k in SIZES} for name in MECHANISMS},
+    }
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return values
+
+
+# -- the machine -------------------------------------------------------------------------------------------
+
+
+class Limits(NamedTuple):
+    """Bytes a second on one thread."""
+
+    stream: float
+    copy: float
+    read: float
+
+
+def limits() -> Limits:
+    words = np.ones(2**25, np.uint64)
+    read = max(words.nbytes / timing(1, job).seconds for job in (words.sum, words.max))
+    return Limits(stream_rate(), copy_rate(), read)
+
+
+def of_budget(mechanism: Mechanism, rate: float, machine: Limits) -> float:
+    """The share of the time in which the machine makes a report's random bytes and copies the report."""
+    kernel = kernel_for(mechanism)
+    assert kernel is not None
+    report_bytes = kernel.dtype.itemsize * math.prod(kernel.report_shape)
+    random_bytes = kernel.frame_bytes + 8 * kernel.auxiliary_mean
+    return rate * (random_bytes / machine.stream + report_bytes / machine.copy)
+
+
+# -- the goals that no peer has a part in ------------------------------------------------------------------
+
+
+class Goal(NamedTuple):
+    """A ratio that is wanted, and the one that was found."""
+
+    what: str
+    wanted: float
+    found: float
+    at_most: bool = False
+
+    def __str__(self) -> str:
+        met = self.found <= self.wanted if self.at_most else self.found >= self.wanted
+        sign = "≤" if self.at_most else "≥"
+        return f"  {self.what:68} {sign} {self.wanted:<6g} {self.found:8.2f}  {'met' if met else 'NOT met'}"
+
+
+def machine_goals(machine: Limits) -> list[Goal]:
+    generator = np.random.default_rng(9)
+    narrow = HadamardResponse(sf.Domain.range(2000), EPSILON, block_size=2048)
+    values = generator.integers(0, 2000, 2**24)
+    out = np.empty(len(values), narrow.report_dtype)
+    one, two = (
+        timing(len(values), lambda threads=threads: privatize_indices(narrow, values, out=out, threads=threads))  # type: ignore[misc]
+        for threads in (1, 2)
+    )
+    goals = [
+        Goal("privatize, Hadamard, encoded values: of keystream / 4 bytes", 0.4, one.rate / (stream_rate() / 4)),
+        Goal("privatize, Hadamard, encoded values: two threads over one", 1.4, two.rate / one.rate),
+        Goal("privatize, table 64 x 64: over numpy sampling its rows", 10, table_over_numpy()),
+    ]
+    indices = generator.integers(0, 2**16, 2**24).astype(np.uint32)
+    counts = np.zeros(2**16, np.int64)
+    pieces = np.split(indices, 16)  # of a size that one thread counts
+    histogram = timing(len(indices), lambda: _each(pieces, lambda piece: add_histogram(piece, counts)))
+    goals.append(
+        Goal("aggregate, histogram of 65,536: of memory read, one thread", 0.22, 4 * histogram.rate / machine.read)
+    )
+    rows = np.split(generator.integers(0, 256, (2**19, 128), dtype=np.uint8), 16)
+    sums = np.zeros(1024, np.int64)
+    columns = timing(2**26, lambda: _each(rows, lambda piece: add_bit_sums(piece, sums)))
+    goals.append(
+        Goal("aggregate, column sums of 1,024 bits: of memory read, one thread", 0.25, columns.rate / machine.read)
+    )
+    goals.append(Goal("aggregate, Parquet, all cores: of bare decoding on one", 0.7, of_bare_decoding(indices)))
+    long = HadamardResponse(sf.Domain.range(2**20 - 1), EPSILON, block_size=2**20)
+    shares = generator.random(2**20)
+    decoder = decoder_for(long)
+    copied, decoded = timing(1, shares.copy, 51), timing(1, lambda: decoder.frequencies(shares), 51)
+    goals.append(
+        Goal("estimate, Hadamard of 2^20: copies of the vector", 15, decoded.seconds / copied.seconds, at_most=True)
+    )
+    return goals
+
+
+def _each(pieces: list[npt.NDArray[Any]], job: Callable[[npt.NDArray[Any]], None]) -> None:
+    for piece in pieces:
+        job(piece)
+
+
+def table_over_numpy() -> float:
+    generator = np.random.default_rng(7)
+    matrix = generator.dirichlet(np.ones(64), 64)
+    table = TableMechanism.from_matrix(sf.Domain.range(64), matrix)
+    values = generator.integers(0, 64, 2**21)
+    out = np.empty(len(values), np.int64)
+
+    def by_numpy() -> None:
+        for x in range(64):
+            mine = np.flatnonzero(values == x)
+            out[mine] = generator.choice(64, size=len(mine), p=matrix[x])
+
+    return privatize_timing(table, values).rate / timing(len(values), by_numpy, 5).rate
+
+
+def of_bare_decoding(indices: npt.NDArray[np.uint32]) -> float:
+    import pyarrow.parquet
+
+    mechanism = HadamardResponse(sf.Domain.range(2**16 - 1), EPSILON, block_size=2**16)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "reports.parquet"
+        write_reports(path, mechanism, indices)
+
+        def decode() -> None:
+            for _ in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=2**19, use_threads=False):
+                pass
+
+        bare = timing(len(indices), decode)
+        return timing(len(indices), lambda: aggregate_files(mechanism, [path])).rate / bare.rate
+
+
+#: How many times faster than every peer: privatize by mechanism and k, estimate by k.
+PRIVATIZE_GOALS = {
+    ("hadamard", 128): 1000, ("hadamard", 1024): 1000, ("hadamard", 32_768): 1000,
+    ("unary", 128): 25, ("unary", 1024): 25, ("unary", 32_768): 25,
+    ("unary, optimized", 128): 25, ("unary, optimized", 1024): 25, ("unary, optimized", 32_768): 25,
+    ("subset", 128): 30, ("subset", 1024): 60,
+    ("randomized response", 128): 100, ("randomized response", 1024): 100, ("randomized response", 32_768): 100,
+}  # fmt: skip
+ESTIMATE_GOALS = {32_768: 20}
+
+
+# -- the table ---------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        case = Path(folder) / "values.json"
+        values = write_case(case)
+        peers = {peer: peer_timings(peer, case) for peer in PACKAGES}
+    machine = limits()
+    read, copy, stream = (rate / 1e9 for rate in (machine.read, machine.copy, machine.stream))
+    print(f"the machine, one thread: keystream {stream:.1f} GB/s, copy {copy:.1f} GB/s, read {read:.1f} GB/s\n")
+    head = f"{'ε = 1, one thread':42}{'values/s':>12}{'spread':>8}{'of limit':>9}"
+    print(head + "".join(f"{peer:>22}" for peer in PACKAGES))
+    rows, goals = [], []
+    for name in MECHANISMS:
+        for k in SIZES:
+            mechanism = mechanism_of(name, k)
+            column = np.resize(values[k], own_values(name, k))
+            own = privatize_timing(mechanism, column)
+            others = {peer: found[name, k]["privatize"] for peer, found in peers.items() if (name, k) in found}
+            ratios = {peer: own.rate / other.rate for peer, other in others.items()}
+            share = f"{of_budget(mechanism, own.rate, machine):.2f}"
+            _print_row(f"privatize {name}, k = {k:,}", own, share, others, ratios)
+            rows.append(_row("privatize", name, k, own, others, ratios))
+            if (name, k) in PRIVATIZE_GOALS and ratios:
+                what = f"privatize {name}, k = {k:,}: over every peer"
+                goals.append(Goal(what, PRIVATIZE_GOALS[name, k], min(ratios.values())))
+    for name in MECHANISMS:
+        for k in SIZES:
+            mechanism = mechanism_of(name, k)
+            reports = sf.privatize(mechanism, values[k][: reports_wanted(name, k)])
+            own = estimate_timing(mechanism, reports)
+            others = {
+                peer: found[name, k]["estimate"]
+                for peer, found in peers.items()
+                if "estimate" in found.get((name, k), {})
+            }
+            # From as many reports as the peer had: the cost of k numbers must not be hidden behind more of them.
+            ratios = {
+                peer: other.seconds / estimate_timing(mechanism, reports[: other.values]).seconds
+                for peer, other in others.items()
+            }
+            share = f"{own.rate * reports[:1].nbytes / machine.read:.2f}"
+            _print_row(f"estimate {name}, k = {k:,}", own, share, others, ratios)
+            rows.append(_row("estimate", name, k, own, others, ratios))
+            if k in ESTIMATE_GOALS and ratios:
+                goals.append(
+                    Goal(f"estimate {name}, k = {k:,}: over every peer", ESTIMATE_GOALS[k], min(ratios.values()))
+                )
+    print("\ngoals (ratios in this run)")
+    for goal in [*goals, *machine_goals(machine)]:
+        print(goal, flush=True)
+    _OUTPUT.mkdir(parents=True, exist_ok=True)
+    (_OUTPUT / "peers.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    _plot(rows)
+    print(f"\nthe table as JSON and a plot are in {_OUTPUT.relative_to(_OUTPUT.parents[1])}\n")
+
+
+def _print_row(label: str, own: Timing, share: str, others: dict[str, Timing], ratios: dict[str, float]) -> None:
+    cells = [f"{others[peer].rate:12,.0f} {ratios[peer]:8,.0f}x" if peer in others else "-" for peer in PACKAGES]
+    print(
+        f"{label:42}{own.rate:12,.0f}{own.spread:8.0%}{share:>9}" + "".join(f"{cell:>22}" for cell in cells), flush=True
+    )
+
+
+def _row(
+    call: str, name: str, k: int, own: Timing, others: dict[str, Timing], ratios: dict[str, float]
+) -> dict[str, Any]:
+    return {
+        "call": call, "mechanism": name, "k": k, "rate": own.rate, "spread": own.spread,
+        "peers": {peer: {"rate": other.rate, "spread": other.spread, "count": other.values, "ratio": ratios[peer]}
+                  for peer, other in others.items()},
+    }  # fmt: skip
+
+
+def _plot(rows: list[dict[str, Any]]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    for axes, call in zip(figure.subplots(1, 2), ("privatize", "estimate"), strict=True):
+        mine = [row for row in rows if row["call"] == call]
+        labels = [f"{row['mechanism']}, {row['k']:,}" for row in mine]
+        axes.plot([row["rate"] for row in mine], range(len(mine)), "o", color="black", label="Sfumato")
+        for peer, marker in zip(PACKAGES, "s^D", strict=True):
+            there = [(row["peers"][peer]["rate"], i) for i, row in enumerate(mine) if peer in row["peers"]]
+            axes.plot([rate for rate, _ in there], [i for _, i in there], marker, markersize=4, label=peer)
+        axes.set(xscale="log", xlabel=f"{call}: values per second, one thread", yticks=range(len(mine)))
+        axes.set_yticklabels(labels, fontsize=7)
+        axes.invert_yaxis()
+        axes.grid(axis="x", alpha=0.3)
+    axes.legend(fontsize=7)
+    figure.savefig(_OUTPUT / "peers.svg")
+
+
+if __name__ == "__main__":
+    main()

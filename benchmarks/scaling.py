@@ -1,0 +1,97 @@
+"""What a report costs from ten thousand of them to a billion, and how memory grows with the number of values.
+
+    python -m benchmarks.scaling
+
+Reports are made and counted as far as this machine goes in a minute; the error of more is simulated, by drawing their
+counts from the law that these have.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import sfumato as sf
+from sfumato.mechanisms import HadamardResponse
+
+VALUES = 1024
+#: Reports are made up to this many, in pieces, so that memory is not what ends it.
+MADE = 10**8
+PIECE = 2**22
+
+
+def made(n: int) -> tuple[float, float]:
+    """Seconds to privatize n values, and to count and estimate, on all cores."""
+    mechanism = HadamardResponse(sf.Domain.range(VALUES), 1)
+    generator = np.random.default_rng(3)
+    counts = sf.Aggregate.empty(mechanism)
+    privatizing = counting = 0.0
+    out = np.empty(min(n, PIECE), mechanism.report_dtype)
+    for start in range(0, n, PIECE):
+        values = generator.integers(0, VALUES, min(PIECE, n - start))
+        begin = time.perf_counter()
+        reports = sf.privatize(mechanism, values, out=out[: len(values)])
+        middle = time.perf_counter()
+        counts = counts.accumulate(mechanism, reports)
+        privatizing, counting = privatizing + middle - begin, counting + time.perf_counter() - middle
+    begin = time.perf_counter()
+    sf.estimate(mechanism, counts)
+    return privatizing, counting + time.perf_counter() - begin
+
+
+def by_number() -> None:
+    made(10**6)  # compiles what is not in the cache
+    print(f"Hadamard response, k = {VALUES:,}, ε = 1, all cores; simulated error on a Zipf truth")
+    print(f"  {'reports':>13} {'privatize':>11} {'count':>11} {'simulate':>10} {'TV error':>10} {'predicted':>10}")
+    for n in (10**4, 10**5, 10**6, 10**7, 10**8, 10**9):
+        cells = ["", ""]
+        if n <= MADE:
+            cells = [f"{seconds / n * 1e9:.1f} ns" for seconds in made(n)]
+        begin = time.perf_counter()
+        found = sf.simulate(HadamardResponse(sf.Domain.range(VALUES), 1), n=n, truth="zipf", one_by_one=False)
+        taken = time.perf_counter() - begin
+        print(f"  {n:13,} {cells[0]:>11} {cells[1]:>11} {taken:9.3f}s {found.tv:10.5f} {found.predicted_tv:10.5f}")
+
+
+#: Privatize, count and estimate with k values in a process of its own, and say how much memory it took at most.
+_PROCESS = """
+import json, re, sys, time
+from pathlib import Path
+import numpy as np
+import sfumato as sf
+from sfumato import mechanisms
+kind, k, n = getattr(mechanisms, sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+mechanism = kind(sf.Domain.range(k), 1)
+start = time.perf_counter()
+counts = sf.aggregate(mechanism, sf.privatize(mechanism, np.arange(n) % k))
+middle = time.perf_counter()
+sf.estimate(mechanism, counts, "simplex").interval()
+done = time.perf_counter()
+peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])  # not inherited
+print(json.dumps([mechanism.bits, peak, done - middle]))
+"""
+
+
+def by_values() -> None:
+    print("memory of a process that privatizes, counts and estimates; 1,000,000 reports of an index, 2 MB of bitmaps")
+    print(f"  {'mechanism':20} {'k':>9} {'bits a report':>14} {'peak memory':>12} {'estimate':>10}")
+    for kind in ("HadamardResponse", "RandomizedResponse", "UnaryEncoding", "SubsetSelection"):
+        for k in (2**10 - 1, 2**15 - 1, 2**20 - 1):  # Hadamard: powers of two less the row that tells nothing
+            n = 10**6 if kind in ("HadamardResponse", "RandomizedResponse") else max(1, 2**24 // k)
+            command = [sys.executable, "-c", _PROCESS, kind, str(k), str(n)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            bits, peak, seconds = json.loads(done.stdout)
+            print(f"  {kind:20} {k:9,} {bits:14,} {peak / 1e6:9.0f} MB {seconds * 1e3:7.0f} ms", flush=True)
+
+
+def main() -> None:
+    by_number()
+    by_values()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""What was counted so far, and of which files: a document that is replaced whole, so it is never half right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato._aggregate import Aggregate
+from sfumato.documents import check_keys
+from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.mechanisms import Mechanism
+from sfumato.reports.atomic import replacing
+from sfumato.reports.sources import Source, unreadable
+
+__all__ = ["Checkpoint"]
+
+_FORMAT = "sfumato-checkpoint"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class _File:
+    """How much of a file is counted: so many row groups, or None for all of it. Its size and age show if it changed."""
+
+    size: int
+    modified: int
+    groups: int | None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Counts, and by their paths the files that they are of."""
+
+    counts: Aggregate
+    files: dict[str, _File]
+
+    @classmethod
+    def start(cls, mechanism: Mechanism) -> Checkpoint:
+        """Nothing is counted yet."""
+        return cls(Aggregate.empty(mechanism), {})
+
+    @classmethod
+    def read(cls, path: Path | str, mechanism: Mechanism, sources: Sequence[Source]) -> Checkpoint:
+        """The checkpoint of a file, or a new one if there is no file; refuses one of another mechanism or other files.
+
+        Only files can be gone on with: a pipe is there once, and a file named twice would be counted once.
+        """
+        names = [_name(source) for source in sources if source.pipe is None]
+        if len(names) < len(sources):
+            raise InvalidInput("resume", "reports", "be files, not a pipe", "-")
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidInput("resume", "reports", "name each file once", name)
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return cls.start(mechanism)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(str(path), "the path", "be a readable checkpoint", str(error)) from error
+        found = cls.from_json(text, str(path))
+        found.counts.check(mechanism)
+        return found
+
+    def done(self, source: Source) -> int | None:
+        """How many row groups of a file are counted already; None if all of it is."""
+        known = self.files.get(_name(source)) if source.pipe is None else None
+        if known is None:
+            return 0
+        size, modified = _state(source)
+        if (size, modified) != (known.size, known.modified):
+            raise InvalidInput(source.shown, "the file", "be as it was when a part of it was counted", "a changed one")
+        return known.groups
+
+    def extended(self, counts: Aggregate, files_done: Sequence[tuple[Source, int | None]]) -> Checkpoint:
+        """With more counts, after which so many row groups of these files are counted, or all of them."""
+        files = dict(self.files)
+        for source, groups in files_done:
+            if source.pipe is None:
+                files[_name(source)] = _File(*_state(source), groups)
+        return Checkpoint(self.counts.merge(counts), files)
+
+    def write(self, path: Path | str) -> None:
+        """Replace the file: a reader sees the old checkpoint or the new one."""
+        document = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "counts": json.loads(self.counts.to_json()),
+            "files": {
+                name: {"bytes": file.size, "modified": file.modified, "row_groups": file.groups}
+                for name, file in self.files.items()
+            },
+        }
+        with replacing(path) as file:
+            file.write(json.dumps(document).encode() + b"\n")
+
+    @classmethod
+    def from_json(cls, text: str, shown: str) -> Checkpoint:
+        """The inverse of what ``write`` writes."""
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise InvalidInput(shown, "the text", "be JSON", str(error)) from None
+        check_keys(shown, "the document", document, needed=("format", "version", "counts", "files"))
+        if document["format"] != _FORMAT or document["version"] != _VERSION:
+            got = (document["format"], document["version"])
+            raise UnknownSpec(shown, "format and version", f"be {_FORMAT!r} and {_VERSION}", got)
+        files = {
+            name: _read_file(shown, entry)
+            for name, entry in check_keys(
+                shown, "files", document["files"], needed=(), optional=tuple(document["files"])
+            ).items()
+        }
+        return cls(Aggregate.from_json(json.dumps(document["counts"])), files)
+
+
+def _read_file(shown: str, entry: Any) -> _File:
+    check_keys(shown, "a file", entry, needed=("bytes", "modified", "row_groups"))
+    size, modified, groups = entry["bytes"], entry["modified"], entry["row_groups"]
+    for name, number in (("bytes", size), ("modified", modified), ("row_groups", 0 if groups is None else groups)):
+        if type(number) is not int:
+            raise InvalidInput(shown, name, "be an integer", number)
+    return _File(size, modified, groups)
+
+
+def _name(source: Source) -> str:
+    return str(Path(source.shown).resolve())
+
+
+def _state(source: Source) -> tuple[int, int]:
+    try:
+        found = Path(source.shown).stat()
+    except OSError as error:
+        raise unreadable(source.shown, error) from error
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,12 @@
+"""Many machines: privatize a DataFrame and count report tables on Spark, with the code that serves one machine.
+
+The executors run the same samplers, kernels and readers, and Spark adds up what they count: the integers are those of
+one process. Sfumato must be installed where the executors run. ``docs/spark.md`` shows how.
+"""
+
+from sfumato.spark.counting import aggregate, aggregate_files
+from sfumato.spark.privatizing import privatize, privatize_files
+from sfumato.spark.sessions import session
+from sfumato.spark.tables import read_table
+
+__all__ = ["aggregate", "aggregate_files", "privatize", "privatize_files", "read_table", "session"]

@@ -1,0 +1,182 @@
+"""Counting files: on any number of threads, in any order, and after any interruption the same integers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import sfumato as sf
+from sfumato._aggregate.files import aggregate_files
+from sfumato.entropy import InsecureSeeded
+from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.mechanisms import HadamardResponse, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.reports import write_reports
+
+DOMAIN = sf.Domain.range(100)
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit of a few hundred reports, so that files of thousands have many."""
+    monkeypatch.setattr("sfumato._aggregate.files.piece_rows", lambda _: 25)
+
+
+MECHANISMS: list[Mechanism] = [
+    RandomizedResponse(DOMAIN, 1),
+    HadamardResponse(DOMAIN, 1),
+    UnaryEncoding(DOMAIN, 1),
+    SubsetSelection(DOMAIN, 1),
+]
+
+
+def drawn(mechanism: Mechanism, count: int, seed: int = 1) -> Any:
+    values = np.random.default_rng(seed).integers(0, len(mechanism.domain), count)
+    return sf.privatize(mechanism, values, InsecureSeeded(seed))
+
+
+def in_groups(path: Path, mechanism: Mechanism, reports: Any, rows: int) -> None:
+    """A report file whose row groups have so many rows."""
+    write_reports(path, mechanism, reports)
+    table = pyarrow.parquet.read_table(path)
+    pyarrow.parquet.write_table(table, path, row_group_size=rows)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_files_of_all_kinds_are_counted_as_their_reports_are(
+    tmp_path: Path, mechanism: Mechanism, threads: int
+) -> None:
+    reports = drawn(mechanism, 7000)
+    in_groups(tmp_path / "a.parquet", mechanism, reports[:5000], 700)
+    write_reports(tmp_path / "b.arrow", mechanism, reports[5000:6000])
+    write_reports(tmp_path / "c.sfb", mechanism, reports[6000:6500])
+    (tmp_path / "d.json").write_text(sf.aggregate(mechanism, reports[6500:]).to_json())
+    write_reports(tmp_path / "e.parquet", mechanism, reports[:0])
+    paths = sorted(tmp_path.iterdir())
+    seen: list[int] = []
+    assert aggregate_files(mechanism, paths, threads=threads, progress=seen.append) == sf.aggregate(mechanism, reports)
+    assert seen == sorted(seen)
+    assert seen[-1] == 6500  # counts that are merged in were counted elsewhere
+    resumed = aggregate_files(mechanism, paths, resume=tmp_path / "state", threads=threads)
+    assert resumed == sf.aggregate(mechanism, reports)
+    again = aggregate_files(mechanism, paths, resume=tmp_path / "state", threads=threads, progress=seen.append)
+    assert again == resumed
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+def test_compiled_counts_are_those_of_numpy(mechanism: Mechanism) -> None:
+    """Enough reports for the kernels, and for threads; numpy counts them by definition."""
+    reports = drawn(mechanism, 90_001 if mechanism.report_shape else 2**21 + 17)
+    if mechanism.report_shape:
+        expected = np.unpackbits(reports, axis=1, count=mechanism.bits, bitorder="little").sum(axis=0, dtype=np.int64)
+    else:
+        expected = np.bincount(reports, minlength=mechanism.outputs)
+    assert sf.aggregate(mechanism, reports).counts.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("bits", [1, 7, 8, 63, 64, 65, 100, 128, 1000])
+@pytest.mark.parametrize("rows", [1, 15, 16, 17, 1000, 2**16 + 5])
+def test_column_sums_of_any_width(bits: int, rows: int) -> None:
+    from sfumato.kernels.counting import add_bit_sums
+
+    table = np.random.default_rng(bits).integers(0, 256, (rows, -(-bits // 8)), dtype=np.uint8)
+    table[: rows // 2] = 255  # carries run through every plane
+    sums = np.full(bits, 3, np.int64)
+    add_bit_sums(table, sums)
+    assert (sums - 3).tolist() == [int(np.count_nonzero(table[:, bit // 8] >> bit % 8 & 1)) for bit in range(bits)]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (3, 4), (5, 8), (2, 2**12), (1, 2**13), (3, 2**14), (1, 2**15)])
+def test_the_compiled_transform_is_exact_on_integers(shape: tuple[int, int]) -> None:
+    from sfumato.kernels.transform import transform_rows
+    from sfumato.mechanisms.hadamard import walsh_hadamard
+
+    rows = np.random.default_rng(4).integers(-1000, 1000, shape)
+    assert np.array_equal(transform_rows(rows.astype(np.float64)), walsh_hadamard(rows))
+
+
+def test_a_refusal_names_the_first_fault_whatever_the_threads_do(tmp_path: Path) -> None:
+    mechanism = MECHANISMS[0]
+    reports = drawn(mechanism, 3000)
+    reports[1234] = reports[2900] = 100
+    path = tmp_path / "r.parquet"
+    kind = pyarrow.field("report", pyarrow.uint32(), nullable=False)
+    schema = pyarrow.schema([kind], metadata={"sfumato.mechanism": mechanism.hash})
+    table = pyarrow.table([pyarrow.array(reports)], schema=schema)
+    pyarrow.parquet.write_table(table, path, row_group_size=100)
+    for threads in (1, 2, 8):
+        with pytest.raises(InvalidInput, match="the report in row 1234 must be in 0 … 99; got 100"):
+            aggregate_files(mechanism, [path], threads=threads)
+
+
+def test_a_checkpoint_refuses_what_it_does_not_know(tmp_path: Path) -> None:
+    mechanism, other = MECHANISMS[:2]
+    path, state = tmp_path / "r.parquet", tmp_path / "state.json"
+    in_groups(path, mechanism, drawn(mechanism, 1000), 100)
+    with pytest.raises(InvalidInput, match="name each file once"):
+        aggregate_files(mechanism, [path, str(path)], resume=state)
+    aggregate_files(mechanism, [path], resume=state)
+    with pytest.raises(InvalidInput, match="the other mechanism must be"):
+        aggregate_files(other, [path], resume=state)
+    in_groups(path, mechanism, drawn(mechanism, 1001), 100)
+    with pytest.raises(InvalidInput, match="be as it was when a part of it was counted"):
+        aggregate_files(mechanism, [path], resume=state)
+    document = json.loads(state.read_text())
+    for wrong, match in (({"version": 2}, "version"), ({"files": [1]}, "files"), ({"counts": {}}, "key")):
+        state.write_text(json.dumps(document | wrong))
+        with pytest.raises((InvalidInput, UnknownSpec), match=match):
+            aggregate_files(mechanism, [path], resume=state)
+    state.write_text("{")
+    with pytest.raises(InvalidInput, match="be JSON"):
+        aggregate_files(mechanism, [path], resume=state)
+
+
+def test_what_a_checkpoint_has_is_not_counted_twice(tmp_path: Path) -> None:
+    """From every checkpoint that a first run can leave, the second ends at the same counts."""
+    mechanism = MECHANISMS[1]
+    reports = drawn(mechanism, 1000)
+    path, state = tmp_path / "r.parquet", tmp_path / "state.json"
+    in_groups(path, mechanism, reports, 100)
+    whole = aggregate_files(mechanism, [path], resume=state)
+    document = json.loads(state.read_text())
+    for groups in range(10):
+        part = sf.aggregate(mechanism, reports[: 100 * groups])
+        files = {name: file | {"row_groups": groups} for name, file in document["files"].items()}
+        state.write_text(json.dumps(document | {"counts": json.loads(part.to_json()), "files": files}))
+        assert aggregate_files(mechanism, [path], resume=state) == whole
+
+
+def test_a_killed_command_goes_on(tmp_path: Path) -> None:
+    """The last file is a pipe that nobody fills, so the command is still at work when its checkpoint is there."""
+    mechanism = UnaryEncoding(sf.Domain.range(1000), 1)
+    reports = drawn(mechanism, 85_000)
+    (tmp_path / "mechanism.json").write_text(mechanism.to_json())
+    for number in range(2):
+        in_groups(tmp_path / f"{number}.parquet", mechanism, reports[number * 40_000 :][:40_000], 500)
+    os.mkfifo(tmp_path / "2.sfb")
+    state = tmp_path / "state.json"
+    command = [sys.executable, "-m", "sfumato.cli", "aggregate", "mechanism.json", "0.parquet", "1.parquet", "2.sfb"]
+    command += ["-o", "counts.json", "--resume", "state.json"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not state.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    assert not (tmp_path / "counts.json").exists()
+    left = json.loads(state.read_text())["counts"]["n"]
+    assert 0 < left < len(reports)
+    (tmp_path / "2.sfb").unlink()
+    write_reports(tmp_path / "2.sfb", mechanism, reports[80_000:])
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert sf.Aggregate.from_json((tmp_path / "counts.json").read_bytes()) == sf.aggregate(mechanism, reports)
