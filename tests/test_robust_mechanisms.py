@@ -527,3 +527,8 @@ def test_joint_estimates_of_census_attributes(adult: Any, secret: str, other: st
     assert (truth <= high).all()
     error = float(np.sum((estimate.frequencies - truth) ** 2))
     assert error < 20 * mechanism.risk(len(values), truth)
+
+
+def test_an_extreme_level_and_a_secret_never_seen_overflow_nothing() -> None:
+    policy = robust([[1, 2], [0, 0]], 300)
+    assert sf.audit(ConditionalUnary.for_policy(policy), policy).holds

@@ -42,6 +42,8 @@ _SETTLED = 1e-8
 #: Stand for zero where a logarithm or a quotient is taken.
 _TINY = 1e-300
 _SMALL = 1e-80
+#: Stands for ratios whose square no double holds.
+_HUGE = 1e150
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,8 @@ def _search(
         widths = gaps * stretch[:, :, None]
         if not len(log_scale):
             # Near P̂ the sum of φ - P̂_s is about Σ spread/(8·ℓ^6), and the offsets P̂_s·ℓ³.
-            log_scale = np.log(np.maximum((spread * stretch**2).sum(axis=1), _TINY) / (8 * slack)) / 6
+            first = np.minimum(stretch, _HUGE) ** 2  # a start only: it need not follow a ratio beyond all squares
+            log_scale = np.log(np.maximum((spread * first).sum(axis=1), _TINY) / (8 * slack)) / 6
             logs = np.log(np.where(sizes > 0, sizes, 1)) + 3 * log_scale[:, None]
         log_scale, logs, offsets = _meet_budget(widths, shares, sizes, slack, log_scale, logs)
         weights = widths + offsets[:, :, None]
