@@ -21,9 +21,9 @@ import numpy.typing as npt
 from sfumato.errors import CannotDecide
 from sfumato.optimize.interior import minimise
 from sfumato.optimize.relaxation import least_trace
-from sfumato.optimize.slice import Slice, distinct
+from sfumato.optimize.slice import SHARE_WITHIN, Slice, distinct
 from sfumato.optimize.weighted import LEAST_WEIGHT, Progress, Weighted
-from sfumato.optimize.worth import Worth, climb, greatest
+from sfumato.optimize.worth import Worth, climb, greatest, sum_of_squares
 
 __all__ = ["best_design", "solve_design"]
 
@@ -39,8 +39,6 @@ _STARTS = (1, 8)
 _FEW_COORDINATES = 10
 #: The share of the time that is for the search where the bound takes time too.
 _SEARCH_SHARE = 0.6
-#: The share of the time for a search among rules that can be listed, where not all can.
-_SHARE_WITHIN = 0.2
 
 
 def best_design(slice_: Slice, deadline: float, progress: Progress | None = None) -> Weighted:
@@ -51,7 +49,7 @@ def best_design(slice_: Slice, deadline: float, progress: Progress | None = None
     everything = slice_.all_vertices()
     rays = slice_.first_rays() if slice_.size > 1 else slice_.axis_vertices()
     if slice_.within is not None:
-        part = time.monotonic() + _SHARE_WITHIN * (deadline - time.monotonic())
+        part = time.monotonic() + SHARE_WITHIN * (deadline - time.monotonic())
         rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress).rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
         raise CannotDecide("under this policy no mechanism can tell all frequencies; ask for another utility")
@@ -100,9 +98,5 @@ def solve_design(rays: Floats) -> tuple[Floats, Worth, float, float]:
 
     found = minimise(inverse_trace, rays.T, np.ones(size), np.eye(count), np.full(count, 1 / count))
     inverse: Floats = np.linalg.inv((rays * found.x[:, None]).T @ rays).astype(np.float64)
-    worth = Worth(np.square, _twice, inverse, np.ones(size), found.equations)
+    worth = sum_of_squares(inverse, found.equations)
     return found.x, worth, float(2 * np.trace(inverse) - found.equations.sum()), float(np.trace(inverse))
-
-
-def _twice(at: Floats) -> Floats:
-    return 2 * at

@@ -18,7 +18,7 @@ from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.optimize.slice import Slice
 from sfumato.optimize.utilities import Curved, OfDecisions, Utility
-from sfumato.optimize.worth import Worth
+from sfumato.optimize.worth import Worth, sum_of_squares
 
 __all__ = ["Estimation", "ExpectedLoss", "Goal", "MutualInformation", "SquaredError", "goal_of"]
 
@@ -135,7 +135,7 @@ class SquaredError(Goal):
     def on(self, slice_: Slice, p: Floats) -> Utility:
         # Centred: E[E[a|Y]²] = E[a]² + E[E[a - E a|Y]²], and what is small is found more exactly.
         direction = np.bincount(slice_.group_of, weights=p * (self.numbers - p @ self.numbers))
-        return Curved(Worth(np.square, _twice, direction.astype(np.float64)[None], np.ones(1), np.zeros(slice_.size)))
+        return Curved(sum_of_squares(direction.astype(np.float64)[None], np.zeros(slice_.size)))
 
     def value(self, matrix: Floats, p: Floats) -> float:
         law = p @ matrix
@@ -147,10 +147,6 @@ class SquaredError(Goal):
 
     def _variance(self, p: Floats) -> float:
         return float(p @ (self.numbers - p @ self.numbers) ** 2)
-
-
-def _twice(at: Floats) -> Floats:
-    return 2 * at
 
 
 class ExpectedLoss(Goal):

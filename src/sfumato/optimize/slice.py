@@ -22,12 +22,14 @@ from sfumato.optimize.rules import ALLOWED, Rules
 from sfumato.policy import ChiSquare, Known, Policy, Secret
 from sfumato.policy.pairwise import PairwisePolicy
 
-__all__ = ["Slice"]
+__all__ = ["SHARE_WITHIN", "Slice", "distinct"]
 
 Floats = npt.NDArray[np.float64]
 
 #: Vertices are enumerated up to this many coordinates: random pairwise policies then have some four thousand.
 _LARGEST_ENUMERATED = 10
+#: The share of the time for a search among rules that can be listed, where not all can.
+SHARE_WITHIN = 0.1
 #: Inequalities are kept as given up to this many; more would make the smallest linear programme slow.
 _MOST_ROWS = 250_000
 

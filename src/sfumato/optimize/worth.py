@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sfumato.optimize.slice import Slice, distinct
 
-__all__ = ["Worth", "climb", "greatest"]
+__all__ = ["Worth", "climb", "greatest", "sum_of_squares"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,6 +39,11 @@ class Worth:
     def slopes(self, rays: Floats) -> Floats:
         slopes = (self.derivative(rays @ self.directions.T) * self.scales) @ self.directions
         return np.asarray(slopes - self.multipliers)
+
+
+def sum_of_squares(directions: Floats, multipliers: Floats) -> Worth:
+    """Σ_i (g_i·v)² - λ·v."""
+    return Worth(np.square, lambda at: 2 * at, directions, np.ones(len(directions)), multipliers)
 
 
 def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1) -> Floats:
