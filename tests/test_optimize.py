@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.errors import InvalidInput
+from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import BinaryOptimal, SubsetSelection
 from sfumato.optimize import Estimation, MutualInformation
 from sfumato.optimize.estimation import solve_design
@@ -382,6 +382,13 @@ def test_what_cannot_be_meant_is_refused() -> None:
     for words, call in refused.items():
         with pytest.raises(InvalidInput, match=words):
             call()
+
+
+def test_more_values_than_the_solver_takes_are_refused_with_what_to_use_instead() -> None:
+    policy = sf.Metric(sf.Domain.range(300), "absolute", "0.1")
+    with pytest.raises(CannotDecide, match=r"at most 256 values, not 300; plan\(\) compares"):
+        sf.optimal(policy)
+    assert "optimal" not in {row.name for row in sf.plan(policy, 10).rows}
 
 
 def test_an_optimum_says_what_it_is() -> None:

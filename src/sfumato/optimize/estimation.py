@@ -35,6 +35,8 @@ _TOLERANCE = 1e-6
 _IDLE_ROUNDS = 4
 #: Rays are looked for from so many starts for each coordinate, and from more after a round that found none.
 _STARTS = (1, 8)
+#: The relaxation has some size⁴/4 second derivatives.
+_LARGEST_RELAXED = 64
 #: Up to so many coordinates a branch and bound over rays is tried after the relaxation.
 _FEW_COORDINATES = 10
 #: The share of the time that is for the search where the bound takes time too.
@@ -74,7 +76,8 @@ def best_design(slice_: Slice, deadline: float, progress: Progress | None = None
             break
         rays = distinct(np.concatenate([used, found[better]]))
     if everything is None:
-        bound = least_trace(slice_, used, deadline)
+        # Without any noise tr J⁻¹ is one: all that is known of many coordinates.
+        bound = least_trace(slice_, used, deadline) if slice_.size <= _LARGEST_RELAXED else 1.0
         if slice_.size <= _FEW_COORDINATES:
             most, _ = greatest(slice_, worth, used[int(worth.of(used).argmax())], deadline, _TOLERANCE * value)
             bound = max(bound, constant - most)

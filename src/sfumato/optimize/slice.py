@@ -26,6 +26,8 @@ __all__ = ["SHARE_WITHIN", "Slice", "distinct"]
 
 Floats = npt.NDArray[np.float64]
 
+#: More values would take hours and gigabytes.
+_LARGEST = 256
 #: Vertices are enumerated up to this many coordinates: random pairwise policies then have some four thousand.
 _LARGEST_ENUMERATED = 10
 #: The share of the time for a search among rules that can be listed, where not all can.
@@ -71,6 +73,11 @@ class Slice:
             policy = Secret(policy.domain, policy.secret, policy.epsilon, estimate)
         elif isinstance(policy, Secret):
             policy = policy.as_pairwise or policy
+        if len(policy.domain) > _LARGEST:
+            raise CannotDecide(
+                f"the optimal design takes at most {_LARGEST} values, not {len(policy.domain)}; plan() compares the "
+                "mechanisms that are made for larger domains"
+            )
         group_of = _groups(policy)
         size = int(group_of.max()) + 1
         compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
