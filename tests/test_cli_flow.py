@@ -208,3 +208,19 @@ def test_every_help_is_a_sentence_with_an_example(capsys: pytest.CaptureFixture[
         run(command, "--help")
         text = " ".join(capsys.readouterr().out.split())
         assert f"Example: sfumato {command}" in text, command
+
+
+def test_a_mechanism_is_designed_for_a_loss_or_for_the_worst_case(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "losses.csv").write_text("0,1,2,2\n1,0,2,2\n2,2,0,1\n3,3,1,0\n")
+    made = answer(capsys, "design", "policy.toml", "--loss", "losses.csv", "-o", "lossy.json", "--json")
+    assert "expected-loss" in made["why"]
+    made = answer(capsys, "design", "policy.toml", "--utility", "worst-estimation", "-o", "worst.json", "--json")
+    assert "worst-estimation" in made["why"]
+    run("audit", "worst.json", "--policy", "policy.toml")
+    (folder / "wrong.csv").write_text("0,1\n1,0\n")
+    assert "4 rows" in refusal(capsys, "design", "policy.toml", "--loss", "wrong.csv", "-o", "never.json")
+    (folder / "words.csv").write_text("a,b\n" * 4)
+    assert "words.csv" in refusal(capsys, "design", "policy.toml", "--loss", "words.csv", "-o", "never.json")
+    assert not (folder / "never.json").exists()

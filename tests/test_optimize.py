@@ -332,6 +332,69 @@ def test_a_prior_over_many_values_is_solved_with_a_certified_gap(request: pytest
         assert optimum.p == pytest.approx([float(share) for share in policy.prior])
 
 
+# -- the worst case ----------------------------------------------------------------------------------------
+
+
+def worst_over_a_fine_grid(mechanism: Floats, k: int, parts: int) -> float:
+    """The greatest error of the efficient estimate over all distributions in multiples of a share."""
+    grid = (np.diff([-1, *bars, parts + k - 1]) - 1 for bars in itertools.combinations(range(parts + k - 1), k - 1))
+    return max(Estimation().value(mechanism, (cell + 1e-6) / (cell + 1e-6).sum()) for cell in grid)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_worst_case_is_a_saddle_point(seed: int) -> None:
+    policy = random_pairwise(seed, 4, harmless=1)
+    worst = sf.optimal(policy, "worst-estimation")
+    check(worst, policy)
+    assert worst.status == "optimal"
+    assert worst.gap < 1e-5
+    # No other mechanism does better at the least favourable distribution...
+    assert sf.optimal(policy, p=worst.p).value == pytest.approx(worst.value, rel=1e-5)
+    # ...and no other distribution does worse to this mechanism.
+    matrix = worst.mechanism.matrix()
+    assert worst_over_a_fine_grid(matrix, 4, 20) <= worst.value * (1 + 1e-6)
+    assert Estimation().value(matrix, worst.p) == pytest.approx(worst.value, rel=1e-5)
+    assert sf.optimal(policy).mechanism.worst_risk(1) >= worst.bound
+
+
+def test_what_is_best_at_equal_shares_is_worse_at_worst() -> None:
+    policy = random_pairwise(1, 8, harmless=2)
+    worst, equal = sf.optimal(policy, "worst-estimation"), sf.optimal(policy)
+    assert equal.value < 0.9 * worst.value
+    assert equal.mechanism.worst_risk(1) > 1.1 * worst.value
+
+
+def test_the_worst_case_of_symmetric_policies_is_the_uniform_distribution() -> None:
+    worst = sf.optimal(sf.Uniform(sf.Domain.range(5), 1), "worst-estimation")
+    assert worst.p == pytest.approx(np.full(5, 0.2), abs=1e-6)
+    assert worst.value == pytest.approx(SubsetSelection(sf.Domain.range(5), 1).risk(1), rel=1e-6)
+
+
+def test_the_worst_case_beyond_enumeration_has_a_bound(request: pytest.FixtureRequest) -> None:
+    policy = random_metric(3, 12)
+    worst = sf.optimal(policy, "worst-estimation", max_seconds=60 if soaking(request) else 6)
+    check(worst, policy)
+    assert worst.gap < 0.4
+    fewer = sf.optimal(random_pairwise(1, 5), "worst-estimation", max_outputs=6)
+    check(fewer, random_pairwise(1, 5))
+    assert fewer.mechanism.outputs <= 6
+
+
+def test_values_that_may_not_be_told_apart_have_an_infinite_worst_case() -> None:
+    levels = [[0 if x == y or x + y == 1 else 1 for x in range(4)] for y in range(4)]
+    assert sf.optimal(sf.Pairwise(sf.Domain.range(4), levels), "worst-estimation").value == math.inf
+
+
+def test_design_takes_the_worst_case_a_loss_and_a_listener() -> None:
+    policy = random_pairwise(2, 4, harmless=1)
+    rounds: list[tuple[float, float]] = []
+    made = sf.design(policy, utility="worst-estimation", progress=lambda *at: rounds.append(at))
+    assert sf.audit(made, policy).holds
+    assert rounds
+    assert rounds[-1][0] == pytest.approx(rounds[-1][1], rel=1e-4)
+    assert sf.design(policy, utility="estimation", progress=lambda *at: rounds.append(at)).hash != made.hash
+
+
 # -- requests ----------------------------------------------------------------------------------------------
 
 
@@ -377,6 +440,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
         "be rows of numbers": lambda: sf.ExpectedLoss([["x"]]),
         "numbers must be 3 finite numbers": lambda: sf.optimal(policy, sf.SquaredError([1, 2])),
         "numbers must be numbers": lambda: sf.optimal(policy, sf.SquaredError(["x", "y", "z"])),  # type: ignore[list-item]
+        "p must not be given where the worst": lambda: sf.optimal(policy, "worst-estimation", p=[0.5, 0.2, 0.3]),
         "p must have 3 entries": lambda: sf.optimal(policy, p=[1.0]),
     }
     for words, call in refused.items():

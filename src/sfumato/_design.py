@@ -11,7 +11,7 @@ from sfumato._plan import plan
 from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.optimize import Estimation, ExpectedLoss, Goal, goal_of, optimal
+from sfumato.optimize import ExpectedLoss, Goal, goal_of, optimal
 from sfumato.optimize.weighted import Progress
 from sfumato.policy import Policy
 
@@ -27,14 +27,16 @@ def design(
     p: Sequence[float] | npt.NDArray[np.float64] | None = None,
     max_bits: int | None = None,
     max_seconds: float | None = None,
+    progress: Progress | None = None,
 ) -> Mechanism:
     """The mechanism that ``plan`` recommends, or the one asked for by its short name.
 
     Candidates are the mechanisms made for the structure of the policy, classical ones at the greatest ε that implies
     it, and the optimal design (``mechanism="optimal"`` asks for it whatever the policy). For a ``utility`` other than
-    "estimation" ("mutual-information", "mmse", ``SquaredError`` or ``ExpectedLoss``) the best of the same at p.
+    "estimation" ("worst-estimation", "mutual-information", "mmse", ``SquaredError`` or ``ExpectedLoss``) the best of the
+    same at p. ``progress`` is told the value and the bound of the search, again and again.
     """
-    return designed(policy, n, mechanism, utility, p, max_bits, max_seconds)[0]
+    return designed(policy, n, mechanism, utility, p, max_bits, max_seconds, progress)[0]
 
 
 def designed(
@@ -55,7 +57,7 @@ def designed(
             must = f"be one of optimal, {', '.join(suitable)} for this policy"
             raise InvalidInput("design", "mechanism", must, mechanism)
         return suitable[mechanism].build(), f"{mechanism}, as asked"
-    if isinstance(goal, Estimation) and mechanism is None:
+    if goal.name == "estimation" and mechanism is None:
         found = plan(policy, n or 1, p=p, max_bits=max_bits, max_seconds=max_seconds, progress=progress)
         return found.best.mechanism, found.why()
     outputs = None if max_bits is None else 1 << max_bits

@@ -15,6 +15,7 @@ from sfumato.reports.sources import PIPE, standard_input
 if TYPE_CHECKING:
     from sfumato._aggregate import Aggregate
     from sfumato.mechanisms import Mechanism
+    from sfumato.optimize import ExpectedLoss
     from sfumato.policy import Policy
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "named",
     "piped_suffix",
     "read_bytes",
+    "read_losses",
     "read_mechanism",
     "read_policy",
 ]
@@ -104,6 +106,17 @@ def read_mechanism(path: str) -> Mechanism:
     data = read_bytes(path)
     with _naming(named(path, "input")):
         return mechanism_from_spec(data)
+
+
+def read_losses(path: str) -> ExpectedLoss:
+    """The loss of every decision (a column) for every value (a line), from comma-separated numbers."""
+    import csv
+    import io
+
+    from sfumato.optimize import ExpectedLoss
+
+    with _naming(named(path, "input")):
+        return ExpectedLoss([row for row in csv.reader(io.StringIO(read_bytes(path).decode(errors="replace"))) if row])
 
 
 def counts_of(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli._files import INPUT, OUTPUT, PIPE, read_policy
+from sfumato.cli._files import INPUT, OUTPUT, PIPE, read_losses, read_policy
 from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, count, search_bar, show_json
 
 
@@ -15,11 +15,12 @@ from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, count, search_bar, sh
 @click.option("--mechanism", help="Ask for a mechanism by name, as `sfumato plan` lists them.")
 @click.option(
     "--utility",
-    type=click.Choice(["estimation", "mutual-information", "mmse"]),
+    type=click.Choice(["estimation", "worst-estimation", "mutual-information", "mmse"]),
     default="estimation",
     show_default=True,
-    help="What to be best at: all frequencies, information, or the mean of numeric values.",
+    help="What to be best at: all frequencies (if all are equal, or in the worst case), information, or numeric values.",
 )
+@click.option("--loss", type=INPUT, help="Be best at a loss: a CSV file, a line for each value, a column a decision.")
 @SECONDS_OPTION
 @click.option("--max-bits", type=click.IntRange(1), help="Use at most so many bits a report.")
 @JSON_OPTION
@@ -29,6 +30,7 @@ def command(
     n: int | None,
     mechanism: str | None,
     utility: str,
+    loss: str | None,
     max_seconds: float | None,
     max_bits: int | None,
     as_json: bool,
@@ -42,8 +44,9 @@ def command(
     from sfumato.reports.atomic import writing
 
     rules = read_policy(policy)
+    goal = utility if loss is None else read_losses(loss)
     with search_bar() as searched:
-        made, why = designed(rules, n, mechanism, utility, None, max_bits, max_seconds, searched)
+        made, why = designed(rules, n, mechanism, goal, None, max_bits, max_seconds, searched)
     certificate = audit(made, rules).raise_if_violated()
     with writing(output) as file:
         file.write(made.to_json().encode())

@@ -5,7 +5,15 @@ generation), and the result is rounded to an exact table on the private side.
 """
 
 from sfumato.optimize._optimal import DEFAULT_SECONDS, optimal
-from sfumato.optimize.goals import Estimation, ExpectedLoss, Goal, MutualInformation, SquaredError, goal_of
+from sfumato.optimize.goals import (
+    Estimation,
+    ExpectedLoss,
+    Goal,
+    MutualInformation,
+    SquaredError,
+    WorstEstimation,
+    goal_of,
+)
 from sfumato.optimize.result import Optimum
 
 __all__ = [
@@ -16,6 +24,7 @@ __all__ = [
     "MutualInformation",
     "Optimum",
     "SquaredError",
+    "WorstEstimation",
     "goal_of",
     "optimal",
 ]

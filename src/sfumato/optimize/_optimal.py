@@ -12,12 +12,14 @@ import numpy.typing as npt
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import TableMechanism
 from sfumato.mechanisms.base import checked_distribution
-from sfumato.optimize.estimation import best_design, solve_design
-from sfumato.optimize.goals import Goal, goal_of
+from sfumato.optimize.estimation import best_design, scaled
+from sfumato.optimize.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
 from sfumato.optimize.mixture import best_mixture, solve_weights
 from sfumato.optimize.result import Optimum
 from sfumato.optimize.slice import Slice
-from sfumato.optimize.weighted import Progress
+from sfumato.optimize.utilities import Utility
+from sfumato.optimize.weighted import Progress, Weighted
+from sfumato.optimize.worst_case import LEAST_SHARE
 from sfumato.policy import Policy, Prior
 
 __all__ = ["DEFAULT_SECONDS", "optimal"]
@@ -26,8 +28,6 @@ Floats = npt.NDArray[np.float64]
 
 #: How long the search may take unless told otherwise; a bound by relaxation, and the rounding, come on top.
 DEFAULT_SECONDS = 60.0
-#: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
-_LEAST_SHARE = 1e-5
 
 
 def optimal(
@@ -41,8 +41,9 @@ def optimal(
 ) -> Optimum:
     """The best mechanism under the policy at the distribution p (uniform, or the prior of a prior policy).
 
-    ``utility``: "estimation" (the least error of all frequencies together), "mutual-information", "mmse" (of numeric
-    labels), ``SquaredError`` or ``ExpectedLoss``. Where time runs out, the best found so far, with its bound.
+    ``utility``: "estimation" (the least error of all frequencies together), "worst-estimation" (the same at the p where
+    it is greatest), "mutual-information", "mmse" (of numeric labels), ``SquaredError`` or ``ExpectedLoss``. Where time
+    runs out, the best found so far, with its bound.
     ``max_outputs`` asks for fewer outputs, at some cost.
     """
     started = time.monotonic()
@@ -52,22 +53,21 @@ def optimal(
     size = len(policy.domain)
     if p is None and isinstance(policy, Prior):
         p = [float(share) for share in policy.prior]
-    distribution = np.maximum(checked_distribution(p, size), _LEAST_SHARE / size)
+    distribution = np.maximum(checked_distribution(p, size), LEAST_SHARE / size)
     distribution /= distribution.sum()
     goal = goal_of(utility, policy.domain)
+    if isinstance(goal, WorstEstimation) and p is not None and not isinstance(policy, Prior):
+        raise InvalidInput("optimal", "p", "not be given where the worst distribution is designed for", p)
     slice_ = Slice.of(policy, distribution)
     if max_outputs is not None and max_outputs < slice_.size:
         must = f"be at least {slice_.size}, the number of values that can be told apart"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
-    worth = goal.on(slice_, distribution)
-    if worth is None:
-        found = best_design(slice_, started + limit, progress)
+    if isinstance(goal, Estimation):
+        found, shares = _designed(slice_, goal, started + limit, max_outputs, progress)
+        distribution = distribution * (shares / slice_.p)[slice_.group_of]
     else:
-        found = best_mixture(slice_, worth, started + limit, progress)
-    while max_outputs is not None and len(found.weights) > max_outputs:
-        kept = found.rays[np.argsort(found.weights)[1:]]
-        weights = solve_design(kept)[0] if worth is None else solve_weights(kept, worth.of(kept))[0]
-        found = replace(found, rays=kept, weights=weights, complete=False).used()
+        assert isinstance(goal, SumGoal)
+        found = _mixed(slice_, goal.on(slice_, distribution), started + limit, max_outputs, progress)
     # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
     columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), distribution)
@@ -81,3 +81,28 @@ def optimal(
         status="time" if not found.in_time else "optimal" if found.complete else "gap",
         seconds=time.monotonic() - started,
     )
+
+
+def _designed(
+    slice_: Slice, goal: Estimation, deadline: float, max_outputs: int | None, progress: Progress | None
+) -> tuple[Weighted, Floats]:
+    """The rays and weights of the least error, and the distribution of the groups it is the error at."""
+    found, p = best_design(slice_, deadline, progress, goal.solve)
+    while max_outputs is not None and len(found.weights) > max_outputs:
+        kept = found.rays[np.argsort(found.weights)[1:]]
+        solved = goal.solve(kept, p)
+        p = solved.p
+        found = replace(found, rays=scaled(kept, p), weights=solved.weights, complete=False).used()
+    return found, p
+
+
+def _mixed(
+    slice_: Slice, worth: Utility, deadline: float, max_outputs: int | None, progress: Progress | None
+) -> Weighted:
+    """The rays and weights of the greatest utility."""
+    found = best_mixture(slice_, worth, deadline, progress)
+    while max_outputs is not None and len(found.weights) > max_outputs:
+        kept = found.rays[np.argsort(found.weights)[1:]]
+        weights = solve_weights(kept, worth.of(kept))[0]
+        found = replace(found, rays=kept, weights=weights, complete=False).used()
+    return found

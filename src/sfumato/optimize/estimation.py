@@ -9,11 +9,16 @@ tr(N²J) = Σ w_y·(v_y'N²v_y - λ·v_y) + λ·1 ≤ δ + λ·1, where δ is th
 Hence tr J⁻¹ ≥ 2·tr N - λ·1 - δ for any mechanism; with N = J⁻¹ and the multipliers λ of the programme, this meets the
 value where no ray is missing. Where the rays can be enumerated δ is their greatest; elsewhere a
 relaxation bounds the value directly (``relaxation``).
+
+The same search serves a distribution that is given and one that the programme itself chooses as the worst
+(``worst_case``): rays then keep their directions, and are scaled to the slice of the distribution that was chosen last.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +30,7 @@ from sfumato.optimize.slice import SHARE_WITHIN, Slice, distinct
 from sfumato.optimize.weighted import LEAST_WEIGHT, Progress, Weighted
 from sfumato.optimize.worth import Worth, climb, greatest, sum_of_squares
 
-__all__ = ["best_design", "solve_design"]
+__all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,28 +48,53 @@ _FEW_COORDINATES = 10
 _SEARCH_SHARE = 0.6
 
 
-def best_design(slice_: Slice, deadline: float, progress: Progress | None = None) -> Weighted:
-    """Column generation until no ray is missing, or until the deadline (of ``time.monotonic``).
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The best weights of some rays with v·p = 1, what other rays are worth there, and the error tr J⁻¹ - |p|².
+
+    No mechanism has less error than ``constant`` less the greatest worth of any ray.
+    """
+
+    weights: Floats
+    worth: Worth
+    constant: float
+    value: float
+    p: Floats
+
+
+#: The best weights of rays at a distribution, or at one that the programme moves to.
+Solve = Callable[[Floats, Floats], Solved]
+
+
+def best_design(
+    slice_: Slice, deadline: float, progress: Progress | None = None, solve: Solve | None = None
+) -> tuple[Weighted, Floats]:
+    """Column generation until no ray is missing, or until the deadline (of ``time.monotonic``); and its distribution.
 
     Where rays cannot be enumerated a part of the time is kept for the bound.
     """
+    solve = solve or least_error
     everything = slice_.all_vertices()
     rays = slice_.first_rays() if slice_.size > 1 else slice_.axis_vertices()
     if slice_.within is not None:
         part = time.monotonic() + SHARE_WITHIN * (deadline - time.monotonic())
-        rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress).rays]))
+        rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress, solve)[0].rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
         raise CannotDecide("under this policy no mechanism can tell all frequencies; ask for another utility")
     bound, least, idle = -np.inf, np.inf, 0
     now = time.monotonic()
     end_of_search = deadline if everything is not None else now + _SEARCH_SHARE * (deadline - now)
     while True:
-        weights, worth, constant, value = solve_design(rays)
-        used = rays[weights > LEAST_WEIGHT]
-        found = climb(slice_, worth, used, _STARTS[min(idle, 1)]) if everything is None else everything
+        solved = solve(rays, slice_.p)
+        slice_, value, worth = slice_.at(solved.p), solved.value, solved.worth
+        rays = scaled(rays, slice_.p)
+        used = rays[solved.weights > LEAST_WEIGHT]
+        found = (
+            climb(slice_, worth, used, _STARTS[min(idle, 1)]) if everything is None else scaled(everything, slice_.p)
+        )
         worths = worth.of(found)
         if everything is not None:
-            bound = max(bound, constant - float(worths.max()))
+            bound = max(bound, solved.constant - float(worths.max()))
         if progress is not None:
             progress(value, bound)
         better = np.argsort(-worths)[: 4 * slice_.size]
@@ -78,10 +108,23 @@ def best_design(slice_: Slice, deadline: float, progress: Progress | None = None
     if everything is None:
         # Without any noise tr J⁻¹ is one: all that is known of many coordinates.
         bound = least_trace(slice_, used, deadline) if slice_.size <= _LARGEST_RELAXED else 1.0
+        bound -= float(slice_.p @ slice_.p)
         if slice_.size <= _FEW_COORDINATES:
             most, _ = greatest(slice_, worth, used[int(worth.of(used).argmax())], deadline, _TOLERANCE * value)
-            bound = max(bound, constant - most)
-    return Weighted(rays, weights, value, min(bound, value), complete=everything is not None, in_time=done).used()
+            bound = max(bound, solved.constant - most)
+    complete = everything is not None
+    return Weighted(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.p
+
+
+def scaled(rays: Floats, p: Floats) -> Floats:
+    """These rays with v·p = 1."""
+    return np.asarray(rays / (rays @ p)[:, None])
+
+
+def least_error(rays: Floats, p: Floats) -> Solved:
+    """At the distribution that is given."""
+    weights, worth, constant, value = solve_design(rays)
+    return Solved(weights, worth, constant - float(p @ p), value - float(p @ p), p)
 
 
 def solve_design(rays: Floats) -> tuple[Floats, Worth, float, float]:

@@ -16,11 +16,23 @@ import numpy.typing as npt
 
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
+from sfumato.optimize.estimation import Solved, least_error
 from sfumato.optimize.slice import Slice
-from sfumato.optimize.utilities import Curved, OfDecisions, Utility
+from sfumato.optimize.utilities import Curved, OfDecisions, Told, Utility
+from sfumato.optimize.worst_case import least_worst_error
 from sfumato.optimize.worth import Worth, sum_of_squares
+from sfumato.simplex import project_to_simplex
 
-__all__ = ["Estimation", "ExpectedLoss", "Goal", "MutualInformation", "SquaredError", "goal_of"]
+__all__ = [
+    "Estimation",
+    "ExpectedLoss",
+    "Goal",
+    "MutualInformation",
+    "SquaredError",
+    "SumGoal",
+    "WorstEstimation",
+    "goal_of",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,10 +46,6 @@ class Goal(ABC):
     def checked(self, domain: Domain) -> Goal:  # noqa: ARG002
         """This goal, fitted to the values, or an error that says what does not fit."""
         return self
-
-    @abstractmethod
-    def on(self, slice_: Slice, p: Floats) -> Utility | None:
-        """What rays add to it, where it is a sum over outputs."""
 
     @abstractmethod
     def value(self, matrix: Floats, p: Floats) -> float:
@@ -58,23 +66,60 @@ class Estimation(Goal):
     name = "estimation"
     small_is_good = True
 
-    def on(self, slice_: Slice, p: Floats) -> None:  # noqa: ARG002
-        return None
+    def solve(self, rays: Floats, p: Floats) -> Solved:
+        """The best weights of these rays."""
+        return least_error(rays, p)
 
     def value(self, matrix: Floats, p: Floats) -> float:
-        law = p @ matrix
-        used = law > 0
-        scaled = matrix[:, used] / np.sqrt(law[used])
-        singular_values = np.linalg.svd(scaled, compute_uv=False)
-        if len(singular_values) < len(p) or singular_values[-1] <= 1e-7 * singular_values[0]:
+        _, singular_values, _ = _information(matrix, p)
+        return float(np.sum(singular_values**-2.0) - p @ p) if len(singular_values) else np.inf
+
+    def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
+        return np.inf if slice_.merges else found
+
+
+class WorstEstimation(Estimation):
+    """The same error at the distribution of values where it is greatest, whatever that is.
+
+    ``p`` is the least favourable distribution: the linear estimate that is efficient there is unbiased everywhere, and
+    its error is greatest there.
+    """
+
+    name = "worst-estimation"
+
+    def solve(self, rays: Floats, p: Floats) -> Solved:  # noqa: ARG002
+        return least_worst_error(rays)
+
+    def value(self, matrix: Floats, p: Floats) -> float:
+        left, singular_values, right = _information(matrix, p)
+        if not len(singular_values):
             return np.inf
-        return float(np.sum(singular_values**-2.0) - p @ p)
+        law = p @ matrix
+        decoder = (left / singular_values) @ right / np.sqrt(law[law > 0])
+        energies = matrix[:, law > 0] @ np.sum(decoder**2, axis=0)
+        # energies·p - |p|² is greatest at the point of the simplex nearest to energies/2.
+        worst = project_to_simplex(energies / 2)
+        return float(energies @ worst - worst @ worst)
 
-    def bound(self, found: float, slice_: Slice, p: Floats) -> float:
-        return np.inf if slice_.merges else float(found - p @ p)
+
+def _information(matrix: Floats, p: Floats) -> tuple[Floats, Floats, Floats]:
+    """The singular value decomposition of Q/√law, whose squares have the eigenvalues of J; none where J is singular."""
+    law = p @ matrix
+    left, singular_values, right = np.linalg.svd(matrix[:, law > 0] / np.sqrt(law[law > 0]), full_matrices=False)
+    if len(singular_values) < len(p) or singular_values[-1] <= 1e-7 * singular_values[0]:
+        singular_values = np.zeros(0)
+    return left, singular_values, right
 
 
-class MutualInformation(Goal):
+class SumGoal(Goal):
+    """A goal to which every output adds its part."""
+
+    @abstractmethod
+    def on(self, slice_: Slice, p: Floats) -> Utility:
+        """What rays add to it."""
+
+
+class MutualInformation(SumGoal):
     """I(X; Y) in nats, of the value and the report."""
 
     name = "mutual-information"
@@ -82,7 +127,7 @@ class MutualInformation(Goal):
 
     def on(self, slice_: Slice, p: Floats) -> Utility:  # noqa: ARG002
         size = slice_.size
-        return Curved(Worth(_entropy_term, _entropy_slope, np.eye(size), slice_.p, np.zeros(size)))
+        return Told(Worth(_entropy_term, _entropy_slope, np.eye(size), slice_.p, np.zeros(size)))
 
     def value(self, matrix: Floats, p: Floats) -> float:
         law = p @ matrix
@@ -101,7 +146,7 @@ def _entropy_slope(at: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(at, 1e-12)) + 1)
 
 
-class SquaredError(Goal):
+class SquaredError(SumGoal):
     """The expected squared error of a number for each value, by its mean given the report.
 
     Numbers are given for all values or, as a mapping, for some (the others are zero: ``{"flu": 1}`` is the frequency of
@@ -149,7 +194,7 @@ class SquaredError(Goal):
         return float(p @ (self.numbers - p @ self.numbers) ** 2)
 
 
-class ExpectedLoss(Goal):
+class ExpectedLoss(SumGoal):
     """The loss L(x, d) of each decision d for each value x; the report is a decision.
 
     As in location privacy: values are places, a decision is the place that is acted on, the loss is their distance.
@@ -191,7 +236,9 @@ class ExpectedLoss(Goal):
         return merged
 
 
-_NAMED: dict[str, Goal] = {goal.name: goal for goal in (Estimation(), MutualInformation(), SquaredError())}
+_NAMED: dict[str, Goal] = {
+    goal.name: goal for goal in (Estimation(), WorstEstimation(), MutualInformation(), SquaredError())
+}
 
 
 def goal_of(utility: str | Goal, domain: Domain) -> Goal:

@@ -19,7 +19,8 @@ from sfumato.exact import ZERO
 from sfumato.optimize.extra import needed
 from sfumato.optimize.programme import Programme
 from sfumato.optimize.rules import ALLOWED, Rules
-from sfumato.policy import ChiSquare, Known, Policy, Secret
+from sfumato.optimize.simplices import Simplices
+from sfumato.policy import AtLeast, ChiSquare, Known, Policy, Secret
 from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["SHARE_WITHIN", "Slice", "distinct"]
@@ -50,6 +51,7 @@ class Slice:
         compact: Floats | None = None,
         rules: Rules | None = None,
         within: Slice | None = None,
+        simplices: Simplices | None = None,
     ) -> None:
         self.rows = rows
         self.p = p
@@ -59,6 +61,8 @@ class Slice:
         self._rules = rules
         #: A part of the slice whose rules can be listed: what is found there obeys all rules.
         self.within = within
+        #: The same slice as a few choices, where the laws of U form a simplex for each secret.
+        self.simplices = simplices
         self._programme = self.programme()
         self._directions = 0
 
@@ -82,7 +86,17 @@ class Slice:
         size = int(group_of.max()) + 1
         compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
         grouped = np.bincount(group_of, weights=p).astype(np.float64)
-        return cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within)
+        simplices = _simplices(policy, p) if isinstance(policy, Secret) and size == len(p) else None
+        return cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices)
+
+    def at(self, p: Floats) -> Slice:
+        """The same cone, cut at another distribution of the groups."""
+        if np.array_equal(p, self.p):
+            return self
+        within = None if self.within is None else self.within.at(p)
+        moved = Slice(self.rows, p, self.group_of, self._compact, self._rules, within)
+        moved._directions = self._directions
+        return moved
 
     @property
     def merges(self) -> bool:
@@ -206,6 +220,15 @@ def _compact(secret: Secret) -> Floats:
         row[size + s], row[size + secrets + other] = -float((-secret.epsilon).exp()), 1.0
         found.append(row)
     return np.array(found)
+
+
+def _simplices(secret: Secret, p: Floats) -> Simplices | None:
+    """The choices that rays of this cone are made of, where they are few."""
+    if not isinstance(secret.distributions, AtLeast):
+        return None
+    least = np.array([[float(share) for share in row] for row in secret.distributions.shares])
+    level = float(secret.epsilon)
+    return Simplices(secret.cells, least, level, p) if Simplices.fit(least, level) else None
 
 
 def _groups(policy: Policy) -> npt.NDArray[np.int64]:
