@@ -6,7 +6,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
-# Spark is large, and only checks and tests need it.
+# What only checks, tests and the documentation site need: Spark, PostgreSQL, a browser's driver.
 CHECK_STAMP := $(VENV)/.check-setup-done
 
 # What lint reads.
@@ -33,9 +33,9 @@ $(STAMP): pyproject.toml requirements/lock.txt scripts/make-venv
 	@$(BIN)/python -m pip check
 	@touch $@
 
-$(CHECK_STAMP): $(STAMP) requirements/spark.txt
-	@echo "setup: installing Spark, which only checks and tests need (450 MB)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/spark.txt
+$(CHECK_STAMP): $(STAMP) requirements/check.txt
+	@echo "setup: installing requirements/check.txt, which only checks, tests and the documentation need (Spark is large: 450 MB)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/check.txt
 	@touch $@
 
 demo: setup  ## Set up, then run the demonstration.
