@@ -502,12 +502,25 @@ def adult() -> Any:
     return pq.read_table(path)
 
 
+#: RLDP Figure 10: every one of these may be the secret, and every other one stand beside it…
+CENSUS = ("sex", "race", "education", "occupation", "relationship", "native-country")
+#: …but for two tables of more than six hundred cells, which take too long.
+LARGE = ({"education", "native-country"}, {"occupation", "native-country"})
+QUICK = {
+    *(("sex", "race"), ("race", "sex"), ("sex", "education"), ("sex", "occupation"), ("race", "relationship")),
+    *(("sex", "native-country"), ("relationship", "sex")),
+}
+
+
 @pytest.mark.parametrize(
-    ("secret", "other"),
-    [("sex", "race"), ("race", "sex"), ("sex", "education"), ("sex", "occupation"), ("race", "relationship")],
+    ("secret", "other"), [pair for pair in itertools.permutations(CENSUS, 2) if {*pair} not in LARGE]
 )
-def test_joint_estimates_of_census_attributes(adult: Any, secret: str, other: str) -> None:
-    """RLDP Figure 10's attributes. Each interval misses with probability 1e-8: all hold but for one run in 10^6."""
+def test_joint_estimates_of_census_attributes(
+    adult: Any, secret: str, other: str, request: pytest.FixtureRequest
+) -> None:
+    """RLDP Figure 10's attributes. Each interval misses with probability 1e-8: all hold but for one run in 10^5."""
+    if (secret, other) not in QUICK and not request.config.getoption("--soak", default=False):
+        pytest.skip("the larger tables take minutes: --soak")
     columns = [[str(value) for value in adult.column(name).to_pylist()] for name in (secret, other)]
     values = list(zip(*columns, strict=True))
     labels = [sorted(set(column)) for column in columns]
@@ -518,7 +531,8 @@ def test_joint_estimates_of_census_attributes(adult: Any, secret: str, other: st
     policy = sf.Secret(domain, "S", 1, sf.ChiSquare(counts))
     mechanism = ConditionalReporting.for_policy(policy, "estimation")
     assert sf.audit(mechanism, policy).holds
-    assert mechanism.risk(len(values)) < 0.6 * SubsetSelection(domain, 1).risk(len(values))
+    if (secret, other) in QUICK:
+        assert mechanism.risk(len(values)) < 0.6 * SubsetSelection(domain, 1).risk(len(values))
     reports = sf.privatize(mechanism, values, stream=sf.InsecureSeeded(2))
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
     low, high = estimate.interval(1 - 1e-8)

@@ -84,7 +84,6 @@ class _Design(NamedTuple):
 
 def _best(confidence: ChiSquare, level: float, utility: str) -> _Design:
     shares = confidence.shares
-    slack = float(confidence.root_radius - 1)
     found: dict[float, _Design] = {}
 
     def worth(bent: float) -> float:
@@ -92,7 +91,7 @@ def _best(confidence: ChiSquare, level: float, utility: str) -> _Design:
         gain = math.expm1(bent / (1 - bent)) if bent < _ALL else math.inf
         options = []
         for size in set_sizes(shares.shape[1], gain):
-            left = level - _told_of_secret(shares, slack, size, gain)
+            left = level - _told_of_secret(confidence, size, gain)
             if left >= 0:
                 own = math.expm1(left)
                 options += [_Design(own, mine, gain, size) for mine in set_sizes(shares.shape[0], own)]
@@ -106,17 +105,38 @@ def _best(confidence: ChiSquare, level: float, utility: str) -> _Design:
     return found[at]
 
 
-def _told_of_secret(shares: Floats, slack: float, size: int, gain: float) -> float:
+def _told_of_secret(confidence: ChiSquare, size: int, gain: float) -> float:
     """ln of the greatest ratio P(D|s)/P(D|s'), over all sets, pairs of secrets and distributions, of R²'s outputs D.
 
     Cells on which the likelihood is equal do best in proportion: a set and its complement are two cells.
     """
+    shares = confidence.shares
     if gain == 0 or shares.shape[1] == 1:
         return 0.0
     members = memberships(shares.shape[1], size)
     within = members @ shares.T  # sets by secrets
     merged = np.stack([within, shares.sum(axis=1) - within], axis=2).clip(min=0)
     pairs = np.array(list(itertools.permutations(range(shares.shape[0]), 2)))
-    cells = merged[:, pairs].reshape(-1, 2, 2)
+    cells = merged[:, pairs][_may_tell_most(confidence, members, pairs, gain)]
     likelihoods = np.broadcast_to(np.array([1.0, 0.0]) if math.isinf(gain) else np.array([1 + gain, 1.0]), cells.shape)
-    return float(np.log(widest(likelihoods, cells, slack).ratio.max()))
+    return float(np.log(widest(likelihoods, cells, float(confidence.root_radius - 1)).ratio.max()))
+
+
+def _may_tell_most(
+    confidence: ChiSquare, members: npt.NDArray[np.bool_], pairs: npt.NDArray[np.int64], gain: float
+) -> npt.NDArray[np.bool_]:
+    """Sets and pairs of secrets that can have the greatest ratio, by the ranges of P(D|s) and P(D|s') (Lemma 9).
+
+    Both shares at their ends are more than any distribution has; one at its end, the other as observed, is less.
+    """
+    ranges = [confidence.conditional_ranges(s, members) for s in range(len(confidence.shares))]
+    least, greatest = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
+    observed = members @ confidence.conditional_estimate().T
+
+    def ratio(mine: Floats, theirs: Floats) -> Floats:
+        top, bottom = (mine, theirs) if math.isinf(gain) else (1 + gain * mine, 1 + gain * theirs)
+        return np.asarray(np.where(top > 0, top / np.maximum(bottom, 1e-300), 0.0))
+
+    own, other = pairs.T
+    reached = np.maximum(ratio(greatest[:, own], observed[:, other]), ratio(observed[:, own], least[:, other]))
+    return np.asarray(ratio(greatest[:, own], least[:, other]) >= reached.max() * (1 - 1e-9))

@@ -215,7 +215,7 @@ def _rounded_within(matrix: list[list[int]], policy: Policy) -> npt.NDArray[np.i
     for bits in (None, *range(_FIRST_MIX_BITS, -1, -1)):
         mixed = matrix if bits is None else _mixed(matrix, mean, bits)
         weights = _rounded(mixed)
-        if all(policy.allows(column) for column in weights.T.tolist()):
+        if policy.allows_all(weights.T.tolist()):
             return weights
     raise CannotDecide("no rounding of this matrix was found that obeys the policy")
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
 from sfumato.optimize.extra import needed
-from sfumato.optimize.slice import SHARE_WITHIN, Slice, distinct
+from sfumato.optimize.slice import Slice, distinct
 from sfumato.optimize.utilities import Utility
 from sfumato.optimize.weighted import Progress, Weighted
 
@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 _TOLERANCE = 3e-7
 #: …and counts as complete where rounding kept it from ending so, at this.
 _COMPLETE = 1e-6
+#: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
+_SHARE_WITHIN = 0.35
 #: Until when rays, rather than a bound, are looked for where rules have to be found, too.
 _SEARCH_SHARE = 0.75
 #: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
@@ -46,7 +48,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
     end_of_search = (time.monotonic() + deadline) / 2
     rays = slice_.first_rays()
     if slice_.within is not None:
-        part = time.monotonic() + SHARE_WITHIN * (deadline - time.monotonic())
+        part = time.monotonic() + _SHARE_WITHIN * (deadline - time.monotonic())
         end_of_search = time.monotonic() + _SEARCH_SHARE * (deadline - time.monotonic())
         rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
     bound, centre, smooth = np.inf, None, True

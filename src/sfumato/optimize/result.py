@@ -38,7 +38,9 @@ class Optimum:
     def gap(self) -> float:
         """How much better than this a mechanism may be, relative to the larger of value and bound."""
         scale = max(abs(self.value), abs(self.bound))
-        return abs(self.value - self.bound) / scale if 0 < scale < math.inf else 0.0
+        if scale == math.inf:  # nothing was proved, unless no mechanism can do it at all
+            return 0.0 if self.value == self.bound else 1.0
+        return abs(self.value - self.bound) / scale if scale > 0 else 0.0
 
     def __str__(self) -> str:
         least = "at least" if self.goal.small_is_good else "at most"

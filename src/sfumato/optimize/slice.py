@@ -10,6 +10,7 @@ column with v_x ≤ v_z everywhere and equal sums has v_x = v_z.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,12 @@ _LARGEST = 256
 _LARGEST_ENUMERATED = 10
 #: The share of the time for a search among rules that can be listed, where not all can.
 SHARE_WITHIN = 0.1
+#: How far simplices are shrunk from the polytope around a confidence set, as shares of the way to one within it.
+_SHRUNK = (0.1, 0.2, 0.3, 0.45, 0.6, 1.0)
+#: How often the interval is halved in which a simplex comes to lie within the set.
+_HALVINGS = 40
+#: So many rules that one ray breaks are added at once.
+_MOST_MET = 4
 #: Inequalities are kept as given up to this many; more would make the smallest linear programme slow.
 _MOST_ROWS = 250_000
 
@@ -51,7 +58,7 @@ class Slice:
         compact: Floats | None = None,
         rules: Rules | None = None,
         within: Slice | None = None,
-        simplices: Simplices | None = None,
+        simplices: Sequence[Simplices] = (),
     ) -> None:
         self.rows = rows
         self.p = p
@@ -61,7 +68,8 @@ class Slice:
         self._rules = rules
         #: A part of the slice whose rules can be listed: what is found there obeys all rules.
         self.within = within
-        #: The same slice as a few choices, where the laws of U form a simplex for each secret.
+        #: The same slice as a few choices, where the laws of U form a simplex for each secret. Under a confidence set:
+        #: slices of smaller and smaller simplices, whose rays may break rules; the last, in the set, holds all rays.
         self.simplices = simplices
         self._programme = self.programme()
         self._directions = 0
@@ -70,10 +78,12 @@ class Slice:
     def of(cls, policy: Policy, p: Floats) -> Slice:
         """The slice of a policy's cone."""
         rules = within = None
+        simplices: Sequence[Simplices] = ()
         if isinstance(policy, Secret) and isinstance(policy.distributions, ChiSquare):
-            rules = Rules(policy)
+            rules = Rules(policy, policy.distributions)
             polytope, estimate = policy.distributions.polytope(), Known(policy.distributions.estimate)
             within = cls.of(Secret(policy.domain, policy.secret, policy.epsilon, polytope), p)
+            simplices = _shrunk(policy, policy.distributions, p) if within.simplices else ()
             policy = Secret(policy.domain, policy.secret, policy.epsilon, estimate)
         elif isinstance(policy, Secret):
             policy = policy.as_pairwise or policy
@@ -86,7 +96,9 @@ class Slice:
         size = int(group_of.max()) + 1
         compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
         grouped = np.bincount(group_of, weights=p).astype(np.float64)
-        simplices = _simplices(policy, p) if isinstance(policy, Secret) and size == len(p) else None
+        if isinstance(policy, Secret) and isinstance(policy.distributions, AtLeast) and size == len(p):
+            least = np.array([[float(share) for share in row] for row in policy.distributions.shares])
+            simplices = [found for found in [Simplices.of(policy.cells, least, float(policy.epsilon), p)] if found]
         return cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices)
 
     def at(self, p: Floats) -> Slice:
@@ -125,14 +137,23 @@ class Slice:
         self._compact = np.concatenate([self._compact, widened])
         self._programme.add(widened)
 
-    def obeying(self, rays: Floats) -> Floats:
-        """These rays, drawn towards the constant where they break a rule; which the slice then knows."""
+    def obeying(self, rays: Floats, most: int | None = None) -> Floats:
+        """These rays, drawn towards the constant where they break a rule; which the slice then knows.
+
+        To hold rays against rules that cannot be listed takes long: only the first ``most`` of them then.
+        """
         if self._rules is None:
             return rays
+        rays = rays[:most]
         rows, broken = self._rules.closest(rays)
-        if np.any(broken > ALLOWED):
-            self._add(rows[broken > ALLOWED])
+        added = (broken > ALLOWED) & (broken >= np.sort(broken, axis=1)[:, -_MOST_MET:][:, :1])
+        if added.any():
+            self._add(rows[added])
         return self._rules.drawn(rays)
+
+    def drawn(self, rays: Floats) -> Floats:
+        """These rays, drawn towards the constant where they break a rule."""
+        return rays if self._rules is None else self._rules.drawn(rays)
 
     def ranges(self, directions: Floats) -> tuple[Floats, Floats]:
         """The least and the greatest inner product with each direction."""
@@ -222,13 +243,32 @@ def _compact(secret: Secret) -> Floats:
     return np.array(found)
 
 
-def _simplices(secret: Secret, p: Floats) -> Simplices | None:
-    """The choices that rays of this cone are made of, where they are few."""
-    if not isinstance(secret.distributions, AtLeast):
-        return None
-    least = np.array([[float(share) for share in row] for row in secret.distributions.shares])
-    level = float(secret.epsilon)
-    return Simplices(secret.cells, least, level, p) if Simplices.fit(least, level) else None
+def _shrunk(secret: Secret, confidence: ChiSquare, p: Floats) -> list[Simplices]:
+    """Simplices from the polytope around the confidence set inwards; the last lies in the set, for all secrets at once.
+
+    It does where its corners do: where each secret uses half of what φ_s + φ_s' ≤ κ leaves two of them beyond P̂.
+    """
+    count = len(secret.cells)
+    least = np.array([confidence.conditional_ranges(s)[0] for s in range(count)])
+    centres, half = confidence.conditional_estimate(), float(confidence.root_radius - 1) / 2
+
+    def is_within(s: int, share: float) -> bool:
+        shares = (1 - share) * least[s] + share * centres[s]
+        corners = shares + (1 - shares.sum()) * np.eye(len(shares))
+        seen = confidence.shares[s] > 0
+        phi = np.sqrt((confidence.shares[s, seen] ** 2 / corners[:, seen]).sum(axis=1)).max(initial=0.0)
+        return bool(phi - confidence.shares[s].sum() <= half)
+
+    inside = np.zeros((count, 1))
+    for s in range(count):
+        low, high = 0.0, 0.0 if is_within(s, 0.0) else 1.0
+        for _ in range(_HALVINGS if high else 0):
+            middle = (low + high) / 2
+            low, high = (low, middle) if is_within(s, middle) else (middle, high)
+        inside[s] = high
+    parts = [least + share * inside * (centres - least) for share in _SHRUNK]
+    found = [Simplices.of(secret.cells, part, float(secret.epsilon), p) for part in parts]
+    return [each for each in found if each] if all(found) else []
 
 
 def _groups(policy: Policy) -> npt.NDArray[np.int64]:

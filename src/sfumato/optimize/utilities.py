@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfumato.optimize.slice import Slice
 from sfumato.optimize.worth import Worth, climb, greatest
 
-__all__ = ["Curved", "OfDecisions", "Utility"]
+__all__ = ["Curved", "OfDecisions", "Told", "Utility"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,6 +21,9 @@ _FEW_DIRECTIONS = 2
 #: Steps are tried from few starts, then from many, before a proof is: for each coordinate. Where rules are met on the
 #: way, only from few: every new ray must be held against all rules.
 _STARTS = (1, 16)
+#: Rays of simplices are enough by themselves where they are worth so much more, as a share of the value; climbing from
+#: them takes longer.
+_WORTHWHILE = 0.02
 #: A proof is broken off for a ray that is worth more than enough by this share of the value.
 _NOTABLE = 1e-5
 
@@ -61,7 +64,7 @@ class Curved:
                 # Rules that were met on the way may have drawn the best rays back: again, until none is new.
                 while len(slice_.rows) > rules and time.monotonic() < deadline:
                     rules = len(slice_.rows)
-                    found = climb(slice_, worth, found, starts)
+                    found = climb(slice_, worth, found, starts, deadline)
                     if worth.of(found).max() > enough:
                         return np.inf, found
         # No step finds a better ray: prove it, or find one.
@@ -70,6 +73,38 @@ class Curved:
         start = found[int(worths.argmax())]
         most, seen = greatest(slice_, worth, start, deadline, 1e-7 * scale, enough + _NOTABLE * scale)
         return most, slice_.obeying(seen[np.argsort(-worth.of(seen))[: 4 * slice_.size]])
+
+
+@dataclass(frozen=True, eq=False)
+class Told(Curved):
+    """Σ_x p_x·v_x·ln v_x, what a ray tells of the value."""
+
+    def search(
+        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
+    ) -> tuple[float, Floats]:
+        if not slice_.simplices:
+            return super().search(slice_, prices, used, enough, deadline)
+        if slice_.within is not None:
+            return self._search_between(slice_, prices, used, enough, deadline)
+        scale = max(abs(float((self.worth.of(used) - used @ prices).max() + prices.sum())), 1e-7)
+        return slice_.simplices[0].dearest(prices, enough, 1e-7 * scale, deadline)
+
+    def _search_between(
+        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
+    ) -> tuple[float, Floats]:
+        """Rays of simplices between the polytope around a confidence set and one in it; then as for all policies."""
+        worth = replace(self.worth, multipliers=prices)
+        within = slice_.within.simplices if slice_.within is not None else ()
+        most, found = np.inf, []
+        for simplices in (*within, *slice_.simplices):
+            most, rays = simplices.dearest(prices, np.inf, 0.0, -np.inf)
+            found.append(rays[np.argsort(-worth.of(rays))[: max(slice_.size // 6, 8)]])
+        # Those of the polytope keep all rules. The last bound is one for the set itself.
+        rays = np.concatenate([*found[: len(within)], slice_.drawn(np.concatenate(found[len(within) :]))])
+        if worth.of(rays).max() > enough + _WORTHWHILE * abs(float(prices.sum())) or time.monotonic() > deadline:
+            return np.inf, rays
+        bound, climbed = super().search(slice_, prices, np.concatenate([used, rays]), enough, deadline)
+        return min(bound, most) if bound < np.inf else bound, np.concatenate([climbed, rays])
 
 
 @dataclass(frozen=True, eq=False)

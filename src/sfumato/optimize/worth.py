@@ -46,8 +46,8 @@ def sum_of_squares(directions: Floats, multipliers: Floats) -> Worth:
     return Worth(np.square, lambda at: 2 * at, directions, np.ones(len(directions)), multipliers)
 
 
-def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1) -> Floats:
-    """Rays that no step along the slope improves: a convex function never falls on such a step.
+def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1, deadline: float = np.inf) -> Floats:
+    """Rays that no step along the slope improves, in time: a convex function never falls on such a step.
 
     It starts from the best of those in use, and from so many new ones for each coordinate.
     """
@@ -55,13 +55,13 @@ def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1) -> Floats:
     rays = np.concatenate([likely, slice_.spread_vertices(starts * slice_.size)])
     values = worth.of(rays)
     climbing = np.arange(len(rays))
-    while len(climbing):
+    while len(climbing) and time.monotonic() < deadline:
         following = slice_.farthest(worth.slopes(rays[climbing]))
         reached = worth.of(following)
         improved = reached > values[climbing] + 1e-12 * np.abs(values[climbing])
         climbing = climbing[improved]
         rays[climbing], values[climbing] = following[improved], reached[improved]
-    return slice_.obeying(distinct(rays))
+    return slice_.obeying(distinct(rays[np.argsort(-values)]), slice_.size)
 
 
 def greatest(

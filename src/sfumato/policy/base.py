@@ -112,6 +112,10 @@ class Policy(ABC):
         """
         return not self.worst(likelihoods).violated
 
+    def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
+        """Whether all of these likelihood vectors, in integers below 2^63, lie in the policy's cone. Exact."""
+        return all(self.allows(column) for column in columns)
+
     def _checked(self, likelihoods: Sequence[object]) -> list[Fraction]:
         if len(likelihoods) != len(self.domain):
             raise InvalidInput(type(self).__name__, "likelihoods", f"have {len(self.domain)} entries", len(likelihoods))
