@@ -9,13 +9,17 @@ import os
 import re
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +32,10 @@ from sfumato.cli import main
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.reports import read_reports, write_reports
-from sfumato.spark import whole_files
+from sfumato.spark import counting, privatizing, scans, whole_files
+from sfumato.spark.shares import Piece, shares_of
 from sfumato.spark.staging import Staging
+from sfumato.spark.whole_files import find_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,31 +91,34 @@ def rows_of(mechanism: Mechanism, files: Iterable[Path]) -> list[bytes]:
     return [row.tobytes() for file in files for piece in read_reports(file, mechanism) for row in piece]
 
 
-def kill_executor_once(batches: Iterable[Any], mark: Path) -> Iterator[Any]:
-    """Passes on a batch, then kills the executor that runs this: the first of all tasks that comes here."""
-    for batch in batches:
-        yield batch
-        try:
-            mark.touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        daemon = os.getppid()  # the worker was forked by a daemon, which the executor started
-        executor = int(re.findall(r"PPid:\t(\d+)", Path(f"/proc/{daemon}/status").read_text())[0])
-        os.kill(executor, signal.SIGKILL)
-        time.sleep(60)  # the end comes from outside
-
-
-def fail_once(batches: Iterable[Any], mark: Path) -> Iterator[Any]:
-    """Passes on every batch, then fails: the first of all tasks that comes here."""
-    yield from batches
-    with contextlib.suppress(FileExistsError):
+def first_of_all(mark: Path) -> bool:
+    """Whether no other task has come here: whatever dies, dies once."""
+    try:
         mark.touch(exist_ok=False)
-        raise RuntimeError("this attempt fails, and Spark tries again")
+    except FileExistsError:
+        return False
+    return True
+
+
+def kill_executor() -> None:
+    """Kills the executor that runs this."""
+    daemon = os.getppid()  # the worker was forked by a daemon, which the executor started
+    executor = int(re.findall(r"PPid:\t(\d+)", Path(f"/proc/{daemon}/status").read_text())[0])
+    os.kill(executor, signal.SIGKILL)
+    time.sleep(60)  # the end comes from outside
+
+
+def dying_after_one(rows: Iterable[Any], mark: Path) -> Iterator[Any]:
+    """Passes everything on; the first of all tasks that has passed on one loses its executor."""
+    for row in rows:
+        yield row
+        if first_of_all(mark):
+            kill_executor()
 
 
 def with_a_death(frame: DataFrame, mark: Path) -> DataFrame:
     """The same rows; whoever computes them loses an executor on the way."""
-    dying = frame.mapInArrow(lambda batches: kill_executor_once(batches, mark), frame.schema)
+    dying = frame.mapInArrow(lambda batches: dying_after_one(batches, mark), frame.schema)
     for field in frame.schema:
         dying = dying.withMetadata(field.name, field.metadata)
     return dying
@@ -118,73 +127,92 @@ def with_a_death(frame: DataFrame, mark: Path) -> DataFrame:
 # -- the same integers -------------------------------------------------------------------------------------
 
 
-def test_counts_are_those_of_one_process_and_of_four_and_survive_the_death_of_a_worker(
+def four_files(mechanism: Mechanism, folder: Path) -> sf.Aggregate:
+    """4,000 reports in four files, and their counts by one process."""
+    values = np.random.default_rng(1).integers(0, len(mechanism.domain), 4_000)
+    reports = sf.privatize(mechanism, mechanism.domain.decode(values), sf.InsecureSeeded(1))
+    folder.mkdir()
+    for number, part in enumerate(np.split(reports, 4)):
+        write_reports(folder / f"{number}.parquet", mechanism, part)
+    return sf.aggregate(mechanism, reports)
+
+
+def test_counts_are_those_of_four_processes_merged(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism = bitmaps()
+    one = four_files(mechanism, tmp_path / "reports")
+    files = sorted(map(str, (tmp_path / "reports").iterdir()))
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        four = map(sf.Aggregate.from_bytes, pool.map(counted_elsewhere, [mechanism.to_json()] * 4, files))
+        assert functools.reduce(sf.Aggregate.merge, four) == one
+    assert spark.aggregate_files(mechanism, cluster, *files) == one
+
+
+def test_row_groups_of_one_file_are_shared_out(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism = response()
+    reports = np.arange(1_000) % 4
+    table = pa.table({"report": pa.array(reports, pa.uint32())}).cast(
+        pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata={"sfumato.mechanism": mechanism.hash})
+    )
+    pq.write_table(table, tmp_path / "many.parquet", row_group_size=100)
+    write_reports(tmp_path / "one.sfb", mechanism, reports)
+    shares = shares_of([str(tmp_path / "many.parquet"), str(tmp_path / "one.sfb")], (".parquet", ".sfb"), 3)
+    assert len(shares) == 3
+    groups = [group for share in shares for _, groups in share if groups is not None for group in groups]
+    assert groups == list(range(10))
+    assert [source.suffix for share in shares for source, groups in share if groups is None] == [".sfb"]
+    counts = spark.aggregate_files(mechanism, cluster, str(tmp_path))
+    assert counts == sf.aggregate(mechanism, np.concatenate([reports, reports]))
+    assert shares_of([], (), 2) == []
+
+
+def test_a_table_is_read_around_spark_only_where_it_is_its_files(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism = response()
+    one = four_files(mechanism, tmp_path / "reports")
+    files = sorted(map(str, (tmp_path / "reports").iterdir()))
+    table = spark.read_table(mechanism, cluster, *files)
+    assert scans.report_files(mechanism, table.select("report")) == files
+    for other in (
+        table.union(table),
+        table.limit(3),
+        table.withColumn("report", table["report"].bitwiseXOR(1)),
+        few := table.where("report < 2"),
+    ):
+        assert scans.report_files(mechanism, other.select("report")) is None
+    assert spark.aggregate(mechanism, few).counts.tolist() == [*one.counts[:2], 0, 0]
+    assert spark.aggregate(mechanism, table.limit(0)) == sf.Aggregate.empty(mechanism)
+    # Files that do not name the mechanism are Spark's to read, whatever the table says.
+    assert scans.report_files(sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), epsilon=2), table) is None
+    values = cluster.read.parquet(values_file(tmp_path / "values.parquet", ANSWERS))
+    assert scans.value_files(values.select("answer")) == [str(tmp_path / "values.parquet")]
+    assert scans.value_files(values.selectExpr("answer", "person as age")) is None
+    assert scans.value_files(values.selectExpr("cast(person as int) as person")) is None
+    assert scans.value_files(values.distinct()) is None
+
+
+def test_hadoops_paths_need_not_be_files_here(
     cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mechanism = bitmaps()
-    values = np.random.default_rng(1).integers(0, len(mechanism.domain), 12_000)
-    reports = sf.privatize(mechanism, mechanism.domain.decode(values), sf.InsecureSeeded(1))
-    files = [tmp_path / f"{i}.parquet" for i in range(4)]
-    for i, file in enumerate(files):
-        write_reports(file, mechanism, reports[3_000 * i : 3_000 * (i + 1)])
-    one = sf.aggregate(mechanism, reports)
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
-        four = map(sf.Aggregate.from_bytes, pool.map(counted_elsewhere, [mechanism.to_json()] * 4, map(str, files)))
-        assert functools.reduce(sf.Aggregate.merge, four) == one
-
-    assert spark.aggregate_files(mechanism, cluster, str(tmp_path)) == one
-    mark = tmp_path.with_name(f"{tmp_path.name}-killed")
-    table = spark.read_table(mechanism, cluster, *map(str, files))
-    assert spark.aggregate(mechanism, with_a_death(table, mark)) == one
-    assert mark.exists()
-    # A file too large for one executor goes the way of tables.
-    monkeypatch.setattr(whole_files, "_LARGEST_WHOLE", max(file.stat().st_size for file in files) - 1)
-    assert spark.aggregate_files(mechanism, cluster, str(tmp_path)) == one
-
-
-def test_hadoops_paths_need_not_be_files_here(cluster: SparkSession, tmp_path: Path) -> None:
     mechanism = response()
     java: Any = cluster.sparkContext._jsc
     java.hadoopConfiguration().set("fs.viewfs.mounttable.tests.link./mounted", tmp_path.as_uri())
     values = values_file(tmp_path / "values.parquet", ANSWERS * 50)
-    table = spark.privatize(mechanism, cluster.read.parquet(values), "viewfs://tests/mounted/a table", "answer")
+    mounted = "viewfs://tests/mounted"
+    assert find_files(cluster, [f"{mounted}/values.parquet"]).local == []  # only Hadoop's libraries can open it
+    assert find_files(cluster, [values]).local == find_files(cluster, [f"file://{values}"]).local == [values]
+    table = spark.privatize_files(mechanism, cluster, [f"{mounted}/values.parquet"], f"{mounted}/a table", "answer")
     here = counted_here(mechanism, (tmp_path / "a table").glob("*.parquet"))
     assert here.n == 200
     assert spark.aggregate(mechanism, table) == here
-    assert spark.aggregate_files(mechanism, cluster, "viewfs://tests/mounted/a table") == here
+    assert spark.aggregate_files(mechanism, cluster, f"{mounted}/a table") == here
+    assert spark.aggregate_files(mechanism, cluster, str(tmp_path / "a table")) == here
+    # A file too large to be handed over goes the way of tables.
+    monkeypatch.setattr(whole_files, "_LARGEST_WHOLE", 1)
+    assert spark.aggregate_files(mechanism, cluster, f"{mounted}/a table") == here
+    with pytest.raises(InvalidInput, match="each be named once"):
+        spark.aggregate_files(mechanism, cluster, f"{mounted}/a table", f"{mounted}/a table/*.parquet")
 
 
 # -- one report a person -----------------------------------------------------------------------------------
-
-
-def test_a_task_that_is_tried_again_reports_nobody_twice_and_draws_anew(cluster: SparkSession, tmp_path: Path) -> None:
-    mechanism = bitmaps()
-    mark = tmp_path / "failed"
-    frame = cluster.read.parquet(values_file(tmp_path / "values.parquet", [7] * 3_000)).repartition(6)
-    failing = frame.mapInArrow(lambda batches: fail_once(batches, mark), frame.schema)
-    table = spark.privatize(mechanism, failing, str(tmp_path / "reports"), "answer")
-    assert mark.exists()
-    assert table.count() == 3_000
-    files = sorted((tmp_path / "reports").iterdir())
-    assert len({file.name.rpartition("-")[0] for file in files}) == len(files)  # one file a partition
-    reports = rows_of(mechanism, files)
-    assert len(set(reports)) == len(reports) == 3_000  # no fork and no attempt drew what another one had drawn
-    # Every action reads what was written once.
-    assert sorted(bytes(row["report"]) for row in table.collect()) == sorted(reports)
-    assert spark.aggregate(mechanism, table) == spark.aggregate(mechanism, table) == counted_here(mechanism, files)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["failed", "reports", "values.parquet"]
-
-
-def test_files_of_values_go_whole_to_executors_unless_they_are_large(
-    cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mechanism = bitmaps()
-    small = values_file(tmp_path / "small.parquet", [7] * 100)
-    large = values_file(tmp_path / "large.parquet", [7] * 900)
-    monkeypatch.setattr(whole_files, "_LARGEST_WHOLE", Path(small).stat().st_size)
-    table = spark.privatize_files(mechanism, cluster, [small, large], str(tmp_path / "reports"), "answer")
-    reports = rows_of(mechanism, (tmp_path / "reports").iterdir())
-    assert len(set(reports)) == len(reports) == table.count() == 1_000
 
 
 def test_a_product_is_read_from_the_columns_of_its_factors(cluster: SparkSession, tmp_path: Path) -> None:
@@ -306,8 +334,134 @@ def test_the_commands_run_on_spark(
     assert json.loads(Path("spark.json").read_text())["n"] == 2_000
     assert Path("spark.json").read_bytes() == Path("here.json").read_bytes()
     capsys.readouterr()
+    elsewhere = ["--engine", "spark", "--master", "spark://nowhere:7077"]  # refused before anyone looks for it
+    assert main(["aggregate", "mechanism.json", folder, "-o", "spark.json", "--resume", "state", *elsewhere]) == 2
+    assert "--resume is for one process" in capsys.readouterr().err
     assert main(["aggregate", "mechanism.json", "-", "-o", "spark.json", *engine]) == 2
     assert main(["aggregate", "mechanism.json", *files, "-o", "spark.json", "--master", MASTER]) == 2
     assert main(["aggregate", "mechanism.json", "nowhere", "-o", "spark.json", *engine]) == 2
     assert main(["privatize", "mechanism.json", "nowhere", "-o", folder, *column, *engine]) == 2
     assert capsys.readouterr().err.count("sfumato: ") == 4
+
+
+# -- a worker that dies ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["table", "files"])
+def test_counts_survive_the_death_of_a_worker(
+    cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    mechanism, mark = bitmaps(), tmp_path / "killed"
+    one = four_files(mechanism, tmp_path / "reports")
+    if way == "table":
+        table = spark.read_table(mechanism, cluster, str(tmp_path / "reports"))
+        assert spark.aggregate(mechanism, with_a_death(table, mark)) == one
+    else:
+        monkeypatch.setattr(counting, "_count_share", functools.partial(count_share_dying, mark))
+        assert spark.aggregate_files(mechanism, cluster, str(tmp_path / "reports")) == one
+    assert mark.exists()
+
+
+def count_share_dying(mark: Path, spec: str, pieces: Sequence[Piece]) -> Any:
+    """As the task that counts files; the first of all loses its executor when it has counted some."""
+    assert isinstance(counting._count_share(spec, pieces[:1]), sf.Aggregate)
+    if first_of_all(mark):
+        kill_executor()
+    return counting._count_share(spec, pieces)
+
+
+@pytest.mark.parametrize("way", ["DataFrame", "files"])
+def test_a_worker_that_dies_while_it_privatizes_reports_nobody_and_what_it_drew_is_not_drawn_again(
+    cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    mechanism, mark = bitmaps(), tmp_path / "killed"
+    values = values_file(tmp_path / "values.parquet", [7] * 1_200, row_group_size=100)
+    # Its file is in place among the attempts, and then the executor is lost before Spark hears of it.
+    monkeypatch.setattr(privatizing, "_write_partition", functools.partial(write_partition_dying, mark))
+    if way == "files":
+        table = spark.privatize_files(mechanism, cluster, [values], str(tmp_path / "reports"), "answer")
+    else:
+        frame = cluster.read.parquet(values).repartition(4)
+        table = spark.privatize(mechanism, frame, str(tmp_path / "reports"), "answer")
+    left_behind = mark.read_bytes()
+    files = sorted((tmp_path / "reports").iterdir())
+    assert len({file.name.rpartition("-")[0] for file in files}) == len(files)  # one file a partition
+    reports = rows_of(mechanism, files)
+    assert len(set(reports)) == len(reports) == table.count() == 1_200  # no fork drew what another one had drawn
+    width = mechanism.report_shape[0]
+    lost = {left_behind[start : start + width] for start in range(0, len(left_behind), width)}
+    assert lost  # reports that were drawn before the death; none is in the table
+    assert lost.isdisjoint(reports)
+    # Every action reads what was written once.
+    assert sorted(bytes(row["report"]) for row in table.collect()) == sorted(reports)
+    assert spark.aggregate(mechanism, table) == counted_here(mechanism, files)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "reports", "values.parquet"]
+
+
+def write_partition_dying(mark: Path, spec: str, folder: str, *given: Any) -> Iterator[Any]:
+    """As the task that privatizes; the first of all loses its executor when its file is written, and keeps a copy."""
+    for partition, name, refusal in privatizing._write_partition(spec, folder, *given):
+        if first_of_all(mark):
+            file = Path(url2pathname(urlsplit(folder).path)) / str(name)
+            mark.write_bytes(b"".join(rows_of(sf.mechanism_from_spec(spec), [file])))
+            kill_executor()
+        yield partition, name, refusal
+
+
+# -- a standalone cluster ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def standalone(folder: Path) -> Iterator[str]:
+    """A master and two workers of one core each, as separate processes; the master's URL."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_NO_DAEMONIZE": "1"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        master = f"127.0.0.1:{free.getsockname()[1]}"
+    host, port = master.split(":")
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, kind: str, *options: str) -> None:
+        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", "--host", host, *options]
+        with (folder / f"{name}.log").open("wb") as log:
+            running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+
+    try:
+        start("master", "master.Master", "--port", port, "--webui-port", "0")
+        for name in ("one", "two"):
+            limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name), "--webui-port", "0"]
+            start(name, "worker.Worker", *limits, f"spark://{master}")
+        for _ in range(600):
+            if (folder / "master.log").read_text().count("Registering worker") == 2:
+                break
+            time.sleep(0.1)
+        yield f"spark://{master}"
+    finally:
+        for process in reversed(running):
+            process.terminate()
+            process.wait()
+
+
+def test_the_commands_run_on_a_standalone_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--soak", default=False):
+        pytest.skip("starts a master and two workers (--soak)")
+    mechanism = response()
+    (tmp_path / "mechanism.json").write_text(mechanism.to_json())
+    values_file(tmp_path / "values.parquet", ANSWERS * 500)
+
+    def sfumato(*arguments: str) -> None:
+        subprocess.run([sys.executable, "-m", "sfumato.cli", *arguments], cwd=tmp_path, check=True)
+
+    with standalone(tmp_path) as master:
+        engine = ["--engine", "spark", "--master", master]
+        values, reports = ((tmp_path / name).as_uri() for name in ("values.parquet", "reports"))
+        sfumato("privatize", "mechanism.json", values, "-o", reports, "--column", "answer", *engine)
+        sfumato("aggregate", "mechanism.json", reports, "-o", "counts.json", *engine)
+    executors = [log for name in ("one", "two") for log in (tmp_path / name).rglob("stderr")]
+    assert len({log.parts[len(tmp_path.parts)] for log in executors}) == 2  # both workers had executors
+    here = counted_here(mechanism, (tmp_path / "reports").glob("*.parquet"))
+    assert here.n == 2_000
+    assert sf.Aggregate.from_json((tmp_path / "counts.json").read_text()) == here

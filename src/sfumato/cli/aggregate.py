@@ -45,12 +45,12 @@ def command(
     """
     from sfumato.reports.atomic import writing
 
+    if resume is not None and engine != "process":
+        raise click.UsageError("--resume is for one process; Spark has retries of its own.")
     made = read_mechanism(mechanism)
     with spark_session(engine, master) as running:
         if running is None:
             counts = _count_here(made, reports, resume)
-        elif resume is not None:
-            raise click.UsageError("--resume is for one process; Spark has retries of its own.")
         else:
             from sfumato.spark import aggregate_files
 

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ROWS_PER_BATCH", "hadoop", "no_word_of_pandas", "refuse_speculation", "session"]
 
-#: Rows in an Arrow batch: Spark's own 10,000 leave half of the time to the handing over.
+#: Rows that are worth a call of the kernel.
 ROWS_PER_BATCH = 2**16
+#: Spark hands over so many rows at once, or rows of so many bytes: its own 10,000 make handing over dear.
+_ROWS_HANDED_OVER = 2**18
+_BYTES_HANDED_OVER = 2**25
 
 _SPECULATION = "spark.speculation"
 _SETTINGS = {
     _SPECULATION: "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_HANDED_OVER),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES_HANDED_OVER),
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

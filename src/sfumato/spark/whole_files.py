@@ -1,14 +1,19 @@
-"""Files handed whole to executors, which read them with the code of one machine.
+"""Files that executors read with the code of one machine.
 
 That is far cheaper than to have Spark decode them row by row, and refuses what one machine refuses, in the same words.
-A file that is large is left to Spark, which can spread it over all executors.
+Files of the disk, or of a share that every machine has mounted, the executors open themselves (``shares``). Files that
+only Hadoop's libraries can read are handed over whole; one that is large is left to Spark, which can spread it over all
+executors.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from sfumato.errors import InvalidInput
 from sfumato.reports.sources import Source, suffix_of
@@ -16,14 +21,27 @@ from sfumato.reports.sources import Source, suffix_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["by_size", "sources"]
+__all__ = ["Found", "find_files", "local_paths", "sources"]
 
 #: A file up to this size goes to an executor as it is.
 _LARGEST_WHOLE = 2**27
+_LOCAL = "file:"
 
 
-def by_size(running: SparkSession, paths: Sequence[str]) -> tuple[DataFrame | None, list[str]]:
-    """The files at these paths, in folders too: those to hand over, with their content, and the names of large ones."""
+@dataclass(frozen=True)
+class Found:
+    """The files at some paths, by the way that they go."""
+
+    #: Paths on the disk, in order.
+    local: list[str]
+    #: Names and content of files to hand over.
+    whole: DataFrame | None
+    #: Hadoop's names of the large ones.
+    large: list[str]
+
+
+def find_files(running: SparkSession, paths: Sequence[str]) -> Found:
+    """The files at these paths, in folders too. Each is taken once."""
     from pyspark.errors import AnalysisException
 
     shown = ", ".join(paths)
@@ -33,13 +51,24 @@ def by_size(running: SparkSession, paths: Sequence[str]) -> tuple[DataFrame | No
         files = running.read.format("binaryFile").load(list(paths))
     except AnalysisException as error:
         raise InvalidInput(shown, "the path", "be readable", str(error)) from error
-    sizes = {row["path"]: row["length"] for row in files.select("path", "length").collect()}
-    if not sizes:
+    uris = files.inputFiles()
+    if not uris:
         raise InvalidInput(shown, "the path", "hold at least one file", "none")
-    large = [file for file, size in sizes.items() if size > _LARGEST_WHOLE]
-    if len(large) == len(sizes):
-        return None, large
-    return files.where(files["length"] <= _LARGEST_WHOLE).select("path", "content"), large
+    local = local_paths(uri for uri in uris if uri.startswith(_LOCAL))
+    if len(local) == len(uris):
+        return Found(local, None, [])
+    remote = files.where(~files["path"].startswith(_LOCAL))
+    rows = remote.select("path", "length").collect()
+    if len({row["path"] for row in rows}) != len(rows):  # a folder and a file in it
+        raise InvalidInput("Spark", "the files at the paths", "each be named once", shown)
+    large = [row["path"] for row in rows if row["length"] > _LARGEST_WHOLE]
+    whole = remote.where(files["length"] <= _LARGEST_WHOLE).select("path", "content")
+    return Found(local, None if len(large) == len(rows) else whole, large)
+
+
+def local_paths(uris: Iterable[str]) -> list[str]:
+    """The paths that ``file:`` URIs spell, in order."""
+    return sorted(url2pathname(urlsplit(uri).path) for uri in uris)
 
 
 def sources(batches: Iterable[Any], known: Sequence[str]) -> Iterator[Source]:

@@ -1,0 +1,106 @@
+"""DataFrames that are Parquet files and nothing more: their rows need not go through Spark to get to the executors.
+
+What Spark would read is asked of its plan, after it has been made simple: columns of a scan, and no other step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sfumato.errors import InvalidInput
+from sfumato.reports.columns import open_columns
+from sfumato.reports.files import METADATA_KEY, REPORT_COLUMN
+from sfumato.reports.sources import PARQUET, Source
+from sfumato.spark.whole_files import local_paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from sfumato.mechanisms import Mechanism
+
+__all__ = ["report_files", "value_files"]
+
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+_NAMES = "org.apache.spark.sql.catalyst.expressions"
+_SOURCES = "org.apache.spark.sql.execution.datasources"
+#: Types that Spark reads from a Parquet file as Arrow does.
+_SAME = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string")
+
+
+def value_files(frame: DataFrame) -> list[str] | None:
+    """The files on the disk whose columns, as Arrow reads them, are all rows of the frame; None if there are none."""
+    types = [(field.name, field.dataType.simpleString()) for field in frame.schema]
+    if not all(kind in _SAME for _, kind in types):
+        return None
+    files = _scanned(frame)
+    return files if files is not None and all(_holds(file, types) for file in files) else None
+
+
+def report_files(mechanism: Mechanism, table: DataFrame) -> list[str] | None:
+    """The files on the disk that name the mechanism and whose reports are all rows of the table; None if not so."""
+    files = _scanned(table)
+    return files if files is not None and all(_names(file, mechanism) for file in files) else None
+
+
+def _scanned(frame: DataFrame) -> list[str] | None:
+    """The Parquet files on the disk of which this frame is columns, unchanged, under their own names."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    while _class(plan) == f"{_PLANS}.Project":
+        if not all(map(_is_column, _listed(plan.projectList()))):
+            return None
+        plan = plan.child()
+    if _class(plan) != f"{_SOURCES}.LogicalRelation":
+        return None
+    relation = plan.relation()
+    if _class(relation) != f"{_SOURCES}.HadoopFsRelation":
+        return None
+    # A table of a catalog, or a format that is Parquet with deletions, lists and reads its files in its own way.
+    plain = (f"{_SOURCES}.InMemoryFileIndex", f"{_SOURCES}.parquet.ParquetFileFormat")
+    if (_class(relation.location()), _class(relation.fileFormat())) != plain:
+        return None
+    if not set(frame.columns) <= set(relation.dataSchema().fieldNames()):  # the others are in the names of folders
+        return None
+    uris = list(relation.location().inputFiles())
+    if not all(uri.startswith("file:") and uri.lower().endswith(PARQUET) for uri in uris):
+        return None
+    return local_paths(uris)
+
+
+def _is_column(expression: Any) -> bool:
+    """A column of the scan, or the same under a name that is its own: so metadata is attached."""
+    if _class(expression) == f"{_NAMES}.Alias":
+        name, expression = expression.name(), expression.child()
+        if _class(expression) != f"{_NAMES}.AttributeReference" or expression.name() != name:
+            return False
+    return _class(expression) == f"{_NAMES}.AttributeReference"
+
+
+def _class(thing: Any) -> str:
+    return str(thing.getClass().getName())
+
+
+def _listed(seq: Any) -> list[Any]:
+    return [seq.apply(place) for place in range(seq.size())]
+
+
+def _holds(file: str, types: Sequence[tuple[str, str]]) -> bool:
+    """Whether a file has these columns once each, of types that Spark has not changed."""
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    try:
+        with open_columns(Source(file, PARQUET[0])) as opened:
+            return all(from_arrow_type(opened.type_of(name)).simpleString() == kind for name, kind in types)
+    except (InvalidInput, PySparkTypeError):
+        return False
+
+
+def _names(file: str, mechanism: Mechanism) -> bool:
+    """Whether a file says that it holds reports of the mechanism, with which the reader of one machine begins."""
+    try:
+        with open_columns(Source(file, PARQUET[0])) as opened:
+            named = opened.metadata.get(METADATA_KEY) == mechanism.hash.encode()
+            return named and REPORT_COLUMN in opened.names
+    except InvalidInput:
+        return False
