@@ -546,6 +546,23 @@ def test_intervals_are_ordered_nested_and_within_bounds(name: str, method: str) 
         assert high == pytest.approx(np.clip(np.maximum(estimate.unbiased + reach, estimate.frequencies), 0, 1))
 
 
+@pytest.mark.parametrize("n", [1, 5, 60])
+def test_a_value_nobody_told_of_has_an_interval_all_the_same(n: int) -> None:
+    """With no report for a value that is told as it is, the plain normal interval would be a point."""
+    policy = sf.HighLow(sf.Domain(["none", "flu", "hiv"]), sensitive=["hiv"], epsilon=1)
+    mechanism = sf.design(policy, n=1000)
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, ["none"] * n)))
+    low, high = estimate.interval(0.95)
+    assert (estimate.frequencies[1], low[1]) == (0, 0)
+    # The greatest p at which n others in a row have probability 0.05 (Clopper and Pearson): with any greater p the
+    # interval misses it less often than it may. A report of flu counts as much as it can.
+    _, most = estimate.decoder.reach()
+    share = high[1] / most[1] if high[1] < 1 else 1 - 0.05 ** (1 / n)
+    assert (1 - share) ** n == pytest.approx(0.05)
+    assert np.all(estimate.interval(0.99)[1] >= high)
+    assert np.all(estimate.interval(0.95, simultaneous=True)[1] >= high)
+
+
 def test_simultaneous_intervals_share_the_error_among_the_values() -> None:
     estimate = sampled_estimate("response")
     together, alone = estimate.interval(0.95, simultaneous=True), estimate.interval(0.99)

@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 #: A dense covariance of more values than this is refused (it would take over 3 GB).
 _LARGEST_COVARIANCE = 20_000
+#: A standard deviation of one report below this is none: all reports said the same of the value.
+_SILENT = 1e-7
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,28 @@ class Estimate:
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """Lower and upper limits, within [0, 1]. ``simultaneous``: all of them hold together (Bonferroni)."""
         tests = len(self.domain) if simultaneous else 1
-        reach = _quantile(level, tests) * self.standard_errors
+        errors = self.standard_errors
+        reach = _quantile(level, tests) * errors
         low, high = self.unbiased - reach, self.unbiased + reach
+        silent = errors * self.n**0.5 < _SILENT
+        if np.any(silent):
+            low[silent], high[silent] = self._limits_of_silence(silent, (1 - level) / tests)
         # A projected or fitted point may lie outside: the interval is widened to hold it, never moved.
         low, high = np.minimum(low, self.frequencies), np.maximum(high, self.frequencies)
         return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+    def _limits_of_silence(self, silent: npt.NDArray[np.bool_], alpha: float) -> tuple[Floats, Floats]:
+        """The limits of frequencies for which all reports said the same, so that no error can be computed from them.
+
+        If another report had a share of more than 1 - α^(1/n), at least one of n would have been another but for
+        probability α (Clopper and Pearson); each may count as much as one report can.
+        """
+        try:
+            least, greatest = self.decoder.reach()
+        except CannotDecide:  # combined cohorts: nothing is known of how much a report can count
+            return np.zeros(int(silent.sum())), np.ones(int(silent.sum()))
+        share, told = 1 - alpha ** (1 / self.n), self.unbiased[silent]
+        return told - share * (told - least[silent]), told + share * (greatest[silent] - told)
 
     @property
     def expected_tv(self) -> float:
