@@ -1,10 +1,12 @@
 """Everything that is measured, in one run."""
 
+import time
+
 from benchmarks import audits, blocks, kernels, local_priors, peers, scaling
 
-peers.main()
-scaling.main()
-kernels.main()
-audits.main()
-blocks.main()
-local_priors.main()
+start = time.perf_counter()
+for part in (peers, scaling, kernels, audits, blocks, local_priors):
+    begin = time.perf_counter()
+    part.main()
+    print(f"({part.__name__}: {time.perf_counter() - begin:.0f} s)\n", flush=True)
+print(f"all of it in {time.perf_counter() - start:.0f} s")

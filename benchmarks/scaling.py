@@ -2,37 +2,38 @@
 
     python -m benchmarks.scaling
 
-Reports are made and counted as far as this machine goes in a minute; the error of more is simulated, by drawing their
-counts from the law that these have.
+Every report up to a billion is made, counted and estimated from; the error is simulated, by drawing the counts from the
+law that they have.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 import time
 
 import numpy as np
+import numpy.typing as npt
 
 import sfumato as sf
 from sfumato.mechanisms import HadamardResponse
 
 VALUES = 1024
-#: Reports are made up to this many, in pieces, so that memory is not what ends it.
-MADE = 10**8
-PIECE = 2**22
+NUMBERS = (10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
+#: Reports are made in pieces, so that memory is not what ends it; the values are those of a longer column, over again.
+PIECE, COLUMN = 2**22, 2**24
 
 
-def made(n: int) -> tuple[float, float]:
+def made(n: int, column: npt.NDArray[np.int64]) -> tuple[float, float]:
     """Seconds to privatize n values, and to count and estimate, on all cores."""
     mechanism = HadamardResponse(sf.Domain.range(VALUES), 1)
-    generator = np.random.default_rng(3)
     counts = sf.Aggregate.empty(mechanism)
     privatizing = counting = 0.0
     out = np.empty(min(n, PIECE), mechanism.report_dtype)
     for start in range(0, n, PIECE):
-        values = generator.integers(0, VALUES, min(PIECE, n - start))
+        values = column[start % COLUMN :][: min(PIECE, n - start)]
         begin = time.perf_counter()
         reports = sf.privatize(mechanism, values, out=out[: len(values)])
         middle = time.perf_counter()
@@ -44,13 +45,13 @@ def made(n: int) -> tuple[float, float]:
 
 
 def by_number() -> None:
-    made(10**6)  # compiles what is not in the cache
+    column = np.random.default_rng(3).integers(0, VALUES, COLUMN)
+    made(10**6, column)  # compiles what is not in the cache
     print(f"Hadamard response, k = {VALUES:,}, ε = 1, all cores; simulated error on a Zipf truth")
     print(f"  {'reports':>13} {'privatize':>11} {'count':>11} {'simulate':>10} {'TV error':>10} {'predicted':>10}")
-    for n in (10**4, 10**5, 10**6, 10**7, 10**8, 10**9):
-        cells = ["", ""]
-        if n <= MADE:
-            cells = [f"{seconds / n * 1e9:.1f} ns" for seconds in made(n)]
+    for n in NUMBERS:
+        runs = [made(n, column) for _ in range(7 if n < 10**8 else 1)]
+        cells = [f"{statistics.median(seconds) / n * 1e9:.2f} ns" for seconds in zip(*runs, strict=True)]
         begin = time.perf_counter()
         found = sf.simulate(HadamardResponse(sf.Domain.range(VALUES), 1), n=n, truth="zipf", one_by_one=False)
         taken = time.perf_counter() - begin

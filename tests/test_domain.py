@@ -537,6 +537,34 @@ def test_encode_returns_an_array_of_its_own() -> None:
     assert values.tolist() == [1, 2]
 
 
+def test_encode_without_a_copy_gives_indices_of_a_range_as_they_are_but_not_to_be_written() -> None:
+    domain = Domain.range(200)
+    values = np.array([1, 199, 0])
+    for column in (values, pa.array(values), pd.Series(values), pl.Series(values)):
+        codes = domain.encode(column, copy=False)
+        assert codes.tolist() == [1, 199, 0]
+        assert codes.dtype == np.int64
+        assert not codes.flags.writeable
+    assert np.shares_memory(domain.encode(values, copy=False), values)
+    assert values.flags.writeable
+    for other in (np.int8, np.uint8, np.int32, np.uint64, ">i8"):
+        assert domain.encode(np.array([1, 100, 0], dtype=other), copy=False).tolist() == [1, 100, 0]
+    assert domain.encode(np.arange(9)[::3], copy=False).flags.c_contiguous
+    assert Domain([5, 7]).encode(np.array([7, 5]), copy=False).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int32, np.int8, ">i8"])
+def test_encode_without_a_copy_refuses_as_with_one(dtype: Any) -> None:
+    for wrong in ([0, -100], [0, 100], [0, 2**63 + 1], [0, -(2**63)]):
+        if np.iinfo(dtype).min <= wrong[1] <= np.iinfo(dtype).max:
+            column = np.array(wrong, dtype=dtype)
+            refused = refusal(Domain.range(100).encode, column, copy=False)
+            assert refused == refusal(Domain.range(100).encode, column)
+            assert f"row 1 must be an int from 0 to 99; got {wrong[1]}" in refused
+            assert column.tolist() == wrong
+    assert "row 1 must be an int" in refusal(Domain.range(100).encode, pa.array([1, None]), copy=False)
+
+
 @pytest.mark.parametrize("values", ["yes", b"yes", 5, None, {"yes"}, {"yes": 1}, np.array("yes"), np.eye(1)])
 def test_what_is_no_column_is_refused(values: object) -> None:
     assert refusal(ANSWERS.encode, values).startswith("Domain.encode: values must ")

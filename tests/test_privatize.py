@@ -168,6 +168,14 @@ def test_out_is_written_in_place_and_checked(mechanism: Mechanism) -> None:
         sf.privatize(mechanism, some_values(mechanism, 100_000), threads=0)
 
 
+def test_reports_may_be_written_over_the_values() -> None:
+    mechanism = HadamardResponse(sf.Domain.range(1000), 1)
+    values = np.arange(200_000) % 1000
+    expected = sf.privatize(mechanism, values, sf.InsecureSeeded(2))
+    out = values.view(mechanism.report_dtype)[: len(values)]
+    assert np.array_equal(sf.privatize(mechanism, values, sf.InsecureSeeded(2), out=out), expected)
+
+
 @pytest.mark.parametrize("count", [10, 300_000])
 def test_progress_ends_at_the_total(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_privatize, "_PROGRESS_INTERVAL", 0)

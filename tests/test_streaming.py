@@ -96,13 +96,32 @@ def test_column_sums_of_any_width(bits: int, rows: int) -> None:
     assert (sums - 3).tolist() == [int(np.count_nonzero(table[:, bit // 8] >> bit % 8 & 1)) for bit in range(bits)]
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (3, 4), (5, 8), (2, 2**12), (1, 2**13), (3, 2**14), (1, 2**15)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize("size", [1, 256, 2**12, 2**12 + 1, 2**16])
+def test_histograms_of_any_length(dtype: Any, size: int) -> None:
+    from sfumato.kernels.counting import add_histogram
+
+    generator = np.random.default_rng(size)
+    bins = min(size, np.iinfo(dtype).max + 1)
+    for length in (1, size - 1, size, 3 * size + 5):
+        indices = generator.integers(0, bins, length).astype(dtype)
+        indices[: length // 2] = bins - 1  # what is counted in bytes is carried over many times
+        counts = np.full(size, 3, np.int64)
+        add_histogram(indices, counts)
+        assert (counts - 3).tolist() == np.bincount(indices.astype(np.intp), minlength=size).tolist()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1), (1, 2), (3, 4), (5, 8), (3, 16), (3, 32), (7, 64), (2, 2**12), (1, 2**13), (3, 2**14), (1, 2**15)],
+)
 def test_the_compiled_transform_is_exact_on_integers(shape: tuple[int, int]) -> None:
     from sfumato.kernels.transform import transform_rows
     from sfumato.mechanisms.hadamard import walsh_hadamard
 
     rows = np.random.default_rng(4).integers(-1000, 1000, shape)
     assert np.array_equal(transform_rows(rows.astype(np.float64)), walsh_hadamard(rows))
+    assert np.array_equal(transform_rows(rows.astype(np.float64), 0.25), walsh_hadamard(rows) / 4)
 
 
 def test_a_refusal_names_the_first_fault_whatever_the_threads_do(tmp_path: Path) -> None:

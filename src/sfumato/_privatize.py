@@ -7,6 +7,7 @@ itself serves where there is little to do, and mechanisms that have no kernel.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -51,7 +52,7 @@ def privatize(
     ``stream`` is given, for simulations and tests only. ``out`` is an array to write to; ``threads`` defaults to
     all cores; ``progress(done, total)`` is called now and then.
     """
-    indices = mechanism.domain.encode(values)
+    indices = mechanism.domain.encode(values, copy=False)
     return privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
 
 
@@ -66,6 +67,8 @@ def privatize_indices(
 ) -> npt.NDArray[Any]:
     """As ``privatize``, for values that are encoded already: every index must lie in the domain."""
     reports = _checked_out(mechanism, len(indices), out)
+    if out is not None and np.may_share_memory(indices, out):
+        indices = indices.copy()  # values are looked at again after their neighbours' reports are written
     kernel = _kernel(mechanism, len(indices))
     if kernel is None and (stream is None or isinstance(stream, SecureStream)):
         _sample_securely(mechanism, indices, reports, progress)
@@ -86,10 +89,12 @@ def privatize_indices(
             for worker in workers:
                 worker.run(work)
         else:
-            with ThreadPoolExecutor(len(workers)) as pool:
-                shared = _Shared(work)
-                for future in [pool.submit(worker.run, shared) for worker in workers]:
-                    future.result()
+            shared = _Shared(work)
+            with ThreadPoolExecutor(len(workers) - 1) as pool:  # a new thread takes as long as some chunks to begin
+                others = [pool.submit(worker.run, shared) for worker in workers[1:]]
+                workers[0].run(shared)
+                for other in others:
+                    other.result()
     tracker.finish()
     return reports
 
@@ -171,38 +176,43 @@ class _Worker:
     def __init__(
         self, kernel: Kernel, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], key: bytes, tracker: _Tracker
     ) -> None:
-        self._kernel, self._indices, self._reports = kernel, indices, reports
+        # Whatever is done once for all chunks is done here: while a thread runs Python the others may have to wait.
+        self._indices, self._reports = kernel.checked(indices, reports)
+        self._run = kernel.run_checked
+        self._auxiliary_words = functools.cache(kernel.auxiliary_words)
+        self._frame_words = kernel.frame_bytes // kernel.word.itemsize
+        self._main, self._auxiliary = _Buffer(key, kernel.word), _Buffer(key, np.dtype(np.uint64))
         self._tracker = tracker
-        self._main, self._auxiliary = _Buffer(key), _Buffer(key)
 
     def run(self, work: Iterator[tuple[int, slice]]) -> None:
         for chunk, piece in work:
             values, reports = self._indices[piece], self._reports[piece]
-            main = self._main.fill(chunk, MAIN, len(values) * self._kernel.frame_bytes)
-            words = self._kernel.auxiliary_words(len(values))
-            while self._kernel.run(values, main, self._more(chunk, words), reports) < 0:
+            main = self._main.fill(chunk, MAIN, len(values) * self._frame_words)
+            words = self._auxiliary_words(len(values))
+            while self._run(values, main, self._auxiliary.fill(chunk, AUXILIARY, words), reports) < 0:
                 words *= 2
             self._tracker.add(len(values))
-
-    def _more(self, chunk: int, words: int) -> npt.NDArray[np.uint64]:
-        return self._auxiliary.fill(chunk, AUXILIARY, 8 * words).view(np.uint64)
 
 
 class _Buffer:
     """A reused array that holds the beginning of a keystream: fresh memory would cost a third of the speed."""
 
-    def __init__(self, key: bytes) -> None:
-        self._bytes = np.empty(0, np.uint8)
-        self._zeros = b""
+    def __init__(self, key: bytes, word: np.dtype[Any]) -> None:
+        self._word = word
+        self._words = np.empty(0, word)
+        self._zeros = self._room = memoryview(b"")
         self._cipher: Any = keystream(key, 0, MAIN)
 
-    def fill(self, chunk: int, stream: int, count: int) -> npt.NDArray[np.uint8]:
-        if len(self._zeros) < count:
-            self._zeros = bytes(count)
-            self._bytes = np.empty(count + 16, np.uint8)  # the cipher asks for a block of room
+    def fill(self, chunk: int, stream: int, count: int) -> npt.NDArray[Any]:
+        if len(self._words) != count:
+            size = count * self._word.itemsize
+            if len(self._room) < size + 16:  # the cipher asks for a block of room
+                self._room = np.empty(size + 16, np.uint8).data
+            self._zeros = memoryview(bytes(size))
+            self._words = np.frombuffer(self._room, self._word, count)
         self._cipher.reset_nonce(first_block(chunk, stream))  # far cheaper than a new cipher for every chunk
-        self._cipher.update_into(memoryview(self._zeros)[:count], self._bytes.data)
-        return self._bytes[:count]
+        self._cipher.update_into(self._zeros, self._room)
+        return self._words
 
 
 class _Tracker:

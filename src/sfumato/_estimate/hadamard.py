@@ -15,12 +15,13 @@ __all__ = ["HadamardDecoder"]
 _FEW = 2**14
 
 
-def _transform(rows: Floats) -> Floats:
+def _transform(rows: Floats, scale: float = 1.0) -> Floats:
+    """The transform of every row, times ``scale``: to scale it afterwards would need as much fresh memory again."""
     if rows.size < _FEW:
-        return walsh_hadamard(rows)
+        return walsh_hadamard(rows) * scale
     from sfumato.kernels.transform import transform_rows
 
-    return transform_rows(rows)
+    return transform_rows(rows, scale)
 
 
 class HadamardDecoder(HistogramDecoder):
@@ -59,8 +60,7 @@ class HadamardDecoder(HistogramDecoder):
         return np.repeat(blocks, self._columns - 1)[: self.size]
 
     def frequencies(self, shares: Floats) -> Floats:
-        scores = _transform(shares.reshape(self._blocks, self._columns))
-        return np.asarray(self._of_values(scores) / self.gamma)
+        return self._of_values(_transform(shares.reshape(self._blocks, self._columns), 1 / self.gamma))
 
     def shares(self, p: Floats) -> Floats:
         return self.law(p, 1.0)
@@ -69,7 +69,8 @@ class HadamardDecoder(HistogramDecoder):
         """How often each column is reported."""
         rows = self._by_row(p)
         rows[:, 0] = rows.sum(axis=1)  # +1 everywhere: together they select the columns of sign +1
-        law = self.gamma / self._columns * _transform(rows) + self._rest * total / (self._blocks * self._columns)
+        law = _transform(rows, self.gamma / self._columns)
+        law += self._rest * total / (self._blocks * self._columns)
         return law.ravel()
 
     def decode(self, counts: Floats, hidden: float, total: float) -> Floats:  # noqa: ARG002
@@ -97,9 +98,11 @@ class HadamardDecoder(HistogramDecoder):
         return float(self.law(p, total) @ scores**2)
 
     def pull(self, weights: Floats) -> Floats:
-        scores = _transform(weights.reshape(self._blocks, self._columns))
-        own = (self._of_blocks(scores[:, 0]) + self._of_values(scores)) * self.gamma / self._columns
-        return np.asarray(own + weights.sum() * self._rest / (self._blocks * self._columns))
+        scores = _transform(weights.reshape(self._blocks, self._columns), self.gamma / self._columns)
+        own = self._of_blocks(scores[:, 0])
+        own += self._of_values(scores)
+        own += weights.sum() * self._rest / (self._blocks * self._columns)
+        return own
 
     def reach(self) -> tuple[Floats, Floats]:
         return np.full(self.size, -1 / self.gamma), np.full(self.size, 1 / self.gamma)

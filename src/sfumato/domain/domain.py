@@ -142,15 +142,16 @@ class Domain:
         """The index of ``label`` (for a grid ``(row, column)``)."""
         return index_of(self._kind.by_label, label, At("Domain.index", "label"))
 
-    def encode(self, values: object, *, first_row: int = 0) -> Codes:
+    def encode(self, values: object, *, first_row: int = 0, copy: bool = True) -> Codes:
         """The index of each value: a list, a NumPy, Arrow, pandas or polars column.
 
         A grid takes points ``(latitude, longitude)``, a product takes tuples; both also take a table
         (mapping, DataFrame, Arrow table) with a column for each part. Unknown values, nulls and NaN
         are refused, naming the first such row (counted from ``first_row`` where these values are a
-        piece of a longer column). A bool is never an int.
+        piece of a longer column). A bool is never an int. With ``copy=False`` an int64 column of a range
+        is not copied: the indices are the column itself, read-only, once it is checked.
         """
-        return indices_of(self._kind, values, At("Domain.encode", "values"), first_row)
+        return indices_of(self._kind, values, At("Domain.encode", "values"), first_row, copy=copy)
 
     def encode_one(self, value: object) -> int:
         """The index of one value, as strict as ``encode`` and without NumPy."""

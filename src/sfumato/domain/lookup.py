@@ -18,9 +18,14 @@ def index_of(kind: Kind, value: object, at: At) -> int:
     return code
 
 
-def indices_of(kind: Kind, values: object, at: At, first_row: int = 0) -> Codes:
-    """The index of each value of a column; a refusal names the first row at fault."""
+def indices_of(kind: Kind, values: object, at: At, first_row: int = 0, *, copy: bool = True) -> Codes:
+    """The index of each value of a column; a refusal names the first row at fault.
+
+    Without ``copy`` values that are indices already are given back as they are, read-only.
+    """
     codes, value_at = kind.encode(values, at)
+    if not codes.flags.writeable:  # the values themselves, which are valid
+        return codes.copy() if copy else codes
     if codes.min(initial=0) < 0:
         refused = codes < 0
         row = int(refused.argmax())

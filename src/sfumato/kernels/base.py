@@ -74,17 +74,33 @@ class Kernel:
         Values must lie in the domain. One that does not gets a report without meaning, but no memory is touched
         that is not given here.
         """
-        count = len(values)
-        frames = main[: count * self.frame_bytes]
-        _check("values", values, _VALUE, (count,))
-        _check("main", frames, _BYTE, (count * self.frame_bytes,))
+        values, out = self.checked(values, out)
+        frames = main[: len(values) * self.frame_bytes]
+        _check("main", frames, _BYTE, (len(values) * self.frame_bytes,))
         _check("auxiliary", auxiliary, _WORD, (len(auxiliary),))
-        _check("out", out, self.dtype, (count, *self.report_shape))
+        return self.run_checked(values, frames.view(self.word), auxiliary, out)
+
+    def checked(
+        self, values: npt.NDArray[np.int64], out: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        """Values and room for their reports, which ``run_checked`` takes; so may be those of many chunks at once."""
+        _check("values", values, _VALUE, (len(values),))
+        _check("out", out, self.dtype, (len(values), *self.report_shape))
         # To numba an array that must not be written has another type. Of these only the values may come so or so:
         # without this view every kernel would be compiled for both.
         values = values.view()
         values.setflags(write=False)
-        used = int(self.function(values, frames.view(self.word), auxiliary, out, self.parameters))
+        return values, out
+
+    def run_checked(
+        self,
+        values: npt.NDArray[np.int64],
+        frames: npt.NDArray[Any],
+        auxiliary: npt.NDArray[np.uint64],
+        out: npt.NDArray[Any],
+    ) -> int:
+        """As ``run``: pieces of what is ``checked``, the frames of these values in words, 64-bit words."""
+        used = int(self.function(values, frames, auxiliary, out, self.parameters))
         return used if used <= len(auxiliary) else -1
 
 

@@ -27,8 +27,8 @@ _announcements: dict[Callable[..., Any], str] = {}
 
 
 def device(function: Function) -> Function:
-    """A function that kernels call and the compiler dissolves in them."""
-    dissolved: Function = register_jitable(function)
+    """A function that kernels call and the compiler dissolves in them, however long it is."""
+    dissolved: Function = register_jitable(forceinline=True)(function)
     return dissolved
 
 

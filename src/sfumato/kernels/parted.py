@@ -23,7 +23,7 @@ from sfumato.kernels.decisions import (
     split,
 )
 from sfumato.kernels.planes import plane_threshold, store
-from sfumato.kernels.subset import draw_subset, include, repairs
+from sfumato.kernels.subset import draw_subset, include, repairs, subset_space
 from sfumato.mechanisms import HadamardResponse, SubsetSelection
 from sfumato.mechanisms.parted import PartedMechanism
 from sfumato.mechanisms.two_level import NOBODY, MixtureMechanism
@@ -146,7 +146,7 @@ def _run_parted(
     highs, lows, _, _ = parts
     last = np.uint64(len(part_of) - 1)
     groups = (bits + WORD_BITS - ONE) // WORD_BITS
-    body = np.empty(groups, dtype=np.uint64)
+    body, space = np.empty(groups, dtype=np.uint64), subset_space(bits)
     position, first = ZERO, ZERO
     for i in range(np.uint64(len(values))):
         x = min(np.uint64(values[i]), last)
@@ -161,13 +161,12 @@ def _run_parted(
                 words[first] >> INDEX_BITS, highs[part], lows[part], INDEX_BITS, auxiliary, position
             )
             coin = (masks[starts[part] : starts[part + ONE]], equals[part])
-            planes = starts[part + ONE] - starts[part]
             position = draw_subset(
-                body, sizes[part], members[part], coin, words, first + ONE, planes, auxiliary, position
+                body, space, sizes[part], members[part], coin, words, first + ONE, auxiliary, position
             )
             clear = forced and number == _IN_CLEAR
             if forced and not clear:
-                position = include(body, number, members[part], auxiliary, position)
+                position = include(body, groups, number, members[part], auxiliary, position)
         if clear:
             body[:] = ZERO
             head = all_parts + open_number_of[x]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sfumato.kernels.compile import Word, Words, device
 from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO
 
-__all__ = ["PlaneThreshold", "blend", "lanes_below", "live_lanes", "plane_threshold", "store"]
+__all__ = ["PlaneThreshold", "blend", "coins_below", "lanes_below", "live_lanes", "plane_threshold", "store"]
 
 _BYTE_BITS = _WORD_BYTES = np.uint64(8)
 
@@ -50,6 +50,20 @@ def lanes_below(
         result = different & mask | result & ~different
         equal &= ~different
     return result, equal
+
+
+@device
+def coins_below(words: Words, first: Word, threshold: PlaneThreshold) -> Word:
+    """The lanes whose field is below one threshold for all, which has no low part.
+
+    As in ``lanes_below``: what overrules is the majority of the threshold's bit, the word's inverted one and the result
+    so far. In this form the compiler makes vectors of a loop over groups.
+    """
+    masks, result = threshold
+    for plane in range(len(masks) - 1, -1, -1):
+        mask, word = masks[plane], words[first + np.uint64(plane)]
+        result = (mask | result) & ~word | mask & result
+    return result
 
 
 @device

@@ -72,7 +72,7 @@ class Scalar(Kind):
 
     @abstractmethod
     def of_array(self, array: npt.NDArray[Any]) -> Codes:
-        """Indices of a bool, int, uint or float64 array; a fresh array."""
+        """Indices of a bool, int, uint or float64 array: a fresh array, or read-only the given one, all of it valid."""
 
     def encode(self, values: object, at: At) -> Encoded:
         column = read_column(values, at)
@@ -81,7 +81,7 @@ class Scalar(Kind):
         elif isinstance(column, Numbers):
             codes = self.of_array(column.array)
             if column.nulls is not None:
-                codes[column.nulls] = -1
+                codes = np.where(column.nulls, -1, codes)
         else:
             codes = self.of_items(column.objects)
         return codes, column.at

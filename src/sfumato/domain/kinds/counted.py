@@ -58,9 +58,13 @@ class Counted(Scalar):
             codes = array.astype(np.int64)
             codes[codes != array] = -1
             return codes
-        codes = array.astype(np.int64)  # uint64 beyond int64 wraps to below zero, and is refused
-        if codes.min(initial=0) < 0 or codes.max(initial=0) >= self.size:
-            codes[(codes < 0) | (codes >= self.size)] = -1
+        codes = np.require(array, np.int64, ["C_CONTIGUOUS", "ALIGNED"])
+        # One look at each: as unsigned numbers those below zero are beyond any size. So are uint64 beyond int64.
+        if codes.view(np.uint64).max(initial=0) >= self.size:
+            return np.where((codes < 0) | (codes >= self.size), -1, codes)
+        codes = codes.view()
+        if np.may_share_memory(codes, array):
+            codes.flags.writeable = False
         return codes
 
     def decode(self, codes: Codes) -> list[Label]:
