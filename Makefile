@@ -49,8 +49,10 @@ lint: setup $(CHECK_STAMP)  ## Check style, formatting and types.
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy --strict
 
-docs: setup  ## Check the documentation against the code.
-	$(BIN)/python -m pytest tests/test_docs.py
+docs: setup $(CHECK_STAMP)  ## Check the documentation against the code, and build its site in build/site.
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_site.py tests/test_tutorials.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "docs: open build/site/index.html"
 
 bench: setup  ## Run the benchmarks.
 	$(BIN)/python -m benchmarks

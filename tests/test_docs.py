@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pictures import as_shown
 
 from sfumato.cli import main
 from sfumato.mechanisms import Mechanism
@@ -23,7 +24,10 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_example_runs_and_prints_what_the_page_shows(page: Path) -> None:
+def test_every_example_runs_and_prints_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # pages write files, as their readers do
     blocks = re.findall(
         r"^```(python|text)\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
     )
@@ -37,6 +41,8 @@ def test_every_example_runs_and_prints_what_the_page_shows(page: Path) -> None:
             printed = output.getvalue()
         else:
             assert printed == block, f"the page shows\n{block}\nbut its example prints\n{printed}"
+    for figure in tmp_path.glob("*.svg"):
+        assert as_shown(figure), f"{figure.name} is not what the page shows: run scripts/make_figures.py"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -44,6 +50,16 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_what_the_readme_says_is_measured_stands_on_the_page_it_links_to() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    measured = readme.partition("## What is measured")[2].partition("\n## ")[0]
+    quoted = re.findall(r"\[([^\]]*\d[^\]]*)\]\(([^)]*)\)", measured)
+    assert len(quoted) >= 4
+    for words, page in quoted:
+        for number in re.findall(r"[\d.]+(?:%| times)", words):
+            assert f" {number} " in (ROOT / page).read_text(encoding="utf-8").replace("\n", " "), f"{page}: {number}"
 
 
 @pytest.mark.parametrize("name", sorted(Mechanism.registry))

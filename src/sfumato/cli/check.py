@@ -17,7 +17,7 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
 
     Example: sfumato check policy.toml
     """
-    from sfumato.cli._words import asks, least
+    from sfumato.policy.words import asks, least
 
     rules = read_policy(policy)
     if plot is not None:

@@ -1,14 +1,23 @@
-"""Policies in words."""
+"""Policies in words: what they ask, and what a stranger can learn at most from an answer."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import singledispatch
 
 from sfumato.exact import Epsilon
-from sfumato.policy import Anything, Blocks, HighLow, Metric, Pairwise, PairwisePolicy, Policy, Prior, Secret, Uniform
+from sfumato.policy.base import Policy
+from sfumato.policy.blocks import Blocks
+from sfumato.policy.high_low import HighLow
+from sfumato.policy.metric import Metric
+from sfumato.policy.pairwise import Pairwise, PairwisePolicy, representatives
+from sfumato.policy.prior import Prior
+from sfumato.policy.secret import Anything, Secret
+from sfumato.policy.uniform import Uniform
 
-__all__ = ["asks", "least"]
+__all__ = ["Suspicion", "asks", "least", "suspicions"]
 
 _MOST_NAMED = 5
 
@@ -87,6 +96,50 @@ def least(policy: Policy) -> str:
         return f"{policy.classical_level} (any two values; {why})"
     epsilon = Epsilon(policy.parameters()["epsilon"])
     return f"{epsilon} (any two secrets)"
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Of these values: believed with probability ``before`` an answer, at most with ``after`` once it is seen."""
+
+    values: list[object]
+    before: float
+    after: float
+
+
+def suspicions(policy: Policy, before: float) -> list[Suspicion]:
+    """What a stranger can come to believe of somebody's value, by how much is left to learn; the best kept first.
+
+    The odds of x against all else move by at most e^E, E the greatest level from x to another value. Under a prior the
+    stranger's own belief is the prior's.
+    """
+    grouped: dict[tuple[float, float], list[object]] = {}
+    labels = policy.domain.labels
+    if isinstance(policy, Prior):
+        for label, p in zip(labels, policy.prior, strict=True):
+            grouped.setdefault((float(p), policy.posterior_interval(label)[1]), []).append(label)
+    else:
+        for label, after in zip(labels, _afterwards(policy, before), strict=True):
+            grouped.setdefault((before, after), []).append(label)
+    found = [Suspicion(values, before, after) for (before, after), values in grouped.items()]
+    return sorted(found, key=lambda suspicion: suspicion.after)
+
+
+def _afterwards(policy: Policy, before: float) -> list[float]:
+    pairwise = policy.as_pairwise if isinstance(policy, Secret) else policy
+    if not isinstance(pairwise, PairwisePolicy):
+        return [1.0] * len(policy.domain)  # the secret is protected, not the value
+    if len(pairwise.domain) == 1:
+        return [before]
+    classes = pairwise.classes()
+    chosen = representatives(classes)
+    levels = pairwise.effective_on(chosen).floats
+    greatest = {int(classes[x]): level for x, level in zip(chosen, levels.max(axis=1).tolist(), strict=True)}
+    return [_moved(before, greatest[own]) for own in classes.tolist()]
+
+
+def _moved(before: float, level: float) -> float:
+    return 1.0 if math.isinf(level) else before / (before + (1 - before) * math.exp(-level))
 
 
 def _times(epsilon: Epsilon) -> str:

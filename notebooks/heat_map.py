@@ -1,0 +1,117 @@
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import os
+    import tempfile
+
+    import marimo as mo
+
+    os.chdir(tempfile.mkdtemp())  # what the tutorial writes goes to a new folder
+    return (mo,)
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    # A private heat map of a city
+
+    The code of `docs/tutorials/heat-map.md`, by `scripts/make_notebooks.py`; the words are there.
+
+    ## The city
+    """)
+    return
+
+
+@app.cell
+def _():
+    import numpy as np
+
+    import sfumato as sf
+    from sfumato.plot import plot_estimate, save
+
+    city = sf.Domain.grid(latitude=(52.4, 52.6), longitude=(13.2, 13.6), rows=9, columns=12)
+    places = city.centres()
+
+
+    def crowd(latitude, longitude, width):
+        return np.exp(-(((places - (latitude, longitude)) / (width, 1.5 * width)) ** 2).sum(axis=1))
+
+
+    truth = crowd(52.52, 13.40, 0.02) + 0.6 * crowd(52.48, 13.30, 0.015) + 0.4 * crowd(52.55, 13.52, 0.02)
+    truth /= truth.sum()
+    people = np.repeat(places, np.rint(100_000 * truth).astype(int), axis=0)
+    print(len(people), "people; the first is at", people[0].round(3), "in cell", city.label(city.encode(people[:1])[0]))
+    return city, np, people, plot_estimate, save, sf, truth
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## The district may be known
+    """)
+    return
+
+
+@app.cell
+def _(city, np, people, plot_estimate, save, sf, truth):
+    districts = [(row // 3, column // 3) for row, column in city]
+    by_district = sf.Blocks(city, blocks=districts, epsilon=1)
+    mechanism = sf.design(by_district, n=len(people))
+    print(mechanism.name, "of", mechanism.parts[0].name, "in", mechanism.bits, "bits")
+    print(sf.audit(mechanism, by_district).holds)
+
+
+    def mapped(kind):
+        reports = sf.privatize(kind, people, sf.InsecureSeeded(1))  # leave the stream out for real people
+        return sf.estimate(kind, sf.aggregate(kind, reports), "simplex")
+
+
+    def missed(found):
+        return float(np.abs(found.frequencies - truth).sum()) / 2
+
+
+    private_map = mapped(mechanism)
+    print(f"misplaced: {missed(private_map):.1%} of the people")
+    save(plot_estimate(private_map), "heat-map.svg")
+    return by_district, mapped, missed
+
+
+@app.cell
+def _(city, mapped, plot_estimate, save, sf):
+    exactly = sf.mechanisms.RandomizedResponse(city, "inf")  # reports the cell itself: never do this
+    save(plot_estimate(mapped(exactly)), "heat-map-truth.svg")
+    return
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## Near is hard to tell, far is easy
+    """)
+    return
+
+
+@app.cell
+def _(city, mapped, missed, people, sf):
+    by_distance = sf.Metric(city, distance="km", epsilon="0.5")
+    blurred = sf.design(by_distance, n=len(people))
+    print(blurred.name, blurred.bits, "bits", sf.audit(blurred, by_distance).holds)
+    print(f"misplaced: {missed(mapped(blurred)):.1%}")
+    return
+
+
+@app.cell
+def _(by_district, city, mapped, missed, people, sf):
+    everywhere = sf.design(sf.Uniform(city, epsilon=1), n=len(people))
+    print(f"classical LDP misplaces {missed(mapped(everywhere)):.1%}")
+    print(f"and needs {sf.plan(by_district, n=len(people)).saving:.0f} times the people that districts need")
+    return
+
+
+if __name__ == "__main__":
+    app.run()

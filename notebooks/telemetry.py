@@ -1,0 +1,141 @@
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import os
+    import tempfile
+
+    import marimo as mo
+
+    os.chdir(tempfile.mkdtemp())  # what the tutorial writes goes to a new folder
+    return (mo,)
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    # Telemetry with sensitive URLs
+
+    The code of `docs/tutorials/telemetry.md`, by `scripts/make_notebooks.py`; the words are there.
+
+    ## The clicks
+    """)
+    return
+
+
+@app.cell
+def _():
+    import numpy as np
+
+    import sfumato as sf
+    from sfumato.data.kosarak import page_clicks
+
+    clicks = page_clicks(None)  # or page_clicks(Path("folder")), where kosarak.dat or kosarak.dat.gz lies
+    print(clicks.source)
+    top = np.sort(clicks.value)[::-1][:500]
+    truth = top / top.sum()
+    return np, sf, truth
+
+
+@app.cell
+def _(sf):
+    urls = [f"/health/{rank}" if rank % 20 == 7 else f"/news/{rank}" for rank in range(1, 501)]
+    sensitive = [url for url in urls if url.startswith("/health/")]
+    domain = sf.Domain(urls)
+    policy = sf.HighLow(domain, sensitive, epsilon=1)
+    print(len(sensitive), "of", len(domain), "pages are sensitive")
+    return domain, policy, sensitive, urls
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## The plan
+    """)
+    return
+
+
+@app.cell
+def _(policy, sf):
+    from sfumato.plot import plot_plan, save
+
+    n = 500_000
+    plan = sf.plan(policy, n)
+    print(plan)
+    save(plot_plan(policy), "telemetry-plan.svg")
+    return (n,)
+
+
+@app.cell
+def _(n, policy, sf):
+    mechanism = sf.design(policy, n, max_bits=16)
+    print(mechanism.name, mechanism.bits, "bits")
+    print(sf.audit(mechanism, policy).summary())
+    return (mechanism,)
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## Rehearse at the truth you expect
+    """)
+    return
+
+
+@app.cell
+def _(domain, mechanism, n, sf, truth):
+    classical = sf.design(sf.Uniform(domain, 1), n, max_bits=16)
+
+
+    def rehearsed(kind):
+        found = sf.simulate(kind, n=n, truth=truth, seed=1)
+        return f"{kind.name:20} total variation {found.tv:.3f}, predicted {found.predicted_tv:.3f}"
+
+
+    print(rehearsed(mechanism))
+    print(rehearsed(classical))
+    return
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## From Parquet to Parquet
+    """)
+    return
+
+
+@app.cell
+def _(mechanism, n, np, sf, truth, urls):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sfumato.reports import read_reports, write_reports
+
+    visits = np.repeat(urls, np.rint(n * truth).astype(int))
+    pq.write_table(pa.table({"url": visits}), "visits.parquet")
+
+    column = pq.read_table("visits.parquet").column("url")
+    reports = sf.privatize(mechanism, column, sf.InsecureSeeded(1))  # leave the stream out for real people
+    half = len(reports) // 2
+    write_reports("monday.parquet", mechanism, reports[:half])
+    write_reports("tuesday.parquet", mechanism, reports[half:])
+    return (read_reports,)
+
+
+@app.cell
+def _(domain, mechanism, read_reports, sensitive, sf, truth):
+    counts = [sf.aggregate(mechanism, read_reports(f"{day}.parquet", mechanism)) for day in ("monday", "tuesday")]
+    estimate = sf.estimate(mechanism, counts[0].merge(counts[1]))
+    print(f"{estimate.n:,} reports")
+    print("health pages together:", estimate.share(sensitive), f"in truth {truth[domain.encode(sensitive)].sum():.4f}")
+    print("the most read page:", estimate.linear({"/news/1": 1}), f"in truth {truth[0]:.4f}")
+    return
+
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,61 @@
+"""The blocks of a documentation page, and how its Python is run: shared by the figures, the notebooks and the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+
+_PART = re.compile(r'^(?:(#+ [^\n]*)|```(\w+)(?: title="([^"]*)")?\n(.*?)^```)$', flags=re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, or a heading (``language`` is then empty). A block with a file name as its title is a file."""
+
+    language: str
+    title: str
+    text: str
+
+    @property
+    def is_file(self) -> bool:
+        return bool(re.fullmatch(r"[\w-]+\.\w+", self.title))
+
+    @property
+    def commands(self) -> list[tuple[str, str]]:
+        """Of a console block: each command after a ``$``, and what it prints."""
+        found = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", self.text, flags=re.MULTILINE)
+        return [(command, output) for command, output in found]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Headings and fenced blocks of a page, in order."""
+    parts = _PART.findall(page.read_text(encoding="utf-8"))
+    return [Block(language, title, text or heading) for heading, language, title, text in parts]
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """With this folder as the one that files are written to."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def run_python(page: Path, folder: Path) -> None:
+    """Run the Python of a page as the page does, in this folder."""
+    namespace: dict[str, object] = {}
+    with inside(folder), contextlib.redirect_stdout(None):
+        for block in blocks(page):
+            if block.language == "python" and not block.is_file:
+                exec(compile(block.text, str(page), "exec"), namespace)
