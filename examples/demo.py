@@ -6,14 +6,21 @@ randomness that hides them is real.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import io
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import sfumato as sf
+from sfumato.client import Client
 from sfumato.mechanisms import Mechanism, RandomizedResponse
 from sfumato.plot import plot_estimate, plot_levels, plot_plan
 
@@ -60,6 +67,42 @@ def collect(mechanism: Mechanism, values: Any, method: str) -> sf.Estimate:
     """What happens between a person and an answer: randomized on their side, counted and estimated on ours."""
     reports = sf.privatize(mechanism, values)
     return sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
+
+
+@contextlib.contextmanager
+def collector(folder: Path) -> Iterator[tuple[str, str]]:
+    """`sfumato serve` on a free port of this machine: its URL and its admin token."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "sfumato.cli", "serve", "--store", f"sqlite:///{folder}/collect.db"]
+    with (folder / "serve.log").open("wb") as log:
+        service = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert service.stdout is not None
+        yield f"http://127.0.0.1:{port}", service.stdout.readline().split()[-1]
+    finally:
+        service.terminate()
+        service.communicate()
+
+
+def service(report: Report) -> None:
+    report.heading("The same survey as a service: reports over HTTP, each counted exactly once")
+    domain = sf.Domain(["none", "flu", "hiv", "cancer", "prefer not to say"])
+    policy = sf.HighLow(domain, sensitive=["hiv", "cancer"], epsilon=1)
+    answers = ["none", "flu", "none", "hiv", "none", "cancer", "prefer not to say", "flu"] * 500
+    with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (url, token):
+        with Client(url, token) as admin:
+            collection, key = admin.create("Health survey", policy, submission="key")
+        with Client(url, key) as client:
+            mechanism = client.collection(collection).mechanism
+            sf.audit_again(client.certificate(collection))  # a client need not believe the collector
+            reports = sf.privatize(mechanism, answers)
+            sent = client.submit(collection, reports, batch="monday")
+            client.submit(collection, reports, batch="monday")  # the network hiccupped: sent again, counted once
+            counts = client.aggregate(collection)
+    report.text(f"{sent[0].reports:,} reports of {mechanism.bits} bits sent twice to {url}; counted: {counts.n:,}")
+    report.text(sf.estimate(mechanism, counts, "simplex"))
 
 
 def survey(report: Report) -> None:
@@ -139,6 +182,7 @@ def city(report: Report) -> None:
 def main() -> None:
     report = Report()
     survey(report)
+    service(report)
     city(report)
     page = FOLDER / "report.html"
     report.save(page)

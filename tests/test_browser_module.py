@@ -251,7 +251,8 @@ def test_the_types_fit(tmp_path: Path) -> None:
     wrong = MODULE.read_text(encoding="utf-8").replace("other = draws.below(k)", "other = draws.beneath(k)")
     (tmp_path / "wrong.js").write_text(wrong, encoding="utf-8")
     options = "--noEmit --allowJs --checkJs --strict --target es2022 --lib es2022,dom,dom.iterable --module es2022"
-    command = [node, str(compiler), *options.split(), "--moduleResolution", "bundler", str(MODULE), "wrong.js"]
+    pages = map(str, sorted(MODULE.parent.glob("*.js")))
+    command = [node, str(compiler), *options.split(), "--moduleResolution", "bundler", *pages, "wrong.js"]
     found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
     (fault,) = found.splitlines()
     assert re.match(r"wrong\.js\(\d+,\d+\): error TS2339: Property 'beneath' does not exist", fault)

@@ -35,10 +35,13 @@ class InvalidInput(SfumatoError, ValueError):
 
     >>> print(InvalidInput("Uniform", "epsilon", "be at least 0", -1))
     Uniform: epsilon must be at least 0; got -1
+
+    ``row`` is that of the offending report, where the input is a column of them.
     """
 
-    def __init__(self, what: str, parameter: str, must: str, got: object) -> None:
+    def __init__(self, what: str, parameter: str, must: str, got: object, *, row: int | None = None) -> None:
         super().__init__(f"{what}: {parameter} must {must}; got {shown(got)}")
+        self.row = row
 
 
 class UnknownSpec(InvalidInput):

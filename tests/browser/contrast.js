@@ -8,7 +8,7 @@
 		return (light + 0.05) / (dark + 0.05)
 	}
 	const behind = (element) => {
-		const patch = element.tagName === "text" && element.parentElement.querySelector(".patch")
+		const patch = element.tagName === "text" && element.parentElement.querySelector(":scope > .patch")
 		if (patch) return numbers(getComputedStyle(patch).fill)
 		for (let at = element; at; at = at.parentElement) {
 			const [r, g, b, a = 1] = numbers(getComputedStyle(at).backgroundColor)

@@ -27,7 +27,7 @@ from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 from sfumato.reports.validity import check_reports, checked_pieces, piece_rows
 
-__all__ = ["HEADER_BYTES", "MAGIC", "decode_batch", "encode_batch", "read_batch", "write_batch"]
+__all__ = ["HEADER_BYTES", "MAGIC", "batch_header", "decode_batch", "encode_batch", "read_batch", "write_batch"]
 
 MAGIC = b"SFUM"
 _VERSION = 1
@@ -56,7 +56,7 @@ def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
     The answer is how many there were; only then is it written to the header.
     """
     start = file.tell()
-    file.write(MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(mechanism.hash) + bytes(8))
+    file.write(batch_header(mechanism, 0))
     count = 0
     for piece in pieces:
         file.write(_pack(piece, _width(mechanism)))
@@ -92,6 +92,11 @@ def read_batch(
         yield check_reports(mechanism, piece, what, start)
     if file.read(1):
         raise InvalidInput(what, "its length", must, "more")
+
+
+def batch_header(mechanism: Mechanism, count: int) -> bytes:
+    """What stands before so many reports."""
+    return MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(mechanism.hash) + count.to_bytes(8, "little")
 
 
 def _read_header(mechanism: Mechanism, header: bytes, what: str) -> int:

@@ -74,7 +74,7 @@ def _refuse_rows(what: str, first_row: int, array: npt.NDArray[Any], wrong: npt.
         row = int(wrong.argmax())
         value = array[row]
         got = value.tobytes().hex() if array.ndim > 1 else int(value)
-        raise InvalidInput(what, f"the report in row {first_row + row}", must, got)
+        raise InvalidInput(what, f"the report in row {first_row + row}", must, got, row=first_row + row)
 
 
 def _refuse_nested(what: str, first_row: int, array: npt.NDArray[Any], mechanism: NestedSubsets) -> None:

@@ -1,0 +1,293 @@
+"""The collector under load: what a report costs beside an empty request, and a batch beside a bare SQLite transaction.
+
+    python -m benchmarks.collector
+
+The server is `sfumato serve` with SQLite, in a process of its own; the load comes from this one, over connections that
+are kept open, each with one request at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import itertools
+import json
+import re
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sfumato as sf
+from sfumato.reports import encode_batch
+
+SECONDS = 4.0
+ROUNDS = 5
+CONNECTIONS = 64
+BATCH = 1000
+DEAF = 200
+
+#: The same server and framework, with a handler that reads what it is sent and does nothing.
+EMPTY = """
+import sys
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+async def empty(request):
+    await request.body()
+    return Response()
+
+app = Starlette(routes=[Route("/v1/collections/{id}/reports", empty, methods=["POST"])])
+uvicorn.run(app, port=int(sys.argv[1]), access_log=False, log_level="warning")
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Requests a second, and how long they took."""
+
+    rate: float
+    milliseconds: np.ndarray[Any, Any]
+
+    def __str__(self) -> str:
+        p50, p99 = np.percentile(self.milliseconds, [50, 99])
+        return f"{self.rate:8,.0f} requests/s   p50 {p50:6.2f} ms   p99 {p99:6.2f} ms"
+
+
+class _Connection(asyncio.Protocol):
+    """Sends a request, waits for its answer, sends the next."""
+
+    def __init__(self, requests: Iterator[bytes], times: list[float], done: asyncio.Future[None]) -> None:
+        self._requests, self._times, self._done = requests, times, done
+        self._answer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._next()
+
+    def _next(self) -> None:
+        request = next(self._requests, None)
+        if request is None:
+            self._transport.close()
+            if not self._done.done():
+                self._done.set_result(None)
+            return
+        self._start = time.perf_counter()
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        head, separator, body = self._answer.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        length = re.search(rb"content-length: (\d+)", head)
+        assert length is not None, head
+        if len(body) < int(length[1]):
+            return
+        if not head.startswith(b"HTTP/1.1 200"):
+            self._done.set_exception(AssertionError(self._answer.decode()))
+            return
+        self._times.append(time.perf_counter() - self._start)
+        self._answer = b""
+        self._next()
+
+
+def load(port: int, requests: Iterator[bytes], connections: int = CONNECTIONS) -> Result:
+    """Send all requests; the rate counts those that were answered."""
+
+    async def run() -> list[float]:
+        loop = asyncio.get_running_loop()
+        times: list[float] = []
+        done = [loop.create_future() for _ in range(connections)]
+        for own in done:
+            await loop.create_connection(lambda own=own: _Connection(requests, times, own), "127.0.0.1", port)  # type: ignore[misc]
+        await asyncio.gather(*done)
+        return times
+
+    start = time.perf_counter()
+    times = asyncio.run(run())
+    return Result(len(times) / (time.perf_counter() - start), 1000 * np.array(times))
+
+
+def for_seconds(requests: Iterator[bytes], seconds: float = SECONDS) -> Iterator[bytes]:
+    end = time.perf_counter() + seconds
+    for request in requests:
+        if time.perf_counter() > end:
+            return
+        yield request
+
+
+def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+# -- servers -----------------------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running(*command: str, port: int, output: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with output.open("wb") as file:
+        process = subprocess.Popen([sys.executable, *command], stdout=file, stderr=subprocess.STDOUT)
+    try:
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            assert process.poll() is None, output.read_text()
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def ask(port: int, method: str, path: str, body: Any = None, token: str = "") -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    connection.request(method, path, None if body is None else json.dumps(body), headers)
+    answer = connection.getresponse()
+    content = answer.read()
+    assert answer.status < 300, content
+    return json.loads(content)
+
+
+@contextlib.contextmanager
+def collector(folder: Path, *options: str) -> Iterator[tuple[int, str, int]]:
+    """A collector on SQLite: its port, its admin token and its process id."""
+    port, output = free_port(), folder / "serve.log"
+    arguments = ("--store", f"sqlite:///{folder}/collect.db", "--port", str(port), "--rate", "1000000", *options)
+    with running("-m", "sfumato.cli", "serve", *arguments, port=port, output=output) as process:
+        token = re.search(r"sfa_\S+", output.read_text())
+        assert token is not None
+        yield port, token[0], process.pid
+
+
+def resident(process: int) -> float:
+    """The memory of a process in MB."""
+    text = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    found = re.search(r"VmRSS:\s+(\d+) kB", text)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+# -- what is measured --------------------------------------------------------------------------------------
+
+
+def batches(mechanism: Any, count: int) -> list[bytes]:
+    """Different batches of BATCH reports each."""
+    rng = np.random.default_rng(1)
+    values = list(mechanism.domain)
+    made = []
+    for _ in range(count):
+        chosen = rng.integers(len(values), size=BATCH)
+        made.append(encode_batch(mechanism, sf.privatize(mechanism, [values[i] for i in chosen])))
+    return made
+
+
+def bare_sqlite(folder: Path, payloads: list[bytes]) -> float:
+    """Transactions a second that insert one batch each, and nothing else."""
+    connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE batches (id TEXT PRIMARY KEY, payload BLOB)")
+    start, number = time.perf_counter(), 0
+    while time.perf_counter() < start + SECONDS:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO batches VALUES (?, ?)", (uuid.uuid4().hex, payloads[number % len(payloads)]))
+        connection.execute("COMMIT")
+        number += 1
+    return number / (time.perf_counter() - start)
+
+
+def deaf_readers(port: int, collection: str, count: int) -> list[socket.socket]:
+    """Live streams whose readers never read."""
+    readers = []
+    for _ in range(count):
+        reader = socket.socket()
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(("127.0.0.1", port))
+        reader.sendall(f"GET /v1/collections/{collection}/live HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        readers.append(reader)
+    return readers
+
+
+def singles(path: str, outputs: int, first: int) -> Iterator[bytes]:
+    for number in itertools.count(first):
+        body = b'{"batch":"%s","report":%d}' % (uuid.uuid4().hex.encode(), number % outputs)
+        yield request(path, body, {"Content-Type": "application/json"})
+
+
+def many(path: str, payloads: list[bytes]) -> Iterator[bytes]:
+    for number in itertools.count():
+        headers = {"Content-Type": "application/vnd.sfumato.reports", "Idempotency-Key": uuid.uuid4().hex}
+        yield request(path, payloads[number % len(payloads)], headers)
+
+
+def main() -> None:
+    policy = sf.HighLow(sf.Domain([f"v{i}" for i in range(20)]), sensitive=["v1", "v2", "v3"], epsilon=1)
+    empty_port = free_port()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        command = ("-c", EMPTY, str(empty_port))
+        stack.enter_context(running(*command, port=empty_port, output=folder / "empty.log"))
+        port, token, process = stack.enter_context(collector(folder))
+        made = ask(port, "POST", "/v1/collections", {"title": "load", "policy": policy.to_dict()}, token)
+        mechanism = sf.mechanism_from_spec(made["collection"]["mechanism"])
+        path = f"/v1/collections/{made['collection']['id']}/reports"
+
+        # In turns, and the median of the ratios: the machine is not equally fast all the time.
+        ratios, reports = [], 0
+        for _ in range(ROUNDS):
+            empty = load(empty_port, for_seconds(singles(path, mechanism.outputs, 0)))
+            single = load(port, for_seconds(singles(path, mechanism.outputs, reports)))
+            ratios.append(single.rate / empty.rate)
+            reports += len(single.milliseconds)
+            print(f"an empty POST handler       {empty}")
+            print(f"one report                  {single}")
+        print(f"   of the empty handler     {statistics.median(ratios):.2f}  (at least 0.50)")
+
+        payloads = batches(mechanism, 200)
+        batch = load(port, for_seconds(many(path, payloads)))
+        bare = bare_sqlite(folder, payloads)
+        print(f"a batch of {BATCH:,} reports    {batch}   {batch.rate * BATCH:,.0f} reports/s")
+        print(f"a bare SQLite transaction   {bare:8,.0f} a second")
+        print(f"   batches of that          {batch.rate / bare:.2f}  (at least 0.33)")
+
+        counted = ask(port, "GET", path.replace("/reports", "/aggregate"))
+        assert counted["n"] == reports + BATCH * len(batch.milliseconds)
+        print(f"memory of the service       {resident(process):8,.0f} MB after {counted['n']:,} reports")
+
+        wide = sf.Uniform(sf.Domain.range(2000), 4).to_dict()
+        made = ask(port, "POST", "/v1/collections", {"title": "deaf", "policy": wide, "mechanism": "rr"}, token)
+        readers = deaf_readers(port, made["collection"]["id"], DEAF)
+        path = f"/v1/collections/{made['collection']['id']}/reports"
+        for first in range(0, 3 * 10**6, 10**6):
+            load(port, for_seconds(singles(path, 2000, first)), connections=4)
+            print(f"   with {DEAF} deaf readers    {resident(process):8,.0f} MB")
+        for reader in readers:
+            reader.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""`sfumato submit`: reports go to a collector, each counted exactly once."""
+
+from __future__ import annotations
+
+import itertools
+
+import click
+
+from sfumato.cli._files import INPUT
+from sfumato.cli._show import JSON_OPTION, show_json
+
+
+@click.command(short_help="Send report files to a collector; what arrived is not counted twice.")
+@click.argument("url")
+@click.argument("collection")
+@click.argument("reports", type=INPUT, nargs=-1, required=True)
+@click.option("--token", envvar="SFUMATO_TOKEN", help="The collection's key or a one-time token.  [env: SFUMATO_TOKEN]")
+@click.option("--batch", help="The name of this sending: sent again under it, nothing is counted twice.")
+@click.option("--attempts", type=click.IntRange(1), default=10, show_default=True, help="How often to try each batch.")
+@JSON_OPTION
+def command(
+    url: str,
+    collection: str,
+    reports: tuple[str, ...],
+    token: str | None,
+    batch: str | None,
+    attempts: int,
+    as_json: bool,
+) -> None:
+    """Send the reports of files to a collection of a collector, and end when every one of them is counted.
+
+    Whatever interrupts it, the same command with the same --batch goes on where it ended.
+
+    Example: sfumato submit https://collect.example abcdefghijklmnop reports.parquet --batch monday
+    """
+    from sfumato.client import Client, CollectorUnreachable
+    from sfumato.client.client import new_batch_name
+    from sfumato.reports import read_reports
+
+    name = batch or new_batch_name()
+    with Client(url, token, attempts=attempts) as client:
+        mechanism = client.collection(collection).mechanism
+        pieces = itertools.chain.from_iterable(read_reports(path, mechanism) for path in reports)
+        try:
+            receipts = client.submit(collection, pieces, batch=name)
+        except CollectorUnreachable as error:
+            raise click.ClickException(f"{error}; go on later with --batch {name}") from error
+    counted = sum(receipt.reports for receipt in receipts)
+    if as_json:
+        show_json({"collection": collection, "batch": name, "batches": len(receipts), "reports": counted})
+        return
+    click.echo(f"{counted:,} reports counted in {len(receipts):,} batches, under the name {name}")

@@ -1,0 +1,189 @@
+"""The client of a collector."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy.typing as npt
+
+from sfumato._aggregate import Aggregate
+from sfumato.certificate import Certificate
+from sfumato.client.transport import Transport
+from sfumato.entropy import secure
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import Mechanism, mechanism_from_spec
+from sfumato.policy import Policy, policy_from_dict
+from sfumato.reports import encode_batch
+from sfumato.reports.validity import checked_pieces
+
+__all__ = ["Client", "CollectionInfo", "Receipt"]
+
+_JSON = {"Content-Type": "application/json"}
+_BATCH = "application/vnd.sfumato.reports"
+#: A batch holds at most so many bytes of reports, unless its one report is longer.
+_BATCH_BYTES = 2**20
+_NAME = re.compile("[A-Za-z0-9_-]{6,48}")
+
+
+@dataclass(frozen=True)
+class CollectionInfo:
+    """A collection as the collector describes it; ``mechanism`` is the one whose hash it states."""
+
+    id: str
+    title: str
+    description: str
+    state: str
+    submission: str
+    reports: int
+    previous: str | None
+    policy: Policy
+    mechanism: Mechanism
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """These reports are counted, and on the collector's disk."""
+
+    batch: str
+    reports: int
+
+
+class Client:
+    """A collector at a URL. Requests that may be repeated are, up to ``attempts`` times, with growing pauses.
+
+    ``token`` is whatever the collection or the operation asks for: its key, a one-time token, an admin token.
+
+    >>> Client("ftp://collect.example")
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.InvalidInput: Client: url must be that of a collector, such as https://collect.example; got 'ftp://collect.example'
+    """
+
+    def __init__(self, url: str, token: str | None = None, *, attempts: int = 10, timeout: float = 30.0) -> None:
+        self._transport = Transport(url, token, attempts, timeout)
+        self._mechanisms: dict[str, Mechanism] = {}
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._transport.close()
+
+    # -- collections -------------------------------------------------------------------------------------
+
+    def collection(self, collection: str) -> CollectionInfo:
+        """What a client needs to know before it randomizes. A spec that has not the stated hash is refused."""
+        said = self._json("GET", _path(collection))
+        mechanism = mechanism_from_spec(said["mechanism"])
+        if mechanism.hash != said["mechanism_hash"]:
+            raise InvalidInput("Client", "the mechanism's hash", f"be {mechanism.hash}", said["mechanism_hash"])
+        self._mechanisms[collection] = mechanism
+        return CollectionInfo(
+            said["id"],
+            said["title"],
+            said["description"],
+            said["state"],
+            said["submission"],
+            said["reports"],
+            said["previous"],
+            policy_from_dict(said["policy"]),
+            mechanism,
+        )
+
+    def certificate(self, collection: str) -> Certificate:
+        """The collection's proof; ``audit_again`` checks it."""
+        return Certificate.from_json(self._transport.ask("GET", _path(collection, "/certificate")).decode())
+
+    def create(
+        self, title: str, policy: Policy, mechanism: Mechanism | str | None = None, **about: Any
+    ) -> tuple[str, str | None]:
+        """Open a collection, as an administrator: its id, and its key if it asks for one.
+
+        ``about`` is what else docs/collector.md names: ``submission``, ``results``, ``keep_days`` and so on.
+        """
+        spec = mechanism.spec if isinstance(mechanism, Mechanism) else mechanism
+        document = {"title": title, "policy": policy.to_dict(), "mechanism": spec, **about}
+        made = self._json("POST", "/v1/collections", document, repeat=False)
+        return made["collection"]["id"], made["key"]
+
+    def change(self, collection: str, **change: Any) -> None:
+        """Open, close or archive a collection (``state=``), or say something else about it."""
+        self._json("PATCH", _path(collection), change)
+
+    def tokens(self, collection: str, count: int) -> list[str]:
+        """New one-time tokens."""
+        answer = self._json("POST", _path(collection, "/tokens"), {"count": count}, repeat=False)
+        return list(answer["tokens"])
+
+    # -- reports -----------------------------------------------------------------------------------------
+
+    def submit(self, collection: str, reports: Any, *, batch: str | None = None) -> list[Receipt]:
+        """Send reports, an array or an iterator of arrays, and come back when every one is counted.
+
+        They go out in batches named ``batch``-0, ``batch``-1, …; a new random name unless given. The same reports under
+        the same name are counted once, so whoever was interrupted calls it again with the same arguments.
+        """
+        mechanism = self._mechanism(collection)
+        name = new_batch_name() if batch is None else batch
+        if not _NAME.fullmatch(name):
+            raise InvalidInput("submit", "batch", "be 6 to 48 letters, digits, '-' or '_'", batch)
+        return [
+            self._send(collection, f"{name}-{number}", encode_batch(mechanism, piece))
+            for number, piece in enumerate(_batches(mechanism, reports))
+        ]
+
+    def _send(self, collection: str, batch: str, payload: bytes) -> Receipt:
+        headers = {"Content-Type": _BATCH, "Idempotency-Key": batch}
+        said = json.loads(self._transport.ask("POST", _path(collection, "/reports"), payload, headers))
+        return Receipt(said["batch"], said["reports"])
+
+    # -- results -----------------------------------------------------------------------------------------
+
+    def aggregate(self, collection: str) -> Aggregate:
+        """The exact counts: ``sfumato.estimate`` takes them."""
+        mechanism = self._mechanism(collection)
+        headers = {"Accept": "application/vnd.sfumato.aggregate"}
+        counts = Aggregate.from_bytes(self._transport.ask("GET", _path(collection, "/aggregate"), headers=headers))
+        counts.check(mechanism)
+        return counts
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    def _mechanism(self, collection: str) -> Mechanism:
+        if collection not in self._mechanisms:
+            self.collection(collection)
+        return self._mechanisms[collection]
+
+    def _json(self, method: str, path: str, document: Any = None, *, repeat: bool = True) -> Any:
+        body = None if document is None else json.dumps(document).encode()
+        return json.loads(self._transport.ask(method, path, body, _JSON, repeat=repeat))
+
+
+def new_batch_name() -> str:
+    """A name for batches that nobody else has."""
+    return secure.read(16).hex()
+
+
+def _path(collection: str, rest: str = "") -> str:
+    if not collection.isascii() or not collection.isalnum():
+        raise InvalidInput("Client", "collection", "be the id of a collection", collection)
+    return f"/v1/collections/{collection}{rest}"
+
+
+def _batches(mechanism: Mechanism, reports: Any) -> Iterator[npt.NDArray[Any]]:
+    """The same batches however the reports were cut, so that the same name means the same payload."""
+    rows = max(1, _BATCH_BYTES * 8 // max(mechanism.bits, 1))
+    for piece in checked_pieces(mechanism, reports):
+        for start in range(0, len(piece), rows):
+            yield piece[start : start + rows]

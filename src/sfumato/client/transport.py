@@ -1,0 +1,114 @@
+"""One request to a collector, made again until it is answered. Only what may be repeated is sent this way."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+import urllib.parse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sfumato.entropy import secure
+from sfumato.errors import InvalidInput, SfumatoError
+
+__all__ = ["CollectorRefused", "CollectorUnreachable", "Transport"]
+
+#: Answers after which the same request may succeed.
+_AGAIN = (408, 429, 500, 502, 503, 504)
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
+
+
+class CollectorRefused(SfumatoError):
+    """The collector refused for good; ``reason`` is one of those in docs/collector.md, ``row`` the report at fault."""
+
+    def __init__(self, status: int, reason: str, message: str, row: int | None) -> None:
+        super().__init__(f"the collector refused ({reason}): {message}")
+        self.status, self.reason, self.row = status, reason, row
+
+
+class CollectorUnreachable(SfumatoError):
+    """No answer came, however often it was asked. Whether the last request was heeded is not known."""
+
+
+class Transport:
+    """A connection that is kept open, and opened again when it was lost. For one thread."""
+
+    def __init__(
+        self, url: str, token: str | None, attempts: int, timeout: float, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise InvalidInput("Client", "url", "be that of a collector, such as https://collect.example", url)
+        if attempts < 1:
+            raise InvalidInput("Client", "attempts", "be at least 1", attempts)
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
+        self._base = parts.path.rstrip("/")
+        self._token, self._attempts, self._timeout, self._sleep = token, attempts, timeout, sleep
+        self._connection: http.client.HTTPConnection | None = None
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        repeat: bool = True,
+    ) -> bytes:
+        """The answer to a request; what cannot be repeated without harm is sent once."""
+        sent = {"Accept": "*/*", **(headers or {})}
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token}"
+        if not repeat:
+            self.close()  # one that was kept open may be closed at the other end just now
+        pause, problem = _FIRST_PAUSE, ""
+        for attempt in range(self._attempts):
+            if attempt:
+                self._sleep(pause * (0.5 + secure.bits(16) / 2**17))  # not all clients at once
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            try:
+                status, answer, wait = self._once(method, self._base + path, body, sent)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                problem = str(error) or type(error).__name__
+                if repeat or isinstance(error, ConnectionRefusedError):  # who refused it has not heard it
+                    continue
+                break
+            if status < 400:
+                return answer
+            refused = _refusal(status, answer)
+            if status not in _AGAIN or not repeat:
+                raise refused
+            pause, problem = max(pause, wait), str(refused)
+        raise CollectorUnreachable(f"{self._host}: {problem}")
+
+    def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes, float]:
+        if self._connection is None:
+            if self._secure:
+                context = ssl.create_default_context()
+                self._connection = http.client.HTTPSConnection(
+                    self._host, self._port, timeout=self._timeout, context=context
+                )
+            else:
+                self._connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        self._connection.request(method, path, body, dict(headers))
+        answer = self._connection.getresponse()
+        content = answer.read()
+        wait = answer.headers.get("Retry-After", "0")
+        return answer.status, content, min(float(wait), _LONGEST_PAUSE) if wait.isdecimal() else 0.0
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _refusal(status: int, answer: bytes) -> CollectorRefused:
+    try:
+        said: Any = json.loads(answer)["error"]
+        return CollectorRefused(status, said["reason"], said["message"], said["row"])
+    except (ValueError, KeyError, TypeError):  # a proxy's own page
+        return CollectorRefused(status, f"status {status}", answer[:200].decode(errors="replace"), None)

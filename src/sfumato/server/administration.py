@@ -1,0 +1,180 @@
+"""What an administrator may do: open collections, change what is said about them, hand out tokens, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from sfumato.server.answers import JsonAnswer
+from sfumato.server.bodies import read_json
+from sfumato.server.collector import Collector
+from sfumato.server.refusals import Refusal
+from sfumato.server.schemas import (
+    About,
+    Change,
+    Check,
+    CollectionList,
+    Created,
+    ListedCollection,
+    NewCollection,
+    NewTokens,
+    PlanRequest,
+    TokenList,
+)
+from sfumato.server.store import Record
+from sfumato.server.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
+
+__all__ = [
+    "change_collection",
+    "check_policy",
+    "create_collection",
+    "give_collection",
+    "hand_out_tokens",
+    "list_collections",
+    "plan_policy",
+    "require_admin",
+]
+
+#: A list of collections has at most so many.
+_PAGE = 100
+
+_NEW = msgspec.json.Decoder(NewCollection)
+_CHANGE = msgspec.json.Decoder(Change)
+_TOKENS = msgspec.json.Decoder(NewTokens)
+_CHECK = msgspec.json.Decoder(Check)
+_PLAN = msgspec.json.Decoder(PlanRequest)
+_ABOUT = msgspec.json.Decoder(About)
+
+#: From each state those that may follow. What is archived stays so.
+_FOLLOWING = {"open": ("open", "closed"), "closed": ("closed", "open", "archived"), "archived": ("archived",)}
+
+
+async def is_admin(collector: Collector, request: Request) -> bool:
+    """Whether a request brings an admin token."""
+    secret = bearer(dict(request.scope["headers"]))
+    return secret is not None and await collector.readers.run(collector.store.is_admin, token_hash(secret))
+
+
+async def require_admin(collector: Collector, request: Request) -> None:
+    """Refuse whoever is no administrator."""
+    if not await is_admin(collector, request):
+        raise Refusal("unauthorized", "this needs an admin token")
+
+
+def _json(answer: Any, status: int = 200) -> JsonAnswer:
+    return JsonAnswer(msgspec.json.encode(answer, enc_hook=str), status)
+
+
+# -- collections -------------------------------------------------------------------------------------------
+
+
+async def list_collections(collector: Collector, request: Request) -> JsonAnswer:
+    """Those that are listed; for an administrator, all."""
+    everything = await is_admin(collector, request)
+    after = _number(request.query_params, "after")
+    rows = await collector.readers.run(collector.store.collections, after, _PAGE)
+    shown = []
+    for _, name, text, progress in rows:
+        about = _ABOUT.decode(text)
+        if everything or (about.listed and progress.state != "archived"):
+            shown.append(
+                ListedCollection(
+                    name, about.title, about.description, progress.state, about.submission, about.results,
+                    progress.reports,
+                )
+            )  # fmt: skip
+    return _json(CollectionList(shown, rows[-1][0] if len(rows) == _PAGE else None))
+
+
+def _number(parameters: Mapping[str, str], name: str) -> int:
+    text = parameters.get(name, "0")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        raise Refusal("invalid", f"{name} must be a number")
+    return int(text)
+
+
+async def give_collection(collector: Collector, request: Request) -> JsonAnswer:
+    """One collection, and all that a client needs to randomize for it."""
+    collection = await collector.collections.get(request.path_params["id"], fresh=True)
+    return _json(collection.answer())
+
+
+async def create_collection(collector: Collector, request: Request) -> JsonAnswer:
+    """Audit a mechanism against its policy, and open a collection for it."""
+    await require_admin(collector, request)
+    asked = await read_json(request, _NEW, collector.settings.max_bytes, collector.deadlines)
+    if asked.previous is not None:
+        await collector.collections.get(asked.previous)
+    made = await collector.planner.ask("create", policy=asked.policy, mechanism=asked.mechanism, n=asked.n)
+    about = About(
+        asked.title, asked.description, asked.submission, asked.results, asked.listed, asked.origins, asked.keep_days
+    )
+    key = new_token(KEY) if asked.submission == "key" else None
+    record = Record(
+        id=new_id(),
+        number=0,
+        created=int(collector.now()),
+        previous=asked.previous,
+        policy=made["policy"],
+        mechanism=made["mechanism"],
+        certificate=made["certificate"],
+        about=msgspec.json.encode(about).decode(),
+        key_hash=None if key is None else token_hash(key),
+    )
+    await collector.writer.run(lambda store: store.add_collection(record))
+    collection = await collector.collections.get(record.id)
+    return _json(Created(collection.answer(), key, made["why"]), 201)
+
+
+async def change_collection(collector: Collector, request: Request) -> JsonAnswer:
+    """Open, close or archive a collection, or say something else about it."""
+    await require_admin(collector, request)
+    name = request.path_params["id"]
+    change = await read_json(request, _CHANGE, collector.settings.max_bytes, collector.deadlines)
+    collection = await collector.collections.get(name, fresh=True)
+    state = change.state or collection.progress.state
+    if state not in _FOLLOWING[collection.progress.state]:
+        raise Refusal("not-open", f"a collection that is {collection.progress.state} cannot become {state}")
+    said = {
+        field: getattr(change, field)
+        for field in ("title", "description", "results", "listed", "origins")
+        if getattr(change, field) is not None
+    }
+    if change.keep_days is not msgspec.UNSET:
+        said["keep_days"] = change.keep_days
+    about = msgspec.json.encode(msgspec.structs.replace(collection.about, **said)).decode()
+    await collector.writer.run(lambda store: store.change(name, about, state))
+    return _json((await collector.collections.get(name, fresh=True)).answer())
+
+
+async def hand_out_tokens(collector: Collector, request: Request) -> JsonAnswer:
+    """New one-time tokens, each for one report."""
+    await require_admin(collector, request)
+    asked = await read_json(request, _TOKENS, collector.settings.max_bytes, collector.deadlines)
+    collection = await collector.collections.get(request.path_params["id"])
+    if collection.about.submission != "token":
+        raise Refusal("invalid", "this collection takes no one-time tokens")
+    tokens = [new_token(ONE_TIME) for _ in range(asked.count)]
+    hashes = [token_hash(token) for token in tokens]
+    await collector.writer.run(lambda store: store.add_tokens(collection.id, hashes))
+    return _json(TokenList(tokens), 201)
+
+
+# -- planning ----------------------------------------------------------------------------------------------
+
+
+async def check_policy(collector: Collector, request: Request) -> JsonAnswer:
+    """A policy in words and numbers."""
+    await require_admin(collector, request)
+    asked = await read_json(request, _CHECK, collector.settings.max_bytes, collector.deadlines)
+    return _json(await collector.planner.ask("check", **msgspec.structs.asdict(asked)))
+
+
+async def plan_policy(collector: Collector, request: Request) -> JsonAnswer:
+    """What error to expect of each mechanism."""
+    await require_admin(collector, request)
+    asked = await read_json(request, _PLAN, collector.settings.max_bytes, collector.deadlines)
+    return _json(await collector.planner.ask("plan", **msgspec.structs.asdict(asked)))

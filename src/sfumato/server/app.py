@@ -1,0 +1,122 @@
+"""The ASGI application: routes from the list of operations, around one collector."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+
+from sfumato.server import openapi, pages
+from sfumato.server.answers import JsonAnswer
+from sfumato.server.collector import Collector
+from sfumato.server.guard import Guard
+from sfumato.server.logs import to_standard_error
+from sfumato.server.metrics import Metrics
+from sfumato.server.operations import OPERATIONS, Handler
+from sfumato.server.refusals import Refusal
+from sfumato.server.settings import Settings
+from sfumato.server.stopping import when_told_to_stop
+from sfumato.server.store import open_store
+
+__all__ = ["create_app", "from_environment"]
+
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key",
+    "Access-Control-Max-Age": "600",
+}
+
+
+def create_app(settings: Settings) -> Guard:
+    """The application of a collector. Its store must be up to date; it may be away when this starts, and come back."""
+    endpoints: list[_Endpoint] = []
+
+    def route(path: str, handler: Handler, method: str = "GET") -> Route:
+        endpoints.append(_Endpoint(handler))
+        return Route(path, endpoints[-1], methods=[method])
+
+    routes = [route(own.path, own.handler, own.method) for own in OPERATIONS]
+    paths = dict.fromkeys(own.path for own in OPERATIONS if "{id}" in own.path)
+    routes += [route(path, _preflight, "OPTIONS") for path in paths]
+    routes += [
+        route("/healthz", _healthy),
+        route("/readyz", _ready),
+        route("/metrics", _metrics),
+        route("/openapi.json", _openapi),
+        route("/docs", _docs),
+        route("/", pages.give_first_page),
+        *(route(path, pages.give_file) for path in ("/static/{name}", *pages.PAGES)),
+    ]
+
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:  # noqa: ARG001
+        collector = Collector(open_store(settings.store, migrate=False), settings, Metrics())
+        guard.collector = collector
+        for endpoint in endpoints:
+            endpoint.collector = collector
+        try:
+            with when_told_to_stop(collector.stop_streams):
+                yield
+        finally:
+            await collector.stop()
+
+    guard = Guard(Router(routes, redirect_slashes=False, lifespan=lifespan), settings)
+    return guard
+
+
+def from_environment() -> Guard:
+    """The application of a process that `sfumato serve` started."""
+    to_standard_error()
+    return create_app(Settings.from_environment())
+
+
+class _Endpoint:
+    """A handler as an ASGI application."""
+
+    collector: Collector
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        response = await self._handler(self.collector, Request(scope, receive))
+        await response(scope, receive, send)
+
+
+# -- operation of the service itself -----------------------------------------------------------------------
+
+
+async def _healthy(collector: Collector, request: Request) -> JsonAnswer:  # noqa: ARG001
+    """The process runs."""
+    return JsonAnswer(b'{"status":"alive"}')
+
+
+async def _ready(collector: Collector, request: Request) -> JsonAnswer:  # noqa: ARG001
+    """The store answers, and the service is not about to end."""
+    if collector.stopping.is_set():
+        raise Refusal("unavailable", "the collector is about to stop")
+    await collector.readers.run(collector.store.ping)
+    return JsonAnswer(b'{"status":"ready"}')
+
+
+async def _metrics(collector: Collector, request: Request) -> Response:  # noqa: ARG001
+    return Response(collector.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _openapi(collector: Collector, request: Request) -> JsonAnswer:  # noqa: ARG001
+    return JsonAnswer(msgspec.json.encode(openapi.document()))
+
+
+async def _docs(collector: Collector, request: Request) -> Response:  # noqa: ARG001
+    return pages.page("The API of a Sfumato collector", openapi.page_body())
+
+
+async def _preflight(collector: Collector, request: Request) -> Response:
+    """What a browser asks before it lets a page of another origin send; the guard says to which."""
+    await collector.collections.get(request.path_params["id"])
+    return Response(status_code=204, headers=_PREFLIGHT)

@@ -1,0 +1,67 @@
+"""All that the requests to one process share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from sfumato.server.collections import Collections
+from sfumato.server.deadlines import Deadlines
+from sfumato.server.kept import Kept
+from sfumato.server.logs import LOG
+from sfumato.server.metrics import Metrics
+from sfumato.server.planning import Planner
+from sfumato.server.readers import Readers
+from sfumato.server.retention import forget_old_batches
+from sfumato.server.settings import Settings
+from sfumato.server.store import Store
+from sfumato.server.writer import Writer
+
+__all__ = ["Collector"]
+
+#: Old raw batches are looked for so often.
+_RETENTION_SECONDS = 3600.0
+
+
+class Collector:
+    """Made inside the event loop that it serves, and stopped there. ``now`` is the clock that dates batches."""
+
+    def __init__(
+        self, store: Store, settings: Settings, metrics: Metrics, now: Callable[[], float] = time.time
+    ) -> None:
+        self.store, self.settings, self.metrics, self.now = store, settings, metrics, now
+        self._loop = asyncio.get_running_loop()
+        self.deadlines = Deadlines(settings.patience)
+        self.readers = Readers()
+        self.writer = Writer(store, settings.waiting, metrics.commit)
+        self.collections = Collections(store, self.readers, time.monotonic)
+        self.planner = Planner(settings.plan_seconds, settings.plan_values)
+        self.estimates = Kept()
+        self.streams = 0
+        self.stopping = asyncio.Event()
+        self._retention = asyncio.create_task(self._forget())
+
+    async def _forget(self) -> None:
+        while True:
+            try:
+                forgotten = await forget_old_batches(self.store, self.readers, self.writer, self.now())
+                if forgotten:
+                    LOG.info("raw batches deleted", extra={"fields": {"batches": forgotten}})
+            except Exception:  # the store may be away; there is another time
+                LOG.warning("raw batches could not be deleted", exc_info=True)
+            await asyncio.sleep(_RETENTION_SECONDS)
+
+    def stop_streams(self) -> None:
+        """End every live stream; may be called from any thread."""
+        self._loop.call_soon_threadsafe(self.stopping.set)
+
+    async def stop(self) -> None:
+        """Count what waits, then let go of everything."""
+        self.stopping.set()
+        self._retention.cancel()
+        self.deadlines.stop()
+        await self.planner.stop()
+        await self.writer.stop()
+        self.readers.stop()
+        self.store.close_all()

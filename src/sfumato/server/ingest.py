@@ -1,0 +1,139 @@
+"""Reports come in: read, checked, counted exactly once, and only then acknowledged.
+
+One report comes as JSON, many as a binary batch (``docs/report-format.md``). Either way it *is* a binary batch: what
+is digested and kept is its one canonical form, so the same reports under the same batch id are the same payload. A
+batch with one invalid report is refused whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from starlette.requests import Request
+
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import Mechanism
+from sfumato.reports import check_reports, decode_batch
+from sfumato.server.answers import JsonAnswer
+from sfumato.server.bodies import BATCH_TYPE, JSON_TYPE, RawHeaders, content_type, decode_json, read_body
+from sfumato.server.collections import Collection
+from sfumato.server.collector import Collector
+from sfumato.server.refusals import Refusal
+from sfumato.server.schemas import BATCH_ID, OneReport, Receipt
+from sfumato.server.store import Submission
+from sfumato.server.tokens import bearer, token_hash
+
+__all__ = ["BATCH_HEADER", "take_reports"]
+
+#: The header with the batch id of a binary batch.
+BATCH_HEADER = "Idempotency-Key"
+_RAW_BATCH_HEADER = BATCH_HEADER.lower().encode()
+
+#: Batches longer than this are unpacked in a thread: the others would wait.
+_LONG = 2**14
+_SECONDS_A_DAY = 86_400
+
+_BATCH_ID = re.compile(BATCH_ID)
+_ONE = msgspec.json.Decoder(OneReport)
+_ENCODER = msgspec.json.Encoder()
+
+_MESSAGES = {
+    "conflict": "another payload came under this batch id before",
+    "not-found": "there is no such collection",
+    "not-open": "the collection takes no reports now",
+    "token-unknown": "this token was not handed out for this collection",
+    "token-spent": "this token was used already",
+}
+
+
+async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
+    """Count a batch and answer with its receipt, once it is on disk."""
+    headers: RawHeaders = dict(request.scope["headers"])
+    collection = await collector.collections.get(request.path_params["id"])
+    spends = _check_sender(collection, headers)
+    kind = content_type(headers)
+    settings = collector.settings
+    if kind == JSON_TYPE:
+        body = await read_body(request.receive, headers, settings.max_bytes, collector.deadlines)
+        sent = decode_json(body, _ONE)
+        batch = sent.batch
+        reports, payload = _one_report(collection, sent.report)
+    elif kind == BATCH_TYPE:
+        batch = headers.get(_RAW_BATCH_HEADER, b"").decode("latin-1")
+        if not _BATCH_ID.fullmatch(batch):
+            raise Refusal("malformed", f"{BATCH_HEADER} must be 8 to 64 letters, digits, '-' or '_'")
+        payload = await read_body(request.receive, headers, settings.max_bytes, collector.deadlines)
+        if len(payload) > _LONG:
+            reports = await collector.readers.run(_many_reports, collection.mechanism, payload)
+        else:
+            reports = _many_reports(collection.mechanism, payload)
+    else:
+        raise Refusal("unsupported-type", f"the content type must be {JSON_TYPE} or {BATCH_TYPE}")
+    if spends is not None and len(reports) != 1:
+        raise Refusal("invalid", "a one-time token is for one report")
+    submission = Submission(
+        collection.id,
+        collection.mechanism,
+        batch,
+        hashlib.sha256(payload).digest(),
+        None if collection.about.keep_days == 0 else payload,
+        reports,
+        spends,
+        int(collector.now()) // _SECONDS_A_DAY,
+    )
+    outcome = await collector.writer.submit(submission)
+    if outcome.fate not in ("accepted", "repeated"):
+        raise Refusal(outcome.fate, _MESSAGES[outcome.fate])
+    return JsonAnswer(_ENCODER.encode(Receipt(batch, outcome.reports)))
+
+
+def _check_sender(collection: Collection, headers: RawHeaders) -> bytes | None:
+    """Refuse who may not send; the hash of the token to spend, where one is needed."""
+    asked = collection.about.submission
+    if asked == "open":
+        return None
+    secret = bearer(headers)
+    if secret is None:
+        raise Refusal("unauthorized", f"this collection needs a {'key' if asked == 'key' else 'one-time token'}")
+    found = token_hash(secret)
+    if asked == "token":
+        return found
+    if not hmac.compare_digest(found, collection.record.key_hash or b""):
+        raise Refusal("unauthorized", "this is not the key of this collection")
+    return None
+
+
+def _one_report(collection: Collection, report: int | str) -> tuple[npt.NDArray[Any], bytes]:
+    """The report as an array, and as the binary batch that it is."""
+    form = collection.form
+    if form.is_index:
+        # Below the number of outputs is all that an index has to be, and no array takes an int of any length.
+        if not isinstance(report, int) or not 0 <= report < form.outputs:
+            raise Refusal("invalid", f"a report must be a number in 0 … {form.outputs - 1}", row=0)
+        return np.array([report], form.dtype), form.header_of_one + report.to_bytes(form.size, "little")
+    if not isinstance(report, str):
+        raise Refusal("invalid", "a report of this mechanism is a text of hex digits", row=0)
+    serialised = bytes.fromhex(report)
+    if len(serialised) != form.size:
+        raise Refusal("invalid", f"a report of this mechanism has {form.size} bytes", row=0)
+    try:
+        array = np.frombuffer(serialised, np.uint8).reshape(1, -1)
+        return check_reports(collection.mechanism, array, "the report"), form.header_of_one + serialised
+    except InvalidInput as error:
+        raise Refusal("invalid", str(error), row=0) from None
+
+
+def _many_reports(mechanism: Mechanism, payload: bytes) -> npt.NDArray[Any]:
+    try:
+        reports = decode_batch(mechanism, payload)
+    except InvalidInput as error:
+        raise Refusal("invalid", str(error), row=error.row) from None
+    if not len(reports):
+        raise Refusal("invalid", "a batch must have at least one report")
+    return reports

@@ -1,0 +1,108 @@
+"""Live estimates as server-sent events.
+
+A stream keeps nothing for its reader: it looks at the collection once in a while, and sends the estimate as it is then.
+A reader that does not read holds up its own stream, whose buffers are the connection's, and is let go after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sfumato.server.answers import Send
+from sfumato.server.collections import Collection
+from sfumato.server.collector import Collector
+from sfumato.server.refusals import Refusal
+from sfumato.server.results import asked_estimate, estimate_answer, readable
+
+__all__ = ["give_live"]
+
+#: Estimates of more values than this are not sent, only how many reports there are.
+_MOST_VALUES = 10_000
+#: After so many seconds without news a comment is sent, so that proxies keep the connection.
+_SILENCE = 15.0
+
+
+async def give_live(collector: Collector, request: Request) -> Response:
+    """A stream of estimates, a new one whenever the counts have changed."""
+    collection = await readable(collector, request)
+    method, level = asked_estimate(request)
+    await _event(collector, collection, method, level)  # what cannot be estimated is refused before it begins
+    if collector.streams >= collector.settings.streams:
+        raise Refusal("overloaded", "too many live streams are open")
+    return _Stream(collector, collection, method, level)
+
+
+class _Stream(Response):
+    """Sends events until either side has had enough."""
+
+    def __init__(self, collector: Collector, collection: Collection, method: str, level: float) -> None:
+        super().__init__(
+            media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+        del self.headers["content-length"]
+        self._collector, self._collection, self._method, self._level = collector, collection, method, level
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        self._count(1)
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            gone = asyncio.create_task(_gone(receive))
+            try:
+                await self._events(send, gone)
+            finally:
+                gone.cancel()
+        except (TimeoutError, OSError):
+            return  # nobody reads: the connection is dropped, not ended
+        finally:
+            self._count(-1)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _count(self, change: int) -> None:
+        self._collector.streams += change
+        self._collector.metrics.streams(self._collector.streams)
+
+    async def _events(self, send: Send, gone: asyncio.Task[None]) -> None:
+        collector = self._collector
+        stopping = asyncio.create_task(collector.stopping.wait())
+        shown, quiet = -1, 0.0
+        try:
+            while not gone.done() and not stopping.done():
+                collection = await collector.collections.get(self._collection.id)
+                reports = collection.progress.reports
+                if reports != shown:
+                    text = await _event(collector, collection, self._method, self._level)
+                    await self._send(send, text)
+                    shown, quiet = reports, 0.0
+                elif quiet >= _SILENCE:
+                    await self._send(send, b":\n\n")
+                    quiet = 0.0
+                await asyncio.wait(
+                    (gone, stopping), timeout=collector.settings.live_seconds, return_when="FIRST_COMPLETED"
+                )
+                quiet += collector.settings.live_seconds
+        finally:
+            stopping.cancel()
+
+    async def _send(self, send: Send, text: bytes) -> None:
+        async with asyncio.timeout(self._collector.settings.patience):
+            await send({"type": "http.response.body", "body": text, "more_body": True})
+
+
+async def _event(collector: Collector, collection: Collection, method: str, level: float) -> bytes:
+    if len(collection.mechanism.domain) > _MOST_VALUES:
+        return b"event: reports\ndata: " + msgspec.json.encode({"reports": collection.progress.reports}) + b"\n\n"
+    return b"event: estimate\ndata: " + await estimate_answer(collector, collection, method, level) + b"\n\n"
+
+
+async def _gone(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

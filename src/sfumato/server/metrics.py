@@ -1,0 +1,80 @@
+"""What Prometheus may know: how many, how long, and why not. No collection, no address, no report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from sfumato.server.refusals import REASONS
+from sfumato.server.store import Outcome
+
+__all__ = ["Metrics"]
+
+#: Where several workers put their numbers, so that any of them can tell the sum (prometheus_client reads it).
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_BATCHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+class Metrics:
+    """The counters of one process."""
+
+    def __init__(self) -> None:
+        import prometheus_client as prometheus
+
+        self._prometheus = prometheus
+        self._registry = own = prometheus.CollectorRegistry()
+        self._requests = prometheus.Histogram(
+            "sfumato_request_seconds", "Requests by route, and their time.", ["route"], registry=own, buckets=_SECONDS
+        )
+        refusals = prometheus.Counter("sfumato_refusals", "Refused requests by reason.", ["reason"], registry=own)
+        self._refusals = {reason: refusals.labels(reason) for reason in REASONS}
+        batches = prometheus.Counter("sfumato_batches", "Batches by what became of them.", ["fate"], registry=own)
+        self._batches = {fate: batches.labels(fate) for fate in ("accepted", "repeated")}
+        self._reports = prometheus.Counter("sfumato_reports", "Reports counted.", registry=own)
+        self._groups = prometheus.Histogram(
+            "sfumato_commit_batches", "Batches in one transaction.", registry=own, buckets=_BATCHES
+        )
+        self._commits = prometheus.Histogram(
+            "sfumato_commit_seconds", "How long a transaction took.", registry=own, buckets=_SECONDS
+        )
+        self._streams = prometheus.Gauge(
+            "sfumato_live_streams", "Live streams now.", registry=own, multiprocess_mode="livesum"
+        )
+        self._by_route: dict[str, Any] = {}
+
+    def request(self, route: str, seconds: float) -> None:
+        """A request to a route was answered."""
+        timer = self._by_route.get(route)
+        if timer is None:
+            timer = self._by_route[route] = self._requests.labels(route)
+        timer.observe(seconds)
+
+    def refused(self, reason: str) -> None:
+        """A request was refused."""
+        self._refusals[reason].inc()
+
+    def commit(self, outcomes: Sequence[Outcome], seconds: float) -> None:
+        """A transaction went to disk."""
+        self._groups.observe(len(outcomes))
+        self._commits.observe(seconds)
+        accepted = [outcome.reports for outcome in outcomes if outcome.fate == "accepted"]
+        self._batches["accepted"].inc(len(accepted))
+        self._batches["repeated"].inc(sum(outcome.fate == "repeated" for outcome in outcomes))
+        self._reports.inc(sum(accepted))
+
+    def streams(self, count: int) -> None:
+        """So many live streams are open."""
+        self._streams.set(count)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus' own format, of all workers together."""
+        if SHARED not in os.environ:
+            return self._prometheus.generate_latest(self._registry)
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        registry = self._prometheus.CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return self._prometheus.generate_latest(registry)

@@ -1,0 +1,209 @@
+"""Every operation of the API: what answers it, who may ask, what goes in and what comes out. The routes and the
+OpenAPI document are both made of this list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.types import ASGIApp
+
+from sfumato.server import administration, downloads, ingest, live, results, reveals
+from sfumato.server.answers import JSON_TYPE
+from sfumato.server.bodies import BATCH_TYPE
+from sfumato.server.collector import Collector
+from sfumato.server.schemas import (
+    BATCH_ID,
+    Change,
+    Check,
+    Checked,
+    CollectionAnswer,
+    CollectionList,
+    Created,
+    EstimateAnswer,
+    NewCollection,
+    NewTokens,
+    OneReport,
+    PlanAnswer,
+    PlanRequest,
+    Receipt,
+    TokenList,
+)
+
+__all__ = ["OPERATIONS", "Operation", "Parameter"]
+
+Handler = Callable[[Collector, Request], Awaitable[ASGIApp]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter beside those in the path."""
+
+    name: str
+    place: Literal["query", "header"]
+    about: str
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method on one path. ``who``: anybody, an administrator, whoever may send, whoever may read results."""
+
+    method: str
+    path: str
+    about: str
+    handler: Handler
+    who: Literal["anybody", "admin", "sender", "reader"]
+    answer: Any
+    answer_types: tuple[str, ...] = (JSON_TYPE,)
+    body: Any = None
+    body_types: tuple[str, ...] = (JSON_TYPE,)
+    status: int = 200
+    parameters: tuple[Parameter, ...] = field(default=())
+
+
+_ESTIMATE = (
+    Parameter("method", "query", "How to estimate.", {"type": "string", "enum": list(results.METHODS)}),
+    Parameter(
+        "level",
+        "query",
+        "The level of the intervals.",
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    ),
+)
+
+_BATCH_ID = Parameter(
+    ingest.BATCH_HEADER,
+    "header",
+    "The batch id of a binary batch; one report in JSON has it inside.",
+    {"type": "string", "pattern": BATCH_ID},
+)
+
+_AFTER = Parameter("after", "query", "Where the page begins.", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1})
+
+#: The path that is asked most comes first: routes are tried in this order.
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "POST",
+        "/v1/collections/{id}/reports",
+        "Send one report, or a batch of them; they are counted once, and on disk when the answer comes.",
+        ingest.take_reports,
+        "sender",
+        Receipt,
+        body=OneReport,
+        body_types=(JSON_TYPE, BATCH_TYPE),
+        parameters=(_BATCH_ID,),
+    ),
+    Operation(
+        "GET",
+        "/v1/collections",
+        "The collections that are listed, the oldest first; for an administrator, all.",
+        administration.list_collections,
+        "anybody",
+        CollectionList,
+        parameters=(_AFTER,),
+    ),
+    Operation(
+        "POST",
+        "/v1/collections",
+        "Open a collection: its mechanism is audited against its policy, and refused if it does not obey.",
+        administration.create_collection,
+        "admin",
+        Created,
+        body=NewCollection,
+        status=201,
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}",
+        "One collection: policy, mechanism, state, and how many reports it has.",
+        administration.give_collection,
+        "anybody",
+        CollectionAnswer,
+    ),
+    Operation(
+        "PATCH",
+        "/v1/collections/{id}",
+        "Open, close or archive a collection, or say something else about it. Its policy never changes.",
+        administration.change_collection,
+        "admin",
+        CollectionAnswer,
+        body=Change,
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/estimate",
+        "How frequent each value is, with its standard error and its interval.",
+        results.give_estimate,
+        "reader",
+        EstimateAnswer,
+        answer_types=(JSON_TYPE, downloads.PARQUET_TYPE),
+        parameters=_ESTIMATE,
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/live",
+        "Server-sent events: the estimate, and again whenever it has changed.",
+        live.give_live,
+        "reader",
+        None,
+        answer_types=("text/event-stream",),
+        parameters=_ESTIMATE,
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/aggregate",
+        "The exact counts, as `sfumato aggregate` writes them.",
+        results.give_aggregate,
+        "reader",
+        dict[str, Any],
+        answer_types=(JSON_TYPE, results.AGGREGATE_TYPE),
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/certificate",
+        "The proof that the mechanism obeys the policy, as `sfumato audit` writes it.",
+        results.give_certificate,
+        "anybody",
+        dict[str, Any],
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/reveals",
+        "What an answer can reveal at most: the policy in words and numbers, as `POST /v1/check` gives it.",
+        reveals.give_reveals,
+        "anybody",
+        Checked,
+    ),
+    Operation(
+        "POST",
+        "/v1/collections/{id}/tokens",
+        "Hand out one-time tokens: one report for each.",
+        administration.hand_out_tokens,
+        "admin",
+        TokenList,
+        body=NewTokens,
+        status=201,
+    ),
+    Operation(
+        "POST",
+        "/v1/check",
+        "A policy in words, the errors it leaves to any test, and how far an answer can raise a suspicion.",
+        administration.check_policy,
+        "admin",
+        Checked,
+        body=Check,
+    ),
+    Operation(
+        "POST",
+        "/v1/plan",
+        "The error to expect of every suitable mechanism, by the planner.",
+        administration.plan_policy,
+        "admin",
+        PlanAnswer,
+        body=PlanRequest,
+    ),
+)

@@ -1,0 +1,84 @@
+// Asking the collector. The admin token is kept for this tab alone.
+
+const KEPT = "sfumato-admin-token"
+
+/** @returns {string} */
+export const adminToken = () => sessionStorage.getItem(KEPT) ?? ""
+
+/** @param {string} token */
+export const keepAdminToken = (token) => (token ? sessionStorage.setItem(KEPT, token) : sessionStorage.removeItem(KEPT))
+
+/** What the collector refused, in its words. */
+export class Refused extends Error {
+	/** @param {string} reason @param {string} message */
+	constructor(reason, message) {
+		super(message)
+		this.reason = reason
+	}
+}
+
+/** @param {string} path @param {RequestInit & { body?: any }} options */
+async function answer(path, options) {
+	/** @type {Record<string, string>} */
+	const headers = { ...(/** @type {any} */ (options.headers)) }
+	if (adminToken()) headers.Authorization = `Bearer ${adminToken()}`
+	if (options.body) headers["Content-Type"] = "application/json"
+	/** @type {Response} */
+	let response
+	try {
+		response = await fetch(path, { ...options, headers, credentials: "omit" })
+	} catch {
+		throw new Refused("offline", "the collector cannot be reached")
+	}
+	if (response.ok) return response
+	const { error } = await response.json().catch(() => ({ error: { reason: "internal", message: response.statusText } }))
+	throw new Refused(error.reason, error.message)
+}
+
+/** Reads JSON from the collector, or sends it. @param {string} path @param {any} [body] @returns {Promise<any>} */
+export async function ask(path, body) {
+	const response = await answer(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
+	return await response.json()
+}
+
+/** Reads a file from the collector. @param {string} path @param {string} type */
+export async function askFile(path, type) {
+	return await (await answer(path, { headers: { Accept: type } })).blob()
+}
+
+/** Follows server-sent events until it is stopped; a broken connection is made again. An EventSource would send no token.
+ * @param {string} path @param {(data: any) => void} onEvent @param {(connected: boolean, error?: Refused) => void} onState
+ * @returns {() => void} stops it */
+export function follow(path, onEvent, onState) {
+	const stop = new AbortController()
+	const run = async () => {
+		while (!stop.signal.aborted) {
+			try {
+				const response = await answer(path, { signal: stop.signal, headers: { Accept: "text/event-stream" } })
+				onState(true)
+				await readEvents(response, onEvent)
+			} catch (error) {
+				if (stop.signal.aborted) return
+				const refused = error instanceof Refused ? error : undefined
+				onState(false, refused)
+				if (refused && ["unauthorized", "not-found", "invalid"].includes(refused.reason)) return
+			}
+			await new Promise((resolve) => setTimeout(resolve, 2000))
+		}
+	}
+	run()
+	return () => stop.abort()
+}
+
+/** @param {Response} response @param {(data: any) => void} onEvent */
+async function readEvents(response, onEvent) {
+	const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader(), decoder = new TextDecoder()
+	for (let text = "", part = await reader.read(); !part.done; part = await reader.read()) {
+		const events = (text + decoder.decode(part.value, { stream: true })).split("\n\n")
+		text = events.pop() ?? ""
+		for (const event of events) {
+			const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n")
+			if (data) onEvent(JSON.parse(data))
+		}
+	}
+}

@@ -1,0 +1,227 @@
+// Charts as SVG, drawn at the width they are shown in; colours come from the style sheet.
+import { h, percent, s, whole } from "./dom.js"
+
+/** @typedef {{ value: any, frequency: number, standard_error: number, low: number, high: number }} Row */
+
+/** Draws now, and again when the width changes. @param {HTMLElement} place @param {(width: number) => SVGElement} draw */
+export function chart(place, draw) {
+	const redraw = () => {
+		const width = Math.floor(place.clientWidth)
+		if (width > 0) place.replaceChildren(draw(width))
+		widths.set(place, width)
+	}
+	drawings.set(place, redraw)
+	resized.observe(place)
+	redraw()
+}
+
+/** Leaves the place of a chart empty. @param {HTMLElement} place */
+export function noChart(place) {
+	drawings.delete(place)
+	place.replaceChildren()
+}
+
+const drawings = new WeakMap(), widths = new WeakMap()
+const resized = new ResizeObserver((entries) => {
+	for (const { target } of entries) if (widths.get(target) !== Math.floor(target.clientWidth)) drawings.get(target)?.()
+})
+
+/** @param {number} width @param {number} height @param {string} about @param {import("./dom.js").Child[]} children */
+const frame = (width, height, about, ...children) =>
+	s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": about }, ...children)
+
+/** @param {number} x @param {number} y @param {string} text @param {import("./dom.js").Attributes} [more] */
+const label = (x, y, text, more = {}) => s("text", { x, y, ...more }, text)
+
+/** @param {number[][]} points */
+const path = (points) => `M${points.map((point) => point.map((c) => c.toFixed(2)).join(" ")).join("L")}`
+
+/** Steps of 1, 2 or 5 times a power of ten. */
+function stepFor(span = 1, most = 5) {
+	const rough = span / most, power = 10 ** Math.floor(Math.log10(rough))
+	return power * ([1, 2, 5].find((m) => m * power >= rough * 0.999) ?? 10)
+}
+
+/** Which errors a test between two values must make: false alarm across, missed detection up; on or above the curve.
+ * @param {number[][]} points @param {number} width */
+export function regionChart(points, width) {
+	const size = Math.min(width, 360), left = 66, bottom = 46, side = size - left - 24, top = 10
+	const x = (/** @type {number} */ v) => left + v * side, y = (/** @type {number} */ v) => top + (1 - v) * side
+	const curve = points.map(([a, b]) => [x(a), y(b)])
+	const ticks = [0, 0.5, 1].flatMap((v) => [
+		label(x(v), y(0) + 18, percent(v, 0), { "text-anchor": "middle", class: "quiet" }),
+		label(left - 8, y(v) + 4, percent(v, 0), { "text-anchor": "end", class: "quiet" }),
+	])
+	const height = top + side + bottom
+	return frame(size, height, "Error region: what any test between the two values that are hardest to tell apart must get wrong",
+		s("path", { d: `${path([...curve, [x(1), y(1)]])}Z`, class: "area" }),
+		s("path", { d: path([[x(0), y(0)], [x(1), y(0)]]), class: "axis" }),
+		s("path", { d: path([[x(0), y(0)], [x(0), y(1)]]), class: "axis" }),
+		s("path", { d: path([[x(0), y(1)], [x(1), y(0)]]), class: "other" }),
+		s("path", { d: path(curve), class: "line" }),
+		...ticks,
+		label(x(0.5), height - 6, "false alarms", { "text-anchor": "middle" }),
+		label(14, y(0.5), "missed", { "text-anchor": "middle", transform: `rotate(-90 14 ${y(0.5)})` }),
+	)
+}
+
+/** Predicted error against n; both curves fall as 1/√n. @param {{ n: number, tv: number, classical: number | null }} plan @param {number} width */
+export function errorChart({ n, tv, classical }, width) {
+	const height = Math.min(300, Math.max(220, width * 0.6)), left = 52, bottom = 44, top = 16, right = 18
+	const low = Math.log10(n) - 1.2, high = Math.log10(n) + 1.2
+	const atN = (/** @type {number} */ one, /** @type {number} */ log) => one * Math.sqrt(n / 10 ** log)
+	const most = Math.min(1, Math.max(tv, classical ?? 0) * 2.2)
+	const x = (/** @type {number} */ log) => left + ((log - low) / (high - low)) * (width - left - right)
+	const y = (/** @type {number} */ v) => top + (1 - Math.min(v, most) / most) * (height - top - bottom)
+	const curve = (/** @type {number} */ one) => {
+		const logs = Array.from({ length: 81 }, (_, i) => low + ((high - low) * i) / 80).filter((log) => atN(one, log) <= most)
+		return path(logs.map((log) => [x(log), y(atN(one, log))]))
+	}
+	const step = stepFor(most, 4), marks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step)
+	const powers = Array.from({ length: 12 }, (_, i) => i).filter((log) => log >= low && log <= high)
+	return frame(width, height, `Predicted error against the number of people: ${percent(tv)} at ${whole(n)}`,
+		...marks.flatMap((v) => [
+			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
+			label(left - 8, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),
+		]),
+		...powers.map((log) => label(x(log), height - bottom + 20, whole(10 ** log), { "text-anchor": "middle", class: "quiet" })),
+		label((left + width - right) / 2, height - 4, "people who answer", { "text-anchor": "middle" }),
+		classical !== null && s("path", { d: curve(classical), class: "other" }),
+		s("path", { d: curve(tv), class: "line" }),
+		s("path", { d: path([[x(Math.log10(n)), y(0)], [x(Math.log10(n)), y(tv)]]), class: "rule" }),
+		s("circle", { cx: x(Math.log10(n)), cy: y(tv), r: 5, class: "dot" }),
+		label(x(Math.log10(n)) - 10, y(tv) + 18, percent(tv), { "text-anchor": "end" }),
+	)
+}
+
+/** Two-sided normal quantiles of the levels that pages offer. */
+export const LEVELS = /** @type {Record<string, number>} */ ({ 0.9: 1.6449, 0.95: 1.96, 0.99: 2.5758 })
+
+/** Whether too few answered to say something of a value: its interval, before it is cut to 0 … 1, is wider than its estimate.
+ * @param {Row} row @param {number} z the quantile */
+export const unsure = ({ frequency, standard_error, low, high }, z) => frequency <= 0 || Math.max(high - low, 2 * z * standard_error) > frequency
+
+/** Bars with their intervals, several groups side by side. @param {{ name: string, rows: Row[] }[]} groups @param {string[]} names
+ * @param {number[]} places which values, in order @param {number} z @param {number} width */
+export function estimateChart(groups, names, places, z, width) {
+	const narrow = width < 520, left = narrow ? 18 : Math.min(220, 30 + 7.4 * Math.max(...places.map((x) => names[x].length)))
+	const each = 22, gap = narrow ? 34 : 16, right = 62, top = 8, bottom = 34
+	const tall = each * groups.length, height = top + places.length * (tall + gap) + bottom
+	const shown = groups.flatMap(({ rows }) => places.map((x) => rows[x]))
+	const low = Math.min(0, ...shown.flatMap((row) => [row.low, row.frequency])), high = Math.max(0.01, ...shown.flatMap((row) => [row.high, row.frequency]))
+	const x = (/** @type {number} */ v) => left + ((v - low) / (high - low)) * (width - left - right)
+	const step = stepFor(high - low, narrow ? 3 : 5), first = Math.ceil(low / step), last = Math.floor(high / step)
+	const marks = Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step)
+	return frame(width, height, `Estimated shares of ${places.length} values with their intervals; the table says the same`,
+		...marks.flatMap((v) => [
+			s("path", { d: path([[x(v), top], [x(v), height - bottom]]), class: Math.abs(v) < 1e-12 ? "axis" : "rule" }),
+			label(x(v), height - bottom + 20, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "middle", class: "quiet" }),
+		]),
+		...places.flatMap((place, i) => {
+			const start = top + i * (tall + gap) + gap - (narrow ? 4 : 8)
+			const name = narrow ? label(left, start - 5, cut(names[place], width / 8))
+				: label(left - 12, start + tall / 2 + 4, cut(names[place], left / 7.4), { "text-anchor": "end" })
+			return [name, ...groups.map(({ rows }, g) => bar(rows[place], start + g * each + each / 2, g))]
+		}),
+	)
+
+	/** @param {Row} row @param {number} middle @param {number} group */
+	function bar(row, middle, group) {
+		const ends = [x(row.low), x(row.high)], from = Math.min(x(0), x(row.frequency))
+		return s("g", { class: `${group ? "second" : "first"}${unsure(row, z) ? " unsure" : ""}` },
+			s("rect", { x: from, y: middle - 7, width: Math.abs(x(row.frequency) - x(0)), height: 14, rx: 3, class: "bar" }),
+			s("path", { d: path([[ends[0], middle], [ends[1], middle]]), class: "whisker" }),
+			...ends.map((end) => s("path", { d: path([[end, middle - 5], [end, middle + 5]]), class: "whisker" })),
+			s("circle", { cx: x(row.frequency), cy: middle, r: 4.5, class: "dot" }),
+			label(Math.max(ends[1], x(row.frequency)) + 9, middle + 4, percent(row.frequency), { class: unsure(row, z) ? "quiet" : "" }))
+	}
+}
+
+/** @param {string} text @param {number} most */
+const cut = (text, most) => (text.length > most ? `${text.slice(0, Math.max(1, Math.floor(most) - 1))}…` : text)
+
+/** Cells of a map, darker where the share is greater; dashed where nothing can be said yet.
+ * @param {Row[]} rows @param {{ rows: number, columns: number, order: number[], rowNames: any[], columnNames: any[], map: boolean }} grid
+ * @param {string[]} names @param {number} z @param {number} width */
+export function heatMap(rows, grid, names, z, width) {
+	const left = grid.map ? 0 : Math.min(130, 16 + 7.4 * Math.max(...grid.rowNames.map((name) => String(name).length))), top = grid.map ? 0 : 26
+	const side = Math.max(4, Math.min(76, (width - left) / grid.columns)), legend = 46
+	const most = Math.max(0.001, ...rows.map((row) => row.frequency))
+	const paint = getComputedStyle(document.documentElement)
+	const [from, to] = ["--sunken", "--accent"].map((name) => rgb(paint.getPropertyValue(name)))
+	const colour = (/** @type {number} */ share) => from.map((c, i) => Math.round(c + (to[i] - c) * Math.min(1, Math.max(0, share))))
+	const height = top + grid.rows * side + legend, whole = left + grid.columns * side
+	const cells = grid.order.map((place, i) => {
+		const row = rows[place], fill = colour(row.frequency / most)
+		const x = left + (i % grid.columns) * side, y = top + Math.floor(i / grid.columns) * side
+		return s("g", {},
+			s("rect", { x, y, width: side, height: side, rx: 3, class: "patch", fill: `rgb(${fill})` }, s("title", {}, `${names[place]}: ${percent(row.frequency)}, ${percent(row.low)} to ${percent(row.high)}`)),
+			unsure(row, z) && side > 14 && s("rect", { x: x + 4, y: y + 4, width: side - 8, height: side - 8, rx: 2, class: "unsettled" }),
+			side >= 44 && label(x + side / 2, y + side / 2 + 4, percent(row.frequency), { "text-anchor": "middle", class: luminance(fill) > 0.18 ? "on-light" : "on-dark" }))
+	})
+	const scale = Array.from({ length: 24 }, (_, i) => s("rect", { x: left + i * 6, y: height - 30, width: 6.5, height: 12, fill: `rgb(${colour(i / 23)})` }))
+	return frame(Math.min(width, Math.max(whole, left + 240)), height, "Map of estimated shares; the table says the same",
+		...(grid.map ? [] : [
+			...grid.rowNames.map((name, i) => label(left - 10, top + (i + 0.5) * side + 4, cut(String(name), left / 7.4), { "text-anchor": "end" })),
+			...grid.columnNames.map((name, i) => label(left + (i + 0.5) * side, 16, cut(String(name), side / 7.4), { "text-anchor": "middle" })),
+		]),
+		...cells, ...scale,
+		label(left, height - 4, "0%", { class: "quiet" }),
+		label(left + 144, height - 4, percent(most), { "text-anchor": "end", class: "quiet" }),
+	)
+}
+
+/** @param {string} hex */
+const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.trim().slice(i, i + 2), 16))
+
+/** Relative luminance, as WCAG 2 defines it. @param {number[]} colour */
+export function luminance(colour) {
+	const [r, g, b] = colour.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4))
+	return 0.2126 * r + 0.7152 * g + 0.0722 * b
+}
+
+/** A chart as a PNG. Its shapes are drawn again on a canvas: pages may load no picture that is not a file of this host.
+ * @param {SVGSVGElement} svg @returns {Promise<Blob>} */
+export function png(svg, scale = 2, margin = 16) {
+	const width = Number(svg.getAttribute("width")), height = Number(svg.getAttribute("height"))
+	const canvas = h("canvas", { width: (width + 2 * margin) * scale, height: (height + 2 * margin) * scale })
+	const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"))
+	context.scale(scale, scale)
+	context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--surface")
+	context.fillRect(0, 0, width + 2 * margin, height + 2 * margin)
+	context.translate(margin, margin)
+	for (const shape of svg.querySelectorAll("rect, path, circle, text")) {
+		const style = getComputedStyle(shape), number = (/** @type {string} */ name) => Number(shape.getAttribute(name) ?? 0)
+		context.save()
+		const turn = /rotate\((\S+) (\S+) (\S+)\)/.exec(shape.getAttribute("transform") ?? "")
+		if (turn) {
+			context.translate(Number(turn[2]), Number(turn[3]))
+			context.rotate((Number(turn[1]) * Math.PI) / 180)
+			context.translate(-Number(turn[2]), -Number(turn[3]))
+		}
+		if (shape.tagName === "text") {
+			context.font = `${style.fontSize} ${style.fontFamily}`
+			context.textAlign = /** @type {any} */ ({ middle: "center", end: "right" })[style.textAnchor] ?? "left"
+			context.fillStyle = style.fill
+			context.fillText(shape.textContent ?? "", number("x"), number("y"))
+		} else {
+			const outline = new Path2D(shape.getAttribute("d") ?? "")
+			if (shape.tagName === "rect") outline.roundRect(number("x"), number("y"), number("width"), number("height"), number("rx"))
+			if (shape.tagName === "circle") outline.arc(number("cx"), number("cy"), number("r"), 0, 7)
+			if (style.fill !== "none") {
+				context.globalAlpha = Number(style.fillOpacity)
+				context.fillStyle = style.fill
+				context.fill(outline)
+				context.globalAlpha = 1
+			}
+			if (style.stroke !== "none") {
+				context.strokeStyle = style.stroke
+				context.lineWidth = parseFloat(style.strokeWidth)
+				context.setLineDash((style.strokeDasharray.match(/[\d.]+/g) ?? []).map(Number))
+				context.stroke(outline)
+			}
+		}
+		context.restore()
+	}
+	return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/png"))
+}

@@ -1,0 +1,474 @@
+// Studio: describe values, say what must stay hidden, see what that costs by the real planner, open a collection.
+import { adminToken, ask, keepAdminToken, Refused } from "./api.js"
+import { chart, errorChart, noChart, regionChart } from "./charts.js"
+import { gridOf, labelsOf, nameOf } from "./domains.js"
+import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
+import { painter } from "./painter.js"
+import { reveals } from "./words.js"
+
+/** @typedef {{ name: string, values: string }} Part */
+/** @typedef {{ title: string, description: string, kind: "list" | "grid" | "product", values: string, rows: number, columns: number,
+ *   latitude: number[], longitude: number[], parts: Part[], keep: "uniform" | "high-low" | "blocks" | "secret", sensitive: Record<string, number>,
+ *   block: Record<string, number>, blocks: number, brush: number, secret: number, epsilon: string, across: string }} Question */
+
+const DRAFT = "sfumato-studio-draft"
+const MOST_LINKS = 10000
+const MOST_PAINTED = 2500
+const PARTS = 8
+
+/** @returns {Question} */
+const newQuestion = () => ({
+	title: "", description: "", kind: "list", values: "", rows: 6, columns: 8, latitude: [0, 1], longitude: [0, 1],
+	parts: [{ name: "answer", values: "yes\nno" }, { name: "age", values: "under 40\n40 or over" }],
+	keep: "uniform", sensitive: {}, block: {}, blocks: 2, brush: 1, secret: 0, epsilon: "1", across: "",
+})
+
+const draft = sessionStorage.getItem(DRAFT)
+const survey = draft ? JSON.parse(draft) : {
+	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, submission: "open", links: 100, results: "public", listed: true,
+}
+const question = () => /** @type {Question} */ (survey.questions[survey.now])
+const save = () => sessionStorage.setItem(DRAFT, JSON.stringify(survey))
+
+// -- from the form to a policy -----------------------------------------------------------------------------------------
+
+/** @param {string} text */
+const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean)
+
+/** Why this cannot be asked yet. */
+class Unfinished extends Error {}
+
+/** @param {string} text @param {string} what */
+function distinct(text, what) {
+	const found = lines(text), twice = found.find((line, i) => found.indexOf(line) < i)
+	if (twice) throw new Unfinished(`${what} has “${twice}” twice.`)
+	if (found.length < 2) throw new Unfinished(`${what} needs at least two values, one on each line.`)
+	return found
+}
+
+/** @param {Question} asked */
+function domainOf({ kind, values, rows, columns, latitude, longitude, parts }) {
+	if (kind === "list") return { values: distinct(values, "The list") }
+	if (kind === "grid") {
+		if (!(rows >= 1 && columns >= 1 && rows * columns >= 2 && rows * columns <= 5000)) throw new Unfinished("A map has 2 to 5,000 cells.")
+		if (!(latitude[0] < latitude[1] && longitude[0] < longitude[1])) throw new Unfinished("A map goes from south to north and from west to east.")
+		return { grid: { latitude, longitude, rows, columns } }
+	}
+	const names = parts.map(({ name }) => name.trim())
+	if (names.some((name, i) => !name || names.indexOf(name) < i)) throw new Unfinished("Every part needs a name of its own.")
+	return { product: Object.fromEntries(parts.map((part, i) => [names[i], distinct(part.values, `“${names[i]}”`)])), order: names }
+}
+
+/** Marks are kept by value, so that they stay when the list changes. @param {Question} asked @param {any} value */
+const markOf = (asked, value) => (asked.keep === "high-low" ? asked.sensitive[JSON.stringify(value)] ?? 0 : Math.min(asked.block[JSON.stringify(value)] ?? 0, asked.blocks - 1))
+
+/** @param {Question} asked */
+function policyOf(asked) {
+	const domain = /** @type {any} */ (domainOf(asked)), { keep, epsilon, across } = asked, values = labelsOf(domain)
+	if (values.length > 5000) throw new Unfinished("There can be at most 5,000 values.")
+	if (keep === "uniform") return { domain, policy: { kind: keep, epsilon } }
+	if (keep === "secret") return { domain, policy: { kind: keep, secret: domain.order[asked.secret] ?? domain.order[0], epsilon, distributions: { anything: true } } }
+	if (keep === "high-low") {
+		const sensitive = values.filter((value) => markOf(asked, value))
+		if (!sensitive.length) throw new Unfinished("Mark at least one value as sensitive.")
+		return { domain, policy: { kind: keep, sensitive, epsilon } }
+	}
+	const blocks = values.map((value) => markOf(asked, value))
+	return { domain, policy: { kind: keep, blocks, epsilon, ...(across && { across }) } }
+}
+
+// -- the form ----------------------------------------------------------------------------------------------------------
+
+/** A part of the form that can be drawn again without the others. @param {string} title @param {() => (Node | false | null | "")[]} content */
+function card(title, content) {
+	const body = h("div", { class: "body" }), element = h("section", { class: "card", "aria-label": title }, h("h2", {}, title), body)
+	const show = () => body.replaceChildren(...content().filter((one) => one instanceof Node))
+	return { element, show }
+}
+
+/** @param {string} id @param {string} text @param {Node} input @param {string} [hint] */
+const field = (id, text, input, hint) => h("div", { class: "field" }, h("label", { for: id }, text, hint && h("span", { class: "hint" }, hint)), input)
+
+/** An input bound to a property. @param {any} owner @param {string} name @param {import("./dom.js").Attributes} attributes @param {() => void} [then] */
+function input(owner, name, attributes, then = changed) {
+	const number = attributes.type === "number"
+	return h("input", { ...attributes, value: owner[name], oninput: (/** @type {any} */ event) => {
+		owner[name] = number ? Number(event.target.value) : event.target.value
+		then()
+	} })
+}
+
+/** @param {any} owner @param {string} name @param {string} id @param {number} rows @param {() => void} then */
+function lineInput(owner, name, id, rows, then) {
+	return h("textarea", { id, rows, value: owner[name], oninput: (/** @type {any} */ event) => {
+		owner[name] = event.target.value
+		then()
+	} })
+}
+
+/** One of several, as large labels. @param {any} owner @param {string} name @param {string} legend @param {[string, string, string][]} entries @param {() => void} then */
+function oneOf(owner, name, legend, entries, then) {
+	return h("fieldset", {}, h("legend", {}, legend), h("div", { class: "choices two" }, ...entries.map(([value, text, hint]) =>
+		h("label", { class: "choice" }, h("input", { type: "radio", name: `one-of-${name}`, value, checked: owner[name] === value, onchange: () => {
+			owner[name] = value
+			then()
+		} }), h("span", {}, text, h("span", { class: "hint" }, hint))))))
+}
+
+const questions = h("div", { class: "tabs", role: "group", "aria-label": "Questions" })
+
+function showQuestions() {
+	const go = (/** @type {number} */ i) => {
+		survey.now = i
+		showAll()
+	}
+	questions.replaceChildren(
+		...survey.questions.map((/** @type {Question} */ _, /** @type {number} */ i) => h("button", { type: "button", "aria-current": String(i === survey.now), onclick: () => go(i) }, `Question ${i + 1}`)),
+		h("button", { type: "button", class: "plain", onclick: () => {
+			survey.questions.push(newQuestion())
+			go(survey.questions.length - 1)
+		} }, "Add a question"),
+		...(survey.questions.length > 1 ? [h("button", { type: "button", class: "plain", onclick: () => {
+			survey.questions.splice(survey.now, 1)
+			go(Math.max(0, survey.now - 1))
+		} }, "Remove this one")] : []))
+}
+
+const asking = card("What do you ask?", () => {
+	const asked = question()
+	return [
+		field("title", "Question", input(asked, "title", { type: "text", id: "title", maxlength: 200, placeholder: "Which of these have you had this year?" })),
+		field("description", "Explanation", h("textarea", { id: "description", rows: 2, class: "short", value: asked.description, oninput: (/** @type {any} */ event) => {
+			asked.description = event.target.value
+			save()
+		} }), "May be left out. Shown to participants below the question."),
+		oneOf(asked, "kind", "What may be answered?", [
+			["list", "One of a list", "diagnoses, parties, professions"],
+			["grid", "A place on a map", "cells in rows and columns"],
+			["product", "Several things at once", "a secret and an age group"],
+		], () => {
+			if (asked.kind !== "product" && asked.keep === "secret") asked.keep = "uniform"
+			asking.show()
+			keeping.show()
+			changed()
+		}),
+		...valuesInputs(asked),
+	]
+})
+
+/** @param {Question} asked */
+function valuesInputs(asked) {
+	const then = () => {
+		keeping.show()
+		changed()
+	}
+	if (asked.kind === "list") return [field("values", "Values", lineInput(asked, "values", "values", 5, then), "One on each line.")]
+	if (asked.kind === "grid") {
+		const size = (/** @type {"rows" | "columns"} */ name, /** @type {string} */ text) => field(name, text, input(asked, name, { type: "number", id: name, min: 1, max: 500, step: 1 }, then))
+		const edge = (/** @type {"latitude" | "longitude"} */ axis, /** @type {number} */ i, /** @type {string} */ text) =>
+			field(`${axis}-${i}`, text, input(asked[axis], String(i), { type: "number", id: `${axis}-${i}`, step: "any" }, then))
+		return [h("div", { class: "row" }, size("rows", "Rows"), size("columns", "Columns")),
+			h("details", {}, h("summary", {}, "Where the map lies"), h("p", { class: "hint" }, "In degrees. From 0 to 1 both ways, as it is at first, stands for a map without coordinates."), h("div", { class: "row" },
+				edge("latitude", 0, "South (latitude)"), edge("latitude", 1, "North"), edge("longitude", 0, "West (longitude)"), edge("longitude", 1, "East")))]
+	}
+	return [h("div", { class: "beside" }, ...asked.parts.map((part, i) => h("div", {},
+		field(`part-${i}`, `Part ${i + 1}`, input(part, "name", { type: "text", id: `part-${i}` }, then)),
+		field(`part-values-${i}`, "Its values", lineInput(part, "values", `part-values-${i}`, 4, then), "One on each line.")))),
+	h("div", { class: "actions" },
+		asked.parts.length < 4 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => asked.parts.push({ name: "", values: "" })) }, "Add a part"),
+		asked.parts.length > 2 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => asked.parts.pop()) }, "Remove the last part"))]
+}
+
+/** @param {() => void} change */
+function restructured(change) {
+	change()
+	asking.show()
+	keeping.show()
+	changed()
+}
+
+const keeping = card("What must stay hidden?", () => {
+	const asked = question()
+	/** @type {[string, string, string][]} */
+	const kinds = [
+		["uniform", "Every value, alike", "no value can be told from any other"],
+		["high-low", "Some values are sensitive", "the others may be told, which makes the error smaller"],
+		["blocks", "Which one of a group", "the group may be told, the value within it not"],
+	]
+	if (asked.kind === "product") kinds.push(["secret", "One part is the secret", "whatever the other parts give away about it"])
+	return [oneOf(asked, "keep", "The rule", kinds, () => {
+		asked.brush = asked.keep === "blocks" ? 0 : 1
+		keeping.show()
+		changed()
+	}), ...marks(asked)]
+})
+
+/** @param {Question} asked @returns {(Node | false | "")[]} */
+function marks(asked) {
+	if (asked.keep === "uniform") return []
+	if (asked.keep === "secret") {
+		return [oneOf({ get secret() { return String(asked.secret) }, set secret(i) { asked.secret = Number(i) } }, "secret", "Which part is the secret?",
+			asked.parts.map(({ name }, i) => [String(i), name || `Part ${i + 1}`, ""]), changed)]
+	}
+	/** @type {any} */
+	let domain
+	try {
+		domain = domainOf(asked)
+	} catch (error) {
+		return [h("p", { class: "quiet" }, error instanceof Error ? error.message : "")]
+	}
+	const values = labelsOf(domain), grid = gridOf(domain)
+	if (values.length > MOST_PAINTED) return [h("p", { class: "quiet" }, `There are ${whole(values.length)} values, too many to mark by hand; use a policy file and the API.`)]
+	const blocks = asked.keep === "blocks", brushes = blocks
+		? Array.from({ length: asked.blocks }, (_, i) => ({ name: `Group ${i + 1}`, className: `part-${i % PARTS}`, mark: String(i + 1) }))
+		: [{ name: "may be told", className: "", mark: "" }, { name: "sensitive", className: "kept", mark: grid ? "●" : "" }]
+	const board = painter({
+		names: values.map((value) => nameOf(value, domain)), order: grid ? grid.order : [...values.keys()], columns: grid ? grid.columns : 0,
+		marks: values.map((value) => markOf(asked, value)), brushes, brush: Math.min(asked.brush, brushes.length - 1),
+		about: blocks ? "Values by group" : "Values, sensitive or not",
+		onpaint: (x, brush) => {
+			;(blocks ? asked.block : asked.sensitive)[JSON.stringify(values[x])] = brush
+			changed()
+		},
+		onbrush: (brush) => {
+			asked.brush = brush
+			save()
+		},
+	})
+	const note = grid && !grid.map ? ` Rows are ${grid.rowNames.join(", ")}; columns ${grid.columnNames.join(", ")}.` : grid ? " North is up; rows count from the south." : ""
+	return [
+		h("p", { class: "hint" }, `Choose a brush, then click or drag over the values. On the keyboard: arrows move, space marks, shift and arrows draw${blocks ? ", digits choose a group" : ""}.${note}`),
+		board,
+		blocks && h("div", { class: "actions" },
+			h("button", { type: "button", class: "plain", onclick: () => restructured(() => (asked.brush = asked.blocks++)) }, "Add a group"),
+			asked.blocks > 1 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => (asked.brush = --asked.blocks - 1)) }, "Remove the last group")),
+		blocks && h("label", { class: "choice" }, h("input", { type: "checkbox", id: "across", checked: !!asked.across, onchange: (/** @type {any} */ event) => restructured(() => (asked.across = event.target.checked ? "2" : "")) }),
+			h("span", {}, "Hide the group too, less strongly", h("span", { class: "hint" }, "with a level of its own between groups"))),
+		blocks && asked.across && field("across-level", "Level between groups (ε)", input(asked, "across", { type: "text", inputmode: "decimal", id: "across-level" })),
+	]
+}
+
+const promised = h("div", { class: "promise", id: "promise", "aria-live": "polite" })
+const rule = h("p", { class: "small quiet" })
+const region = h("div", { class: "chart", id: "region" })
+const regionSaid = h("p", { class: "small quiet" })
+
+const strength = card("How strongly?", () => {
+	const asked = question(), shown = h("output", { for: "epsilon" }, asked.epsilon)
+	const level = h("input", { type: "range", id: "epsilon", min: 0.1, max: 6, step: 0.1, value: asked.epsilon, oninput: () => {
+		asked.epsilon = String(Number(level.value))
+		shown.textContent = asked.epsilon
+		changed()
+	} })
+	const before = h("select", { id: "before", onchange: () => {
+		survey.before = Number(before.value)
+		changed()
+	} }, ...[0.01, 0.1, 0.5].map((share) => h("option", { value: share, selected: share === survey.before }, percent(share, 0))))
+	return [h("div", { class: "beside" },
+		h("div", {},
+			h("div", { class: "field" }, h("label", { for: "epsilon" }, "Level ε: ", shown, h("span", { class: "hint" }, "To the left, more is hidden; to the right, fewer people are needed.")), level),
+			promised, field("before", "What a stranger suspects beforehand", before), rule),
+		h("figure", { class: "chart" }, region, h("figcaption", {}, regionSaid)))]
+})
+
+const predicted = h("p", { id: "predicted", "aria-live": "polite" })
+const why = h("p", { class: "small quiet" })
+const curve = h("div", { class: "chart", id: "curve" })
+const curveSaid = h("p", { class: "small quiet" })
+
+const people = card("How many people?", () => [h("div", { class: "beside" },
+	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, why),
+	h("figure", { class: "chart" }, curve, h("figcaption", {}, curveSaid)))])
+
+const sharing = card("Who answers, who reads?", () => [
+	oneOf(survey, "submission", "Who may answer?", [
+		["open", "Anybody with the link", "nothing keeps a person from answering twice"],
+		["token", "One answer for each one-time link", "you get a list of links to hand out"],
+	], () => {
+		sharing.show()
+		save()
+	}),
+	survey.submission === "token" && field("links", "How many one-time links?", input(survey, "links", { type: "number", id: "links", min: 1, max: MOST_LINKS, step: 1 }, save)),
+	oneOf(survey, "results", "Who may read the results?", [["public", "Anybody", ""], ["admin", "Administrators", "with the admin token"]], save),
+	h("label", { class: "choice" }, h("input", { type: "checkbox", id: "listed", checked: survey.listed, onchange: (/** @type {any} */ event) => {
+		survey.listed = event.target.checked
+		save()
+	} }), h("span", {}, "List it on the first page")),
+])
+
+const fault = h("p", { class: "alarm", role: "alert", hidden: true })
+const create = h("button", { type: "submit", class: "main" }, "Open the survey")
+const form = h("form", { onsubmit: open, novalidate: true }), done = h("div", { id: "done" })
+
+// -- the planner ---------------------------------------------------------------------------------------------------------
+
+/** Runs work, and once more if it was asked for meanwhile: the collector's planner does one thing at a time. @param {() => Promise<void>} work */
+function latest(work) {
+	let running = false, again = false
+	return async () => {
+		again = true
+		if (running) return
+		running = true
+		while (again) {
+			again = false
+			await work()
+		}
+		running = false
+	}
+}
+
+/** @param {unknown} error */
+function excuse(error) {
+	if (error instanceof Refused && error.reason === "unauthorized") showToken("This admin token is not known here.")
+	return error instanceof Error ? error.message : String(error)
+}
+
+const look = latest(async () => {
+	if (!adminToken()) return quiet("Give the admin token above to see what the planner says.")
+	try {
+		const policy = policyOf(question())
+		tellCheck(await ask("/v1/check", { policy, before: survey.before }))
+		const n = Math.max(1, Math.round(survey.people || 1))
+		predicted.textContent = predicted.textContent || "Planning …"
+		tellPlan(await ask("/v1/plan", { policy, n }))
+	} catch (error) {
+		quiet(excuse(error))
+	}
+})
+
+/** @param {string} text */
+function quiet(text) {
+	promised.replaceChildren(h("p", {}, text))
+	for (const place of [rule, regionSaid, predicted, why, curveSaid]) place.textContent = ""
+	for (const place of [region, curve]) noChart(place)
+}
+
+/** @param {any} checked */
+function tellCheck(checked) {
+	promised.replaceChildren(...reveals(checked).map(([text, bound, rest]) => h("p", {}, text, bound && h("strong", {}, bound), rest)))
+	rule.textContent = `The rule: ${checked.asks}`
+	regionSaid.textContent = ""
+	if (!checked.region) return noChart(region)
+	chart(region, (width) => regionChart(checked.region.points, width))
+	const [x, other] = [checked.region.x, checked.region.other].map((value) => `“${nameOf(value, checked.policy.domain)}”`)
+	regionSaid.textContent = `Whoever tries to tell ${x} from ${other} by one answer, however cleverly, makes errors inside the shaded region. The dashed line is blind guessing.`
+}
+
+/** @param {any} found */
+function tellPlan({ n, best, why: reason, rows }) {
+	const row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
+	if (!row || row.tv === null) return quiet("No mechanism can be planned for this.")
+	const needed = Math.ceil(n * (row.tv / 0.01) ** 2)
+	predicted.replaceChildren(`With ${whole(n)} people the shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation: so much would have to move from some values to others to make them right. ",
+		row.tv > 0.01 ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
+	why.textContent = `The planner chose ${reason}.`
+	const classical = alike && alike.tv > row.tv * 1.001 ? alike.tv : null
+	chart(curve, (width) => errorChart({ n, tv: row.tv, classical }, width))
+	curveSaid.textContent = `The error to expect by how many answer.${classical === null ? "" : ` Dashed: if every value were hidden alike (${alike.name}).`}`
+}
+
+let timer = 0
+function changed() {
+	save()
+	clearTimeout(timer)
+	timer = setTimeout(look, 250)
+}
+
+// -- opening -------------------------------------------------------------------------------------------------------------
+
+/** Collections that were opened before one of the others failed. @type {any[]} */
+let opened = []
+
+/** @param {Event} event */
+async function open(event) {
+	event.preventDefault()
+	fault.hidden = true
+	create.disabled = true
+	try {
+		const asked = /** @type {Question[]} */ (survey.questions)
+		const bodies = asked.map((one, i) => {
+			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} has no words yet.`)
+			try {
+				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.max(1, Math.round(survey.people || 1)),
+					submission: survey.submission, results: survey.results, listed: survey.listed }
+			} catch (error) {
+				throw new Unfinished(`Question ${i + 1}: ${error instanceof Error ? error.message : error}`)
+			}
+		})
+		for (const body of bodies.slice(opened.length)) opened.push((await ask("/v1/collections", body)).collection)
+		const count = Math.min(MOST_LINKS, Math.max(1, Math.round(survey.links || 1)))
+		const tokens = survey.submission === "token" ? await Promise.all(opened.map(({ id }) => ask(`/v1/collections/${id}/tokens`, { count }))) : []
+		finished(opened, tokens.map((list) => list.tokens))
+		opened = []
+	} catch (error) {
+		fault.hidden = false
+		fault.textContent = `${excuse(error)}${opened.length ? ` (${opened.length} of ${survey.questions.length} questions are open already; try again to open the others.)` : ""}`
+		fault.scrollIntoView({ block: "center" })
+	}
+	create.disabled = false
+}
+
+/** @param {any[]} collections @param {string[][]} tokens */
+function finished(collections, tokens) {
+	const [first, ...others] = collections.map(({ id }) => id)
+	const link = `${location.origin}/c/${first}${others.length ? `?then=${others.join(",")}` : ""}`
+	const links = (tokens[0] ?? []).map((_, i) => `${link}#${tokens.map((list) => list[i]).join(",")}`)
+	const heading = h("h2", { tabindex: -1 }, "The survey is open")
+	done.replaceChildren(h("section", { class: "card" }, heading,
+		...(links.length ? [
+			h("p", {}, `${whole(links.length)} one-time links are ready, one for each person. They are shown now and never again.`),
+			h("p", { class: "actions" }, h("button", { type: "button", class: "main", id: "links-csv", onclick: () =>
+				download("one-time-links.csv", csv([["number", "link"], ...links.map((one, i) => [i + 1, one])])) }, "Download the links (CSV)")),
+		] : [h("p", {}, "Send this link to whoever should answer:"), copyable(link, "Link to the survey")]),
+		h("h3", {}, "Results"),
+		...collections.map(({ id, title }) => h("p", { class: "links" }, collections.length > 1 && `${title}: `, h("a", { href: `/c/${id}/results` }, "live results"), h("a", { href: `/v1/collections/${id}/certificate`, download: `certificate-${id}.json` }, "certificate"))),
+		h("div", { class: "actions" }, links.length ? null : h("a", { class: "button", href: link }, "See the survey"), h("button", { type: "button", onclick: () => {
+			form.hidden = false
+			done.replaceChildren()
+		} }, "Make another like it"), h("button", { type: "button", onclick: () => {
+			sessionStorage.removeItem(DRAFT)
+			location.reload()
+		} }, "Make a new one"))))
+	form.hidden = true
+	scrollTo(0, 0)
+	heading.focus()
+}
+
+/** @param {string} [problem] */
+function showToken(problem = "") {
+	const given = h("input", { type: "password", id: "admin-token", autocomplete: "off", required: true, placeholder: "sfa_…" }), said = h("p", { class: "alarm", role: "alert", hidden: !problem }, problem)
+	if (adminToken() && !problem) {
+		return at("token").replaceChildren(h("p", { class: "small quiet" }, "The admin token is kept in this tab only. ", h("button", { type: "button", class: "plain", onclick: () => {
+			keepAdminToken("")
+			showToken()
+			changed()
+		} }, "Forget it")))
+	}
+	keepAdminToken("")
+	at("token").replaceChildren(h("form", { class: "card", onsubmit: async (/** @type {Event} */ event) => {
+		event.preventDefault()
+		keepAdminToken(given.value.trim())
+		try {
+			await ask("/v1/check", { policy: { domain: { size: 2 }, policy: { kind: "uniform", epsilon: "1" } } })
+			showToken()
+			changed()
+		} catch (error) {
+			keepAdminToken("")
+			said.hidden = false
+			said.textContent = error instanceof Refused && error.reason === "unauthorized" ? "This admin token is not known here." : excuse(error)
+		}
+	} }, h("div", { class: "field" }, h("label", { for: "admin-token" }, "Admin token",
+		h("span", { class: "hint" }, "The collector printed it at its first start; it begins with sfa_. It is kept in this tab only.")), given), said, h("button", { class: "main" }, "Use it")))
+}
+
+function showAll() {
+	showQuestions()
+	for (const part of [asking, keeping, strength, people, sharing]) part.show()
+	changed()
+}
+
+form.append(questions, asking.element, keeping.element, strength.element, people.element, sharing.element,
+	fault, h("div", { class: "actions" }, create))
+at("studio").append(form, done)
+showToken()
+showAll()

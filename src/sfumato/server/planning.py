@@ -1,0 +1,176 @@
+"""Planning, designing and auditing for others: in a process of its own, which is ended when it takes too long.
+
+The process reads a request a line and answers with a line. It is started when it is first needed, and again after it
+was ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+from typing import Any
+
+from sfumato._audit import audit
+from sfumato._design import designed
+from sfumato._plan import plan
+from sfumato.documents import canonical_json
+from sfumato.errors import SfumatoError
+from sfumato.mechanisms import mechanism_from_spec
+from sfumato.policy import Policy, policy_from_dict
+from sfumato.policy.pairwise import PairwisePolicy
+from sfumato.policy.words import asks, least, suspicions
+from sfumato.regions import policy_region
+from sfumato.server.refusals import Refusal
+
+__all__ = ["Planner"]
+
+#: So many requests may wait for the process.
+_MOST_WAITING = 8
+#: No answer is longer: a certificate holds the mechanism and the policy.
+_LONGEST_ANSWER = 2**28
+#: A suspicion names so many values.
+_MOST_NAMED = 20
+
+
+class Planner:
+    """Asks the process, one thing after the other."""
+
+    def __init__(self, seconds: float, most_values: int) -> None:
+        self._seconds, self._most_values = seconds, most_values
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+
+    async def ask(self, job: str, **request: Any) -> Any:
+        """The answer to a request; a Refusal where the policy or the mechanism is at fault, or it takes too long."""
+        if self._waiting >= _MOST_WAITING:
+            raise Refusal("overloaded", "too many plans wait already")
+        self._waiting += 1
+        try:
+            async with self._turn:
+                answer = await self._answered(job, request)
+        finally:
+            self._waiting -= 1
+        if "refused" in answer:
+            raise Refusal("invalid", answer["refused"])
+        return answer["answer"]
+
+    async def _answered(self, job: str, request: dict[str, Any]) -> Any:
+        line = json.dumps({"job": job, "most_values": self._most_values, **request}) + "\n"
+        if self._process is None or self._process.returncode is not None:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "sfumato.server.planning"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_LONGEST_ANSWER,
+            )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(self._seconds):
+                process.stdin.write(line.encode())
+                await process.stdin.drain()
+                return json.loads(await process.stdout.readline())
+        except TimeoutError:
+            await self.stop()
+            raise Refusal("too-hard", f"this takes longer than {self._seconds:g} seconds") from None
+        except (OSError, ValueError):  # it ended without an answer, as when memory is short
+            await self.stop()
+            raise Refusal("too-hard", "this takes more than the collector has") from None
+        except BaseException:  # whoever asked has gone, and the answer would be taken for that of the next
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+# -- in the process ----------------------------------------------------------------------------------------
+
+
+def _policy(request: dict[str, Any]) -> Policy:
+    policy = policy_from_dict(request["policy"])
+    if len(policy.domain) > request["most_values"]:
+        raise Refusal("invalid", f"a collector plans for at most {request['most_values']} values")
+    return policy
+
+
+def check(request: dict[str, Any]) -> dict[str, Any]:
+    """A policy in words and numbers."""
+    policy = _policy(request)
+    region = None
+    if isinstance(policy, PairwisePolicy) and len(policy.domain) > 1:
+        x, other = map(policy.domain.label, policy.least[1])
+        region = {"x": x, "other": other, "points": policy_region(policy, x, other).vertices.tolist()}
+    found = [
+        {"values": s.values[:_MOST_NAMED], "count": len(s.values), "before": s.before, "after": s.after}
+        for s in suspicions(policy, request["before"])
+    ]
+    return {
+        "kind": policy.kind,
+        "values": len(policy.domain),
+        "hash": policy.hash,
+        "asks": asks(policy),
+        "least": least(policy),
+        "region": region,
+        "suspicions": found,
+        "policy": policy.to_dict(),
+    }
+
+
+def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
+    """What the planner finds."""
+    found = plan(_policy(request), request["n"], target=request["target"], max_bits=request["max_bits"])
+    fields = ("name", "risk", "tv", "bits", "worst", "bound", "decoding", "classical")
+    rows = [{field: getattr(row, field) for field in fields} for row in found.rows]
+    return {"n": found.n, "best": found.best.name, "why": found.why(), "rows": rows}
+
+
+def create(request: dict[str, Any]) -> dict[str, Any]:
+    """A mechanism for a policy, audited: by its spec, by its name, or the best."""
+    policy = _policy(request)
+    asked = request["mechanism"]
+    if isinstance(asked, dict):
+        mechanism, why = mechanism_from_spec(asked), f"{asked.get('mechanism')}, as it was given"
+    else:
+        mechanism, why = designed(policy, request["n"], asked, "estimation", None, None, None, None)
+    certificate = audit(mechanism, policy).raise_if_violated()
+    return {
+        "policy": canonical_json(policy.to_dict()),
+        "mechanism": canonical_json(mechanism.spec),
+        "certificate": certificate.to_json(),
+        "why": why,
+    }
+
+
+_JOBS = {"check": check, "plan": plan_rows, "create": create}
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _run() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"answer": _finite(_JOBS[request["job"]](request))}
+        except (SfumatoError, Refusal) as error:
+            answer = {"refused": str(error)}
+        print(json.dumps(answer, default=str), flush=True)
+
+
+if __name__ == "__main__":
+    _run()

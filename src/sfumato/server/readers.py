@@ -1,0 +1,33 @@
+"""Reading, computing an estimate, unpacking a large batch: what takes longer than an event loop should stand still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from sfumato.server.refusals import Refusal
+from sfumato.server.store.base import Unavailable
+
+__all__ = ["Readers"]
+
+Answer = TypeVar("Answer")
+
+
+class Readers:
+    """A few threads, each with a connection of its own to the store."""
+
+    def __init__(self, threads: int = 4) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sfumato-reader")
+
+    async def run(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
+        """The answer of a function that may block."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+        except Unavailable:
+            raise Refusal("unavailable", "the store is away") from None
+
+    def stop(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()

@@ -1,0 +1,70 @@
+"""Every reason for which a request is refused, and the one shape in which it is said."""
+
+from __future__ import annotations
+
+import msgspec
+
+from sfumato.server.answers import JsonAnswer
+
+__all__ = ["REASONS", "ErrorAnswer", "Refusal", "RefusalDetail"]
+
+#: Reason: the status it is told with, and what it means. Metrics count by these, and the documentation lists them.
+REASONS: dict[str, tuple[int, str]] = {
+    "malformed": (400, "the body or a parameter cannot be read"),
+    "unauthorized": (401, "a token or key is needed, and none or a wrong one came"),
+    "token-unknown": (401, "this one-time token was not handed out for this collection"),
+    "token-spent": (403, "this one-time token was used already"),
+    "not-found": (404, "there is nothing here"),
+    "method-not-allowed": (405, "the path is right and the method is not"),
+    "too-slow": (408, "the body did not arrive in time"),
+    "conflict": (409, "another payload came under this batch id before"),
+    "not-open": (409, "the collection is closed or archived"),
+    "too-large": (413, "the body is longer than allowed"),
+    "unsupported-type": (415, "the content type is not one of those taken here"),
+    "invalid": (422, "it can be read, and is not valid: a report, a policy, a mechanism"),
+    "too-hard": (422, "planning or auditing this takes longer than allowed here"),
+    "rate": (429, "too many requests from one address"),
+    "internal": (500, "a fault of the collector's own"),
+    "overloaded": (503, "too much waits already; try again"),
+    "unavailable": (503, "the store is away; try again with the same batch id"),
+}
+
+#: Seconds after which to try again, where that can help.
+_RETRY_AFTER = {"rate": 1, "overloaded": 1, "unavailable": 1}
+
+
+class RefusalDetail(msgspec.Struct, frozen=True):
+    """Why a request was refused; ``row`` is the first report at fault, counted from 0, where one is."""
+
+    reason: str
+    message: str
+    row: int | None = None
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """The one shape of every refusal."""
+
+    error: RefusalDetail
+
+
+class Refusal(Exception):
+    """A request that is refused, for one of ``REASONS``."""
+
+    def __init__(self, reason: str, message: str, *, row: int | None = None) -> None:
+        super().__init__(message)
+        self.reason, self.message, self.row = reason, message, row
+
+    @property
+    def status(self) -> int:
+        """The status that the reason is told with."""
+        return REASONS[self.reason][0]
+
+    def answer(self) -> JsonAnswer:
+        """The refusal in its one shape."""
+        headers = []
+        if self.reason in _RETRY_AFTER:
+            headers.append((b"retry-after", b"%d" % _RETRY_AFTER[self.reason]))
+        if self.status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        body = msgspec.json.encode(ErrorAnswer(RefusalDetail(self.reason, self.message, self.row)))
+        return JsonAnswer(body, self.status, tuple(headers))

@@ -1,0 +1,268 @@
+"""What is sent and answered, as types: requests are read strictly by them, and the OpenAPI document is made of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from sfumato.server.store.records import State
+
+__all__ = [
+    "BATCH_ID",
+    "COLLECTION_ID",
+    "About",
+    "Change",
+    "Check",
+    "Checked",
+    "CollectionAnswer",
+    "CollectionList",
+    "Created",
+    "EstimateAnswer",
+    "EstimateRow",
+    "ListedCollection",
+    "NewCollection",
+    "NewTokens",
+    "OneReport",
+    "PlanAnswer",
+    "PlanRequest",
+    "PlanRow",
+    "Receipt",
+    "Region",
+    "SuspicionRow",
+    "TokenList",
+]
+
+#: In Python, ``$`` stands before a last line feed too; in the documents' own dialect it does not.
+BATCH_ID = r"^[A-Za-z0-9_-]{8,64}$(?!\n)"
+COLLECTION_ID = r"^[a-z2-7]{16}$(?!\n)"
+
+BatchId = Annotated[str, Meta(pattern=BATCH_ID, description="Chosen by the client, never used twice.")]
+Title = Annotated[str, Meta(min_length=1, max_length=200)]
+Description = Annotated[str, Meta(max_length=20_000)]
+Origin = Annotated[str, Meta(pattern=r"^(\*|https?://[A-Za-z0-9.:\[\]-]{1,250})$(?!\n)")]
+Origins = Annotated[list[Origin], Meta(max_length=100)]
+Days = Annotated[int, Meta(ge=0, le=36_500)]
+CollectionId = Annotated[str, Meta(pattern=COLLECTION_ID)]
+Number = Annotated[int, Meta(ge=1, le=2**53)]
+SubmissionKind = Literal["open", "key", "token"]
+ResultsKind = Literal["public", "admin"]
+
+
+# -- collections -------------------------------------------------------------------------------------------
+
+
+class About(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said about a collection, and may be said otherwise later."""
+
+    title: Title
+    description: Description = ""
+    submission: SubmissionKind = "open"
+    results: ResultsKind = "public"
+    listed: bool = True
+    origins: Origins = []
+    keep_days: Days | None = None
+
+
+class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
+    """A collection to open: a policy, and the mechanism by its spec or its name (left out, the best is designed)."""
+
+    title: Title
+    policy: dict[str, Any]
+    mechanism: str | dict[str, Any] | None = None
+    n: Number | None = None
+    description: Description = ""
+    #: Who may send: anybody, who has the collection's key, or who has a one-time token.
+    submission: SubmissionKind = "open"
+    #: Who may read estimates and counts.
+    results: ResultsKind = "public"
+    listed: bool = True
+    #: Web pages of other origins that may send and read.
+    origins: Origins = []
+    #: How long raw batches are kept: forever (null), not at all (0), or so many days. Counts stay.
+    keep_days: Days | None = None
+    #: The collection that this one is a new version of.
+    previous: CollectionId | None = None
+
+
+class Change(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to change about a collection; policy and mechanism are not among it."""
+
+    state: State | None = None
+    title: Title | None = None
+    description: Description | None = None
+    results: ResultsKind | None = None
+    listed: bool | None = None
+    origins: Origins | None = None
+    keep_days: Days | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class CollectionAnswer(Struct, frozen=True):
+    """A collection, with all that a client needs to randomize for it."""
+
+    id: str
+    title: str
+    description: str
+    state: State
+    submission: SubmissionKind
+    results: ResultsKind
+    listed: bool
+    origins: list[str]
+    keep_days: int | None
+    created: Annotated[int, Meta(description="Unix time.")]
+    previous: str | None
+    reports: int
+    batches: int
+    mechanism_hash: str
+    policy_hash: str
+    asks: Annotated[str, Meta(description="What the policy asks, in words.")]
+    mechanism: dict[str, Any] | msgspec.Raw
+    policy: dict[str, Any] | msgspec.Raw
+
+
+class Created(Struct, frozen=True):
+    """A collection that was opened; its key, if it asks for one, is told here and never again."""
+
+    collection: CollectionAnswer
+    key: str | None
+    why: str
+
+
+class ListedCollection(Struct, frozen=True):
+    """A collection in a list."""
+
+    id: str
+    title: str
+    description: str
+    state: State
+    submission: SubmissionKind
+    results: ResultsKind
+    reports: int
+
+
+class CollectionList(Struct, frozen=True):
+    """Some collections, the oldest first; ``next`` is the ``after`` of the next page."""
+
+    collections: list[ListedCollection]
+    next: int | None
+
+
+class NewTokens(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many one-time tokens to hand out."""
+
+    count: Annotated[int, Meta(ge=1, le=10_000)]
+
+
+class TokenList(Struct, frozen=True):
+    """One-time tokens, told here and never again."""
+
+    tokens: list[str]
+
+
+# -- reports and results -----------------------------------------------------------------------------------
+
+
+class OneReport(Struct, frozen=True, forbid_unknown_fields=True):
+    """One report: the number of an output, or its bytes in lower-case hex digits."""
+
+    batch: BatchId
+    report: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*$(?!\n)")]
+
+
+class Receipt(Struct, frozen=True):
+    """A batch is counted, and on disk. The same batch sent again gets the same receipt."""
+
+    batch: str
+    reports: int
+
+
+class EstimateRow(Struct, frozen=True):
+    """How frequent one value is."""
+
+    value: Any
+    frequency: float | None
+    standard_error: float | None
+    low: float | None
+    high: float | None
+
+
+class EstimateAnswer(Struct, frozen=True):
+    """An estimate; without rows while there are no reports."""
+
+    collection: str
+    reports: int
+    method: str
+    level: float
+    rows: list[EstimateRow]
+
+
+# -- planning ----------------------------------------------------------------------------------------------
+
+
+class Check(Struct, frozen=True, forbid_unknown_fields=True):
+    """A policy to put into words; ``before`` is what a stranger believes of somebody before an answer."""
+
+    policy: dict[str, Any]
+    before: Annotated[float, Meta(gt=0, lt=1)] = 0.1
+
+
+class Region(Struct, frozen=True):
+    """False alarm and missed detection of any test of ``x`` against ``other``: on or above the curve of points."""
+
+    x: Any
+    other: Any
+    points: list[list[float]]
+
+
+class SuspicionRow(Struct, frozen=True):
+    """Who believed one of these values with probability ``before`` believes it at most with ``after``."""
+
+    values: Annotated[list[Any], Meta(description="The first twenty of them.")]
+    count: int
+    before: float
+    after: float
+
+
+class Checked(Struct, frozen=True):
+    """A policy in words and numbers."""
+
+    kind: str
+    values: int
+    hash: str
+    asks: str
+    least: str
+    region: Region | None
+    suspicions: list[SuspicionRow]
+    policy: dict[str, Any]
+
+
+class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A policy to plan for, with n people or for a total variation error to reach."""
+
+    policy: dict[str, Any]
+    n: Number | None = None
+    target: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    max_bits: Annotated[int, Meta(ge=1, le=2**20)] | None = None
+
+
+class PlanRow(Struct, frozen=True):
+    """One mechanism, and the error to expect of it; risks fall as 1/n, total variation as 1/√n."""
+
+    name: str
+    risk: float | None
+    tv: float | None
+    bits: int
+    worst: float | None
+    bound: float | None
+    decoding: str
+    classical: bool
+
+
+class PlanAnswer(Struct, frozen=True):
+    """Every suitable mechanism, the best first."""
+
+    n: int
+    best: str
+    why: str
+    rows: list[PlanRow]

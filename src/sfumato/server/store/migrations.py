@@ -1,0 +1,38 @@
+"""The tables, as the steps by which they came about. A step that was released never changes: new ones are added.
+
+``BYTES``, ``WHOLE`` and ``NUMBERED`` stand for each database's own types.
+
+collections   what never changes about a collection, and what is said about it
+progress      its state and how much was counted; whoever counts holds this row, so nobody counts beside them
+counts        the counts of a collection, in pages; a page is there once one of its counts is above zero
+batches       every batch id that was counted, with the digest of what came under it, and the batch while it is kept
+tokens        one-time tokens, hashed; which report one was spent on is written nowhere
+admins        admin tokens, hashed
+"""
+
+from __future__ import annotations
+
+__all__ = ["MIGRATIONS"]
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE collections (
+            number NUMBERED, id TEXT NOT NULL UNIQUE, created WHOLE NOT NULL, previous TEXT REFERENCES collections (id),
+            policy TEXT NOT NULL, mechanism TEXT NOT NULL, certificate TEXT NOT NULL, about TEXT NOT NULL,
+            key_hash BYTES)""",
+        """CREATE TABLE progress (
+            collection TEXT PRIMARY KEY REFERENCES collections (id), state TEXT NOT NULL,
+            reports WHOLE NOT NULL, batches WHOLE NOT NULL)""",
+        """CREATE TABLE counts (
+            collection TEXT NOT NULL, page WHOLE NOT NULL, counts BYTES NOT NULL,
+            PRIMARY KEY (collection, page))""",
+        """CREATE TABLE batches (
+            collection TEXT NOT NULL, batch TEXT NOT NULL, digest BYTES NOT NULL,
+            reports WHOLE NOT NULL, day WHOLE NOT NULL, payload BYTES, PRIMARY KEY (collection, batch))""",
+        "CREATE INDEX batches_kept ON batches (collection, day) WHERE payload IS NOT NULL",
+        """CREATE TABLE tokens (
+            collection TEXT NOT NULL REFERENCES collections (id), token_hash BYTES NOT NULL, spent WHOLE NOT NULL,
+            PRIMARY KEY (collection, token_hash))""",
+        "CREATE TABLE admins (token_hash BYTES PRIMARY KEY, created WHOLE NOT NULL)",
+    ),
+)

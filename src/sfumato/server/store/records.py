@@ -1,0 +1,67 @@
+"""What a store is given and gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy.typing as npt
+
+from sfumato.mechanisms import Mechanism
+
+__all__ = ["Fate", "Outcome", "Progress", "Record", "State", "Submission"]
+
+State = Literal["open", "closed", "archived"]
+#: What became of a submission: counted now, counted before, or one of the reasons to refuse it.
+Fate = Literal["accepted", "repeated", "conflict", "not-found", "not-open", "token-unknown", "token-spent"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A collection as it is stored: documents as JSON texts.
+
+    Policy, mechanism and certificate never change; ``about`` (title, who may send, how long to keep) may.
+    """
+
+    id: str
+    #: The order of creation, given by the store.
+    number: int
+    created: int
+    previous: str | None
+    policy: str
+    mechanism: str
+    certificate: str
+    about: str
+    #: SHA-256 of the key with which reports are sent, where one is asked for.
+    key_hash: bytes | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The part of a collection that moves: its state, and how much was counted."""
+
+    state: State
+    reports: int
+    batches: int
+
+
+class Submission(NamedTuple):
+    """A batch that was found valid and waits to be counted."""
+
+    collection: str
+    mechanism: Mechanism
+    batch: str
+    digest: bytes
+    #: The binary batch; None where the collection keeps no raw batches.
+    payload: bytes | None
+    reports: npt.NDArray[Any]
+    #: SHA-256 of the one-time token to spend.
+    token_hash: bytes | None
+    day: int
+
+
+class Outcome(NamedTuple):
+    """What became of a submission; ``reports`` is how many were counted for its batch id, now or before."""
+
+    fate: Fate
+    reports: int = 0

@@ -1,0 +1,40 @@
+"""Secrets that are handed out once and kept as hashes: admin tokens, keys of collections, one-time tokens.
+
+Each holds 256 random bits, so a plain SHA-256 is as hard to undo as any slow hash would be.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+
+from sfumato.entropy import secure
+
+__all__ = ["ADMIN", "KEY", "ONE_TIME", "bearer", "new_id", "new_token", "token_hash"]
+
+#: How the three kinds begin, so that one found lying about says what it is.
+ADMIN, KEY, ONE_TIME = "sfa_", "sfk_", "sft_"
+_BYTES = 32
+_ID_BYTES = 10
+
+
+def new_token(kind: str) -> str:
+    """A new secret."""
+    return kind + base64.urlsafe_b64encode(secure.read(_BYTES)).decode().rstrip("=")
+
+
+def new_id() -> str:
+    """A new name for a collection: 16 letters and digits that nobody can guess."""
+    return base64.b32encode(secure.read(_ID_BYTES)).decode().lower()
+
+
+def token_hash(token: str) -> bytes:
+    """What is kept of a secret."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def bearer(headers: Mapping[bytes, bytes]) -> str | None:
+    """The secret that a request brings."""
+    scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.strip() else None

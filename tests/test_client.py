@@ -1,0 +1,182 @@
+"""The client: what it sends arrives once, whatever the network does."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from collectors import DISEASES, POLICY, Served, free_port, served
+
+import sfumato as sf
+from sfumato.cli import main
+from sfumato.client import Client, CollectorRefused, CollectorUnreachable
+from sfumato.client.transport import Transport
+from sfumato.reports import write_reports
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("collector")
+    with served(f"sqlite:///{folder}/collect.db") as running:
+        yield running
+
+
+class LossyProxy:
+    """Passes requests on, and loses every other answer after the collector gave it."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.lost = 0
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            with client, socket.create_connection(("127.0.0.1", self._to)) as collector:
+                while request := self._request(client):
+                    collector.sendall(request)
+                    answer = self._request(collector)
+                    number += 1
+                    if number % 2 and request.startswith(b"POST"):
+                        self.lost += 1
+                        break
+                    client.sendall(answer)
+
+    def _request(self, connection: socket.socket) -> bytes:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            piece = connection.recv(65536)
+            if not piece:
+                return b""
+            data += piece
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = next(
+            (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
+        )
+        while len(body) < length:
+            body += connection.recv(65536)
+        return head + b"\r\n\r\n" + body
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+
+def test_the_whole_way(collector: Served) -> None:
+    with collector.client(collector.admin) as admin:
+        name, key = admin.create("health", POLICY, submission="key", keep_days=0)
+    with collector.client(key) as client:
+        info = client.collection(name)
+        assert (info.title, info.policy, info.state, info.previous) == ("health", POLICY, "open", None)
+        assert sf.audit_again(client.certificate(name)).holds
+        reports = sf.privatize(info.mechanism, ["flu", "hiv", "none"] * 100)
+        (receipt,) = client.submit(name, reports)
+        assert receipt.reports == 300
+        assert client.aggregate(name) == sf.aggregate(info.mechanism, reports)
+    with collector.client(collector.admin) as admin:
+        admin.change(name, state="closed")
+    with collector.client(key) as client, pytest.raises(CollectorRefused) as refused:
+        client.submit(name, reports)
+    assert (refused.value.reason, refused.value.status) == ("not-open", 409)
+
+
+def test_one_time_tokens(collector: Served) -> None:
+    with collector.client(collector.admin) as admin:
+        name, _ = admin.create("health", POLICY, "rr", submission="token")
+        first, second = admin.tokens(name, 2)
+    report = np.array([1], np.uint32)
+    with collector.client(first) as client:
+        client.submit(name, report)
+        with pytest.raises(CollectorRefused, match="token-spent"):
+            client.submit(name, report)
+    with collector.client(second) as client:
+        client.submit(name, report)
+        assert client.aggregate(name).n == 2
+
+
+def test_answers_that_are_lost_are_asked_for_again(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.client.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
+    with collector.client(collector.admin) as admin:
+        name, _ = admin.create("health", POLICY, "rr")
+    proxy = LossyProxy(collector.port)
+    try:
+        with Client(f"http://127.0.0.1:{proxy.port}", attempts=5) as client:
+            monkeypatch.setattr(client._transport, "_sleep", lambda _: None)
+            reports = sf.privatize(client.collection(name).mechanism, ["flu"] * 500)
+            receipts = client.submit(name, reports, batch="lossy-")
+    finally:
+        proxy.close()
+    assert len(receipts) == -(-500 // 42)
+    assert proxy.lost >= len(receipts) - 1
+    assert sum(receipt.reports for receipt in receipts) == 500
+    assert collector.aggregate(name).n == 500
+
+
+def test_batches_are_the_same_however_the_reports_were_cut(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.client.client._BATCH_BYTES", 16)
+    with collector.client(collector.admin) as admin:
+        name, _ = admin.create("health", POLICY, "rr")
+        reports = sf.privatize(admin.collection(name).mechanism, ["flu"] * 500)
+        first = admin.submit(name, reports, batch="the-name")
+        assert admin.submit(name, iter(np.array_split(reports, 9)), batch="the-name") == first
+        assert collector.aggregate(name).n == 500
+        with pytest.raises(CollectorRefused, match="conflict"):
+            admin.submit(name, reports[::-1][:400], batch="the-name")
+        with pytest.raises(sf.errors.InvalidInput, match="6 to 48 letters"):
+            admin.submit(name, reports, batch="short")
+
+
+def test_who_does_not_answer_is_asked_a_few_times() -> None:
+    pauses: list[float] = []
+    transport = Transport(f"http://127.0.0.1:{free_port()}", None, 5, 1.0, pauses.append)
+    with pytest.raises(CollectorUnreachable, match=r"127\.0\.0\.1"):
+        transport.ask("GET", "/healthz")
+    assert len(pauses) == 4
+    for pause, most in zip(pauses, (0.1, 0.2, 0.4, 0.8), strict=True):
+        assert most / 2 <= pause <= most
+
+
+def test_a_collector_that_states_another_hash_is_not_believed(
+    collector: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collector.client(collector.admin) as client:
+        name, _ = client.create("health", POLICY, "rr")
+        said = client._json("GET", f"/v1/collections/{name}")
+        monkeypatch.setattr(client, "_json", lambda *_: {**said, "mechanism_hash": "0" * 64})
+        with pytest.raises(sf.errors.InvalidInput, match="the mechanism's hash must be"):
+            client.collection(name)
+
+
+@pytest.mark.parametrize("url", ["collect.example", "ftp://collect.example", "http://", "http://a/?b=c"])
+def test_a_url_of_no_collector_is_refused(url: str) -> None:
+    with pytest.raises(sf.errors.InvalidInput, match="be that of a collector"):
+        Client(url)
+
+
+def test_submit_sends_files_and_goes_on(collector: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name, mechanism, _ = collector.create()
+    reports = sf.privatize(mechanism, [DISEASES.label(i % 5) for i in range(1000)])
+    paths = [str(tmp_path / "one.sfb"), str(tmp_path / "two.parquet")]
+    write_reports(paths[0], mechanism, reports[:600])
+    write_reports(paths[1], mechanism, reports[600:])
+    for _ in range(2):
+        assert main(["submit", collector.url, name, *paths, "--batch", "monday"]) == 0
+        assert "1,000 reports counted in 1 batches, under the name monday" in capsys.readouterr().out
+    assert collector.aggregate(name) == sf.aggregate(mechanism, reports)
+    unreachable = f"http://127.0.0.1:{free_port()}"
+    assert main(["submit", unreachable, name, paths[0], "--attempts", "1"]) == 2
+    assert "127.0.0.1" in capsys.readouterr().err
+    assert main(["submit", collector.url, "a" * 16, paths[0]]) == 2
+    assert "not-found" in capsys.readouterr().err
