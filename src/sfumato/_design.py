@@ -33,8 +33,8 @@ def design(
 
     Candidates are the mechanisms made for the structure of the policy, classical ones at the greatest ε that implies
     it, and the optimal design (``mechanism="optimal"`` asks for it whatever the policy). For a ``utility`` other than
-    "estimation" ("worst-estimation", "mutual-information", "mmse", ``SquaredError`` or ``ExpectedLoss``) the best of the
-    same at p. ``progress`` is told the value and the bound of the search, again and again.
+    "estimation" ("worst-estimation", "mutual-information", "mmse", ``SquaredError`` or ``ExpectedLoss``) the best of
+    the same at p. ``progress`` is told the value and the bound of the search, again and again.
     """
     return designed(policy, n, mechanism, utility, p, max_bits, max_seconds, progress)[0]
 

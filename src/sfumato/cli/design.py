@@ -18,7 +18,7 @@ from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, count, search_bar, sh
     type=click.Choice(["estimation", "worst-estimation", "mutual-information", "mmse"]),
     default="estimation",
     show_default=True,
-    help="What to be best at: all frequencies (if all are equal, or in the worst case), information, or numeric values.",
+    help="What to be best at: all frequencies (at equal shares, or in the worst case), information, or numeric values.",
 )
 @click.option("--loss", type=INPUT, help="Be best at a loss: a CSV file, a line for each value, a column a decision.")
 @SECONDS_OPTION
