@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from components import absent, chromium
 
 import sfumato as sf
 from sfumato.documents import canonical_hash, canonical_json
@@ -36,7 +37,6 @@ NAMES = sorted(Mechanism.registry)
 #: The page's policy, under which the module has to work.
 POLICY = "default-src 'self'"
 TYPESCRIPT = "5.9.3"
-FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
 
 
 # -- a collector of a few lines, and a browser ---------------------------------------------------------------
@@ -149,16 +149,9 @@ def collector(server: Server) -> Collector:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright drives the browser")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("there is no Chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        # A name that is not this machine's own, so that a page from it is not secure.
-        rules = "--host-resolver-rules=MAP sfumato.test 127.0.0.1"
-        found = driver.chromium.launch(executable_path=chromium, args=[*FLAGS.split(), "--no-first-run", rules])
+    # A name that is not this machine's own, so that a page from it is not secure.
+    with chromium("--host-resolver-rules=MAP sfumato.test 127.0.0.1") as found:
         yield found
-        found.close()
 
 
 @pytest.fixture
@@ -237,14 +230,14 @@ def test_the_module_is_one_small_file_without_dependencies() -> None:
 def test_the_types_fit(tmp_path: Path) -> None:
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
-        pytest.skip("node and npm, which run the type checker, are not on this machine")
+        absent("node and npm, which run the type checker, are not on this machine")
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     cache = caches / "sfumato-tests" / f"typescript-{TYPESCRIPT}"
     compiler = cache / "node_modules" / "typescript" / "bin" / "tsc"
     if not compiler.exists():
         command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(cache), f"typescript@{TYPESCRIPT}"]
         if subprocess.run(command, capture_output=True, check=False, cwd=tmp_path).returncode != 0:
-            pytest.skip(f"the type checker, typescript {TYPESCRIPT}, could not be installed")
+            absent(f"the type checker, typescript {TYPESCRIPT}, could not be installed")
 
     # Beside the module a copy with one fault, which shows that faults are found.
     shutil.copy(MODULE.with_name("types.d.ts"), tmp_path)
@@ -552,7 +545,13 @@ def test_an_answer_of_a_page_that_was_closed_arrives_later(context: BrowserConte
 
 
 def wait_until_sent(page: Page) -> None:
-    page.wait_for_function("async () => (await sf.answers()).every(({ state }) => state === 'sent')")
+    # Not by wait_for_function: a promise is true to it before it is kept.
+    sent = "(await sf.answers()).every(({ state }) => state === 'sent')"
+    for _ in range(6000):
+        if page.evaluate(f"async () => {sent}"):
+            return
+        page.wait_for_timeout(10)
+    pytest.fail("the answers were not sent in a minute")
 
 
 @pytest.mark.parametrize("way", ["loses answers", "busy", "portal"])

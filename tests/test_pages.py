@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from collectors import Served, ServeProcess
+from components import chromium
 
 import sfumato as sf
 from sfumato.exact import Epsilon
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 CONTRAST = Path(__file__).parent / "browser" / "contrast.js"
-FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
 PHONE, DESKTOP = (390, 844), (1180, 860)
 #: A slow machine must not fail a test.
 PATIENCE = 120_000
@@ -94,14 +93,8 @@ class People:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright drives the browser")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("there is no Chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=chromium, args=[*FLAGS.split(), "--no-first-run"])
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture

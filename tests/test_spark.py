@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from components import absent
 
 import sfumato as sf
 from sfumato import spark
@@ -41,11 +42,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17 or later, and there is no java here"),
+    pytest.mark.usefixtures("java"),
     # Said by pyspark whenever Arrow is near; no value or report here ever becomes a pandas object.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 pytest.importorskip("pyspark", reason="the optional dependency spark is not installed")
+
+
+@pytest.fixture(scope="module")
+def java() -> None:
+    if shutil.which("java") is None:
+        absent("Spark needs Java 17 or later, and there is no java here")
+
 
 MASTER = "local-cluster[2,1,1024]"
 ANSWERS = ["none", "flu", "hiv", "cancer"]
