@@ -1,0 +1,1 @@
+"""One module an experiment; those with an underscore in front are what several share."""

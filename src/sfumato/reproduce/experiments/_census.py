@@ -1,0 +1,16 @@
+"""Pairs of census attributes, a secret and another, as in RLDP Figures 10 and 11."""
+
+from __future__ import annotations
+
+__all__ = ["PAIRS", "QUICK_PAIRS"]
+
+#: The text names the attributes and, of the pairs, only 6 x 42; these are ours.
+PAIRS = (
+    ("sex", "race"),
+    ("race", "sex"),
+    ("sex", "education"),
+    ("race", "occupation"),
+    ("relationship", "education"),
+    ("relationship", "native-country"),
+)
+QUICK_PAIRS = PAIRS[:1]

@@ -1,0 +1,78 @@
+"""Figures of experiments: panels of curves beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sfumato.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "Panel", "draw"]
+
+#: At most so many panels stand in a row.
+_MOST_BESIDE = 4
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of one label; ``ours`` is drawn bold, what the paper got wrong (``printed``) dashed."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    ours: bool = False
+    printed: bool = False
+    points: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    x: str
+    y: str
+    curves: tuple[Curve, ...]
+    log: str = ""
+
+
+def draw(title: str, panels: Sequence[Panel]) -> Figure:
+    """All panels in one figure; labels that all panels share are explained once."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("plot", "drawing a figure") from None
+    across = min(len(panels), _MOST_BESIDE)
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(1.2 + 3.4 * across, 0.6 + 2.9 * down), layout="constrained")
+    figure.suptitle(title)
+    every: list[Any] = list(figure.subplots(down, across, squeeze=False).ravel())
+    for axes, panel in zip(every, panels, strict=False):
+        _draw_panel(axes, panel)
+    for axes in every[len(panels) :]:
+        axes.set_axis_off()
+    alike = len({tuple(curve.label for curve in panel.curves) for panel in panels}) == 1
+    for axes in every[:1] if alike else every[: len(panels)]:
+        axes.legend(frameon=False, fontsize="x-small")
+    return figure
+
+
+def _draw_panel(axes: Any, panel: Panel) -> None:
+    for curve in panel.curves:
+        if curve.points:
+            # As a picture: thousands of points would make a large file.
+            axes.plot(curve.x, curve.y, ".", markersize=3, alpha=0.5, rasterized=True, label=curve.label)
+            continue
+        style = "--" if curve.printed else "-"
+        axes.plot(curve.x, curve.y, style, linewidth=2.4 if curve.ours else 1.2, label=curve.label)
+    if "x" in panel.log:
+        axes.set_xscale("log")
+    if "y" in panel.log:
+        axes.set_yscale("log")
+    axes.set_title(panel.title, fontsize="medium")
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
