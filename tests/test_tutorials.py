@@ -161,8 +161,9 @@ def test_the_flow_is_drawn_as_the_script_draws_it(scripts: Any) -> None:
 
 def test_every_figure_is_shown_and_every_tutorial_has_a_notebook(scripts: Any) -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
-    for figure in (ROOT / "docs" / "figures").iterdir():
-        assert f"figures/{figure.name})" in text, f"{figure.name} is shown nowhere"
+    for figure in (ROOT / "docs" / "figures").rglob("*.svg"):
+        shown = figure.relative_to(ROOT / "docs").as_posix()
+        assert f"{shown})" in text, f"{shown} is shown nowhere"
     names = {page.stem.replace("-", "_") for page in scripts("pages").TUTORIALS}
     assert names == {notebook.stem for notebook in (ROOT / "notebooks").glob("*.py")}
 
