@@ -13,6 +13,7 @@ import contextlib
 import http.client
 import itertools
 import json
+import os
 import re
 import socket
 import sqlite3
@@ -34,7 +35,7 @@ from sfumato.reports import encode_batch
 
 SECONDS = 4.0
 ROUNDS = 5
-CONNECTIONS = 64
+CONNECTIONS = 256
 BATCH = 1000
 DEAF = 200
 
@@ -57,14 +58,16 @@ uvicorn.run(app, port=int(sys.argv[1]), access_log=False, log_level="warning")
 
 @dataclass(frozen=True)
 class Result:
-    """Requests a second, and how long they took."""
+    """Requests a second, how long they took, and what each took of the server's processor."""
 
     rate: float
     milliseconds: np.ndarray[Any, Any]
+    microseconds: float
 
     def __str__(self) -> str:
         p50, p99 = np.percentile(self.milliseconds, [50, 99])
-        return f"{self.rate:8,.0f} requests/s   p50 {p50:6.2f} ms   p99 {p99:6.2f} ms"
+        times = f"p50 {p50:6.2f} ms   p99 {p99:6.2f} ms"
+        return f"{self.rate:8,.0f} requests/s   {times}   {self.microseconds:5.1f} µs of the server"
 
 
 class _Connection(asyncio.Protocol):
@@ -106,8 +109,8 @@ class _Connection(asyncio.Protocol):
         self._next()
 
 
-def load(port: int, requests: Iterator[bytes], connections: int = CONNECTIONS) -> Result:
-    """Send all requests; the rate counts those that were answered."""
+def load(port: int, process: int, requests: Iterator[bytes], connections: int = CONNECTIONS) -> Result:
+    """Send all requests to a server and its process; the rate counts those that were answered."""
 
     async def run() -> list[float]:
         loop = asyncio.get_running_loop()
@@ -118,9 +121,16 @@ def load(port: int, requests: Iterator[bytes], connections: int = CONNECTIONS) -
         await asyncio.gather(*done)
         return times
 
-    start = time.perf_counter()
+    start, used = time.perf_counter(), processor_seconds(process)
     times = asyncio.run(run())
-    return Result(len(times) / (time.perf_counter() - start), 1000 * np.array(times))
+    used = processor_seconds(process) - used
+    return Result(len(times) / (time.perf_counter() - start), 1000 * np.array(times), 1e6 * used / len(times))
+
+
+def processor_seconds(process: int) -> float:
+    """What a process has used of all processors."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def for_seconds(requests: Iterator[bytes], seconds: float = SECONDS) -> Iterator[bytes]:
@@ -250,25 +260,27 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         command = ("-c", EMPTY, str(empty_port))
-        stack.enter_context(running(*command, port=empty_port, output=folder / "empty.log"))
+        empty_process = stack.enter_context(running(*command, port=empty_port, output=folder / "empty.log")).pid
         port, token, process = stack.enter_context(collector(folder))
         made = ask(port, "POST", "/v1/collections", {"title": "load", "policy": policy.to_dict()}, token)
         mechanism = sf.mechanism_from_spec(made["collection"]["mechanism"])
         path = f"/v1/collections/{made['collection']['id']}/reports"
 
         # In turns, and the median of the ratios: the machine is not equally fast all the time.
-        ratios, reports = [], 0
+        ratios, work, reports = [], [], 0
         for _ in range(ROUNDS):
-            empty = load(empty_port, for_seconds(singles(path, mechanism.outputs, 0)))
-            single = load(port, for_seconds(singles(path, mechanism.outputs, reports)))
+            empty = load(empty_port, empty_process, for_seconds(singles(path, mechanism.outputs, 0)))
+            single = load(port, process, for_seconds(singles(path, mechanism.outputs, reports)))
             ratios.append(single.rate / empty.rate)
+            work.append(empty.microseconds / single.microseconds)
             reports += len(single.milliseconds)
             print(f"an empty POST handler       {empty}")
             print(f"one report                  {single}")
         print(f"   of the empty handler     {statistics.median(ratios):.2f}  (at least 0.50)")
+        print(f"   by processor time        {statistics.median(work):.2f}")
 
         payloads = batches(mechanism, 200)
-        batch = load(port, for_seconds(many(path, payloads)))
+        batch = load(port, process, for_seconds(many(path, payloads)))
         bare = bare_sqlite(folder, payloads)
         print(f"a batch of {BATCH:,} reports    {batch}   {batch.rate * BATCH:,.0f} reports/s")
         print(f"a bare SQLite transaction   {bare:8,.0f} a second")
@@ -283,7 +295,7 @@ def main() -> None:
         readers = deaf_readers(port, made["collection"]["id"], DEAF)
         path = f"/v1/collections/{made['collection']['id']}/reports"
         for first in range(0, 3 * 10**6, 10**6):
-            load(port, for_seconds(singles(path, 2000, first)), connections=4)
+            load(port, process, for_seconds(singles(path, 2000, first)), connections=4)
             print(f"   with {DEAF} deaf readers    {resident(process):8,.0f} MB")
         for reader in readers:
             reader.close()

@@ -209,15 +209,15 @@ class Postgres:
         import psutil  # type: ignore[import-untyped]
 
         server = psutil.Process(self.server.get_pid())
-        children = server.children()
+        processes = [server, *server.children()]
         server.kill()
-        psutil.wait_procs(children, timeout=30)
-        with contextlib.suppress(psutil.NoSuchProcess):
-            while server.status() != psutil.STATUS_ZOMBIE:
-                time.sleep(0.01)
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                while process.status() != psutil.STATUS_ZOMBIE:  # nobody may come for its exit code
+                    time.sleep(0.01)
 
     def start(self) -> None:
-        Path(self._folder, "postmaster.pid").unlink()  # nothing of it is left that could still write
+        Path(self._folder, "postmaster.pid").unlink(missing_ok=True)  # nothing of it is left that could still write
         while True:
             try:
                 self.server.ensure_postgres_running()
@@ -227,4 +227,7 @@ class Postgres:
 
     def stop(self) -> None:
         self.server.stop()
+
+    def throw_away(self) -> None:
+        self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import threading
+import urllib.parse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -69,7 +70,7 @@ class Collector:
         files = {"/static/sfumato.js": lambda: self.module, "/static/harness.js": HARNESS.read_text}
         if path in files:
             return "text/javascript", files[path]()
-        name = path.removeprefix("/v1/collections/")
+        name = urllib.parse.unquote(path.partition("?")[0]).removeprefix("/v1/collections/")
         if name in self.collections:
             return "application/json", self.collections[name]
         return ("text/html", "<!doctype html><title>a page</title>") if path == "/" else None
@@ -692,6 +693,19 @@ def test_a_collection_that_is_not_open_is_refused_before_anything_is_drawn(page:
     assert answer(page, address, 0)["refused"] == "NotOpen"
     assert answer(page, f"{collector.origin}/v1/collections/nothing", 0)["refused"] == "NotFound"
     assert answers(page) == []
+
+
+def test_a_collection_has_one_address(page: Page, collector: Collector) -> None:
+    """Answers are kept under it: a second one would be a second draw."""
+    address = collector.opens("abc", WIDE)
+    given = answer(page, address, 1)
+    for path in ("collections/%61bc", "collections/abc?", "collections/abc#", "%63ollections/abc"):
+        for end in ("", "?x=/v1/collections/abc", "#/v1/collections/abc"):
+            assert answer(page, f"{collector.origin}/v1/{path}{end}", 2)["refused"] == "InvalidInput", (path, end)
+    collector.collections["other"] = collector.collections["abc"]
+    assert answer(page, f"{collector.origin}/v1/collections/other", 2)["refused"] == "InvalidInput"
+    assert answer(page, f"{collector.origin}/v1/x/../collections/abc", 2)["report"] == given["report"]
+    assert [kept["collection"] for kept in answers(page)] == [address]
 
 
 def test_a_page_that_is_not_secure_is_refused(context: BrowserContext, collector: Collector) -> None:

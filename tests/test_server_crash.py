@@ -26,7 +26,7 @@ def postgres() -> Iterator[Postgres]:
     try:
         yield server
     finally:
-        server.stop()
+        server.throw_away()
 
 
 class Senders:

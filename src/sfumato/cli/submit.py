@@ -33,18 +33,16 @@ def command(
 
     Example: sfumato submit https://collect.example abcdefghijklmnop reports.parquet --batch monday
     """
-    from sfumato.client import Client, CollectorUnreachable
+    from sfumato.client import Client
     from sfumato.client.client import new_batch_name
     from sfumato.reports import read_reports
 
     name = batch or new_batch_name()
+    click.echo(f"sending under --batch {name}: with it, the same command goes on where this one ends", err=True)
     with Client(url, token, attempts=attempts) as client:
         mechanism = client.collection(collection).mechanism
         pieces = itertools.chain.from_iterable(read_reports(path, mechanism) for path in reports)
-        try:
-            receipts = client.submit(collection, pieces, batch=name)
-        except CollectorUnreachable as error:
-            raise click.ClickException(f"{error}; go on later with --batch {name}") from error
+        receipts = client.submit(collection, pieces, batch=name)
     counted = sum(receipt.reports for receipt in receipts)
     if as_json:
         show_json({"collection": collection, "batch": name, "batches": len(receipts), "reports": counted})

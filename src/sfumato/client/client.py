@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from sfumato._aggregate import Aggregate
 from sfumato.certificate import Certificate
-from sfumato.client.transport import Transport
+from sfumato.client.transport import CollectorRefused, CollectorUnreachable, Transport
 from sfumato.entropy import secure
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, shown
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.policy import Policy, policy_from_dict
 from sfumato.reports import encode_batch
@@ -25,8 +25,9 @@ __all__ = ["Client", "CollectionInfo", "Receipt"]
 
 _JSON = {"Content-Type": "application/json"}
 _BATCH = "application/vnd.sfumato.reports"
-#: A batch holds at most so many bytes of reports, unless its one report is longer.
+#: A batch holds at most so many bytes of reports, unless its one report is longer, and so many reports.
 _BATCH_BYTES = 2**20
+_BATCH_REPORTS = 2**20
 _NAME = re.compile("[A-Za-z0-9_-]{6,48}")
 
 
@@ -131,22 +132,31 @@ class Client:
     def submit(self, collection: str, reports: Any, *, batch: str | None = None) -> list[Receipt]:
         """Send reports, an array or an iterator of arrays, and come back when every one is counted.
 
-        They go out in batches named ``batch``-0, ``batch``-1, …; a new random name unless given. The same reports under
-        the same name are counted once, so whoever was interrupted calls it again with the same arguments.
+        They go out in batches named ``batch``-0, ``batch``-1, …, and the same reports under the same name are counted
+        once. So whoever may be interrupted gives a name, and calls it again with the same arguments. Without one there
+        is a new random name each time: where this fails, ``batch`` of the error is it, to be given with the same
+        reports; where the process ends, nobody knows it.
         """
-        mechanism = self._mechanism(collection)
         name = new_batch_name() if batch is None else batch
         if not _NAME.fullmatch(name):
             raise InvalidInput("submit", "batch", "be 6 to 48 letters, digits, '-' or '_'", batch)
-        return [
-            self._send(collection, f"{name}-{number}", encode_batch(mechanism, piece))
-            for number, piece in enumerate(_batches(mechanism, reports))
-        ]
+        try:
+            mechanism = self._mechanism(collection)
+            return [
+                self._send(collection, Receipt(f"{name}-{number}", len(piece)), encode_batch(mechanism, piece))
+                for number, piece in enumerate(_batches(mechanism, reports))
+            ]
+        except (CollectorRefused, CollectorUnreachable) as error:
+            error.name_batch(name)
+            raise
 
-    def _send(self, collection: str, batch: str, payload: bytes) -> Receipt:
-        headers = {"Content-Type": _BATCH, "Idempotency-Key": batch}
-        said = json.loads(self._transport.ask("POST", _path(collection, "/reports"), payload, headers))
-        return Receipt(said["batch"], said["reports"])
+    def _send(self, collection: str, receipt: Receipt, payload: bytes) -> Receipt:
+        """Send a batch until its receipt comes: another one is none."""
+        headers = {"Content-Type": _BATCH, "Idempotency-Key": receipt.batch}
+        said = self._transport.ask_json("POST", _path(collection, "/reports"), payload, headers)
+        if (said.get("batch"), said.get("reports")) != (receipt.batch, receipt.reports):
+            raise self._transport.unreachable(f"the answer must be the {receipt}; got {shown(said)}")
+        return receipt
 
     # -- results -----------------------------------------------------------------------------------------
 
@@ -167,7 +177,7 @@ class Client:
 
     def _json(self, method: str, path: str, document: Any = None, *, repeat: bool = True) -> Any:
         body = None if document is None else json.dumps(document).encode()
-        return json.loads(self._transport.ask(method, path, body, _JSON, repeat=repeat))
+        return self._transport.ask_json(method, path, body, _JSON, repeat=repeat)
 
 
 def new_batch_name() -> str:
@@ -183,7 +193,7 @@ def _path(collection: str, rest: str = "") -> str:
 
 def _batches(mechanism: Mechanism, reports: Any) -> Iterator[npt.NDArray[Any]]:
     """The same batches however the reports were cut, so that the same name means the same payload."""
-    rows = max(1, _BATCH_BYTES * 8 // max(mechanism.bits, 1))
+    rows = min(_BATCH_REPORTS, max(1, _BATCH_BYTES * 8 // max(mechanism.bits, 1)))
     for piece in checked_pieces(mechanism, reports):
         for start in range(0, len(piece), rows):
             yield piece[start : start + rows]

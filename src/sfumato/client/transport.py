@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import ssl
@@ -20,7 +21,18 @@ _AGAIN = (408, 429, 500, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
 
 
-class CollectorRefused(SfumatoError):
+class _Failed(SfumatoError):
+    """A request came to nothing. ``batch`` is the name its reports were sent under, if it had any."""
+
+    batch: str | None = None
+
+    def name_batch(self, batch: str) -> None:
+        """Say under which name the same reports may be sent again."""
+        self.batch = batch
+        self.args = (f"{self} (batch {batch})",)
+
+
+class CollectorRefused(_Failed):
     """The collector refused for good; ``reason`` is one of those in docs/collector.md, ``row`` the report at fault."""
 
     def __init__(self, status: int, reason: str, message: str, row: int | None) -> None:
@@ -28,8 +40,8 @@ class CollectorRefused(SfumatoError):
         self.status, self.reason, self.row = status, reason, row
 
 
-class CollectorUnreachable(SfumatoError):
-    """No answer came, however often it was asked. Whether the last request was heeded is not known."""
+class CollectorUnreachable(_Failed):
+    """No answer of a collector came, however often it was asked. Whether the last request was heeded is not known."""
 
 
 class Transport:
@@ -69,22 +81,42 @@ class Transport:
                 self._sleep(pause * (0.5 + secure.bits(16) / 2**17))  # not all clients at once
                 pause = min(2 * pause, _LONGEST_PAUSE)
             try:
-                status, answer, wait = self._once(method, self._base + path, body, sent)
+                status, answer, said = self._once(method, self._base + path, body, sent)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 problem = str(error) or type(error).__name__
                 if repeat or isinstance(error, ConnectionRefusedError):  # who refused it has not heard it
                     continue
                 break
-            if status < 400:
+            if status < 300:
                 return answer
+            if status < 400:
+                raise self.unreachable(f"the collector is not here, but at {said.get('Location', 'another address')}")
             refused = _refusal(status, answer)
             if status not in _AGAIN or not repeat:
                 raise refused
-            pause, problem = max(pause, wait), str(refused)
-        raise CollectorUnreachable(f"{self._host}: {problem}")
+            pause, problem = max(pause, _wait(said)), str(refused)
+        raise self.unreachable(problem)
 
-    def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes, float]:
+    def ask_json(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, repeat: bool = True
+    ) -> dict[str, Any]:
+        """The document that is the answer."""
+        answer = self.ask(method, path, body, headers, repeat=repeat)
+        with contextlib.suppress(ValueError):
+            document = json.loads(answer)
+            if isinstance(document, dict):
+                return document
+        # Such as the page on which a network asks who one is.
+        raise self.unreachable(f"no collector answers so: {answer[:200].decode(errors='replace')}")
+
+    def unreachable(self, problem: str) -> CollectorUnreachable:
+        """What to raise where no collector has answered."""
+        return CollectorUnreachable(f"{self._host}: {problem}")
+
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes, http.client.HTTPMessage]:
         if self._connection is None:
             if self._secure:
                 context = ssl.create_default_context()
@@ -96,14 +128,18 @@ class Transport:
         self._connection.request(method, path, body, dict(headers))
         answer = self._connection.getresponse()
         content = answer.read()
-        wait = answer.headers.get("Retry-After", "0")
-        return answer.status, content, min(float(wait), _LONGEST_PAUSE) if wait.isdecimal() else 0.0
+        return answer.status, content, answer.headers
 
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _wait(headers: http.client.HTTPMessage) -> float:
+    asked = headers.get("Retry-After", "0")
+    return min(float(asked), _LONGEST_PAUSE) if asked.isdecimal() else 0.0
 
 
 def _refusal(status: int, answer: bytes) -> CollectorRefused:

@@ -25,6 +25,7 @@ from sfumato.server.schemas import (
     TokenList,
 )
 from sfumato.server.store import Record
+from sfumato.server.store.records import State
 from sfumato.server.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
 
 __all__ = [
@@ -134,10 +135,7 @@ async def change_collection(collector: Collector, request: Request) -> JsonAnswe
     await require_admin(collector, request)
     name = request.path_params["id"]
     change = await read_json(request, _CHANGE, collector.settings.max_bytes, collector.deadlines)
-    collection = await collector.collections.get(name, fresh=True)
-    state = change.state or collection.progress.state
-    if state not in _FOLLOWING[collection.progress.state]:
-        raise Refusal("not-open", f"a collection that is {collection.progress.state} cannot become {state}")
+    await collector.collections.get(name)  # or there is none
     said = {
         field: getattr(change, field)
         for field in ("title", "description", "results", "listed", "origins")
@@ -145,8 +143,14 @@ async def change_collection(collector: Collector, request: Request) -> JsonAnswe
     }
     if change.keep_days is not msgspec.UNSET:
         said["keep_days"] = change.keep_days
-    about = msgspec.json.encode(msgspec.structs.replace(collection.about, **said)).decode()
-    await collector.writer.run(lambda store: store.change(name, about, state))
+
+    def decide(before: State, about: str) -> tuple[State, str]:
+        state = change.state or before
+        if state not in _FOLLOWING[before]:
+            raise Refusal("not-open", f"a collection that is {before} cannot become {state}")
+        return state, msgspec.json.encode(msgspec.structs.replace(_ABOUT.decode(about), **said)).decode()
+
+    await collector.writer.run(lambda store: store.change(name, decide))
     return _json((await collector.collections.get(name, fresh=True)).answer())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
+from starlette.routing import Router
 
 from sfumato.server import openapi, pages
 from sfumato.server.answers import JsonAnswer
@@ -17,8 +18,9 @@ from sfumato.server.collector import Collector
 from sfumato.server.guard import Guard
 from sfumato.server.logs import to_standard_error
 from sfumato.server.metrics import Metrics
-from sfumato.server.operations import OPERATIONS, Handler
+from sfumato.server.operations import OPERATIONS
 from sfumato.server.refusals import Refusal
+from sfumato.server.routes import Handler, Routes
 from sfumato.server.settings import Settings
 from sfumato.server.stopping import when_told_to_stop
 from sfumato.server.store import open_store
@@ -34,38 +36,31 @@ _PREFLIGHT = {
 
 def create_app(settings: Settings) -> Guard:
     """The application of a collector. Its store must be up to date; it may be away when this starts, and come back."""
-    endpoints: list[_Endpoint] = []
-
-    def route(path: str, handler: Handler, method: str = "GET") -> Route:
-        endpoints.append(_Endpoint(handler))
-        return Route(path, endpoints[-1], methods=[method])
-
-    routes = [route(own.path, own.handler, own.method) for own in OPERATIONS]
-    paths = dict.fromkeys(own.path for own in OPERATIONS if "{id}" in own.path)
-    routes += [route(path, _preflight, "OPTIONS") for path in paths]
-    routes += [
-        route("/healthz", _healthy),
-        route("/readyz", _ready),
-        route("/metrics", _metrics),
-        route("/openapi.json", _openapi),
-        route("/docs", _docs),
-        route("/", pages.give_first_page),
-        *(route(path, pages.give_file) for path in ("/static/{name}", *pages.PAGES)),
-    ]
+    handlers: list[tuple[str, str, Handler]] = [(own.method, own.path, own.handler) for own in OPERATIONS]
+    handlers += [("OPTIONS", own.path, _preflight) for own in OPERATIONS if "{id}" in own.path]
+    beside: dict[str, Handler] = {
+        "/healthz": _healthy,
+        "/readyz": _ready,
+        "/metrics": _metrics,
+        "/openapi.json": _openapi,
+        "/docs": _docs,
+        "/": pages.give_first_page,
+        **dict.fromkeys(("/static/{name}", *pages.PAGES), pages.give_file),
+    }
+    handlers += [("GET", path, handler) for path, handler in beside.items()]
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:  # noqa: ARG001
         collector = Collector(open_store(settings.store, migrate=False), settings, Metrics())
         guard.collector = collector
-        for endpoint in endpoints:
-            endpoint.collector = collector
+        gc.freeze()  # what is loaded by now stays: no need to look whether it is still used
         try:
             with when_told_to_stop(collector.stop_streams):
                 yield
         finally:
             await collector.stop()
 
-    guard = Guard(Router(routes, redirect_slashes=False, lifespan=lifespan), settings)
+    guard = Guard(Routes(handlers), Router(lifespan=lifespan), settings)
     return guard
 
 
@@ -73,19 +68,6 @@ def from_environment() -> Guard:
     """The application of a process that `sfumato serve` started."""
     to_standard_error()
     return create_app(Settings.from_environment())
-
-
-class _Endpoint:
-    """A handler as an ASGI application."""
-
-    collector: Collector
-
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        response = await self._handler(self.collector, Request(scope, receive))
-        await response(scope, receive, send)
 
 
 # -- operation of the service itself -----------------------------------------------------------------------

@@ -12,14 +12,53 @@ from sfumato.server.answers import JSON_TYPE
 from sfumato.server.deadlines import Deadlines
 from sfumato.server.refusals import Refusal
 
-__all__ = ["BATCH_TYPE", "JSON_TYPE", "RawHeaders", "content_type", "decode_json", "read_body", "read_json"]
+__all__ = [
+    "BATCH_TYPE",
+    "JSON_TYPE",
+    "RawHeaders",
+    "Room",
+    "content_type",
+    "decode_json",
+    "read_body",
+    "read_headers",
+    "read_json",
+]
 
 BATCH_TYPE = "application/vnd.sfumato.reports"
+#: Of two of these, a proxy may heed the one and this the other.
+_ONCE = ("authorization", "content-type", "idempotency-key")
+#: So much of a body a connection holds anyway: the short ones need no room, and long ones cannot keep them out.
+_SHORT = 2**16
 
 T = TypeVar("T")
 #: The headers of a request as they came, names in lower case.
 RawHeaders = Mapping[bytes, bytes]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class Room:
+    """The memory that all long bodies on their way may take together."""
+
+    def __init__(self, most_bytes: int = 2**27) -> None:
+        self.left = most_bytes
+
+    def take(self, size: int) -> None:
+        """Refuse what there is no room for."""
+        if size > self.left:
+            raise Refusal("overloaded", "too many long bodies are on their way")
+        self.left -= size
+
+
+def read_headers(request: Request) -> RawHeaders:
+    """The headers of a request; refused where one that decides something comes twice."""
+    raw = request.scope["headers"]
+    found = dict(raw)
+    if len(found) < len(raw):
+        names = [name for name, _ in raw]
+        for name in _ONCE:
+            if names.count(name.encode()) > 1:
+                raise Refusal("malformed", f"the header {name} must come once")
+    return found
 
 
 def content_type(headers: RawHeaders) -> str:
@@ -31,31 +70,40 @@ def content_type(headers: RawHeaders) -> str:
     return kind.strip()
 
 
-async def read_body(receive: Receive, headers: RawHeaders, most: int, deadlines: Deadlines) -> bytes:
-    """The whole body, if it is not too long and arrives in time."""
+async def read_body(
+    receive: Receive, headers: RawHeaders, most: int, deadlines: Deadlines, room: Room | None = None
+) -> bytes:
+    """The whole body, if it is not too long, there is room for it, and it arrives in time."""
     if b"content-encoding" in headers:
         raise Refusal("unsupported-type", "bodies are taken as they are, without a content encoding")
     stated = headers.get(b"content-length", b"0")
     if not stated.isdigit() or int(stated) > most:
         raise Refusal("too-large", f"a body may have at most {most} bytes")
+    room = Room(most) if room is None else room
     pieces = []
-    size = 0
-    with deadlines.patience("the body did not arrive in time"):
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                raise Refusal("malformed", "the body was cut off")
-            pieces.append(message.get("body", b""))
-            size += len(pieces[-1])
-            if size > most:
-                raise Refusal("too-large", f"a body may have at most {most} bytes")
-            if not message.get("more_body", False):
-                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    size = taken = 0
+    try:
+        with deadlines.patience("the body did not arrive in time"):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise Refusal("malformed", "the body was cut off")
+                pieces.append(message.get("body", b""))
+                size += len(pieces[-1])
+                if size > most:
+                    raise Refusal("too-large", f"a body may have at most {most} bytes")
+                if size - _SHORT > taken:
+                    room.take(size - _SHORT - taken)
+                    taken = size - _SHORT
+                if not message.get("more_body", False):
+                    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    finally:
+        room.left += taken
 
 
 async def read_json(request: Request, decoder: msgspec.json.Decoder[T], most: int, deadlines: Deadlines) -> T:
-    """The document in a body of JSON."""
-    headers = dict(request.scope["headers"])
+    """The document in a body of JSON, of an administrator, who need not find room."""
+    headers = read_headers(request)
     if content_type(headers) != JSON_TYPE:
         raise Refusal("unsupported-type", f"the content type must be {JSON_TYPE}")
     return decode_json(await read_body(request.receive, headers, most, deadlines), decoder)

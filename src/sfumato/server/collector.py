@@ -6,13 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from sfumato.server.bodies import Room
 from sfumato.server.collections import Collections
 from sfumato.server.deadlines import Deadlines
 from sfumato.server.kept import Kept
 from sfumato.server.logs import LOG
 from sfumato.server.metrics import Metrics
 from sfumato.server.planning import Planner
-from sfumato.server.readers import Readers
+from sfumato.server.readers import Readers, Workers
 from sfumato.server.retention import forget_old_batches
 from sfumato.server.settings import Settings
 from sfumato.server.store import Store
@@ -33,11 +34,14 @@ class Collector:
         self.store, self.settings, self.metrics, self.now = store, settings, metrics, now
         self._loop = asyncio.get_running_loop()
         self.deadlines = Deadlines(settings.patience)
+        self.room = Room()
         self.readers = Readers()
+        self.workers = Workers()
         self.writer = Writer(store, settings.waiting, metrics.commit)
         self.collections = Collections(store, self.readers, time.monotonic)
         self.planner = Planner(settings.plan_seconds, settings.plan_values)
         self.estimates = Kept()
+        self.reveals = Kept()  # of its own: estimates, of which there are as many as levels, push nothing out of it
         self.streams = 0
         self.stopping = asyncio.Event()
         self._retention = asyncio.create_task(self._forget())
@@ -63,5 +67,6 @@ class Collector:
         self.deadlines.stop()
         await self.planner.stop()
         await self.writer.stop()
+        self.workers.stop()
         self.readers.stop()
         self.store.close_all()

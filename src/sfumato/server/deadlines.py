@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from sfumato.server.refusals import Refusal
 
@@ -16,37 +15,48 @@ class Deadlines:
     """Tasks that may wait for so many seconds, give or take a quarter of that."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds, self._clock = seconds, clock
-        self._since: dict[asyncio.Task[object], float] = {}
-        self._late: set[asyncio.Task[object]] = set()
+        self._seconds, self.clock = seconds, clock
+        self.since: dict[asyncio.Task[object], float] = {}
+        self.late: set[asyncio.Task[object]] = set()
         self._looking = asyncio.create_task(self._look())
 
-    @contextmanager
-    def patience(self, message: str) -> Iterator[None]:
-        """Refuse (``too-slow``) if what stands in this block takes too long."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._since[task] = self._clock()
-        try:
-            yield
-        except asyncio.CancelledError:
-            if task not in self._late:
-                raise
-            task.uncancel()
-            raise Refusal("too-slow", message) from None
-        finally:
-            del self._since[task]
-            self._late.discard(task)
+    def patience(self, message: str) -> _Patience:
+        """Refuse (``too-slow``) if what stands in the block of this takes too long."""
+        return _Patience(self, message)
 
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(min(1.0, self._seconds / 4))
-            now = self._clock()
-            for task, since in list(self._since.items()):
-                if now - since > self._seconds and task not in self._late:
-                    self._late.add(task)
+            now = self.clock()
+            for task, since in list(self.since.items()):
+                if now - since > self._seconds and task not in self.late:
+                    self.late.add(task)
                     task.cancel()
 
     def stop(self) -> None:
         """Look no more."""
         self._looking.cancel()
+
+
+class _Patience:
+    """A block of ``Deadlines.patience``."""
+
+    __slots__ = ("_deadlines", "_message", "_task")
+
+    def __init__(self, deadlines: Deadlines, message: str) -> None:
+        self._deadlines, self._message = deadlines, message
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._deadlines.since[task] = self._deadlines.clock()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        deadlines, task = self._deadlines, self._task
+        del deadlines.since[task]
+        if task in deadlines.late:
+            deadlines.late.discard(task)
+            if kind is asyncio.CancelledError:
+                task.uncancel()
+                raise Refusal("too-slow", self._message) from None

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import MutableMapping
 from typing import Any
 
-from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp
 
-from sfumato.server.answers import JSON_HEADER, Send
+from sfumato.server.answers import JsonAnswer, Send
 from sfumato.server.collector import Collector
 from sfumato.server.logs import LOG
 from sfumato.server.rates import Rates
 from sfumato.server.refusals import Refusal
+from sfumato.server.routes import Answer, Routes
 from sfumato.server.settings import Settings
 
 __all__ = ["Guard"]
-
-Message = MutableMapping[str, Any]
 
 #: What an answer of JSON needs, which is most of them; and what a page does.
 _JSON_HEADERS = [
@@ -38,63 +37,53 @@ _EXPOSED = (b"access-control-expose-headers", b"Retry-After")
 
 
 class Guard:
-    """Wraps the routes of a collector."""
+    """Wraps the routes of a collector, as an ASGI application."""
 
-    def __init__(self, routes: Any, settings: Settings) -> None:
-        self._routes = routes
+    def __init__(self, routes: Routes, lifespan: ASGIApp, settings: Settings) -> None:
+        self._routes, self._lifespan = routes, lifespan
         self._rates = Rates(settings.rate, settings.burst, time.monotonic)
         self.collector: Collector | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
-            await self._routes(scope, receive, send)
+            await self._lifespan(scope, receive, send)
             return
         collector = self.collector
         assert collector is not None
         start = time.perf_counter()
-        scope["app"] = self  # routes then raise what they refuse
-        status = 0
-
-        async def sending(message: Message) -> None:
-            nonlocal status
-            if not status:
-                status = message["status"]
-                self._add_headers(scope, message["headers"])
-            await send(message)
-
         reason = None
         try:
-            await self._answer(scope, receive, sending)
+            answer = await self._answer(collector, scope, receive)
         except Refusal as refusal:
-            reason = refusal.reason
-            if not status:
-                await refusal.answer()(scope, receive, sending)
+            reason, answer = refusal.reason, refusal.answer()
         except Exception:
-            reason = "internal"
+            reason, answer = "internal", Refusal("internal", "a fault of the collector's own").answer()
             LOG.exception("a fault", extra={"fields": {"method": scope["method"], "route": _route(scope)}})
-            if not status:
-                await Refusal("internal", "a fault of the collector's own").answer()(scope, receive, sending)
+        self._add_headers(scope, answer)
+        await answer(scope, receive, send)
         route = _route(scope)
         seconds = time.perf_counter() - start
         collector.metrics.request(route, seconds)
+        if reason is None and route.endswith("/reports"):
+            return
+        fields = {
+            "method": scope["method"], "route": route, "status": answer.status_code, "ms": round(1000 * seconds, 2)
+        }  # fmt: skip
         if reason is not None:
             collector.metrics.refused(reason)
-        if reason is not None or not route.endswith("/reports"):
-            fields = {"method": scope["method"], "route": route, "status": status, "ms": round(1000 * seconds, 2)}
-            LOG.info("request", extra={"fields": fields | ({"reason": reason} if reason else {})})
+            fields["reason"] = reason
+        LOG.info("request", extra={"fields": fields})
 
-    async def _answer(self, scope: Any, receive: Any, send: Send) -> None:
+    async def _answer(self, collector: Collector, scope: Any, receive: Any) -> Answer:
         if not self._rates.allows(scope["client"][0] if scope.get("client") else ""):
             raise Refusal("rate", "too many requests from this address")
-        try:
-            await self._routes(scope, receive, send)
-        except HTTPException as error:
-            if error.status_code == 405:
-                raise Refusal("method-not-allowed", f"the methods here are {error.headers['Allow']}") from None  # type: ignore[index]
-            raise Refusal("not-found", "there is nothing here") from None
+        route, scope["path_params"] = self._routes.find(scope["path"])
+        scope["route"] = route
+        return await self._routes.handler(route, scope["method"])(collector, Request(scope, receive))
 
-    def _add_headers(self, scope: Any, headers: list[tuple[bytes, bytes]]) -> None:
-        if headers and headers[0] == JSON_HEADER:
+    def _add_headers(self, scope: Any, answer: Answer) -> None:
+        headers = answer.raw_headers
+        if isinstance(answer, JsonAnswer):
             headers += _JSON_HEADERS
         else:
             stored = any(name == b"cache-control" for name, _ in headers)

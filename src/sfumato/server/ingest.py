@@ -20,8 +20,9 @@ from starlette.requests import Request
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.reports import check_reports, decode_batch
+from sfumato.reports.batch import HEADER_BYTES
 from sfumato.server.answers import JsonAnswer
-from sfumato.server.bodies import BATCH_TYPE, JSON_TYPE, RawHeaders, content_type, decode_json, read_body
+from sfumato.server.bodies import BATCH_TYPE, JSON_TYPE, RawHeaders, content_type, decode_json, read_body, read_headers
 from sfumato.server.collections import Collection
 from sfumato.server.collector import Collector
 from sfumato.server.refusals import Refusal
@@ -37,6 +38,10 @@ _RAW_BATCH_HEADER = BATCH_HEADER.lower().encode()
 
 #: Batches longer than this are unpacked in a thread: the others would wait.
 _LONG = 2**14
+#: A batch has at most so many reports: each takes a bit of the body at least, and an integer of memory.
+_MOST_REPORTS = 2**20
+#: What one report comes with: a header, or the batch id and the names of JSON.
+_BESIDE = 2**12
 _SECONDS_A_DAY = 86_400
 
 _BATCH_ID = re.compile(BATCH_ID)
@@ -54,13 +59,13 @@ _MESSAGES = {
 
 async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
     """Count a batch and answer with its receipt, once it is on disk."""
-    headers: RawHeaders = dict(request.scope["headers"])
+    headers = read_headers(request)
     collection = await collector.collections.get(request.path_params["id"])
     spends = _check_sender(collection, headers)
     kind = content_type(headers)
-    settings = collector.settings
+    most = min(collector.settings.max_bytes, _most_bytes(collection, single=kind == JSON_TYPE or spends is not None))
     if kind == JSON_TYPE:
-        body = await read_body(request.receive, headers, settings.max_bytes, collector.deadlines)
+        body = await read_body(request.receive, headers, most, collector.deadlines, collector.room)
         sent = decode_json(body, _ONE)
         batch = sent.batch
         reports, payload = _one_report(collection, sent.report)
@@ -68,9 +73,9 @@ async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
         batch = headers.get(_RAW_BATCH_HEADER, b"").decode("latin-1")
         if not _BATCH_ID.fullmatch(batch):
             raise Refusal("malformed", f"{BATCH_HEADER} must be 8 to 64 letters, digits, '-' or '_'")
-        payload = await read_body(request.receive, headers, settings.max_bytes, collector.deadlines)
+        payload = await read_body(request.receive, headers, most, collector.deadlines, collector.room)
         if len(payload) > _LONG:
-            reports = await collector.readers.run(_many_reports, collection.mechanism, payload)
+            reports = await collector.workers.run(_many_reports, collection.mechanism, payload)
         else:
             reports = _many_reports(collection.mechanism, payload)
     else:
@@ -80,8 +85,10 @@ async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
     submission = Submission(
         collection.id,
         collection.mechanism,
-        batch,
-        hashlib.sha256(payload).digest(),
+        # A bare digest of a report from a small set is the report to whoever tries them all. The batch id, which
+        # clients draw at random, is its key, and only a hash of the id is stored.
+        hashlib.sha256(f"{collection.id}/{batch}".encode()).hexdigest(),
+        hmac.digest(batch.encode(), payload, "sha256"),
         None if collection.about.keep_days == 0 else payload,
         reports,
         spends,
@@ -91,6 +98,13 @@ async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
     if outcome.fate not in ("accepted", "repeated"):
         raise Refusal(outcome.fate, _MESSAGES[outcome.fate])
     return JsonAnswer(_ENCODER.encode(Receipt(batch, outcome.reports)))
+
+
+def _most_bytes(collection: Collection, *, single: bool) -> int:
+    """How long a body with reports can be: one with too many of them is refused before it is read."""
+    if single:
+        return _BESIDE + 2 * collection.form.size  # two hex digits a byte
+    return HEADER_BYTES + _MOST_REPORTS * max(collection.mechanism.bits, 1) // 8
 
 
 def _check_sender(collection: Collection, headers: RawHeaders) -> bytes | None:

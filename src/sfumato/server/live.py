@@ -13,6 +13,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sfumato.server.administration import is_admin
 from sfumato.server.answers import Send
 from sfumato.server.collections import Collection
 from sfumato.server.collector import Collector
@@ -32,20 +33,22 @@ async def give_live(collector: Collector, request: Request) -> Response:
     collection = await readable(collector, request)
     method, level = asked_estimate(request)
     await _event(collector, collection, method, level)  # what cannot be estimated is refused before it begins
+    admin = await is_admin(collector, request)
     if collector.streams >= collector.settings.streams:
         raise Refusal("overloaded", "too many live streams are open")
-    return _Stream(collector, collection, method, level)
+    return _Stream(collector, collection, method, level, admin)
 
 
 class _Stream(Response):
     """Sends events until either side has had enough."""
 
-    def __init__(self, collector: Collector, collection: Collection, method: str, level: float) -> None:
+    def __init__(self, collector: Collector, collection: Collection, method: str, level: float, admin: bool) -> None:
         super().__init__(
             media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         del self.headers["content-length"]
         self._collector, self._collection, self._method, self._level = collector, collection, method, level
+        self._admin = admin
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["method"] == "HEAD":
@@ -77,9 +80,10 @@ class _Stream(Response):
         try:
             while not gone.done() and not stopping.done():
                 collection = await collector.collections.get(self._collection.id)
+                if collection.about.results == "admin" and not self._admin:
+                    return  # it was public when this began
                 reports = collection.progress.reports
-                if reports != shown:
-                    text = await _event(collector, collection, self._method, self._level)
+                if reports != shown and (text := await self._news(collection)):
                     await self._send(send, text)
                     shown, quiet = reports, 0.0
                 elif quiet >= _SILENCE:
@@ -91,6 +95,12 @@ class _Stream(Response):
                 quiet += collector.settings.live_seconds
         finally:
             stopping.cancel()
+
+    async def _news(self, collection: Collection) -> bytes | None:
+        try:
+            return await _event(self._collector, collection, self._method, self._level)
+        except Refusal:
+            return None  # too much waits, or the store is away: the next look may find it otherwise
 
     async def _send(self, send: Send, text: bytes) -> None:
         async with asyncio.timeout(self._collector.settings.patience):

@@ -4,17 +4,13 @@ OpenAPI document are both made of this list.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from starlette.requests import Request
-from starlette.types import ASGIApp
 
 from sfumato.server import administration, downloads, ingest, live, results, reveals
 from sfumato.server.answers import JSON_TYPE
 from sfumato.server.bodies import BATCH_TYPE
-from sfumato.server.collector import Collector
+from sfumato.server.routes import Handler
 from sfumato.server.schemas import (
     BATCH_ID,
     Change,
@@ -34,8 +30,6 @@ from sfumato.server.schemas import (
 )
 
 __all__ = ["OPERATIONS", "Operation", "Parameter"]
-
-Handler = Callable[[Collector, Request], Awaitable[ASGIApp]]
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,6 @@ _BATCH_ID = Parameter(
 
 _AFTER = Parameter("after", "query", "Where the page begins.", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1})
 
-#: The path that is asked most comes first: routes are tried in this order.
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",

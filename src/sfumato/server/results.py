@@ -54,7 +54,7 @@ async def give_estimate(collector: Collector, request: Request) -> JsonAnswer | 
     method, level = asked_estimate(request)
     if request.headers.get("accept", "") == PARQUET_TYPE:
         counts = await collector.collections.counts(collection)
-        file = await collector.readers.run(as_parquet, collection, counts, method, level)
+        file = await collector.workers.run(as_parquet, collection, counts, method, level)
         return Response(file, media_type=PARQUET_TYPE)
     return JsonAnswer(await estimate_answer(collector, collection, method, level))
 
@@ -62,12 +62,11 @@ async def give_estimate(collector: Collector, request: Request) -> JsonAnswer | 
 async def estimate_answer(collector: Collector, collection: Collection, method: str, level: float) -> bytes:
     """The estimate as JSON; one that was computed for the same counts before is given again."""
     counts = await collector.collections.counts(collection)
-    key = (collection.id, counts.n, method, level)
-    known = collector.estimates.get(key)
-    if known is None:
-        known = await collector.readers.run(_computed, collection, counts, method, level)
-        collector.estimates.put(key, known)
-    return known
+
+    async def computed() -> bytes:
+        return await collector.workers.run(_computed, collection, counts, method, level)
+
+    return await collector.estimates.get((collection.id, counts.n, method, level), computed)
 
 
 def _computed(collection: Collection, counts: Any, method: str, level: float) -> bytes:
@@ -90,7 +89,7 @@ async def give_aggregate(collector: Collector, request: Request) -> JsonAnswer |
     counts = await collector.collections.counts(collection)
     if request.headers.get("accept", "") == AGGREGATE_TYPE:
         return Response(counts.to_bytes(), media_type=AGGREGATE_TYPE)
-    return JsonAnswer((await collector.readers.run(counts.to_json)).encode())
+    return JsonAnswer((await collector.workers.run(counts.to_json)).encode())
 
 
 async def give_certificate(collector: Collector, request: Request) -> JsonAnswer:

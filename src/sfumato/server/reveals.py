@@ -18,10 +18,9 @@ BEFORE = 0.1
 async def give_reveals(collector: Collector, request: Request) -> Response:
     """The collection's policy in words and numbers, as ``check`` gives it."""
     collection = await collector.collections.get(request.path_params["id"])
-    key = (collection.id, "reveals")
-    known = collector.estimates.get(key)
-    if known is None:
+
+    async def computed() -> bytes:
         policy = msgspec.json.decode(collection.record.policy)
-        known = msgspec.json.encode(await collector.planner.ask("check", policy=policy, before=BEFORE), enc_hook=str)
-        collector.estimates.put(key, known)
-    return Response(known, media_type=JSON_TYPE)
+        return msgspec.json.encode(await collector.planner.ask("check", policy=policy, before=BEFORE), enc_hook=str)
+
+    return Response(await collector.reveals.get(collection.id, computed), media_type=JSON_TYPE)

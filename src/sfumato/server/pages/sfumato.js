@@ -3,9 +3,10 @@
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 
-/** @param {any} got */
-const refusal = (what = "", must = "", got, name = "InvalidInput") =>
-	Object.assign(new Error(`${what} must ${must}; got ${JSON.stringify(got)?.slice(0, 99)}`), { name })
+/** @param {any} got @returns {never} */
+function refuse(what = "", must = "", got, name = "InvalidInput") {
+	throw Object.assign(new Error(`${what} must ${must}; got ${JSON.stringify(got)?.slice(0, 99)}`), { name })
+}
 
 function randomBytes(count = 0) {
 	const bytes = new Uint8Array(count)
@@ -25,7 +26,7 @@ function field({ numbers, lanes, planes, planes_start }, decision) {
 function checkLayout(layout) {
 	const taken = new Uint8Array(number(layout.frame_bits, 2 ** 31))
 	for (let i = 0, own; (own = field(layout, i)); i++) {
-		if (own.length > 64 || own.some((at) => taken[at]++ !== 0)) throw refusal("fields", "be disjoint", layout)
+		if (own.length > 64 || own.some((at) => taken[at]++ !== 0)) refuse("fields", "be disjoint", layout)
 	}
 }
 
@@ -49,14 +50,14 @@ export function bitDraws(auxiliary, layout, frame) {
 		below(m) {
 			let [value, width] = bits(32)
 			const among = BigInt(m), whole = 1n << BigInt(width)
-			if (among > whole) throw refusal("a field", `choose among ${m}`, width)
+			if (among > whole) refuse("a field", `choose among ${m}`, width)
 			while ((value * among) % whole < whole % among) value = auxiliary(width)
 			return Number((value * among) / whole)
 		},
 	}
 }
 
-/** Coins for all sets; then each is mended to its size, and forced to have a bit somewhere, if asked.
+/** Coins for all sets; then each is mended to its size, and forced to have a bit, if asked.
  * @param {Decisions} draws @param {number} planes @param {Group[]} groups */
 function choose(draws, planes, groups) {
 	for (const [set, coin] of groups) set.forEach((_, i) => (set[i] = +draws.bernoulli(coin(), 1n << BigInt(planes))))
@@ -82,7 +83,7 @@ const asNumber = (set = new Uint8Array()) => BigInt("0b" + set.reverse().join(""
 function integer(value, high = ONE, low = 0n) {
 	const whole = typeof value === "string" ? /^(0|[1-9]\d*)$/.test(value) : Number.isSafeInteger(value)
 	if (whole && BigInt(value) >= low && BigInt(value) <= high) return BigInt(value)
-	throw refusal("a number", `be an integer in [${low}, ${high}]`, value)
+	refuse("a number", `be an integer in [${low}, ${high}]`, value)
 }
 
 /** @param {any} value */
@@ -91,7 +92,7 @@ const number = (value, high = 0, low = 0) => Number(integer(value, BigInt(high),
 /** @template T @param {any} list @param {(item: any, i: number) => T} read */
 function each(list, read, length = list?.length) {
 	if (Array.isArray(list) && list.length === length) return list.map(read)
-	throw refusal("a list", `have ${length} items`, list)
+	refuse("a list", `have ${length} items`, list)
 }
 
 /** How many bits hold 0 … n-1. */
@@ -101,7 +102,7 @@ const bitsFor = (n = 0n) => (n > 1 ? (n - 1n).toString(2).length : 0)
 function sensitive(given, k = 0) {
 	const found = each(given, (x) => number(x, k - 1))
 	if (found.length && found.every((x, i) => !i || x > found[i - 1])) return new Map(found.map((x, i) => [x, i]))
-	throw refusal("sensitive", "be ascending", given)
+	refuse("sensitive", "be ascending", given)
 }
 
 /** @param {any} given */
@@ -133,7 +134,7 @@ const PARTS = {
 	},
 	"hadamard-response": (p, k) => {
 		const keep = integer(p.threshold), size = number(p.block_size, 2 ** 32, 2)
-		if (size & (size - 1)) throw refusal("block_size", "be a power of two", size)
+		if (size & (size - 1)) refuse("block_size", "be a power of two", size)
 		const blocks = number(p.blocks, 2 ** 31, Math.ceil(k / (size - 1)))
 		return part((x, draws) => {
 			const forced = draws.bernoulli(keep, ONE)
@@ -163,7 +164,7 @@ const PARTS = {
 /** @template T @param {Record<string, T>} known @param {string} name */
 function named(known, name) {
 	if (Object.hasOwn(known, name)) return known[name]
-	throw refusal("mechanism", `be one of ${Object.keys(known)}`, name, "UnknownSpec")
+	refuse("mechanism", `be one of ${Object.keys(known)}`, name, "UnknownSpec")
 }
 
 /** @param {Part[]} parts @param {number[]} partOf @param {number[]} places in the part */
@@ -199,14 +200,14 @@ function table(p, k) {
 	const capacity = TOTAL / BigInt(bins)
 	const rows = each(p.weights, (row) => each(row, (weight) => integer(weight, TOTAL), outputs), k)
 	const wrong = rows.find((row) => row.reduce((sum, weight) => sum + weight) !== TOTAL)
-	if (wrong) throw refusal("weights", "sum to 2^62", `${wrong}`)
+	if (wrong) refuse("weights", "sum to 2^62", `${wrong}`)
 	return (x, draws) => {
 		const left = [...rows[x], ...new Array(bins - outputs).fill(0n)]
 		const stay = left.map(() => capacity), alias = [...left.keys()]
 		const small = alias.filter((b) => left[b] < capacity).reverse()
 		const large = alias.filter((b) => left[b] > capacity).reverse()
 		while (small.length && large.length) {
-			const b = small.pop() ?? 0, j = large[large.length - 1]
+			const b = small.pop() ?? 0, j = large.at(-1) ?? 0
 			stay[b] = left[b]
 			alias[b] = j
 			left[j] -= capacity - left[b]
@@ -265,7 +266,7 @@ const MECHANISMS = {
 	},
 	"nested-subsets": (p, k) => {
 		const { block, places, members, blocks } = blocksOf(p.blocks, k), most = k / blocks
-		if (members.some((values) => values.length !== most)) throw refusal("blocks", "have one size", p.blocks)
+		if (members.some((values) => values.length !== most)) refuse("blocks", "have one size", p.blocks)
 		const { planes, keep, coins } = lanesOf(p, 3), high = number(p.high, blocks - 1, 1)
 		const sizes = each(p.sizes, (size, i) => number(size, most - 1, 1 - i), 2)
 		return (x, draws) => {
@@ -293,7 +294,7 @@ function readDomain(given) {
 		const places = new Map(each(values, (label, i) => [JSON.stringify(label), i]))
 		return { size: values.length, place: (value) => places.get(JSON.stringify(value)) ?? -1 }
 	}
-	if (!grid && !product) throw refusal("domain", "be of a known kind", given, "UnknownSpec")
+	if (!grid && !product) refuse("domain", "be of a known kind", given, "UnknownSpec")
 	const names = grid ? ["row", "column"] : order
 	const factors = each(names, (name) => readDomain(grid ? { size: grid[`${name}s`] } : product[name]))
 	return {
@@ -322,7 +323,7 @@ function canonical(document) {
 /** The mechanism of a spec. @param {any} spec @returns {Mechanism} */
 export function readMechanism(spec) {
 	const make = named(MECHANISMS, spec.mechanism), layouts = [spec.layout].flat()
-	if (spec.version !== 1) throw refusal(`the version of ${spec.mechanism}`, "be 1", spec.version, "UnknownSpec")
+	if (spec.version !== 1) refuse(`the version of ${spec.mechanism}`, "be 1", spec.version, "UnknownSpec")
 	layouts.forEach(checkLayout)
 	const domain = readDomain(spec.domain), sample = make(spec.parameters, domain.size)
 	return { ...spec.report, domain, sample, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
@@ -367,12 +368,12 @@ export const flush = async () => await navigator.locks.request("sfumato", async 
 	for (const { collection, batch, report, state, token } of await answers()) {
 		if (state !== "waiting") continue
 		const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) }
-		const body = `{"batch":"${batch}","report":${report}}`, signal = AbortSignal.timeout(30000)
+		const body = `{"batch":"${batch}","report":${report}}`, signal = AbortSignal.timeout(3e4)
 		try {
 			const response = await fetch(`${collection}/reports`, { method: "POST", headers, body, signal, credentials: "omit" })
 			const { batch: counted, error } = await response.json()
 			// A busy collector, or who answers in its place, is asked again.
-			if (response.status > 499 || [408, 429].includes(response.status) || (counted !== batch && !error)) throw error
+			if (/408|429|5../.test(`${response.status}`) || (counted !== batch && !error)) throw error
 			const outcome = error ? { state: "refused", problem: error } : { state: "sent" }
 			await records(collection, (known) => ({ ...known, token: undefined, ...outcome }))
 		} catch {
@@ -380,7 +381,7 @@ export const flush = async () => await navigator.locks.request("sfumato", async 
 		}
 	}
 	clearTimeout(timer)
-	if (waiting) timer = setTimeout(soon, 20000)
+	if (waiting) timer = setTimeout(soon, 2e4)
 	return waiting
 })
 
@@ -391,12 +392,14 @@ const soon = () => void flush().catch(() => 0)
 export async function openCollection(address) {
 	const url = new URL(address, location.href).href
 	const response = await fetch(url, { credentials: "omit" }), text = await response.text()
-	if (!response.ok) throw refusal("the collection", "be there", text, "NotFound")
+	if (!response.ok) refuse("the collection", "be there", text, "NotFound")
 	const document = JSON.parse(text), { smechanism, spolicy } = marked(text)
-	const { state, submission, mechanism_hash } = document
-	const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonical(smechanism)))
-	const hash = hex(new Uint8Array(digest))
-	if (hash !== mechanism_hash) throw refusal("mechanism_hash", `be ${hash}`, mechanism_hash, "HashMismatch")
+	const { id, state, submission, mechanism_hash } = document
+	// Another spelling is another key, and a second draw.
+	if (/[%?#]/.test(url) || !url.endsWith(`/v1/collections/${id}`)) refuse("the address", `end in ${id}`, url)
+	const bytes = new TextEncoder().encode(canonical(smechanism))
+	const hash = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)))
+	if (hash !== mechanism_hash) refuse("mechanism_hash", `be ${hash}`, mechanism_hash, "HashMismatch")
 	const mechanism = readMechanism(document.mechanism), { domain, encoding } = mechanism
 	return {
 		...document,
@@ -405,10 +408,11 @@ export async function openCollection(address) {
 		answered: () => records(url),
 		async answer(value, token) {
 			const x = domain.place(value)
-			if (x < 0) throw refusal("the value", "be one of the domain", value)
-			const known = await records(url)
-			if (!known && state !== "open") throw refusal("the collection", "be open", state, "NotOpen")
-			if (!known && submission !== "open" && !token) throw refusal("token", "be given", token, "TokenNeeded")
+			if (x < 0) refuse("the value", "be one of the domain", value)
+			if (!(await records(url))) {
+				if (state !== "open") refuse("the collection", "be open", state, "NotOpen")
+				if (submission !== "open" && !token) refuse("token", "be given", token, "TokenNeeded")
+			}
 			const answer = await records(url, (known) => {
 				// Whatever the value is now: a second draw would be a second release.
 				if (known) return known.state === "refused" && token ? { ...known, token, state: "waiting" } : known
@@ -422,6 +426,6 @@ export async function openCollection(address) {
 	}
 }
 
-if (!isSecureContext) throw refusal("a page", "come by https", location.origin, "InsecurePage")
+if (!isSecureContext) refuse("a page", "come by https", location.origin, "InsecurePage")
 addEventListener("online", soon)
 soon()

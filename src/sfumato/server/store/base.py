@@ -43,7 +43,7 @@ class Unavailable(Exception):
 class Store(ABC):
     """Collections, counts, batches and tokens. Writes come from one thread; reads may come from any."""
 
-    #: What the databases call the types of ``migrations``.
+    #: The database's own for the words of ``migrations``.
     types: dict[str, str]
     #: How a transaction that will write begins, and how a row is held until it ends.
     begin: str
@@ -127,8 +127,8 @@ class Store(ABC):
                 raise Unavailable(f"the store has {done} migrations, of which this release knows {len(MIGRATIONS)}")
             for step, statements in enumerate(MIGRATIONS[done:], done):
                 for sql in statements:
-                    for name, own in self.types.items():
-                        sql = sql.replace(name, own)
+                    for word, own in self.types.items():
+                        sql = sql.replace(word, own)
                     execute(sql)
                 execute("INSERT INTO migrations VALUES (?)", (step,))
 
@@ -150,15 +150,17 @@ class Store(ABC):
         return [outcomes[place] for place in range(len(group))]
 
     def _count(self, execute: Callable[..., Any], collection: str, group: list[Submission]) -> list[Outcome]:
-        row = execute(f"SELECT state FROM progress WHERE collection = ?{self.hold}", (collection,)).fetchone()
+        held = f"SELECT state, batches FROM progress WHERE collection = ?{self.hold}"
+        row = execute(held, (collection,)).fetchone()
         if row is None:
             return [Outcome("not-found")] * len(group)
+        state, batches = row
         known = _known_batches(execute, collection, group)
         tokens = _known_tokens(execute, collection, group)
         counted: list[Submission] = []
         outcomes = []
         for submission in group:
-            outcome = _decide(submission, known, tokens, row[0])
+            outcome = _decide(submission, known, tokens, state)
             if outcome.fate == "accepted":
                 counted.append(submission)
                 known[submission.batch] = (submission.digest, outcome.reports)
@@ -166,7 +168,7 @@ class Store(ABC):
                     tokens[submission.token_hash] = True
             outcomes.append(outcome)
         if counted:
-            _write_batches(execute, counted)
+            _write_batches(execute, counted, batches)
             _spend_tokens(execute, counted)
             _add_counts(execute, counted)
         return outcomes
@@ -190,9 +192,9 @@ class Store(ABC):
         """Delete some raw batches that came before a day; ids, digests and counts stay. How many they were."""
         with self._transaction() as execute:
             deleted = execute(
-                "UPDATE batches SET payload = NULL WHERE collection = ? AND batch IN "
-                "(SELECT batch FROM batches WHERE collection = ? AND day < ? AND payload IS NOT NULL LIMIT ?)",
-                (collection, collection, before_day, most),
+                "DELETE FROM raw WHERE collection = ? AND day < ? AND (day, number) IN "
+                "(SELECT day, number FROM raw WHERE collection = ? AND day < ? ORDER BY day, number LIMIT ?)",
+                (collection, before_day, collection, before_day, most),
             )
         return int(deleted.rowcount)
 
@@ -235,10 +237,15 @@ class Store(ABC):
             ).fetchall()
         return [(number, name, about, Progress(*rest)) for number, name, about, *rest in rows]
 
-    def change(self, collection: str, about: str, state: State) -> None:
-        """Say something else about a collection, or open, close or archive it."""
+    def change(self, collection: str, decide: Callable[[State, str], tuple[State, str]]) -> None:
+        """Open, close or archive a collection, or say something else about it: what comes of what is there now.
+
+        What is there is read in the transaction that changes it, so that of two changes at once neither is lost.
+        """
         with self._transaction() as execute:
-            execute(f"SELECT state FROM progress WHERE collection = ?{self.hold}", (collection,)).fetchone()
+            (before,) = execute(f"SELECT state FROM progress WHERE collection = ?{self.hold}", (collection,)).fetchone()
+            (said,) = execute("SELECT about FROM collections WHERE id = ?", (collection,)).fetchone()
+            state, about = decide(before, said)
             execute("UPDATE progress SET state = ? WHERE collection = ?", (state, collection))
             execute("UPDATE collections SET about = ? WHERE id = ?", (about, collection))
 
@@ -304,9 +311,11 @@ def _decide(
     return Outcome("accepted", len(submission.reports))
 
 
-def _write_batches(execute: Execute, counted: Sequence[Submission]) -> None:
-    rows = [(s.collection, s.batch, s.digest, len(s.reports), s.day, s.payload) for s in counted]
-    _insert(execute, "batches", rows)
+def _write_batches(execute: Execute, counted: Sequence[Submission], before: int) -> None:
+    """Ids and digests, and the raw batches that are to be kept, numbered on from those ``before``."""
+    _insert(execute, "batches", [(s.collection, s.batch, s.digest, len(s.reports)) for s in counted])
+    raw = [(s.collection, s.day, n, s.payload) for n, s in enumerate(counted, before) if s.payload is not None]
+    _insert(execute, "raw", raw)
 
 
 def _spend_tokens(execute: Execute, counted: Sequence[Submission]) -> None:

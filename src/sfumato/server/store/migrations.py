@@ -1,11 +1,12 @@
 """The tables, as the steps by which they came about. A step that was released never changes: new ones are added.
 
-``BYTES``, ``WHOLE`` and ``NUMBERED`` stand for each database's own types.
+``BYTES``, ``WHOLE``, ``NUMBERED`` and ``CLUSTERED`` stand for each database's own words.
 
 collections   what never changes about a collection, and what is said about it
 progress      its state and how much was counted; whoever counts holds this row, so nobody counts beside them
 counts        the counts of a collection, in pages; a page is there once one of its counts is above zero
-batches       every batch id that was counted, with the digest of what came under it, and the batch while it is kept
+batches       every batch id that was counted, with the digest of what came under it
+raw           the batches themselves while they are kept, by the day they came on; which id each had is not among it
 tokens        one-time tokens, hashed; which report one was spent on is written nowhere
 admins        admin tokens, hashed
 """
@@ -27,9 +28,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             collection TEXT NOT NULL, page WHOLE NOT NULL, counts BYTES NOT NULL,
             PRIMARY KEY (collection, page))""",
         """CREATE TABLE batches (
-            collection TEXT NOT NULL, batch TEXT NOT NULL, digest BYTES NOT NULL,
-            reports WHOLE NOT NULL, day WHOLE NOT NULL, payload BYTES, PRIMARY KEY (collection, batch))""",
-        "CREATE INDEX batches_kept ON batches (collection, day) WHERE payload IS NOT NULL",
+            collection TEXT NOT NULL, batch TEXT NOT NULL, digest BYTES NOT NULL, reports WHOLE NOT NULL,
+            PRIMARY KEY (collection, batch)) CLUSTERED""",
+        """CREATE TABLE raw (
+            collection TEXT NOT NULL, day WHOLE NOT NULL, number WHOLE NOT NULL, payload BYTES NOT NULL,
+            PRIMARY KEY (collection, day, number)) CLUSTERED""",
         """CREATE TABLE tokens (
             collection TEXT NOT NULL REFERENCES collections (id), token_hash BYTES NOT NULL, spent WHOLE NOT NULL,
             PRIMARY KEY (collection, token_hash))""",

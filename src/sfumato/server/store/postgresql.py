@@ -23,6 +23,7 @@ class PostgreSQLStore(Store):
         "BYTES": "BYTEA",
         "WHOLE": "BIGINT",
         "NUMBERED": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "CLUSTERED": "",
     }
     begin = "BEGIN"
     hold = " FOR UPDATE"
@@ -32,7 +33,7 @@ class PostgreSQLStore(Store):
         try:
             import psycopg
         except ImportError:
-            raise MissingExtra("server", "a store in PostgreSQL") from None
+            raise MissingExtra("postgresql", "a store in PostgreSQL") from None
         self._psycopg = psycopg
         self.url = url
 
@@ -46,6 +47,9 @@ class PostgreSQLStore(Store):
         )
         # A database may be set to acknowledge before it writes; an acknowledged report may not be lost.
         connection.execute("SET synchronous_commit = on")
+        # A worker that vanished in the middle of a transaction holds up the others no longer than this.
+        for setting in ("idle_in_transaction_session_timeout", "lock_timeout"):
+            connection.execute(f"SET {setting} = '{_PATIENCE}s'")
         return connection
 
     def refusal(self, error: Exception) -> bool:

@@ -27,7 +27,12 @@ _SETTINGS = (
 class SQLiteStore(Store):
     """A store in the file at ``path``."""
 
-    types = {"BYTES": "BLOB", "WHOLE": "INTEGER", "NUMBERED": "INTEGER PRIMARY KEY AUTOINCREMENT"}  # noqa: RUF012
+    types = {  # noqa: RUF012
+        "BYTES": "BLOB",
+        "WHOLE": "INTEGER",
+        "NUMBERED": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "CLUSTERED": "WITHOUT ROWID",
+    }
     begin = "BEGIN IMMEDIATE"
     hold = ""
 

@@ -1,0 +1,358 @@
+"""What a collector gives to one who asks for too much, and what its client makes of an answer that is none."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from collectors import BATCH_TYPE, DISEASES, Served, free_port, served
+
+import sfumato as sf
+from sfumato.cli import main
+from sfumato.client import Client, CollectorRefused, CollectorUnreachable
+from sfumato.reports import encode_batch, write_reports
+from sfumato.server.bodies import Room
+from sfumato.server.kept import Kept
+from sfumato.server.planning import Planner
+from sfumato.server.readers import Workers
+from sfumato.server.refusals import Refusal
+
+YES_NO = sf.Domain(["no", "yes"])
+#: Reports of 256 bytes, of which some make a long body.
+WIDE = sf.Uniform(sf.Domain.range(2048), 1)
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("collector")
+    with served(f"sqlite:///{folder}/collect.db", live_seconds=0.02, plan_values=20_000) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def begun(collector: Served, name: str, kind: str, length: int, body: bytes = b"") -> Iterator[socket.socket]:
+    """A connection on which a body is announced, and some of it sent."""
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as connection:
+        head = (
+            f"POST /v1/collections/{name}/reports HTTP/1.1\r\nHost: x\r\nIdempotency-Key: held-back-batch\r\n"
+            f"Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body)
+        yield connection
+
+
+def until(holds: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if holds():
+            return
+        time.sleep(0.01)
+    pytest.fail("it did not come about in half a minute")
+
+
+# -- what is sent ----------------------------------------------------------------------------------------------
+
+
+def test_too_many_reports_are_refused_before_they_are_sent(collector: Served) -> None:
+    name, mechanism, _ = collector.create(policy=sf.Uniform(YES_NO, 1), mechanism="rr")
+    assert mechanism.bits == 1
+    most = np.zeros(2**20, mechanism.report_dtype)
+    assert collector.send(name, mechanism, most, "as-many-as-may-be").json["reports"] == 2**20
+    with begun(collector, name, BATCH_TYPE, 2**23) as connection:  # 67 million of them, and nothing of it sent
+        answer = b""
+        while b"too-large" not in answer:
+            piece = connection.recv(4096)
+            assert piece, answer
+            answer += piece
+    assert collector.send(name, mechanism, np.zeros(2**20 + 8, np.uint32), "eight-more-reports").reason == "too-large"
+    with collector.client() as client:  # which cuts them
+        receipts = client.submit(name, np.zeros(2**20 + 8, np.uint32))
+    assert sum(receipt.reports for receipt in receipts) == 2**20 + 8
+    assert collector.aggregate(name).n == 2**21 + 8
+
+
+def test_the_client_sends_no_batch_that_has_too_many() -> None:
+    from sfumato.client.client import _batches
+
+    mechanism = sf.mechanisms.UnaryEncoding(YES_NO, 1)  # two bits, in a byte: a mebibyte would hold four times as many
+    lengths = [len(piece) for piece in _batches(mechanism, np.zeros((2**21 + 1, 1), np.uint8))]
+    assert lengths == [2**20, 2**20, 1]
+
+
+@pytest.mark.parametrize("submission", ["open", "token"])
+def test_who_may_send_one_report_may_send_no_more_bytes_than_it_takes(collector: Served, submission: str) -> None:
+    name, mechanism, _ = collector.create(submission=submission, mechanism="rr")
+    token = None
+    if submission == "token":
+        (token,) = collector.as_admin("POST", f"/v1/collections/{name}/tokens", {"count": 1}).json["tokens"]
+        long = np.zeros(2**16, mechanism.report_dtype)
+        assert collector.send(name, mechanism, long, "not-just-one", token).reason == "too-large"
+    path = f"/v1/collections/{name}/reports"
+    for spaces, reason in ((2**13, "too-large"), (2**10, None)):
+        body = b'{"batch": "just-one-report", "report": 1' + b" " * spaces + b"}"
+        assert collector.ask("POST", path, body, token, {"Content-Type": "application/json"}).reason == reason
+    name, mechanism, _ = collector.create(policy=sf.Uniform(sf.Domain.range(20_000), 1), mechanism="unary")
+    long_one = {"batch": "one-long-report", "report": bytes(2500).hex()}  # longer than what is beside it may be
+    assert collector.ask("POST", f"/v1/collections/{name}/reports", long_one).status == 200
+
+
+def test_long_bodies_share_their_room_and_short_ones_need_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room(2**17)
+    monkeypatch.setattr("sfumato.server.collector.Room", lambda: room)
+    with served(f"sqlite:///{tmp_path}/collect.db") as collector:
+        name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
+        reports = np.zeros((600, 256), np.uint8)  # 150 KiB, of which 64 need no room
+        with begun(collector, name, BATCH_TYPE, 2**18, bytes(2**17)):
+            until(lambda: room.left == 2**16)
+            answer = collector.send(name, mechanism, reports, "there-is-no-room")
+            assert (answer.reason, answer.headers["retry-after"]) == ("overloaded", "1")
+            assert collector.send(name, mechanism, reports[:200], "a-short-one").status == 200
+            assert room.left == 2**16
+        until(lambda: room.left == 2**17)  # whoever held it back has gone
+        assert collector.send(name, mechanism, reports, "there-is-no-room").status == 200
+        assert room.left == 2**17
+
+
+def test_a_header_that_decides_comes_once(collector: Served) -> None:
+    name, mechanism, _ = collector.create()
+    payload = encode_batch(mechanism, sf.privatize(mechanism, ["flu"]))
+    sent = {"Content-Type": BATCH_TYPE, "Idempotency-Key": "the-first-name", "Authorization": "Bearer nothing"}
+    for twice in (None, *sent):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", collector.port)) as connection:
+            connection.putrequest("POST", f"/v1/collections/{name}/reports")
+            for header, value in (*sent.items(), *([(twice, sent[twice])] if twice else [])):
+                connection.putheader(header, value)
+            connection.putheader("Content-Length", str(len(payload)))
+            connection.endheaders(payload)
+            answer = connection.getresponse()
+            assert (answer.status, b"malformed" in answer.read()) == ((400, True) if twice else (200, False)), twice
+    assert collector.aggregate(name).n == 1
+
+
+# -- what is worked on -----------------------------------------------------------------------------------------
+
+
+def test_long_batches_wait_in_a_line_that_holds_up_nobody_else(
+    collector: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sfumato.server import ingest
+
+    name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
+    reports = np.zeros((100, 256), np.uint8)
+    begin, unpack = threading.Event(), ingest._many_reports
+    unpacked = []
+
+    def slow(*given: Any) -> Any:
+        unpacked.append(1)
+        begin.wait(30)
+        return unpack(*given)
+
+    monkeypatch.setattr(ingest, "_many_reports", slow)
+    with ThreadPoolExecutor(24) as pool:
+        sending = [pool.submit(collector.send, name, mechanism, reports, f"long-batch-{i}") for i in range(24)]
+        until(lambda: sum(future.done() for future in sending) == 6)  # two are worked on, sixteen wait
+        for path in ("/readyz", "/v1/collections", f"/v1/collections/{name}"):
+            assert collector.ask("GET", path).status == 200
+        assert len(unpacked) == 2
+        begin.set()
+        reasons = sorted(str(future.result().reason) for future in sending)
+    assert reasons == ["None"] * 18 + ["overloaded"] * 6
+    assert collector.aggregate(name).n == 1800
+
+
+def test_workers_take_more_once_they_are_done() -> None:
+    async def run() -> None:
+        workers, go = Workers(1, 1), threading.Event()
+        waiting = [asyncio.create_task(workers.run(go.wait)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal, match="wait") as refusal:
+            await workers.run(int)
+        assert refusal.value.reason == "overloaded"
+        go.set()
+        assert await asyncio.gather(*waiting) == [True, True]
+        assert await workers.run(int) == 0
+        workers.stop()
+
+    asyncio.run(run())
+
+
+def test_what_is_asked_for_by_many_is_computed_once() -> None:
+    async def run() -> None:
+        kept, computed = Kept(10_000), []
+
+        def answers(answer: bytes | Refusal) -> Any:
+            async def compute() -> bytes:
+                computed.append(answer)
+                await asyncio.sleep(0.01)
+                if isinstance(answer, Refusal):
+                    raise answer
+                return answer
+
+            return compute
+
+        first = asyncio.create_task(kept.get("a", answers(b"1")))
+        others = [asyncio.create_task(kept.get("a", answers(b"2"))) for _ in range(5)]
+        await asyncio.sleep(0)
+        first.cancel()  # who asked first goes away
+        assert await asyncio.gather(*others) == [b"1"] * 5
+        assert computed == [b"1"]
+        for reason, times in (("too-hard", 1), ("invalid", 1), ("overloaded", 3)):
+            computed.clear()
+            for _ in range(3):
+                with pytest.raises(Refusal, match="why") as refusal:
+                    await kept.get(reason, answers(Refusal(reason, "why")))
+                assert refusal.value.reason == reason
+            assert len(computed) == times
+        assert await kept.get("large", answers(bytes(9_000))) == bytes(9_000)
+        assert await kept.get("a", answers(b"3")) == b"3"  # the first was pushed out
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_collection_costs_the_planner_once(collector: Served, monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
+    name, mechanism, _ = collector.create()
+    assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"] * 10), "some-reports").status == 200
+    ask, asked = Planner.ask, []
+
+    async def counted(self: Planner, job: str, **request: Any) -> Any:
+        asked.append(job)
+        await asyncio.sleep(0.1)
+        if refused:
+            raise Refusal("too-hard", "this takes longer")
+        return await ask(self, job, **request)
+
+    monkeypatch.setattr(Planner, "ask", counted)
+    path = f"/v1/collections/{name}"
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda _: collector.ask("GET", f"{path}/reveals"), range(12)))
+    for level in range(1, 20):
+        assert collector.ask("GET", f"{path}/estimate?level=0.{level:03}").status == 200
+    answers.append(collector.ask("GET", f"{path}/reveals"))
+    assert asked == ["check"]
+    assert {answer.reason for answer in answers} == {"too-hard" if refused else None}
+    assert len({answer.body for answer in answers}) == 1
+
+
+def test_a_stream_ends_when_its_reader_may_read_no_more(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.01)
+    name, mechanism, _ = collector.create()
+    streams = []
+    for token in (None, collector.admin):
+        connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=30)
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        connection.request("GET", f"/v1/collections/{name}/live", headers=headers)
+        streams.append((connection, connection.getresponse()))
+        assert streams[-1][1].readline() == b"event: estimate\n"
+    assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"results": "admin"}).status == 200
+    until(lambda: b"sfumato_live_streams 1.0" in collector.ask("GET", "/metrics").body)
+    assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"] * 7), "not-for-all").status == 200
+    (public, shown), (admin, read) = streams
+    assert b'"reports":7' not in shown.read()
+    while b'"reports":7' not in read.readline():
+        pass
+    public.close()
+    admin.close()
+
+
+# -- the client ------------------------------------------------------------------------------------------------
+
+
+class Pretender(BaseHTTPRequestHandler):
+    """Passes for a collector until reports come; ``says`` is what it says then."""
+
+    said: bytes
+    status, headers_said, says = 200, {}, b""  # type: ignore[var-annotated]
+
+    def do_GET(self) -> None:
+        self._say(200, {}, self.said)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._say(self.status, self.headers_said, self.says)
+
+    def _say(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "says", "words"),
+    [
+        (200, {}, b"<html>please log in</html>", "no collector answers so: <html>please log in"),
+        (200, {}, b"17", "no collector answers so: 17"),
+        (302, {"Location": "https://elsewhere.example/"}, b"", "not here, but at https://elsewhere.example/"),
+        (200, {}, b'{"batch": "another-name-0", "reports": 3}', "the answer must be the Receipt.*another-name"),
+        (200, {}, b'{"batch": "monday-0", "reports": 2}', "the answer must be the Receipt.*'reports': 2"),
+        (200, {}, b"{}", "the answer must be the Receipt"),
+    ],
+)
+def test_an_answer_that_is_no_receipt_is_none(
+    collector: Served, status: int, headers: dict[str, str], says: bytes, words: str
+) -> None:
+    name, mechanism, _ = collector.create()
+    said = collector.ask("GET", f"/v1/collections/{name}").body
+    kind = type("Own", (Pretender,), {"said": said, "status": status, "headers_said": headers, "says": says})
+    with HTTPServer(("127.0.0.1", 0), kind) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            with Client(f"http://127.0.0.1:{server.server_port}", attempts=1) as client:
+                reports = sf.privatize(mechanism, ["flu"] * 3)
+                with pytest.raises(CollectorUnreachable, match=words) as failed:
+                    client.submit(name, reports, batch="monday")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert failed.value.batch == "monday"
+
+
+def test_whoever_was_interrupted_is_told_the_name(
+    collector: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, mechanism, _ = collector.create(mechanism="rr")
+    reports = sf.privatize(mechanism, [DISEASES.label(i % 5) for i in range(100)])
+    monkeypatch.setattr("sfumato.client.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
+    with collector.client() as client:
+        send, sent = client._transport.ask, []
+
+        def breaks(method: str, *rest: Any, **more: Any) -> bytes:
+            if method == "POST":
+                sent.append(rest)
+                if len(sent) == 2:
+                    raise CollectorUnreachable("gone")
+            return send(method, *rest, **more)
+
+        monkeypatch.setattr(client._transport, "ask", breaks)
+        with pytest.raises(CollectorUnreachable, match=r"gone \(batch [0-9a-f]{32}\)") as failed:
+            client.submit(name, reports)
+        assert collector.aggregate(name).n == 42
+        assert len(client.submit(name, reports, batch=failed.value.batch)) == 3
+        assert collector.aggregate(name) == sf.aggregate(mechanism, reports)
+        with pytest.raises(CollectorRefused, match=r"conflict.*\(batch [0-9a-f]{32}\)") as refused:
+            client.submit(name, reports[:50], batch=failed.value.batch)
+        assert refused.value.batch == failed.value.batch
+    path = str(tmp_path / "reports.sfb")
+    write_reports(path, mechanism, reports)
+    assert main(["submit", f"http://127.0.0.1:{free_port()}", name, path, "--attempts", "1"]) == 2
+    assert "sending under --batch " in capsys.readouterr().err
+    assert main(["submit", collector.url, name, path, "--batch", "tuesday", "--json"]) == 0
+    said = capsys.readouterr()
+    assert "--batch tuesday" in said.err
+    assert '"batch": "tuesday"' in said.out
