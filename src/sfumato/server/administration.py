@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 
 from sfumato.server.answers import JsonAnswer
-from sfumato.server.bodies import read_json
+from sfumato.server.bodies import read_headers, read_json
 from sfumato.server.collector import Collector
 from sfumato.server.refusals import Refusal
 from sfumato.server.schemas import (
@@ -55,7 +55,7 @@ _FOLLOWING = {"open": ("open", "closed"), "closed": ("closed", "open", "archived
 
 async def is_admin(collector: Collector, request: Request) -> bool:
     """Whether a request brings an admin token."""
-    secret = bearer(dict(request.scope["headers"]))
+    secret = bearer(read_headers(request))
     return secret is not None and await collector.readers.run(collector.store.is_admin, token_hash(secret))
 
 
