@@ -15,7 +15,7 @@ from sfumato.mechanisms import ConditionalReporting, IndependentReporting
 from sfumato.mechanisms.independent_reporting import _may_tell_most, _told_of_secret
 from sfumato.mechanisms.reporting import memberships
 from sfumato.optimize import MutualInformation
-from sfumato.optimize.simplices import Simplices
+from sfumato.optimize.simplices import Simplices, _Search
 from sfumato.optimize.slice import Slice
 from sfumato.policy.confidence import widest
 
@@ -55,6 +55,21 @@ def test_no_vertex_is_dearer_and_one_is_as_dear(shape: tuple[int, int], epsilon:
             assert (rays @ slice_.rows.T).min() > -1e-9
             assert rays.min() >= 0
             assert rays @ p == pytest.approx(1)
+
+
+def test_what_cannot_be_settled_in_time_is_left() -> None:
+    """Every value of t by itself, and no time: the search comes back, and its bound still holds all of them."""
+    _, around, shares = policies(jeffreys(7, (3, 3)), "2")
+    _, simplices = slice_of(around, shares)
+    prices = np.zeros_like(simplices.cells, dtype=np.float64)
+    search = _Search(simplices, prices, 0.0)
+    for star, steps in enumerate(simplices.steps):
+        search._open([(star, number, number) for number in range(len(steps))])
+    before = search.bound
+    search.go_on(-np.inf)
+    assert search.bound == before
+    search.go_on(soon())
+    assert search.bound <= before
 
 
 def test_a_bound_that_was_cut_short_is_one() -> None:

@@ -214,7 +214,10 @@ class _Search:
     def go_on(self, deadline: float) -> None:
         """Divide the nodes of the greatest bounds, or settle the values of t that cannot be divided."""
         parts: list[tuple[int, int, int]] = []
-        while self._nodes and len(parts) < min(self._at_once, _NODES) and self.bound > self.best + self._tolerance:
+        most_parts = min(self._at_once, _NODES)
+        while self._nodes and len(parts) < most_parts and self.bound > self.best + self._tolerance:
+            if time.monotonic() > deadline:  # what cannot be settled in time would come back for ever
+                break
             node = heapq.heappop(self._nodes)
             if node.first == node.last:
                 self._settle(node, deadline)
