@@ -230,6 +230,14 @@ def bare_sqlite(folder: Path, payloads: list[bytes]) -> float:
     return number / (time.perf_counter() - start)
 
 
+def live_streams(port: int) -> int:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        connection.request("GET", "/metrics")
+        found = re.search(rb"sfumato_live_streams (\d+)", connection.getresponse().read())
+    assert found is not None
+    return int(found[1])
+
+
 def deaf_readers(port: int, collection: str, count: int) -> list[socket.socket]:
     """Live streams whose readers never read."""
     readers = []
@@ -292,13 +300,18 @@ def main() -> None:
 
         wide = sf.Uniform(sf.Domain.range(2000), 4).to_dict()
         made = ask(port, "POST", "/v1/collections", {"title": "deaf", "policy": wide, "mechanism": "rr"}, token)
-        readers = deaf_readers(port, made["collection"]["id"], DEAF)
         path = f"/v1/collections/{made['collection']['id']}/reports"
-        for first in range(0, 3 * 10**6, 10**6):
-            load(port, process, for_seconds(singles(path, 2000, first)), connections=4)
-            print(f"   with {DEAF} deaf readers    {resident(process):8,.0f} MB")
-        for reader in readers:
-            reader.close()
+        load(port, process, for_seconds(singles(path, 2000, 0)), connections=4)
+        print(f"   before deaf readers      {resident(process):8,.0f} MB")
+        for _ in range(2):  # the second time shows whether the first left anything behind
+            readers, start, left = deaf_readers(port, made["collection"]["id"], DEAF), time.perf_counter(), DEAF
+            while left:
+                load(port, process, for_seconds(singles(path, 2000, 0)), connections=4)
+                left = live_streams(port)
+                seconds = time.perf_counter() - start
+                print(f"   {seconds:3.0f} s with them         {resident(process):8,.0f} MB, {left} are left")
+            for reader in readers:
+                reader.close()
 
 
 if __name__ == "__main__":

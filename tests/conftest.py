@@ -1,9 +1,16 @@
-"""How random cases are drawn: a fixed set by default, many and new ones with ``--soak``."""
+"""How random cases are drawn: a fixed set by default, many and new ones with ``--soak``; and databases to test with."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collectors import Postgres
 
 # Nothing may fail because a machine is slow: no deadlines, no complaint about slow generation.
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,3 +23,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("soak" if config.getoption("--soak") else "ci")
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server for the tests of one file."""
+    from collectors import Postgres
+
+    server = Postgres()
+    try:
+        yield server
+    finally:
+        server.throw_away()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a new store, of either kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/collect.db"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.new_database()

@@ -7,7 +7,7 @@ import http.client
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +18,6 @@ import sfumato as sf
 from sfumato.mechanisms import Mechanism
 
 THREADS = 4
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    try:
-        yield server
-    finally:
-        server.throw_away()
 
 
 class Senders:

@@ -22,6 +22,7 @@ from sfumato.server.readers import Readers
 from sfumato.server.refusals import Refusal
 from sfumato.server.schemas import About, CollectionAnswer
 from sfumato.server.store import Progress, Record, Store
+from sfumato.tally import count_reports, count_size
 
 __all__ = ["Collection", "Collections"]
 
@@ -29,6 +30,9 @@ __all__ = ["Collection", "Collections"]
 _MOST_KEPT = 256
 #: After so many seconds their state is read again: another worker may have changed it. Counting never relies on this.
 _FRESH_SECONDS = 1.0
+
+#: So many bytes of reports are many.
+_MANY_BYTES = 2**19
 
 _ID = re.compile("[a-z2-7]{16}")
 _ABOUT = msgspec.json.Decoder(About)
@@ -56,6 +60,8 @@ class Collection:
     asks: str
     policy_hash: str
     about: About
+    #: That of the record may have been replaced.
+    key_hash: bytes | None
     progress: Progress
     read_at: float
 
@@ -118,28 +124,33 @@ class Collections:
             read_at = self._clock()
             found = await self._readers.run(self._load, name, known, read_at)
         finally:
-            self._reading.pop(name, None)
+            newest = self._reading.get(name) is asyncio.current_task()
+            if newest:
+                del self._reading[name]
         if found is None:
             raise Refusal("not-found", "there is no such collection")
-        self._kept[name] = found
-        self._kept.move_to_end(name)
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
+        if newest:  # one that began before another may have read what was changed since, such as a key
+            self._kept[name] = found
+            self._kept.move_to_end(name)
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
         return found
 
     def _load(self, name: str, known: Collection | None, read_at: float) -> Collection | None:
         moving = self._store.progress(name)
         if moving is None:
             return None
-        progress, about = moving[0], _ABOUT.decode(moving[1])
+        progress, said, key_hash = moving
+        about = _ABOUT.decode(said)
         if known is not None:
-            return dataclasses.replace(known, about=about, progress=progress, read_at=read_at)
+            return dataclasses.replace(known, about=about, key_hash=key_hash, progress=progress, read_at=read_at)
         record = self._store.collection(name)
         assert record is not None
         mechanism = mechanism_from_spec(record.mechanism)
         policy = policy_from_dict(msgspec.json.decode(record.policy))
         _warm_up(mechanism)
-        return Collection(record, mechanism, ReportForm(mechanism), asks(policy), policy.hash, about, progress, read_at)
+        form = ReportForm(mechanism)
+        return Collection(record, mechanism, form, asks(policy), policy.hash, about, key_hash, progress, read_at)
 
     async def counts(self, collection: Collection) -> Aggregate:
         """What was counted for a collection."""
@@ -151,4 +162,8 @@ def _warm_up(mechanism: Mechanism) -> None:
     none = np.empty((0, *mechanism.report_shape), mechanism.report_dtype)
     if mechanism.report_shape:
         check_reports(mechanism, none)
-    Aggregate.empty(mechanism).accumulate(mechanism, none)
+    counts = np.zeros(count_size(mechanism), np.int64)
+    count_reports(mechanism, none, counts)
+    if mechanism.encoding in ("index", "bitmap"):  # many at once are counted by other code than few
+        row = np.zeros((1, *mechanism.report_shape), mechanism.report_dtype)
+        count_reports(mechanism, np.repeat(row, _MANY_BYTES // row.nbytes + 1, axis=0), counts)

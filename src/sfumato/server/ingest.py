@@ -1,7 +1,7 @@
 """Reports come in: read, checked, counted exactly once, and only then acknowledged.
 
 One report comes as JSON, many as a binary batch (``docs/report-format.md``). Either way it *is* a binary batch: what
-is digested and kept is its one canonical form, so the same reports under the same batch id are the same payload. A
+is digested is its one canonical form, so the same reports under the same batch id are the same payload. A
 batch with one invalid report is refused whole.
 """
 
@@ -28,6 +28,7 @@ from sfumato.server.collector import Collector
 from sfumato.server.refusals import Refusal
 from sfumato.server.schemas import BATCH_ID, OneReport, Receipt
 from sfumato.server.store import Submission
+from sfumato.server.store.records import ID_BYTES
 from sfumato.server.tokens import bearer, token_hash
 
 __all__ = ["BATCH_HEADER", "take_reports"]
@@ -43,6 +44,7 @@ _MOST_REPORTS = 2**20
 #: What one report comes with: a header, or the batch id and the names of JSON.
 _BESIDE = 2**12
 _SECONDS_A_DAY = 86_400
+_DIGEST_BYTES = 16
 
 _BATCH_ID = re.compile(BATCH_ID)
 _ONE = msgspec.json.Decoder(OneReport)
@@ -82,15 +84,16 @@ async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
         raise Refusal("unsupported-type", f"the content type must be {JSON_TYPE} or {BATCH_TYPE}")
     if spends is not None and len(reports) != 1:
         raise Refusal("invalid", "a one-time token is for one report")
+    name = batch.encode()
     submission = Submission(
         collection.id,
         collection.mechanism,
         # A bare digest of a report from a small set is the report to whoever tries them all. The batch id, which
         # clients draw at random, is its key, and only a hash of the id is stored.
-        hashlib.sha256(f"{collection.id}/{batch}".encode()).hexdigest(),
-        hmac.digest(batch.encode(), payload, "sha256"),
-        None if collection.about.keep_days == 0 else payload,
+        hashlib.blake2b(name, key=collection.id.encode(), digest_size=ID_BYTES).digest(),
+        hashlib.blake2b(payload, key=name, digest_size=_DIGEST_BYTES).digest(),
         reports,
+        collection.about.keep_days != 0,
         spends,
         int(collector.now()) // _SECONDS_A_DAY,
     )
@@ -118,7 +121,7 @@ def _check_sender(collection: Collection, headers: RawHeaders) -> bytes | None:
     found = token_hash(secret)
     if asked == "token":
         return found
-    if not hmac.compare_digest(found, collection.record.key_hash or b""):
+    if not hmac.compare_digest(found, collection.key_hash or b""):
         raise Refusal("unauthorized", "this is not the key of this collection")
     return None
 

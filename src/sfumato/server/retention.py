@@ -1,25 +1,29 @@
-"""Raw batches are deleted when their collection's rule says so. Their ids, their digests and all counts stay."""
+"""Reports that were kept are deleted when their collection's rule says so, and mixed when their day is over.
+
+Batch ids, receipts and all counts stay.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
+from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.server.readers import Readers
 from sfumato.server.schemas import About
 from sfumato.server.store import Store
 from sfumato.server.writer import Writer
 
-__all__ = ["forget_old_batches"]
+__all__ = ["forget_old_reports", "mix_old_reports"]
 
 _PAGE = 100
-#: Reports that come meanwhile wait no longer than so many batches take.
+#: Reports that come meanwhile wait no longer than so many rows take.
 _AT_ONCE = 500
 _SECONDS_A_DAY = 86_400
 _ABOUT = msgspec.json.Decoder(About)
 
 
-async def forget_old_batches(store: Store, readers: Readers, writer: Writer, now: float) -> int:
-    """Delete every raw batch that was kept for longer than its collection says. How many there were."""
+async def forget_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
+    """Delete every row of reports that was kept for longer than its collection says. How many there were."""
     today = int(now) // _SECONDS_A_DAY
     after = deleted = 0
     while True:
@@ -27,7 +31,7 @@ async def forget_old_batches(store: Store, readers: Readers, writer: Writer, now
         for _, name, text, _ in rows:
             days = _ABOUT.decode(text).keep_days
             if days is not None:
-                # At most so many days: a batch of yesterday is not kept for one day by the end of today.
+                # At most so many days: a report of yesterday is not kept for one day by the end of today.
                 deleted += await _forget(writer, name, today - days + 1)
         if len(rows) < _PAGE:
             return deleted
@@ -36,6 +40,23 @@ async def forget_old_batches(store: Store, readers: Readers, writer: Writer, now
 
 async def _forget(writer: Writer, name: str, before_day: int) -> int:
     deleted = 0
-    while found := await writer.run(lambda store: store.forget_batches(name, before_day, _AT_ONCE)):
+    while found := await writer.run(lambda store: store.forget_reports(name, before_day, _AT_ONCE)):
         deleted += found
     return deleted
+
+
+async def mix_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
+    """Mix the reports of every day before today. How many rows they were."""
+    today = int(now) // _SECONDS_A_DAY
+    mixed = 0
+    for name in await readers.run(store.unmixed, today):
+        mechanism = await readers.run(_mechanism, store, name)
+        while found := await writer.run(lambda store: store.mix_reports(name, mechanism, today)):  # noqa: B023
+            mixed += found
+    return mixed
+
+
+def _mechanism(store: Store, name: str) -> Mechanism:
+    record = store.collection(name)
+    assert record is not None
+    return mechanism_from_spec(record.mechanism)

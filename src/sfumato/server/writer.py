@@ -24,7 +24,7 @@ _MOST_BATCHES = 1000
 _MOST_BYTES = 2**25
 #: Seconds in which more are awaited, and between two looks whether any came.
 _LONGEST_WAIT, _SHORT_WAIT = 0.005, 0.0005
-#: What waits takes at most so many bytes of memory, for the arrays and the raw batches.
+#: What waits takes at most so many bytes of memory.
 _MOST_HELD = 2**28
 
 Answer = TypeVar("Answer")
@@ -40,7 +40,7 @@ class _Waiting(NamedTuple):
 class Writer:
     """Writes to a store from a thread of its own, in the order in which the writes were asked for.
 
-    ``watch`` is told of every group that was counted: what became of its batches, and in how many seconds.
+    ``watch`` is told of every group that was counted, in the loop: what became of its batches, and in how many seconds.
     """
 
     def __init__(self, store: Store, most_waiting: int, watch: Callable[[Sequence[Outcome], float], None]) -> None:
@@ -57,6 +57,11 @@ class Writer:
         """How many submissions are not yet taken up."""
         return self._queue.qsize()
 
+    @property
+    def alive(self) -> bool:
+        """Whether anything will still be written."""
+        return self._thread.is_alive()
+
     def submit(self, submission: Submission) -> asyncio.Future[Outcome]:
         """Count a batch; the answer is there when it is on disk."""
         size = _size(submission)
@@ -70,6 +75,8 @@ class Writer:
         return self._put(work)
 
     def _put(self, work: Submission | Callable[[Store], Any]) -> asyncio.Future[Any]:
+        if not self.alive:
+            raise Refusal("unavailable", "nothing is written any more")
         answer = self._loop.create_future()
         self._queue.put(_Waiting(work, answer))
         return answer
@@ -134,8 +141,9 @@ class Writer:
         except Exception as error:  # whatever it was, each of them must hear of it
             self._loop.call_soon_threadsafe(_fail, answers, _refusal(error))
         else:
-            self._watch(outcomes, time.perf_counter() - start)
+            seconds = time.perf_counter() - start
             self._loop.call_soon_threadsafe(_answer, answers, outcomes)
+            self._loop.call_soon_threadsafe(self._watch, outcomes, seconds)
         self._loop.call_soon_threadsafe(self._let_go, sum(map(_size, submissions)))
 
     def _let_go(self, size: int) -> None:
@@ -152,7 +160,7 @@ class Writer:
 
 
 def _size(submission: Submission) -> int:
-    return submission.reports.nbytes + len(submission.payload or b"")
+    return submission.reports.nbytes
 
 
 def _refusal(error: Exception) -> Exception:

@@ -19,7 +19,7 @@ def open_store(url: str, *, migrate: bool = True) -> Store:
     if scheme == "sqlite" and separator and rest.startswith("/") and rest[1:]:
         from sfumato.server.store.sqlite import SQLiteStore
 
-        store: Store = SQLiteStore(rest[1:])
+        store: Store = SQLiteStore(rest[1:], create=migrate)
     elif scheme in ("postgresql", "postgres") and separator:
         from sfumato.server.store.postgresql import PostgreSQLStore
 

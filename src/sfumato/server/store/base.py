@@ -22,8 +22,10 @@ import numpy.typing as npt
 
 from sfumato._aggregate import Aggregate
 from sfumato.mechanisms import Mechanism
+from sfumato.reports import decode_batch
 from sfumato.server.store.migrations import MIGRATIONS
-from sfumato.server.store.records import Outcome, Progress, Record, State, Submission
+from sfumato.server.store.mixing import mixed_batch
+from sfumato.server.store.records import ID_BYTES, Outcome, Progress, Record, State, Submission
 from sfumato.tally import count_reports, count_size
 
 __all__ = ["PAGE", "Store", "Unavailable"]
@@ -32,6 +34,10 @@ __all__ = ["PAGE", "Store", "Unavailable"]
 PAGE = 128
 #: A statement takes at most so many rows at once.
 _MOST_ROWS = 100
+#: So many rows of reports become one at most, and so many bytes: nobody waits for it for long.
+_MOST_MIXED, _MOST_MIXED_BYTES = 10_000, 2**20
+
+Execute = Callable[..., Any]
 
 _RECORD = "id, number, created, previous, policy, mechanism, certificate, about, key_hash"
 
@@ -71,7 +77,7 @@ class Store(ABC):
     # -- connections: one a thread, made anew after a failure ----------------------------------------------
 
     @contextmanager
-    def _connected(self) -> Iterator[Callable[..., Any]]:
+    def _connected(self) -> Iterator[Execute]:
         connection = getattr(self._local, "connection", None)
         try:
             if connection is None:
@@ -86,7 +92,7 @@ class Store(ABC):
             raise Unavailable(str(error)) from error
 
     @contextmanager
-    def _transaction(self) -> Iterator[Callable[..., Any]]:
+    def _transaction(self) -> Iterator[Execute]:
         with self._connected() as execute:
             execute(self.begin)
             try:
@@ -133,7 +139,7 @@ class Store(ABC):
                 execute("INSERT INTO migrations VALUES (?)", (step,))
 
     @abstractmethod
-    def hold_tables(self, execute: Callable[..., Any]) -> None:
+    def hold_tables(self, execute: Execute) -> None:
         """Let no other process migrate until the transaction ends."""
 
     # -- counting ----------------------------------------------------------------------------------------
@@ -149,13 +155,12 @@ class Store(ABC):
                 outcomes.update(zip(own, found, strict=True))
         return [outcomes[place] for place in range(len(group))]
 
-    def _count(self, execute: Callable[..., Any], collection: str, group: list[Submission]) -> list[Outcome]:
-        held = f"SELECT state, batches FROM progress WHERE collection = ?{self.hold}"
-        row = execute(held, (collection,)).fetchone()
+    def _count(self, execute: Execute, collection: str, group: list[Submission]) -> list[Outcome]:
+        row = self._hold(execute, collection)
         if row is None:
             return [Outcome("not-found")] * len(group)
         state, batches = row
-        known = _known_batches(execute, collection, group)
+        known = self.known_batches(execute, [submission.batch for submission in group])
         tokens = _known_tokens(execute, collection, group)
         counted: list[Submission] = []
         outcomes = []
@@ -163,15 +168,32 @@ class Store(ABC):
             outcome = _decide(submission, known, tokens, state)
             if outcome.fate == "accepted":
                 counted.append(submission)
-                known[submission.batch] = (submission.digest, outcome.reports)
+                known[submission.batch] = submission.receipt
                 if submission.token_hash is not None:
                     tokens[submission.token_hash] = True
             outcomes.append(outcome)
         if counted:
-            _write_batches(execute, counted, batches)
+            self.write_batches(execute, [submission.batch + submission.receipt for submission in counted])
             _spend_tokens(execute, counted)
+            _keep_reports(execute, [submission for submission in counted if submission.keep], batches)
             _add_counts(execute, counted)
         return outcomes
+
+    def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The receipts of those batches that were counted before."""
+        rows = _where_in(execute, "SELECT batch, receipt FROM batches WHERE batch", (), batches)
+        return {bytes(batch): bytes(receipt) for batch, receipt in rows}
+
+    def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
+        """Ids of batches that are counted now, each with its receipt."""
+        _insert(execute, "batches", [(record[:ID_BYTES], record[ID_BYTES:]) for record in sorted(records)])
+
+    def _hold(self, execute: Execute, collection: str) -> tuple[State, int] | None:
+        """State and number of batches of a collection, which nobody else changes until the transaction ends."""
+        found: tuple[State, int] | None = execute(
+            f"SELECT state, batches FROM progress WHERE collection = ?{self.hold}", (collection,)
+        ).fetchone()
+        return found
 
     def counts(self, collection: str, mechanism: Mechanism) -> Aggregate:
         """What was counted, of one moment."""
@@ -188,15 +210,54 @@ class Store(ABC):
                 counts[page * PAGE : (page + 1) * PAGE] = np.frombuffer(data, "<i8")
         return Aggregate(mechanism.hash, rows[0][0] if rows else 0, counts)
 
-    def forget_batches(self, collection: str, before_day: int, most: int) -> int:
-        """Delete some raw batches that came before a day; ids, digests and counts stay. How many they were."""
+    # -- reports that are kept ---------------------------------------------------------------------------
+
+    def forget_reports(self, collection: str, before_day: int, most: int) -> int:
+        """Delete some rows of reports that came before a day; ids, receipts and counts stay. How many they were."""
         with self._transaction() as execute:
+            self._hold(execute, collection)
             deleted = execute(
-                "DELETE FROM raw WHERE collection = ? AND day < ? AND (day, number) IN "
+                "DELETE FROM raw WHERE collection = ? AND (day, number) IN "
                 "(SELECT day, number FROM raw WHERE collection = ? AND day < ? ORDER BY day, number LIMIT ?)",
-                (collection, before_day, collection, before_day, most),
+                (collection, collection, before_day, most),
             )
         return int(deleted.rowcount)
+
+    def unmixed(self, before_day: int) -> list[str]:
+        """The collections of which there are rows to mix that came before a day."""
+        with self._connected() as execute:
+            rows = execute("SELECT DISTINCT collection FROM raw WHERE mixed = 0 AND day < ?", (before_day,)).fetchall()
+        return [collection for (collection,) in rows]
+
+    def mix_reports(self, collection: str, mechanism: Mechanism, before_day: int) -> int:
+        """Make one row of many that came on the same day, before a day; how many they were.
+
+        With it goes the order in which they came, and what PostgreSQL notes of the transaction that wrote a row, which
+        is also that in which a token was spent.
+        """
+        with self._transaction() as execute:
+            self._hold(execute, collection)
+            rows = execute(
+                "SELECT day, number, length(reports) FROM raw WHERE collection = ? AND day < ? AND mixed = 0 "
+                "ORDER BY day, number LIMIT ?",
+                (collection, before_day, _MOST_MIXED),
+            ).fetchall()
+            if not rows:
+                return 0
+            day, first, size = rows[0]
+            numbers = [first]
+            for own_day, number, length in rows[1:]:
+                size += length
+                if own_day != day or size > _MOST_MIXED_BYTES:
+                    break
+                numbers.append(number)
+            own = "FROM raw WHERE collection = ? AND day = ? AND mixed = 0 AND number <= ?"
+            parameters = (collection, day, numbers[-1])
+            found = execute(f"SELECT reports {own}", parameters).fetchall()
+            execute(f"DELETE {own}", parameters)
+            batch = mixed_batch(mechanism, [decode_batch(mechanism, bytes(reports)) for (reports,) in found])
+            _insert(execute, "raw", [(collection, day, first, 1, batch)])
+        return len(numbers)
 
     # -- collections -------------------------------------------------------------------------------------
 
@@ -217,15 +278,15 @@ class Store(ABC):
             row = execute(f"SELECT {_RECORD} FROM collections WHERE id = ?", (collection,)).fetchone()
         return None if row is None else Record(*row)
 
-    def progress(self, collection: str) -> tuple[Progress, str] | None:
-        """What moves about a collection, and what is said about it now."""
+    def progress(self, collection: str) -> tuple[Progress, str, bytes | None] | None:
+        """What moves about a collection, what is said about it now, and the hash of its key."""
         with self._connected() as execute:
             row = execute(
-                "SELECT state, reports, batches, about FROM progress JOIN collections ON id = collection "
+                "SELECT state, reports, batches, about, key_hash FROM progress JOIN collections ON id = collection "
                 "WHERE collection = ?",
                 (collection,),
             ).fetchone()
-        return None if row is None else (Progress(*row[:3]), row[3])
+        return None if row is None else (Progress(*row[:3]), *row[3:])
 
     def collections(self, after: int, limit: int) -> list[tuple[int, str, str, Progress]]:
         """Number, id, what is said, and progress of the collections after a number, the oldest first."""
@@ -243,13 +304,20 @@ class Store(ABC):
         What is there is read in the transaction that changes it, so that of two changes at once neither is lost.
         """
         with self._transaction() as execute:
-            (before,) = execute(f"SELECT state FROM progress WHERE collection = ?{self.hold}", (collection,)).fetchone()
+            held = self._hold(execute, collection)
+            assert held is not None
+            before, _ = held
             (said,) = execute("SELECT about FROM collections WHERE id = ?", (collection,)).fetchone()
             state, about = decide(before, said)
             execute("UPDATE progress SET state = ? WHERE collection = ?", (state, collection))
             execute("UPDATE collections SET about = ? WHERE id = ?", (about, collection))
 
-    # -- tokens ------------------------------------------------------------------------------------------
+    # -- keys and tokens ---------------------------------------------------------------------------------
+
+    def replace_key(self, collection: str, key_hash: bytes) -> None:
+        """Another key for a collection; the one before it is none any more."""
+        with self._transaction() as execute:
+            execute("UPDATE collections SET key_hash = ? WHERE id = ?", (key_hash, collection))
 
     def add_tokens(self, collection: str, token_hashes: Sequence[bytes]) -> None:
         """One-time tokens that were handed out."""
@@ -270,59 +338,61 @@ class Store(ABC):
         with self._connected() as execute:
             return execute("SELECT 1 FROM admins WHERE token_hash = ?", (token_hash,)).fetchone() is not None
 
+    def admins(self) -> list[tuple[bytes, int]]:
+        """The hash of every admin token and when it was made, the oldest first."""
+        with self._connected() as execute:
+            rows = execute("SELECT token_hash, created FROM admins ORDER BY created, token_hash").fetchall()
+        return [(bytes(token_hash), created) for token_hash, created in rows]
+
+    def remove_admin(self, token_hash: bytes) -> bool:
+        """Let an admin token be none any more, unless it is the last one. Whether it was removed."""
+        with self._transaction() as execute:
+            self.hold_tables(execute)
+            removed = execute(
+                "DELETE FROM admins WHERE token_hash = ? AND (SELECT COUNT(*) FROM admins) > 1", (token_hash,)
+            )
+        return bool(removed.rowcount)
+
 
 # -- the parts of counting ---------------------------------------------------------------------------------
-
-Execute = Callable[..., Any]
-
-
-def _known_batches(execute: Execute, collection: str, group: Sequence[Submission]) -> dict[str, tuple[bytes, int]]:
-    """Digest and number of reports of the batch ids that were counted before."""
-    rows = _where_in(
-        execute,
-        "SELECT batch, digest, reports FROM batches WHERE collection = ? AND batch",
-        collection,
-        [submission.batch for submission in group],
-    )
-    return {batch: (bytes(digest), reports) for batch, digest, reports in rows}
 
 
 def _known_tokens(execute: Execute, collection: str, group: Sequence[Submission]) -> dict[bytes, bool]:
     """Which of the tokens that the group brings there are, and whether they are spent."""
     hashes = [submission.token_hash for submission in group if submission.token_hash is not None]
     rows = _where_in(
-        execute, "SELECT token_hash, spent FROM tokens WHERE collection = ? AND token_hash", collection, hashes
+        execute, "SELECT token_hash, spent FROM tokens WHERE collection = ? AND token_hash", (collection,), hashes
     )
     return {bytes(token_hash): bool(spent) for token_hash, spent in rows}
 
 
-def _decide(
-    submission: Submission, known: dict[str, tuple[bytes, int]], tokens: dict[bytes, bool], state: State
-) -> Outcome:
-    if submission.batch in known:  # the first answer stands, also after the collection was closed
-        digest, reports = known[submission.batch]
-        return Outcome("repeated", reports) if digest == submission.digest else Outcome("conflict")
+def _decide(submission: Submission, known: dict[bytes, bytes], tokens: dict[bytes, bool], state: State) -> Outcome:
+    spent = False if submission.token_hash is None else tokens.get(submission.token_hash)
+    if spent is None:  # and nothing is told about batches
+        return Outcome("token-unknown")
+    receipt = known.get(submission.batch)
+    if receipt is not None:  # the first answer stands, also after the collection was closed
+        return Outcome("repeated", len(submission.reports)) if receipt == submission.receipt else Outcome("conflict")
     if state != "open":
         return Outcome("not-open")
-    if submission.token_hash is not None:
-        spent = tokens.get(submission.token_hash)
-        if spent is None or spent:
-            return Outcome("token-unknown" if spent is None else "token-spent")
+    if spent:
+        return Outcome("token-spent")
     return Outcome("accepted", len(submission.reports))
 
 
-def _write_batches(execute: Execute, counted: Sequence[Submission], before: int) -> None:
-    """Ids and digests, and the raw batches that are to be kept, numbered on from those ``before``."""
-    _insert(execute, "batches", [(s.collection, s.batch, s.digest, len(s.reports)) for s in counted])
-    raw = [(s.collection, s.day, n, s.payload) for n, s in enumerate(counted, before) if s.payload is not None]
-    _insert(execute, "raw", raw)
+def _keep_reports(execute: Execute, kept: Sequence[Submission], number: int) -> None:
+    """The reports of a day as one batch, sorted: who sent which, and in which order, is not kept."""
+    for day in {submission.day for submission in kept}:
+        own = [submission.reports for submission in kept if submission.day == day]
+        batch = mixed_batch(kept[0].mechanism, own)
+        _insert(execute, "raw", [(kept[0].collection, day, number, 0, batch)])
 
 
 def _spend_tokens(execute: Execute, counted: Sequence[Submission]) -> None:
     hashes = [submission.token_hash for submission in counted if submission.token_hash is not None]
     if hashes:
         _where_in(
-            execute, "UPDATE tokens SET spent = 1 WHERE collection = ? AND token_hash", counted[0].collection, hashes
+            execute, "UPDATE tokens SET spent = 1 WHERE collection = ? AND token_hash", (counted[0].collection,), hashes
         )
 
 
@@ -331,10 +401,10 @@ def _add_counts(execute: Execute, counted: Sequence[Submission]) -> None:
     size = count_size(mechanism)
     added = np.zeros(-(-size // PAGE) * PAGE, np.int64)
     reports = [submission.reports for submission in counted]
-    count_reports(mechanism, reports[0] if len(reports) == 1 else np.concatenate(reports), added[:size])
+    count_reports(mechanism, np.concatenate(reports), added[:size])
     pages = added.reshape(-1, PAGE)
     touched = np.flatnonzero(pages.any(axis=1)).tolist()
-    stored = _where_in(execute, "SELECT page, counts FROM counts WHERE collection = ? AND page", collection, touched)
+    stored = _where_in(execute, "SELECT page, counts FROM counts WHERE collection = ? AND page", (collection,), touched)
     for page, data in stored:
         before = np.frombuffer(data, "<i8")
         pages[page, : len(before)] += before
@@ -351,12 +421,12 @@ def _page_bytes(pages: npt.NDArray[np.int64], page: int, size: int) -> bytes:
     return pages[page, : min(PAGE, size - page * PAGE)].astype("<i8").tobytes()
 
 
-def _where_in(execute: Execute, sql: str, collection: str, values: Sequence[Any]) -> list[Any]:
-    """The rows of ``sql IN (values)``, in as few statements as their length allows."""
+def _where_in(execute: Execute, sql: str, before: tuple[Any, ...], values: Sequence[Any]) -> list[Any]:
+    """The rows of ``sql IN (values)``, in as few statements as their length allows; before them those of sql."""
     rows: list[Any] = []
     for start in range(0, len(values), _MOST_ROWS):
         part = values[start : start + _MOST_ROWS]
-        found = execute(f"{sql} IN ({_marks(len(part))})", (collection, *part))
+        found = execute(f"{sql} IN ({_marks(len(part))})", (*before, *part))
         if found.description is not None:  # an UPDATE has no rows
             rows += found.fetchall()
     return rows

@@ -5,8 +5,10 @@
 collections   what never changes about a collection, and what is said about it
 progress      its state and how much was counted; whoever counts holds this row, so nobody counts beside them
 counts        the counts of a collection, in pages; a page is there once one of its counts is above zero
-batches       every batch id that was counted, with the digest of what came under it
-raw           the batches themselves while they are kept, by the day they came on; which id each had is not among it
+batches       a hash of every batch id that was counted, and its receipt: a digest of what came, and how many reports
+recent        the same of the newest, a transaction in a row, where the database does well to sort them later (SQLite)
+raw           the reports themselves while they are kept, as binary batches, by the day they came on; those of one
+              transaction, and later those of one day, are mixed
 tokens        one-time tokens, hashed; which report one was spent on is written nowhere
 admins        admin tokens, hashed
 """
@@ -28,11 +30,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             collection TEXT NOT NULL, page WHOLE NOT NULL, counts BYTES NOT NULL,
             PRIMARY KEY (collection, page))""",
         """CREATE TABLE batches (
-            collection TEXT NOT NULL, batch TEXT NOT NULL, digest BYTES NOT NULL, reports WHOLE NOT NULL,
-            PRIMARY KEY (collection, batch)) CLUSTERED""",
+            batch BYTES PRIMARY KEY, receipt BYTES NOT NULL) CLUSTERED""",
+        "CREATE TABLE recent (number NUMBERED, records BYTES NOT NULL)",
         """CREATE TABLE raw (
-            collection TEXT NOT NULL, day WHOLE NOT NULL, number WHOLE NOT NULL, payload BYTES NOT NULL,
-            PRIMARY KEY (collection, day, number)) CLUSTERED""",
+            collection TEXT NOT NULL, day WHOLE NOT NULL, number WHOLE NOT NULL, mixed WHOLE NOT NULL,
+            reports BYTES NOT NULL, PRIMARY KEY (collection, day, number)) CLUSTERED""",
+        "CREATE INDEX unmixed ON raw (day, collection, number) WHERE mixed = 0",
         """CREATE TABLE tokens (
             collection TEXT NOT NULL REFERENCES collections (id), token_hash BYTES NOT NULL, spent WHOLE NOT NULL,
             PRIMARY KEY (collection, token_hash))""",

@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["Fate", "Outcome", "Progress", "Record", "State", "Submission"]
+__all__ = ["ID_BYTES", "RECEIPT_BYTES", "Fate", "Outcome", "Progress", "Record", "State", "Submission"]
+
+#: A stored batch id, and what is stored with it: a digest of 16 bytes and the number of reports in 4.
+ID_BYTES, RECEIPT_BYTES = 16, 20
 
 State = Literal["open", "closed", "archived"]
 #: What became of a submission: counted now, counted before, or one of the reasons to refuse it.
@@ -20,7 +23,7 @@ Fate = Literal["accepted", "repeated", "conflict", "not-found", "not-open", "tok
 class Record:
     """A collection as it is stored: documents as JSON texts.
 
-    Policy, mechanism and certificate never change; ``about`` (title, who may send, how long to keep) may.
+    Policy, mechanism and certificate never change; ``about`` (title, who may send, how long to keep) and the key may.
     """
 
     id: str
@@ -50,14 +53,20 @@ class Submission(NamedTuple):
 
     collection: str
     mechanism: Mechanism
-    batch: str
+    #: A hash of the collection and the batch id.
+    batch: bytes
     digest: bytes
-    #: The binary batch; None where the collection keeps no raw batches.
-    payload: bytes | None
     reports: npt.NDArray[Any]
+    #: Whether the reports are kept, not only counted.
+    keep: bool
     #: SHA-256 of the one-time token to spend.
     token_hash: bytes | None
     day: int
+
+    @property
+    def receipt(self) -> bytes:
+        """What is stored under the id: the same batch has the same."""
+        return self.digest + len(self.reports).to_bytes(RECEIPT_BYTES - len(self.digest), "big")
 
 
 class Outcome(NamedTuple):

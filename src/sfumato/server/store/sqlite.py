@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
-from sfumato.server.store.base import Store
+from sfumato.server.store.base import Execute, Store
+from sfumato.server.store.recent import RecentBatches
+from sfumato.server.store.records import Outcome, Submission
 
 __all__ = ["SQLiteStore"]
 
@@ -21,11 +23,12 @@ _SETTINGS = (
     # A page that many transactions change is moved from the log to the file once for all of them: every 64 MB.
     "wal_autocheckpoint = 16384",
     "cache_size = -65536",
+    "secure_delete = ON",  # what a rule deletes is overwritten
 )
 
 
 class SQLiteStore(Store):
-    """A store in the file at ``path``."""
+    """A store in the file at ``path``, which is made if need be and ``create`` says so."""
 
     types = {  # noqa: RUF012
         "BYTES": "BLOB",
@@ -36,13 +39,19 @@ class SQLiteStore(Store):
     begin = "BEGIN IMMEDIATE"
     hold = ""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, create: bool) -> None:
         super().__init__()
         self.path = path
+        self._name = f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
 
     def connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.path, timeout=_PATIENCE, isolation_level=None, cached_statements=_STATEMENTS, check_same_thread=False
+            self._name,
+            uri=True,
+            timeout=_PATIENCE,
+            isolation_level=None,
+            cached_statements=_STATEMENTS,
+            check_same_thread=False,
         )
         for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
@@ -54,5 +63,23 @@ class SQLiteStore(Store):
     def statement(self, sql: str) -> str:
         return sql
 
-    def hold_tables(self, execute: Callable[..., Any]) -> None:
+    def hold_tables(self, execute: Execute) -> None:
         pass  # whoever began to write is alone
+
+    # -- batch ids: a thread knows the newest ---------------------------------------------------------------
+
+    def commit(self, group: Sequence[Submission]) -> list[Outcome]:
+        try:
+            return super().commit(group)
+        except BaseException:
+            self._local.recent = None  # it may have seen what is undone now
+            raise
+
+    def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
+        recent = getattr(self._local, "recent", None)
+        if recent is None:
+            recent = self._local.recent = RecentBatches()
+        return recent.find(execute, batches)
+
+    def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
+        self._local.recent.add(execute, records)
