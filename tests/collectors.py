@@ -16,11 +16,12 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 
 import sfumato as sf
@@ -28,6 +29,8 @@ from sfumato.client import Client
 from sfumato.mechanisms import Mechanism
 from sfumato.reports import encode_batch
 from sfumato.server.app import create_app
+from sfumato.server.connections import Connection
+from sfumato.server.guard import Guard
 from sfumato.server.settings import Settings
 from sfumato.server.store import Store, open_store
 from sfumato.server.tokens import ADMIN, new_token, token_hash
@@ -60,6 +63,7 @@ class Served:
 
     port: int
     admin: str
+    app: Guard | None = None  # where it runs in this process
 
     @property
     def url(self) -> str:
@@ -116,19 +120,28 @@ def served(store_url: str, **settings: Any) -> Iterator[Served]:
     admin = new_admin(store)
     store.close()
     app = create_app(Settings(**{"store": store_url, "rate": 0.0, **settings}))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, ws="none"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, http=Connection, ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        yield Served(server.servers[0].sockets[0].getsockname()[1], admin)
+        yield Served(server.servers[0].sockets[0].getsockname()[1], admin, app)
     finally:
         if app.collector is not None:
             app.collector.stop_streams()
         server.should_exit = True
         thread.join()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for what comes about in another thread or process, or never."""
+    for _ in range(3000):
+        if holds():
+            return
+        time.sleep(0.01)
+    pytest.fail("it did not come about in half a minute")
 
 
 def free_port() -> int:

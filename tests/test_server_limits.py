@@ -7,8 +7,7 @@ import contextlib
 import http.client
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from collectors import BATCH_TYPE, DISEASES, Served, free_port, served
+from collectors import BATCH_TYPE, DISEASES, Served, free_port, served, until
 
 import sfumato as sf
 from sfumato.cli import main
@@ -50,14 +49,6 @@ def begun(collector: Served, name: str, kind: str, length: int, body: bytes = b"
         )
         connection.sendall(head.encode() + body)
         yield connection
-
-
-def until(holds: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if holds():
-            return
-        time.sleep(0.01)
-    pytest.fail("it did not come about in half a minute")
 
 
 # -- what is sent ----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from starlette.routing import Router
 from sfumato.server import openapi, pages
 from sfumato.server.answers import JsonAnswer
 from sfumato.server.collector import Collector
+from sfumato.server.connections import STATE
 from sfumato.server.guard import Guard
 from sfumato.server.logs import to_standard_error
 from sfumato.server.metrics import Metrics
@@ -50,13 +51,13 @@ def create_app(settings: Settings) -> Guard:
     handlers += [("GET", path, handler) for path, handler in beside.items()]
 
     @asynccontextmanager
-    async def lifespan(app: Any) -> AsyncIterator[None]:  # noqa: ARG001
+    async def lifespan(app: Any) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         collector = Collector(open_store(settings.store, migrate=False), settings, Metrics())
         guard.collector = collector
         gc.freeze()  # what is loaded by now stays: no need to look whether it is still used
         try:
             with when_told_to_stop(collector.stop_streams):
-                yield
+                yield {STATE: collector.connections}
         finally:
             await collector.stop()
 
@@ -74,14 +75,17 @@ def from_environment() -> Guard:
 
 
 async def _healthy(collector: Collector, request: Request) -> JsonAnswer:  # noqa: ARG001
-    """The process runs."""
+    """The process runs, and need not be started anew."""
+    if not collector.writer.alive:
+        raise Refusal("unavailable", "nothing is written any more")
     return JsonAnswer(b'{"status":"alive"}')
 
 
-async def _ready(collector: Collector, request: Request) -> JsonAnswer:  # noqa: ARG001
+async def _ready(collector: Collector, request: Request) -> JsonAnswer:
     """The store answers, and the service is not about to end."""
     if collector.stopping.is_set():
         raise Refusal("unavailable", "the collector is about to stop")
+    await _healthy(collector, request)
     await collector.readers.run(collector.store.ping)
     return JsonAnswer(b'{"status":"ready"}')
 

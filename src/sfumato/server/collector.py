@@ -8,20 +8,21 @@ from collections.abc import Callable
 
 from sfumato.server.bodies import Room
 from sfumato.server.collections import Collections
+from sfumato.server.connections import Connections
 from sfumato.server.deadlines import Deadlines
 from sfumato.server.kept import Kept
 from sfumato.server.logs import LOG
 from sfumato.server.metrics import Metrics
 from sfumato.server.planning import Planner
 from sfumato.server.readers import Readers, Workers
-from sfumato.server.retention import forget_old_batches
+from sfumato.server.retention import forget_old_reports, mix_old_reports
 from sfumato.server.settings import Settings
 from sfumato.server.store import Store
 from sfumato.server.writer import Writer
 
 __all__ = ["Collector"]
 
-#: Old raw batches are looked for so often.
+#: Old reports are looked for so often.
 _RETENTION_SECONDS = 3600.0
 
 
@@ -34,12 +35,13 @@ class Collector:
         self.store, self.settings, self.metrics, self.now = store, settings, metrics, now
         self._loop = asyncio.get_running_loop()
         self.deadlines = Deadlines(settings.patience)
+        self.connections = Connections(settings.connections, settings.patience)
         self.room = Room()
         self.readers = Readers()
         self.workers = Workers()
         self.writer = Writer(store, settings.waiting, metrics.commit)
         self.collections = Collections(store, self.readers, time.monotonic)
-        self.planner = Planner(settings.plan_seconds, settings.plan_values)
+        self.planner = Planner(settings.plan_seconds, settings.plan_bytes, settings.plan_values)
         self.estimates = Kept()
         self.reveals = Kept()  # of its own: estimates, of which there are as many as levels, push nothing out of it
         self.streams = 0
@@ -49,11 +51,12 @@ class Collector:
     async def _forget(self) -> None:
         while True:
             try:
-                forgotten = await forget_old_batches(self.store, self.readers, self.writer, self.now())
-                if forgotten:
-                    LOG.info("raw batches deleted", extra={"fields": {"batches": forgotten}})
+                for done, work in (("deleted", forget_old_reports), ("mixed", mix_old_reports)):
+                    rows = await work(self.store, self.readers, self.writer, self.now())
+                    if rows:
+                        LOG.info(f"old reports {done}", extra={"fields": {"rows": rows}})
             except Exception:  # the store may be away; there is another time
-                LOG.warning("raw batches could not be deleted", exc_info=True)
+                LOG.warning("old reports could not be deleted or mixed", exc_info=True)
             await asyncio.sleep(_RETENTION_SECONDS)
 
     def stop_streams(self) -> None:
@@ -65,6 +68,7 @@ class Collector:
         self.stopping.set()
         self._retention.cancel()
         self.deadlines.stop()
+        self.connections.stop()
         await self.planner.stop()
         await self.writer.stop()
         self.workers.stop()

@@ -1,7 +1,7 @@
 """Live estimates as server-sent events.
 
 A stream keeps nothing for its reader: it looks at the collection once in a while, and sends the estimate as it is then.
-A reader that does not read holds up its own stream, whose buffers are the connection's, and is let go after a while.
+A reader that does not read holds up its own stream, whose buffers are the connection's, which is dropped after a while.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato.server.administration import is_admin
 from sfumato.server.answers import Send
 from sfumato.server.collections import Collection
 from sfumato.server.collector import Collector
@@ -26,6 +25,8 @@ __all__ = ["give_live"]
 _MOST_VALUES = 10_000
 #: After so many seconds without news a comment is sent, so that proxies keep the connection.
 _SILENCE = 15.0
+#: Refusals after which a stream ends: who reads it may do so no more, or there is nothing to read.
+_OVER = ("unauthorized", "not-found")
 
 
 async def give_live(collector: Collector, request: Request) -> Response:
@@ -33,22 +34,20 @@ async def give_live(collector: Collector, request: Request) -> Response:
     collection = await readable(collector, request)
     method, level = asked_estimate(request)
     await _event(collector, collection, method, level)  # what cannot be estimated is refused before it begins
-    admin = await is_admin(collector, request)
     if collector.streams >= collector.settings.streams:
         raise Refusal("overloaded", "too many live streams are open")
-    return _Stream(collector, collection, method, level, admin)
+    return _Stream(collector, request, method, level)
 
 
 class _Stream(Response):
     """Sends events until either side has had enough."""
 
-    def __init__(self, collector: Collector, collection: Collection, method: str, level: float, admin: bool) -> None:
+    def __init__(self, collector: Collector, request: Request, method: str, level: float) -> None:
         super().__init__(
             media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         del self.headers["content-length"]
-        self._collector, self._collection, self._method, self._level = collector, collection, method, level
-        self._admin = admin
+        self._collector, self._request, self._method, self._level = collector, request, method, level
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["method"] == "HEAD":
@@ -63,8 +62,6 @@ class _Stream(Response):
                 await self._events(send, gone)
             finally:
                 gone.cancel()
-        except (TimeoutError, OSError):
-            return  # nobody reads: the connection is dropped, not ended
         finally:
             self._count(-1)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -79,13 +76,15 @@ class _Stream(Response):
         shown, quiet = -1, 0.0
         try:
             while not gone.done() and not stopping.done():
-                collection = await collector.collections.get(self._collection.id)
-                if collection.about.results == "admin" and not self._admin:
-                    return  # it was public when this began
-                reports = collection.progress.reports
-                if reports != shown and (text := await self._news(collection)):
+                try:
+                    text, shown = await self._news(shown)
+                except Refusal as refusal:
+                    if refusal.reason in _OVER:
+                        return
+                    text = None  # too much waits, or the store is away: the next look may find it otherwise
+                if text is not None:
                     await self._send(send, text)
-                    shown, quiet = reports, 0.0
+                    quiet = 0.0
                 elif quiet >= _SILENCE:
                     await self._send(send, b":\n\n")
                     quiet = 0.0
@@ -96,15 +95,16 @@ class _Stream(Response):
         finally:
             stopping.cancel()
 
-    async def _news(self, collection: Collection) -> bytes | None:
-        try:
-            return await _event(self._collector, collection, self._method, self._level)
-        except Refusal:
-            return None  # too much waits, or the store is away: the next look may find it otherwise
+    async def _news(self, shown: int) -> tuple[bytes | None, int]:
+        """An event, if there are not ``shown`` reports, and how many there are; refused to who may no longer read."""
+        collection = await readable(self._collector, self._request)
+        reports = collection.progress.reports
+        if reports == shown:
+            return None, shown
+        return await _event(self._collector, collection, self._method, self._level), reports
 
     async def _send(self, send: Send, text: bytes) -> None:
-        async with asyncio.timeout(self._collector.settings.patience):
-            await send({"type": "http.response.body", "body": text, "more_body": True})
+        await send({"type": "http.response.body", "body": text, "more_body": True})
 
 
 async def _event(collector: Collector, collection: Collection, method: str, level: float) -> bytes:

@@ -9,6 +9,7 @@ import tempfile
 import uvicorn
 
 from sfumato.errors import InvalidInput
+from sfumato.server.connections import Connection
 from sfumato.server.logs import to_standard_error
 from sfumato.server.metrics import SHARED
 from sfumato.server.settings import Settings
@@ -45,6 +46,7 @@ def _run(host: str, port: int, workers: int, forwarded: str) -> None:
         workers=workers,
         log_config=None,
         access_log=False,
+        http=Connection,
         ws="none",
         server_header=False,
         forwarded_allow_ips=forwarded,

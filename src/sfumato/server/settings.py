@@ -25,14 +25,16 @@ class Settings:
     burst: int = 2000
     #: Submissions that may wait to be counted, before more are refused for now.
     waiting: int = 10_000
-    #: Live streams at a time.
+    #: Connections at a time, and live streams among them.
+    connections: int = 10_000
     streams: int = 500
     #: Seconds between two looks at whether a live estimate has changed.
     live_seconds: float = 1.0
-    #: Seconds that one plan, design or audit may take, and the most values of a domain to plan for.
+    #: Seconds and memory that one plan, design or audit may take, and the most values of a domain to plan for.
     plan_seconds: float = 30.0
+    plan_bytes: int = 2**30
     plan_values: int = 5000
-    #: Seconds until a body or an event that does not move is given up.
+    #: Seconds until a head, a body or a reader that does not move is given up.
     patience: float = 30.0
 
     def to_environment(self) -> None:

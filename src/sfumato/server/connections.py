@@ -1,0 +1,183 @@
+"""Connections that come to an end: who sends no whole head, or does not read what was asked for, is not waited for.
+
+As with deadlines, one look a second at all connections costs a request less than a timer would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from sfumato.server.logs import LOG
+
+__all__ = ["STATE", "Connection", "Connections"]
+
+#: The application leaves its connections to the server under this name, when it starts.
+STATE = "connections"
+#: So many bytes may come in a row that neither end a head nor are of a body: those of a head, of trailers, empty lines.
+_MOST_IN_VAIN = 2**16
+#: After so many bytes at a time it is seen what they were.
+_PIECE = 2**14
+#: So many requests may be sent behind one that has no answer yet.
+_MOST_AHEAD = 32
+#: Files that a process has open beside its connections, at most.
+_OTHER_FILES = 200
+#: The system takes so much of an answer ahead of its reader; more, and it would seem for long that nobody reads.
+_UNSENT = 2**17
+#: A socket that is closed with this forgets what was not read.
+_NOTHING_LINGERS = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+#: Where a connection stands for which nothing is to be done by the other side.
+_NOWHERE = object()
+
+
+class Connections:
+    """Those of one process: at most so many, each of which may stand still for so many seconds and a look or two."""
+
+    def __init__(self, most: int, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most, self.patience, self._clock = _as_files_allow(most), patience, clock
+        self.open: set[Connection] = set()
+        self.refused = 0
+        self._looking = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(min(1.0, self.patience / 4))
+            now = self._clock()
+            for connection in list(self.open):
+                if connection.stood_still(now) > self.patience:
+                    connection.drop()
+            if self.refused:
+                LOG.warning("too many connections", extra={"fields": {"most": self.most, "refused": self.refused}})
+                self.refused = 0
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._looking.cancel()
+
+
+class Connection(HttpToolsProtocol):
+    """One of the ``Connections`` that the application has left in its state.
+
+    Every request comes through here: with slots and parents called by name it costs half of what it would without.
+    """
+
+    __slots__ = ("_all", "_earlier", "_in_vain", "_place", "_since")
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._all: Connections = app_state[STATE]
+        self._in_vain = 0
+        self._earlier: list[RequestResponseCycle] = []
+        self._place = _NOWHERE
+        self._since = 0.0
+
+    def drop(self) -> None:
+        """End it here and now, whatever was not sent; whoever answers hears that the other side has gone."""
+        self._set(socket.SOL_SOCKET, socket.SO_LINGER, _NOTHING_LINGERS)
+        self.transport.abort()
+
+    def _set(self, level: int, option: int, value: int | bytes) -> None:
+        with contextlib.suppress(OSError):  # the other side may have gone
+            self.transport.get_extra_info("socket").setsockopt(level, option, value)
+
+    # -- how many there are ------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self._all.open) >= self._all.most:
+            self._all.refused += 1
+            self.drop()
+        else:
+            self._all.open.add(self)
+            if sys.platform == "linux":
+                self._set(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.open.discard(self)
+        for cycle in self._earlier:  # the server tells the last alone
+            cycle.disconnected = True
+            cycle.message_event.set()
+        super().connection_lost(exc)
+
+    # -- how long it stands still ------------------------------------------------------------------------------
+
+    def stood_still(self, now: float) -> float:
+        """For how many seconds, as far as was looked, the other side has not done what it has to do next."""
+        if self.flow.write_paused or self.transport.is_closing():
+            place: object = self.transport.get_write_buffer_size()  # it has to read; nothing is added meanwhile
+        elif self.timeout_keep_alive_task is None and not _is_under_way(self.cycle):
+            place = self.cycle  # it has to send the head of the next request, and before that, the rest of this one
+        else:
+            place = _NOWHERE  # the collector has to answer, or the server's own timer runs
+        if place is _NOWHERE or place != self._place:
+            self._place, self._since = place, now
+        return now - self._since
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._place = _NOWHERE
+
+    # -- how much it sends -------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if len(data) > _PIECE:
+            for start in range(0, len(data), _PIECE):
+                if not self.transport.is_closing():
+                    self.data_received(data[start : start + _PIECE])
+            return
+        self._in_vain += len(data)
+        HttpToolsProtocol.data_received(self, data)
+        if self._in_vain > _MOST_IN_VAIN:
+            self.drop()
+
+    def on_headers_complete(self) -> None:
+        self._in_vain = 0
+        if len(self.pipeline) == _MOST_AHEAD:
+            self.drop()
+            return
+        cycle = self.cycle
+        HttpToolsProtocol.on_headers_complete(self)
+        if self.pipeline:
+            self._earlier = [*filter(_is_under_way, self._earlier), cycle]
+
+    def on_body(self, body: bytes) -> None:
+        self._in_vain = 0
+        HttpToolsProtocol.on_body(self, body)
+
+
+def _is_under_way(cycle: RequestResponseCycle | None) -> bool:
+    return cycle is not None and not cycle.response_complete
+
+
+def _as_files_allow(connections: int) -> int:
+    """As many connections, or fewer where the system lets a process have no more files open."""
+    if sys.platform == "win32":
+        return connections
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return connections
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    except (OSError, ValueError):  # there may be a limit above the limits
+        allowed = soft
+    return max(1, allowed - _OTHER_FILES)
