@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,6 +76,29 @@ class LossyProxy:
         self._thread.join()
 
 
+@contextlib.contextmanager
+def hasty(*answers: bytes) -> Iterator[str]:
+    """The URL of a server that reads the beginning of each request, gives the next answer and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def run() -> None:
+            for answer in answers:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1024)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+def answer_of(status: str, body: bytes, *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", "Connection: close", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
 def test_the_whole_way(collector: Served) -> None:
     with collector.client(collector.admin) as admin:
         name, key = admin.create("health", POLICY, submission="key", keep_days=0)
@@ -104,6 +129,18 @@ def test_one_time_tokens(collector: Served) -> None:
     with collector.client(second) as client:
         client.submit(name, report)
         assert client.aggregate(name).n == 2
+
+
+def test_a_new_key_takes_the_place_of_the_old(collector: Served) -> None:
+    report = np.array([1], np.uint32)
+    with collector.client(collector.admin) as admin:
+        name, old = admin.create("health", POLICY, "rr", submission="key")
+        new = admin.new_key(name)
+    with collector.client(old) as client, pytest.raises(CollectorRefused, match="unauthorized"):
+        client.submit(name, report)
+    with collector.client(new) as client:
+        client.submit(name, report)
+        assert client.aggregate(name).n == 1
 
 
 def test_answers_that_are_lost_are_asked_for_again(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,10 +196,88 @@ def test_a_collector_that_states_another_hash_is_not_believed(
             client.collection(name)
 
 
-@pytest.mark.parametrize("url", ["collect.example", "ftp://collect.example", "http://", "http://a/?b=c"])
+def test_who_asks_to_be_asked_later_is() -> None:
+    pauses: list[float] = []
+    later = answer_of("503 Service Unavailable", b"", "Retry-After: 3")
+    much_later = answer_of("429 Too Many Requests", b"", "Retry-After: 86400")
+    some_day = answer_of("503 Service Unavailable", b"", "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT")
+    with hasty(later, much_later, some_day, later, answer_of("200 OK", b"here")) as url:
+        assert Transport(url, None, 5, 10.0, pauses.append).ask("GET", "/healthz") == b"here"
+    # Never before that, but for ten seconds at most; and then as long as without being asked.
+    for pause, asked, most in zip(pauses, (3, 10, 0, 3), (0.1, 0.2, 0.4, 0.8), strict=True):
+        assert asked + most / 2 <= pause <= asked + most
+
+
+def test_a_refusal_is_heard_although_the_body_was_not() -> None:
+    """A proxy that refuses a long body hangs up at once; what it said is there all the same."""
+    said = b'{"error": {"reason": "too-large", "message": "no longer than that", "row": null}}'
+    with hasty(answer_of("413 Content Too Large", said)) as url:
+        transport = Transport(url, None, 1, 10.0)
+        with pytest.raises(CollectorRefused, match=r"too-large.*no longer than that"):
+            transport.ask("POST", "/v1/collections/a/reports", bytes(2**24))
+        transport.close()
+
+
+def test_another_service_is_no_collector() -> None:
+    with (
+        hasty(answer_of("200 OK", b'{"status": "ok"}')) as url,
+        Client(url) as client,
+        pytest.raises(CollectorUnreachable, match=r"no collector answers so.*status"),
+    ):
+        client.collection("abcdefgh")
+
+
+def test_reports_that_end_in_an_error_are_sent_again_under_their_name(
+    collector: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.client.client._BATCH_BYTES", 16)
+    monkeypatch.setattr("sfumato.reports.validity._PIECE_BYTES", 64)
+    name, mechanism, _ = collector.create(mechanism="rr")
+    reports = sf.privatize(mechanism, ["flu"] * 100)
+
+    def pieces() -> Iterator[Any]:
+        yield reports[:50]
+        raise OSError("the disk is gone")
+
+    with collector.client() as client:
+        with pytest.raises(OSError, match="disk") as failed:
+            client.submit(name, pieces())
+        counted = collector.aggregate(name).n
+        assert 0 < counted <= 50
+        (note,) = failed.value.__notes__
+        client.submit(name, reports, batch=note.removeprefix("(batch ").removesuffix(")"))
+    assert collector.aggregate(name) == sf.aggregate(mechanism, reports)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "collect.example",
+        "ftp://collect.example",
+        "http://",
+        "http://a/?b=c",
+        "http://a:port",
+        "http://[::1",
+        "http://a/b c",
+        f"http://{'a' * 64}.example",
+    ],
+)
 def test_a_url_of_no_collector_is_refused(url: str) -> None:
     with pytest.raises(sf.errors.InvalidInput, match="be that of a collector"):
         Client(url)
+
+
+@pytest.mark.parametrize("token", ["sfk_secret\n", "sfk secret", "sfk_sécret", ""])
+def test_a_token_that_no_header_can_hold_is_refused_and_not_shown(token: str) -> None:
+    with pytest.raises(sf.errors.InvalidInput, match="token must be of visible ASCII") as refused:
+        Client("http://collect.example", token)
+    assert "cret" not in str(refused.value)
+
+
+def test_whoever_waits_waits_for_some_time() -> None:
+    for timeout in (0, -1.0, float("nan")):
+        with pytest.raises(sf.errors.InvalidInput, match="timeout must be above 0"):
+            Client("http://collect.example", timeout=timeout)
 
 
 def test_submit_sends_files_and_goes_on(collector: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

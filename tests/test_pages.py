@@ -144,7 +144,7 @@ def test_a_fresh_collector_says_what_it_is_and_how_to_start(
     page.goto(collector.url)
     told = page.inner_text("main")
     assert "admin token" in told
-    assert "sfumato serve --new-admin-token" in told
+    assert "sfumato admin-tokens --new" in told
     shot(page, "first-fresh")
     page.click("text=Open Studio")
     page.wait_for_selector("#admin-token")

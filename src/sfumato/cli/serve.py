@@ -6,15 +6,11 @@ import time
 
 import click
 
+from sfumato.cli._store import STORE_OPTION, opened
+
 
 @click.command(short_help="Run a collector: take reports over HTTP, count them once, show estimates.")
-@click.option(
-    "--store",
-    metavar="URL",
-    default="sqlite:///collect.db",
-    show_default=True,
-    help="Where to keep everything: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
-)
+@STORE_OPTION
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port to listen on.")
 @click.option(
@@ -37,7 +33,6 @@ import click
     show_default=True,
     help="Proxies whose X-Forwarded-For is believed, with commas between.",
 )
-@click.option("--new-admin-token", is_flag=True, help="Print one more admin token and end.")
 def command(
     store: str,
     host: str,
@@ -46,9 +41,9 @@ def command(
     rate: float,
     max_bytes: int,
     trust_proxy: str,
-    new_admin_token: bool,
 ) -> None:
-    """Run a collector until it is told to stop. The first start prints an admin token, which is kept as a hash only.
+    """Run a collector until it is told to stop. The first start prints an admin token, which is kept as a hash only;
+    `sfumato admin-tokens` makes and revokes others.
 
     Example: sfumato serve --store sqlite:///collect.db --port 8000
     """
@@ -57,20 +52,13 @@ def command(
     try:
         from sfumato.server.run import serve
         from sfumato.server.settings import Settings
-        from sfumato.server.store import open_store
-        from sfumato.server.store.base import Unavailable
         from sfumato.server.tokens import ADMIN, new_token, token_hash
     except ImportError as error:
         raise MissingExtra("server", f"running a collector ({error.name})") from None
 
     token = new_token(ADMIN)
-    try:
-        opened = open_store(store)
-        added = opened.add_admin(token_hash(token), int(time.time()), only_first=not new_admin_token)
-        opened.close()
-    except Unavailable as error:
-        raise click.ClickException(f"the store: {error}") from error
+    with opened(store) as kept:
+        added = kept.add_admin(token_hash(token), int(time.time()), only_first=True)
     if added:
         click.echo(f"admin token (it is not shown again): {token}")
-    if not new_admin_token:
-        serve(Settings(store=store, rate=rate, max_bytes=max_bytes), host, port, workers, trust_proxy)
+    serve(Settings(store=store, rate=rate, max_bytes=max_bytes), host, port, workers, trust_proxy)

@@ -86,6 +86,8 @@ class Client:
     def collection(self, collection: str) -> CollectionInfo:
         """What a client needs to know before it randomizes. A spec that has not the stated hash is refused."""
         said = self._json("GET", _path(collection))
+        if "mechanism" not in said:
+            raise self._transport.unreachable(f"no collector answers so: {shown(said)}")
         mechanism = mechanism_from_spec(said["mechanism"])
         if mechanism.hash != said["mechanism_hash"]:
             raise InvalidInput("Client", "the mechanism's hash", f"be {mechanism.hash}", said["mechanism_hash"])
@@ -127,6 +129,10 @@ class Client:
         answer = self._json("POST", _path(collection, "/tokens"), {"count": count}, repeat=False)
         return list(answer["tokens"])
 
+    def new_key(self, collection: str) -> str:
+        """Another key for a collection that asks for one; the one before is refused from now on."""
+        return str(self._json("POST", _path(collection, "/key"), repeat=False)["key"])
+
     # -- reports -----------------------------------------------------------------------------------------
 
     def submit(self, collection: str, reports: Any, *, batch: str | None = None) -> list[Receipt]:
@@ -135,7 +141,7 @@ class Client:
         They go out in batches named ``batch``-0, ``batch``-1, …, and the same reports under the same name are counted
         once. So whoever may be interrupted gives a name, and calls it again with the same arguments. Without one there
         is a new random name each time: where this fails, ``batch`` of the error is it, to be given with the same
-        reports; where the process ends, nobody knows it.
+        reports, or a note where it was the iterator that failed; where the process ends, nobody knows it.
         """
         name = new_batch_name() if batch is None else batch
         if not _NAME.fullmatch(name):
@@ -148,6 +154,9 @@ class Client:
             ]
         except (CollectorRefused, CollectorUnreachable) as error:
             error.name_batch(name)
+            raise
+        except BaseException as error:  # the reports could not be read to their end, and some of them may be counted
+            error.add_note(f"(batch {name})")
             raise
 
     def _send(self, collection: str, receipt: Receipt, payload: bytes) -> Receipt:

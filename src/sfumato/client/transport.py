@@ -50,13 +50,13 @@ class Transport:
     def __init__(
         self, url: str, token: str | None, attempts: int, timeout: float, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidInput("Client", "url", "be that of a collector, such as https://collect.example", url)
+        self._secure, self._host, self._port, self._base = _address(url)
+        if token is not None and not _fits_a_line(token):
+            raise InvalidInput("Client", "token", "be of visible ASCII characters", "others")  # it is not to be shown
         if attempts < 1:
             raise InvalidInput("Client", "attempts", "be at least 1", attempts)
-        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
-        self._base = parts.path.rstrip("/")
+        if not timeout > 0:
+            raise InvalidInput("Client", "timeout", "be above 0 seconds", timeout)
         self._token, self._attempts, self._timeout, self._sleep = token, attempts, timeout, sleep
         self._connection: http.client.HTTPConnection | None = None
 
@@ -75,11 +75,12 @@ class Transport:
             sent["Authorization"] = f"Bearer {self._token}"
         if not repeat:
             self.close()  # one that was kept open may be closed at the other end just now
-        pause, problem = _FIRST_PAUSE, ""
+        pause, asked, problem = _FIRST_PAUSE, 0.0, ""
         for attempt in range(self._attempts):
             if attempt:
-                self._sleep(pause * (0.5 + secure.bits(16) / 2**17))  # not all clients at once
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                # Not before it was asked for, and not all clients at once.
+                self._sleep(asked + pause * (0.5 + secure.bits(16) / 2**17))
+                pause, asked = min(2 * pause, _LONGEST_PAUSE), 0.0
             try:
                 status, answer, said = self._once(method, self._base + path, body, sent)
             except (OSError, http.client.HTTPException) as error:
@@ -95,7 +96,7 @@ class Transport:
             refused = _refusal(status, answer)
             if status not in _AGAIN or not repeat:
                 raise refused
-            pause, problem = max(pause, _wait(said)), str(refused)
+            asked, problem = _wait(said), str(refused)
         raise self.unreachable(problem)
 
     def ask_json(
@@ -125,9 +126,17 @@ class Transport:
                 )
             else:
                 self._connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
-        self._connection.request(method, path, body, dict(headers))
+        if self._connection.sock is None:
+            self._connection.connect()
+        whole = True
+        try:
+            self._connection.request(method, path, body, dict(headers))
+        except (BrokenPipeError, ConnectionResetError):
+            whole = False  # who refuses need not read a long body to its end: the answer may be there
         answer = self._connection.getresponse()
         content = answer.read()
+        if not whole:
+            self.close()
         return answer.status, content, answer.headers
 
     def close(self) -> None:
@@ -135,6 +144,22 @@ class Transport:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _address(url: str) -> tuple[bool, str, int | None, str]:
+    """Whether the URL of a collector is one of https, and its host, port and path."""
+    with contextlib.suppress(ValueError):  # for a port that is no number, a host that cannot be one
+        parts = urllib.parse.urlsplit(url)
+        host, path = (parts.hostname or "").encode("idna").decode(), parts.path.rstrip("/")
+        plain = _fits_a_line(f"/{path}") and not parts.query and not parts.fragment
+        if parts.scheme in ("http", "https") and host and plain:
+            return parts.scheme == "https", host, parts.port, path
+    raise InvalidInput("Client", "url", "be that of a collector, such as https://collect.example", url)
+
+
+def _fits_a_line(text: str) -> bool:
+    """Whether HTTP takes it as one word of a line."""
+    return text != "" and all("!" <= character <= "~" for character in text)
 
 
 def _wait(headers: http.client.HTTPMessage) -> float:

@@ -18,6 +18,7 @@ from sfumato.server.schemas import (
     Check,
     CollectionList,
     Created,
+    KeyAnswer,
     ListedCollection,
     NewCollection,
     NewTokens,
@@ -36,6 +37,7 @@ __all__ = [
     "hand_out_tokens",
     "list_collections",
     "plan_policy",
+    "replace_key",
     "require_admin",
 ]
 
@@ -152,6 +154,18 @@ async def change_collection(collector: Collector, request: Request) -> JsonAnswe
 
     await collector.writer.run(lambda store: store.change(name, decide))
     return _json((await collector.collections.get(name, fresh=True)).answer())
+
+
+async def replace_key(collector: Collector, request: Request) -> JsonAnswer:
+    """A new key for a collection, whatever its state; the one before it is refused from now on."""
+    await require_admin(collector, request)
+    collection = await collector.collections.get(request.path_params["id"])
+    if collection.about.submission != "key":
+        raise Refusal("invalid", "this collection takes no key")
+    key = new_token(KEY)
+    await collector.writer.run(lambda store: store.replace_key(collection.id, token_hash(key)))
+    await collector.collections.get(collection.id, fresh=True)  # the next request is judged by it
+    return _json(KeyAnswer(key), 201)
 
 
 async def hand_out_tokens(collector: Collector, request: Request) -> JsonAnswer:

@@ -20,6 +20,7 @@ from sfumato.server.schemas import (
     CollectionList,
     Created,
     EstimateAnswer,
+    KeyAnswer,
     NewCollection,
     NewTokens,
     OneReport,
@@ -170,6 +171,15 @@ OPERATIONS: tuple[Operation, ...] = (
         reveals.give_reveals,
         "anybody",
         Checked,
+    ),
+    Operation(
+        "POST",
+        "/v1/collections/{id}/key",
+        "Make a new key, where reports are sent with one; the old one is refused from then on.",
+        administration.replace_key,
+        "admin",
+        KeyAnswer,
+        status=201,
     ),
     Operation(
         "POST",

@@ -72,7 +72,7 @@ expect, and get a link to send around.</p>
 <p>Studio asks for the <strong>admin token</strong>. The collector printed it in the terminal at its first start; it
 begins with <code>sfa_</code> and is stored as a hash only. If it is lost, this prints another one (with the
 <code>--store</code> that this collector was started with):</p>
-<pre><code>sfumato serve --new-admin-token</code></pre>
+<pre><code>sfumato admin-tokens --new</code></pre>
 <p class="actions"><a class="button main" href="/studio">Open Studio</a>
 <a class="button" href="/docs">The API</a></p></section>"""
 

@@ -1,14 +1,16 @@
 """Planning, designing and auditing for others: in a process of its own, which is ended when it takes too long.
 
 The process reads a request a line and answers with a line. It is started when it is first needed, and again after it
-was ended.
+was ended, or ended of its own accord because it has all the memory that it may have.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
+import os
 import sys
 from typing import Any
 
@@ -30,6 +32,8 @@ __all__ = ["Planner"]
 _MOST_WAITING = 8
 #: No answer is longer: a certificate holds the mechanism and the policy.
 _LONGEST_ANSWER = 2**28
+#: Linear algebra takes some 40 MB for every thread that it may ever use, which on a large machine are a hundred.
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 #: A suspicion names so many values.
 _MOST_NAMED = 20
 
@@ -37,8 +41,8 @@ _MOST_NAMED = 20
 class Planner:
     """Asks the process, one thing after the other."""
 
-    def __init__(self, seconds: float, most_values: int) -> None:
-        self._seconds, self._most_values = seconds, most_values
+    def __init__(self, seconds: float, most_bytes: int, most_values: int) -> None:
+        self._seconds, self._most_bytes, self._most_values = seconds, most_bytes, most_values
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
         self._waiting = 0
@@ -61,10 +65,11 @@ class Planner:
         line = json.dumps({"job": job, "most_values": self._most_values, **request}) + "\n"
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "sfumato.server.planning"),
+                *(sys.executable, "-m", "sfumato.server.planning", str(self._most_bytes)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_LONGEST_ANSWER,
+                env={**os.environ, **_ONE_THREAD},
             )
         process = self._process
         assert process.stdin is not None
@@ -162,15 +167,27 @@ def _finite(value: Any) -> Any:
     return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-def _run() -> None:
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = {"answer": _finite(_JOBS[request["job"]](request))}
-        except (SfumatoError, Refusal) as error:
-            answer = {"refused": str(error)}
-        print(json.dumps(answer, default=str), flush=True)
+def _limit_memory(most_bytes: int) -> None:
+    """Let whatever would take more raise MemoryError, on Linux; other systems have no such limit, or do not heed it."""
+    with contextlib.suppress(ImportError, ValueError):  # ValueError: what holds already is less
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"answer": _finite(_JOBS[request["job"]](request))}
+    except (SfumatoError, Refusal) as error:
+        return {"refused": str(error)}
+
+
+def _run(most_bytes: int) -> None:
+    _limit_memory(most_bytes)
+    with contextlib.suppress(MemoryError):  # the next process begins with none of it in use
+        for line in sys.stdin:
+            print(json.dumps(_answer(json.loads(line)), default=str), flush=True)
 
 
 if __name__ == "__main__":
-    _run()
+    _run(int(sys.argv[1]))

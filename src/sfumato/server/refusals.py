@@ -22,7 +22,7 @@ REASONS: dict[str, tuple[int, str]] = {
     "too-large": (413, "the body is longer than allowed"),
     "unsupported-type": (415, "the content type is not one of those taken here"),
     "invalid": (422, "it can be read, and is not valid: a report, a policy, a mechanism"),
-    "too-hard": (422, "planning or auditing this takes longer than allowed here"),
+    "too-hard": (422, "planning or auditing this takes more time or memory than allowed here"),
     "rate": (429, "too many requests from one address"),
     "internal": (500, "a fault of the collector's own"),
     "overloaded": (503, "too much waits already; try again"),

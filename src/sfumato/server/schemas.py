@@ -21,6 +21,7 @@ __all__ = [
     "Created",
     "EstimateAnswer",
     "EstimateRow",
+    "KeyAnswer",
     "ListedCollection",
     "NewCollection",
     "NewTokens",
@@ -80,7 +81,7 @@ class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
     listed: bool = True
     #: Web pages of other origins that may send and read.
     origins: Origins = []
-    #: How long raw batches are kept: forever (null), not at all (0), or so many days. Counts stay.
+    #: How long reports are kept: forever (null), not at all (0), or so many days. Counts stay.
     keep_days: Days | None = None
     #: The collection that this one is a new version of.
     previous: CollectionId | None = None
@@ -146,6 +147,12 @@ class CollectionList(Struct, frozen=True):
 
     collections: list[ListedCollection]
     next: int | None
+
+
+class KeyAnswer(Struct, frozen=True):
+    """The new key of a collection, told here and never again."""
+
+    key: str
 
 
 class NewTokens(Struct, frozen=True, forbid_unknown_fields=True):

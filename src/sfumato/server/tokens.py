@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sfumato.entropy import secure
 
-__all__ = ["ADMIN", "KEY", "ONE_TIME", "bearer", "new_id", "new_token", "token_hash"]
+__all__ = ["ADMIN", "KEY", "ONE_TIME", "bearer", "fingerprint", "new_id", "new_token", "token_hash"]
 
 #: How the three kinds begin, so that one found lying about says what it is.
 ADMIN, KEY, ONE_TIME = "sfa_", "sfk_", "sft_"
@@ -32,6 +32,11 @@ def new_id() -> str:
 def token_hash(token: str) -> bytes:
     """What is kept of a secret."""
     return hashlib.sha256(token.encode()).digest()
+
+
+def fingerprint(token_hash: bytes) -> str:
+    """By what people tell secrets apart that nobody has any more: the first eight hex digits of what is kept."""
+    return token_hash.hex()[:8]
 
 
 def bearer(headers: Mapping[bytes, bytes]) -> str | None:
