@@ -484,7 +484,9 @@ def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
 def test_a_collector_that_cannot_write_says_so(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     name, mechanism, _ = collector.create()
     assert [collector.ask("GET", path).status for path in ("/healthz", "/readyz")] == [200, 200]
-    monkeypatch.setattr(Writer, "alive", False)
+    assert collector.app is not None
+    assert collector.app.collector is not None
+    monkeypatch.setattr(collector.app.collector.writer, "alive", False)
     assert [collector.ask("GET", path).reason for path in ("/healthz", "/readyz")] == ["unavailable"] * 2
     assert collector.send(name, mechanism, reports_of(mechanism, 1), "in-vain-1").reason == "unavailable"
 
@@ -614,8 +616,8 @@ def test_of_fuzzed_batches_none_is_taken_wrongly(collector: Served, request: pyt
 
 
 def submission(mechanism: Mechanism, batch: str, reports: Any, day: int = 100) -> Submission:
-    digest = encode_batch(mechanism, reports)[-16:]
-    return Submission("a" * 16, mechanism, batch.encode().ljust(16), digest, reports, True, None, day)
+    receipt = encode_batch(mechanism, reports)[-20:]
+    return Submission("a" * 16, mechanism, batch.encode().ljust(16), receipt, reports, True, None, day)
 
 
 def test_a_group_is_counted_in_order_and_once(store_url: str) -> None:

@@ -41,7 +41,7 @@ def open_with(url: str, mechanism: Mechanism = MECHANISM) -> Store:
 def submission(batch: int, reports: Any, mechanism: Mechanism = MECHANISM, day: int = 100) -> Submission:
     array = np.asarray(reports, mechanism.report_dtype)
     return Submission(
-        COLLECTION, mechanism, batch.to_bytes(16, "big"), array.tobytes()[:16].ljust(16), array, True, None, day
+        COLLECTION, mechanism, batch.to_bytes(16, "big"), array.tobytes()[:20].ljust(20), array, True, None, day
     )
 
 

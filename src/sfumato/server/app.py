@@ -28,6 +28,8 @@ from sfumato.server.store import open_store
 
 __all__ = ["create_app", "from_environment"]
 
+#: Objects that were made and not given back, until those that refer to each other are looked for.
+_GARBAGE = 50_000
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key",
@@ -55,6 +57,7 @@ def create_app(settings: Settings) -> Guard:
         collector = Collector(open_store(settings.store, migrate=False), settings, Metrics())
         guard.collector = collector
         gc.freeze()  # what is loaded by now stays: no need to look whether it is still used
+        gc.set_threshold(_GARBAGE)  # nor at hundreds of requests under way with every few of them
         try:
             with when_told_to_stop(collector.stop_streams):
                 yield {STATE: collector.connections}

@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from sfumato.server.logs import LOG
+from sfumato.server.packets import JoinedWrites
 
 __all__ = ["STATE", "Connection", "Connections"]
 
@@ -99,7 +100,7 @@ class Connection(HttpToolsProtocol):
     # -- how many there are ------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))
         if len(self._all.open) >= self._all.most:
             self._all.refused += 1
             self.drop()

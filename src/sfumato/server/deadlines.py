@@ -18,6 +18,7 @@ class Deadlines:
         self._seconds, self.clock = seconds, clock
         self.since: dict[asyncio.Task[object], float] = {}
         self.late: set[asyncio.Task[object]] = set()
+        self.loop = asyncio.get_running_loop()
         self._looking = asyncio.create_task(self._look())
 
     def patience(self, message: str) -> _Patience:
@@ -47,7 +48,7 @@ class _Patience:
         self._deadlines, self._message = deadlines, message
 
     def __enter__(self) -> None:
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._deadlines.loop)  # without asking which loop it is, which costs more
         assert task is not None
         self._task = task
         self._deadlines.since[task] = self._deadlines.clock()

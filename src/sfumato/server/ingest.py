@@ -28,7 +28,7 @@ from sfumato.server.collector import Collector
 from sfumato.server.refusals import Refusal
 from sfumato.server.schemas import BATCH_ID, OneReport, Receipt
 from sfumato.server.store import Submission
-from sfumato.server.store.records import ID_BYTES
+from sfumato.server.store.records import DIGEST_BYTES, ID_BYTES, RECEIPT_BYTES
 from sfumato.server.tokens import bearer, token_hash
 
 __all__ = ["BATCH_HEADER", "take_reports"]
@@ -44,7 +44,6 @@ _MOST_REPORTS = 2**20
 #: What one report comes with: a header, or the batch id and the names of JSON.
 _BESIDE = 2**12
 _SECONDS_A_DAY = 86_400
-_DIGEST_BYTES = 16
 
 _BATCH_ID = re.compile(BATCH_ID)
 _ONE = msgspec.json.Decoder(OneReport)
@@ -91,7 +90,7 @@ async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
         # A bare digest of a report from a small set is the report to whoever tries them all. The batch id, which
         # clients draw at random, is its key, and only a hash of the id is stored.
         hashlib.blake2b(name, key=collection.id.encode(), digest_size=ID_BYTES).digest(),
-        hashlib.blake2b(payload, key=name, digest_size=_DIGEST_BYTES).digest(),
+        hashlib.blake2b(payload, key=name, digest_size=DIGEST_BYTES).digest() + _number(len(reports)),
         reports,
         collection.about.keep_days != 0,
         spends,
@@ -101,6 +100,10 @@ async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
     if outcome.fate not in ("accepted", "repeated"):
         raise Refusal(outcome.fate, _MESSAGES[outcome.fate])
     return JsonAnswer(_ENCODER.encode(Receipt(batch, outcome.reports)))
+
+
+def _number(reports: int) -> bytes:
+    return reports.to_bytes(RECEIPT_BYTES - DIGEST_BYTES, "big")
 
 
 def _most_bytes(collection: Collection, *, single: bool) -> int:

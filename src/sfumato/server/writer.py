@@ -7,6 +7,7 @@ transactions there are for each; who comes alone waits for nobody.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -23,7 +24,7 @@ __all__ = ["Writer"]
 _MOST_BATCHES = 1000
 _MOST_BYTES = 2**25
 #: Seconds in which more are awaited, and between two looks whether any came.
-_LONGEST_WAIT, _SHORT_WAIT = 0.005, 0.0005
+_LONGEST_WAIT, _SHORT_WAIT = 0.005, 0.001
 #: What waits takes at most so many bytes of memory.
 _MOST_HELD = 2**28
 
@@ -48,6 +49,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._held = 0  # bytes; read and written in the loop alone
         self._last = 0  # how many were taken the last time; read and written in the thread alone
+        self.alive = True  # until nothing will be written any more
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="sfumato-writer")
         self._thread.start()
@@ -57,14 +59,9 @@ class Writer:
         """How many submissions are not yet taken up."""
         return self._queue.qsize()
 
-    @property
-    def alive(self) -> bool:
-        """Whether anything will still be written."""
-        return self._thread.is_alive()
-
     def submit(self, submission: Submission) -> asyncio.Future[Outcome]:
         """Count a batch; the answer is there when it is on disk."""
-        size = _size(submission)
+        size = submission.reports.nbytes
         if self._queue.qsize() >= self._most_waiting or self._held + size > _MOST_HELD:
             raise Refusal("overloaded", "too many submissions wait to be counted")
         self._held += size
@@ -89,20 +86,27 @@ class Writer:
     # -- in the thread -----------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        running = True
-        while running:
-            group: list[_Waiting] = []
-            for waiting in self._taken():
-                if waiting is None:
-                    running = False
-                elif isinstance(waiting.work, Submission):
-                    group.append(waiting)
-                else:
-                    self._commit(group)
-                    group = []
-                    self._do(waiting)
-            self._commit(group)
-        self._store.close()
+        try:
+            while self._write_some():
+                pass
+        finally:
+            self.alive = False
+            self._store.close()
+
+    def _write_some(self) -> bool:
+        """Write what waits, in its order; whether there will be more."""
+        group: list[_Waiting] = []
+        for waiting in (taken := self._taken()):
+            if waiting is None:
+                continue
+            if isinstance(waiting.work, Submission):
+                group.append(waiting)
+            else:
+                self._commit(group)
+                group = []
+                self._do(waiting)
+        self._commit(group)
+        return None not in taken
 
     def _taken(self) -> list[_Waiting | None]:
         """What waits, at least one; wait for it if need be.
@@ -111,24 +115,21 @@ class Writer:
         come, for a moment: all of them together wait less.
         """
         taken = [self._queue.get()]
+        size = _size(taken[0])
         end = time.monotonic() + (_LONGEST_WAIT if self._last > 1 else 0.0)
-        while self._drain(taken) and time.monotonic() < end:
+        came = True
+        while came and len(taken) < _MOST_BATCHES and size < _MOST_BYTES:
+            came = False
+            with contextlib.suppress(queue.Empty):
+                while len(taken) < _MOST_BATCHES and size < _MOST_BYTES:
+                    taken.append(self._queue.get_nowait())
+                    size += _size(taken[-1])
+                    came = True
+            if time.monotonic() > end:
+                break
             time.sleep(_SHORT_WAIT)
         self._last = len(taken)
         return taken
-
-    def _drain(self, taken: list[_Waiting | None]) -> bool:
-        """Add what waits; whether there was anything, and room for more."""
-        before = len(taken)
-        size = sum(_size(w.work) for w in taken if w is not None and isinstance(w.work, Submission))
-        while len(taken) < _MOST_BATCHES and size < _MOST_BYTES:
-            try:
-                found = self._queue.get_nowait()
-            except queue.Empty:
-                return len(taken) > before
-            taken.append(found)
-            size += _size(found.work) if found is not None and isinstance(found.work, Submission) else 0
-        return False
 
     def _commit(self, group: list[_Waiting]) -> None:
         if not group:
@@ -144,7 +145,7 @@ class Writer:
             seconds = time.perf_counter() - start
             self._loop.call_soon_threadsafe(_answer, answers, outcomes)
             self._loop.call_soon_threadsafe(self._watch, outcomes, seconds)
-        self._loop.call_soon_threadsafe(self._let_go, sum(map(_size, submissions)))
+        self._loop.call_soon_threadsafe(self._let_go, sum(map(_size, group)))
 
     def _let_go(self, size: int) -> None:
         self._held -= size
@@ -159,8 +160,8 @@ class Writer:
         self._loop.call_soon_threadsafe(_answer, [waiting.answer], [answer])
 
 
-def _size(submission: Submission) -> int:
-    return submission.reports.nbytes
+def _size(waiting: _Waiting | None) -> int:
+    return waiting.work.reports.nbytes if waiting is not None and isinstance(waiting.work, Submission) else 0
 
 
 def _refusal(error: Exception) -> Exception:

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["ID_BYTES", "RECEIPT_BYTES", "Fate", "Outcome", "Progress", "Record", "State", "Submission"]
+__all__ = ["DIGEST_BYTES", "ID_BYTES", "RECEIPT_BYTES", "Fate", "Outcome", "Progress", "Record", "State", "Submission"]
 
-#: A stored batch id, and what is stored with it: a digest of 16 bytes and the number of reports in 4.
-ID_BYTES, RECEIPT_BYTES = 16, 20
+#: The bytes of a stored batch id, of a digest, and of a receipt.
+ID_BYTES, DIGEST_BYTES, RECEIPT_BYTES = 16, 16, 20
 
 State = Literal["open", "closed", "archived"]
 #: What became of a submission: counted now, counted before, or one of the reasons to refuse it.
@@ -55,18 +55,14 @@ class Submission(NamedTuple):
     mechanism: Mechanism
     #: A hash of the collection and the batch id.
     batch: bytes
-    digest: bytes
+    #: What is stored under the id: a digest of the batch, and how many reports it has.
+    receipt: bytes
     reports: npt.NDArray[Any]
     #: Whether the reports are kept, not only counted.
     keep: bool
     #: SHA-256 of the one-time token to spend.
     token_hash: bytes | None
     day: int
-
-    @property
-    def receipt(self) -> bytes:
-        """What is stored under the id: the same batch has the same."""
-        return self.digest + len(self.reports).to_bytes(RECEIPT_BYTES - len(self.digest), "big")
 
 
 class Outcome(NamedTuple):
