@@ -347,3 +347,15 @@ def test_whoever_was_interrupted_is_told_the_name(
     said = capsys.readouterr()
     assert "--batch tuesday" in said.err
     assert '"batch": "tuesday"' in said.out
+
+
+def test_addresses_are_those_that_a_trusted_proxy_tells(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", rate=0.001, burst=2) as collector:
+
+        def ask(*told: str) -> str | None:
+            return collector.ask("GET", "/healthz", headers={"X-Forwarded-For": ", ".join(told)}).reason
+
+        assert [ask("192.0.2.1") for _ in range(3)] == [None, None, "rate"]
+        # What stands before the address that the proxy saw, anybody may have written.
+        assert ask("192.0.2.2", "192.0.2.1") == "rate"
+        assert [ask("192.0.2.2"), collector.ask("GET", "/healthz").reason] == [None, None]

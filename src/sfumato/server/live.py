@@ -77,16 +77,17 @@ class _Stream(Response):
         try:
             while not gone.done() and not stopping.done():
                 try:
-                    text, shown = await self._news(shown)
+                    parts, shown = await self._news(shown)
                 except Refusal as refusal:
                     if refusal.reason in _OVER:
                         return
-                    text = None  # too much waits, or the store is away: the next look may find it otherwise
-                if text is not None:
-                    await self._send(send, text)
+                    parts = None  # too much waits, or the store is away: the next look may find it otherwise
+                if parts is not None:
+                    for part in parts:
+                        await _send(send, part)
                     quiet = 0.0
                 elif quiet >= _SILENCE:
-                    await self._send(send, b":\n\n")
+                    await _send(send, b":\n\n")
                     quiet = 0.0
                 await asyncio.wait(
                     (gone, stopping), timeout=collector.settings.live_seconds, return_when="FIRST_COMPLETED"
@@ -95,22 +96,24 @@ class _Stream(Response):
         finally:
             stopping.cancel()
 
-    async def _news(self, shown: int) -> tuple[bytes | None, int]:
-        """An event, if there are not ``shown`` reports, and how many there are; refused to who may no longer read."""
+    async def _news(self, shown: int) -> tuple[tuple[bytes, ...] | None, int]:
+        """An event, in parts, if there are not ``shown`` reports; and how many. Refused to who may read no longer."""
         collection = await readable(self._collector, self._request)
         reports = collection.progress.reports
         if reports == shown:
             return None, shown
         return await _event(self._collector, collection, self._method, self._level), reports
 
-    async def _send(self, send: Send, text: bytes) -> None:
-        await send({"type": "http.response.body", "body": text, "more_body": True})
 
-
-async def _event(collector: Collector, collection: Collection, method: str, level: float) -> bytes:
+async def _event(collector: Collector, collection: Collection, method: str, level: float) -> tuple[bytes, ...]:
+    # In parts, of which the long one is the same for all streams: those that wait to send it hold no copies.
     if len(collection.mechanism.domain) > _MOST_VALUES:
-        return b"event: reports\ndata: " + msgspec.json.encode({"reports": collection.progress.reports}) + b"\n\n"
-    return b"event: estimate\ndata: " + await estimate_answer(collector, collection, method, level) + b"\n\n"
+        return b"event: reports\ndata: ", msgspec.json.encode({"reports": collection.progress.reports}), b"\n\n"
+    return b"event: estimate\ndata: ", await estimate_answer(collector, collection, method, level), b"\n\n"
+
+
+async def _send(send: Send, text: bytes) -> None:
+    await send({"type": "http.response.body", "body": text, "more_body": True})
 
 
 async def _gone(receive: Any) -> None:
