@@ -577,6 +577,13 @@ def test_a_level_outside_its_range_is_refused(level: float) -> None:
         LinearEstimate(0.5, 0.1).interval(level)
 
 
+def test_a_level_next_to_one_is_refused() -> None:
+    least = 1 - 2.0**-53  # half of what is beyond it is nothing, beside 1
+    with pytest.raises(InvalidInput, match="level must be so far from 1"):
+        LinearEstimate(0.5, 0.1).interval(least)
+    assert LinearEstimate(0.5, 0.1).interval(1 - 2.0**-52)[0] < 0
+
+
 # -- coverage ------------------------------------------------------------------------------------------------
 
 COLLECTIONS = 20_000

@@ -416,6 +416,14 @@ def test_specs_that_are_unknown_or_inconsistent_are_refused() -> None:
         sf.mechanism_from_spec({**spec, "parameters": {"epsilon": "1", "secret": 1}})
     with pytest.raises(InvalidInput, match="be JSON"):
         sf.mechanism_from_spec("{")
+    with pytest.raises(InvalidInput, match="be JSON"):
+        sf.mechanism_from_spec("[" * 100_000)
+    strange: list[Any] = ["ab", [["epsilon", "1"]], 5, None]
+    for wrong in strange:
+        with pytest.raises(UnknownSpec, match="mechanism must be one of"):
+            sf.mechanism_from_spec({**spec, "mechanism": wrong})
+        with pytest.raises(InvalidInput, match="parameters must be a JSON object"):
+            sf.mechanism_from_spec({**spec, "parameters": wrong})
 
 
 def test_a_mechanism_is_known_by_its_spec() -> None:

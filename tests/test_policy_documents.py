@@ -443,6 +443,8 @@ def test_documents_of_the_wrong_shape(wrong: Any, culprit: str) -> None:
         (document("blocks", blocks=5), "got 5"),
         (document("blocks", blocks=[["a"], ["a", "b"]]), "'a' in blocks 0 and 1"),
         (document("blocks", blocks=[["a", "b"]]), "none for 'c'"),
+        (document("blocks", blocks=[["a"], "b", "c"]), "be lists of values, or one label for each"),
+        (document("blocks", blocks=[{}, {}, {}]), "be lists of values, or one label for each"),
         (document("blocks", epsilon=[1, 2, 3]), "2 blocks; got '3 levels'"),
         (document("metric", distance="miles"), "got 'miles'"),
         (document("metric", distance=[["0", "1"], ["1", "0"]]), "3 by 3"),

@@ -453,8 +453,9 @@ def test_specs_survive_and_inconsistent_ones_are_refused() -> None:
             with pytest.raises(InvalidInput, match=culprit):
                 sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], **wrong}})
     spec = ConditionalReporting.for_policy(policy).spec
-    with pytest.raises(InvalidInput, match="budget must be a table"):
-        sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], "budget": "much"}})
+    for budget, culprit in (("much", "be a table"), ({"secret": math.nan}, "JSON"), ({"secret": "\ud800"}, "JSON")):
+        with pytest.raises(InvalidInput, match=f"budget must .*{culprit}"):
+            sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], "budget": budget}})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -128,6 +128,21 @@ def test_tokens_of_no_store_are_not_listed(tmp_path: Path, capsys: pytest.Captur
     assert "the store" in capsys.readouterr().err
 
 
+def test_what_is_no_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear Sir or Madam, " * 100)
+    for command in (["admin-tokens"], ["admin-tokens", "--new"], ["serve"]):
+        assert main([*command, "--store", f"sqlite:///{path}"]) == 2
+        assert capsys.readouterr().err == "sfumato: the store: file is not a database\n"
+
+
+def test_an_empty_database_has_no_tokens_to_list(postgres: Postgres, capsys: pytest.CaptureFixture[str]) -> None:
+    url = postgres.new_database()
+    for options in ([], ["--revoke", "01020304"]):
+        assert main(["admin-tokens", "--store", url, *options]) == 2
+        assert re.fullmatch('sfumato: the store: relation "\\w+" does not exist\n', capsys.readouterr().err)
+
+
 def test_a_revoked_token_opens_nothing_any_more(
     tmp_path: Path, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +256,16 @@ def test_what_takes_too_much_memory_is_too_hard_and_the_next_is_not() -> None:
                 await planner.ask("check", policy=large, before=0.1)
             assert refusal.value.reason == "too-hard"
             assert (await planner.ask("check", policy=small, before=0.1))["values"] == 2
+            nested: list[Any] = []
+            for _ in range(900):
+                nested = [nested]
+            deep = {**small, "policy": {"kind": "high-low", "sensitive": nested, "epsilon": 1}}
+            with pytest.raises(Refusal, match="nested too deeply") as refusal:
+                await planner.ask("check", policy=deep, before=0.1)
+            assert refusal.value.reason == "invalid"
+            with pytest.raises(Refusal, match="mechanism must be one of") as refusal:
+                await planner.ask("create", policy=small, mechanism={"mechanism": []}, n=None)
+            assert refusal.value.reason == "invalid"
         finally:
             await planner.stop()
 

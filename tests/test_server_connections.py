@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import logging
 import socket
 import subprocess
@@ -375,3 +376,67 @@ print([(most(n), resource.getrlimit(resource.RLIMIT_NOFILE)[0]) for n in (10, 50
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[(10, 256), (500, 700), (800, 1000)]\n"
+
+
+# -- what is no request --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n",
+        asked("/healthz", "Connection: Upgrade", "Upgrade: h2c"),
+        asked("/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x"),
+    ],
+)
+def test_what_is_no_request_is_refused_in_the_one_shape(collector: Served, complaints: list[str], sent: bytes) -> None:
+    with connected(collector, sent) as (own, _):
+        head, _, body = rest(own).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert json.loads(body)["error"]["reason"] == "malformed"
+    assert complaints.pop() == "Invalid HTTP request received."
+
+
+def test_the_body_of_a_request_to_change_protocols_is_no_request(collector: Served, complaints: list[str]) -> None:
+    hidden = asked("/metrics")
+    upgrade = asked("/healthz", "Connection: Upgrade", "Upgrade: h2c", f"Content-Length: {len(hidden)}")
+    with connected(collector, upgrade) as (own, _):
+        with contextlib.suppress(OSError):
+            own.sendall(hidden)
+        assert rest(own).count(b"HTTP/1.1 ") == 1
+    assert complaints.pop() == "Invalid HTTP request received."
+
+
+def test_nonsense_behind_a_request_does_not_take_its_answer(collector: Served, complaints: list[str]) -> None:
+    with connected(collector, HEAD * 3 + b"nonsense\r\n\r\n") as (own, _):
+        came = rest(own)
+    assert (came.count(b"HTTP/1.1 200 "), came.count(ALIVE), came.count(b"HTTP/1.1 ")) == (3, 3, 3)
+    while complaints:
+        assert complaints.pop() == "Invalid HTTP request received."
+
+
+def test_of_unread_answers_only_so_much_is_held(collector: Served, long: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connections = inside(collector).connections
+    monkeypatch.setattr(connections, "most_unsent", 10**6)
+    ask = asked(f"/v1/collections/{long}/estimate")
+    with contextlib.ExitStack() as stack:
+        readers = []
+        for _ in range(12):  # of each some 200 kB are not sent
+            own, end = stack.enter_context(connected(collector, ask))
+            until(lambda end=end: end.flow.write_paused or not is_open(collector, end))  # type: ignore[misc]
+            readers.append((own, end))
+        still = [is_open(collector, end) for _, end in readers]
+        assert still == sorted(still)  # those who did not read for longest had to go
+        assert 2 <= sum(still) <= 8
+        assert sum(end.transport.get_write_buffer_size() for _, end in readers if is_open(collector, end)) <= 10**6
+        # Who reads after all gets the whole answer.
+        whole = rest_of_answer(readers[-1][0])
+        assert whole == collector.ask("GET", f"/v1/collections/{long}/estimate").body
+
+
+def rest_of_answer(connection: socket.socket) -> bytes:
+    came = read(connection, b"]}")
+    return came.partition(b"\r\n\r\n")[2]

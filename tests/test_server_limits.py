@@ -21,9 +21,11 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.client import Client, CollectorRefused, CollectorUnreachable
 from sfumato.reports import encode_batch, write_reports
+from sfumato.server.answers import JsonAnswer
 from sfumato.server.bodies import Room
 from sfumato.server.kept import Kept
 from sfumato.server.planning import Planner
+from sfumato.server.rates import Rates
 from sfumato.server.readers import Workers
 from sfumato.server.refusals import Refusal
 
@@ -159,6 +161,97 @@ def test_long_batches_wait_in_a_line_that_holds_up_nobody_else(
         reasons = sorted(str(future.result().reason) for future in sending)
     assert reasons == ["None"] * 18 + ["overloaded"] * 6
     assert collector.aggregate(name).n == 1800
+
+
+def test_estimates_hold_up_no_long_batches(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
+    reports = np.zeros((100, 256), np.uint8)
+    assert collector.send(name, mechanism, reports, "the-first-batch").status == 200
+    begin, begun_with = threading.Event(), []
+
+    def slow(*given: Any) -> Any:
+        begun_with.append(given[-1])
+        begin.wait(30)
+        return sf.estimate(*given)
+
+    monkeypatch.setattr("sfumato.server.results.estimate", slow)
+    with ThreadPoolExecutor(3) as pool:
+        paths = [f"/v1/collections/{name}/estimate?method={method}" for method in ("unbiased", "simplex")]
+        asked = [pool.submit(collector.ask, "GET", path) for path in paths]
+        try:
+            until(lambda: len(begun_with) == 2)
+            sent = pool.submit(collector.send, name, mechanism, reports, "another-batch")
+            assert sent.result(20).status == 200
+            assert not any(answer.done() for answer in asked)
+        finally:
+            begin.set()
+        assert [answer.result().json["reports"] for answer in asked] == [100, 100]
+
+
+@pytest.mark.parametrize(("method", "mechanism"), [("unbiased", "rr"), ("efficient", "rr"), ("mle", "unary")])
+def test_an_estimate_is_computed_once_for_all_levels(
+    collector: Served, monkeypatch: pytest.MonkeyPatch, method: str, mechanism: str
+) -> None:
+    name, made, _ = collector.create(mechanism=mechanism)
+    computed = []
+
+    def counted(*given: Any) -> Any:
+        computed.append(given[1].n)
+        return sf.estimate(*given)
+
+    monkeypatch.setattr("sfumato.server.results.estimate", counted)
+    levels = [0.5, 0.9, 0.95, 0.999]
+    paths = [f"/v1/collections/{name}/estimate?method={method}&level={level}" for level in levels]
+    for number, total in enumerate((3, 6)):
+        assert collector.send(name, made, sf.privatize(made, ["flu"] * 3), f"some-reports-{number}").status == 200
+        with ThreadPoolExecutor(len(paths)) as pool:
+            answers = list(pool.map(lambda path: collector.ask("GET", path).json, paths))
+        found = sf.estimate(made, collector.aggregate(name), method)
+        for level, answer in zip(levels, answers, strict=True):
+            numbers = np.column_stack([found.frequencies, found.standard_errors, *found.interval(level)])
+            assert [[*row.values()][1:] for row in answer["rows"]] == numbers.tolist()
+            assert (answer["level"], answer["reports"]) == (level, total)
+    assert computed == [3, 6]
+
+
+def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -> None:
+    from sfumato.server.results import _decoded, _estimate_of
+
+    mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(300), 100)  # nearly the truth: some have no error
+    counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))
+    for method in ("unbiased", "efficient", "simplex", "mle"):
+        found = sf.estimate(mechanism, counts, method)
+        assert found.standard_errors.min() * 3 < 1e-7
+        kept = _decoded(mechanism, counts, method)
+        assert len(kept) == 300 * 6 * 8  # the matrix alone takes 300 times 300 numbers
+        again = _estimate_of(mechanism, counts.n, method, kept)
+        for level in (0.5, 0.95, 0.9999999999999998):
+            np.testing.assert_array_equal(again.interval(level), found.interval(level))
+        np.testing.assert_array_equal(again.standard_errors, found.standard_errors)
+
+
+@pytest.mark.parametrize("what", ["estimate", "live"])
+def test_a_level_that_rounds_to_one_is_refused(collector: Served, what: str) -> None:
+    name, mechanism, _ = collector.create()
+    assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"]), "just-one-report").status == 200
+    path = f"/v1/collections/{name}/{what}?level=0.999999999999999"
+    assert collector.ask("HEAD", f"{path}8").status == 200
+    assert collector.ask("GET", f"{path}9").reason == "invalid"
+
+
+def test_certificates_are_sent_from_one_copy(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.0)
+    name, _, _ = collector.create()
+    sent: list[bytes] = []
+
+    def answered(body: bytes) -> JsonAnswer:
+        sent.append(body)
+        return JsonAnswer(body)
+
+    monkeypatch.setattr("sfumato.server.results.JsonAnswer", answered)
+    given = [collector.ask("GET", f"/v1/collections/{name}/certificate").body for _ in range(2)]
+    assert sent == given
+    assert sent[0] is sent[1]
 
 
 def test_workers_take_more_once_they_are_done() -> None:
@@ -359,3 +452,22 @@ def test_addresses_are_those_that_a_trusted_proxy_tells(tmp_path: Path) -> None:
         # What stands before the address that the proxy saw, anybody may have written.
         assert ask("192.0.2.2", "192.0.2.1") == "rate"
         assert [ask("192.0.2.2"), collector.ask("GET", "/healthz").reason] == [None, None]
+
+
+def test_an_address_of_ipv4_is_the_same_however_it_is_written() -> None:
+    rates = Rates(1e-9, 1, lambda: 0.0)
+    addresses = ("::ffff:192.0.2.1", "::ffff:192.0.2.2", "192.0.2.1", "::ffff:c000:202", "2001:db8::1", "2001:db8::2")
+    assert [rates.allows(address) for address in addresses] == [True, True, False, False, True, False]
+
+
+def test_a_page_of_another_origin_reads_when_to_ask_again(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", rate=1e-9, burst=2) as collector:
+        name, _, _ = collector.create(origins=["https://survey.example"])
+        path = f"/v1/collections/{name}"
+        first, refused = (collector.ask("GET", path, headers={"Origin": "https://survey.example"}) for _ in range(2))
+        assert (first.status, refused.status, refused.headers["retry-after"]) == (200, 429, "1")
+        for header in ("access-control-allow-origin", "access-control-expose-headers", "vary"):
+            assert refused.headers[header] == first.headers[header]
+        stranger = collector.ask("GET", path, headers={"Origin": "https://x.example"})
+        assert (stranger.status, "access-control-allow-origin" in stranger.headers) == (429, False)
+        assert collector.ask("GET", "/nothing").reason == "rate"  # where nothing is, the limit holds too

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from collectors import Postgres
+from collectors import Postgres, served
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from sfumato.entropy import InsecureSeeded
 from sfumato.mechanisms import Mechanism
 from sfumato.reports import decode_batch
 from sfumato.server.readers import Readers
+from sfumato.server.refusals import Refusal
 from sfumato.server.retention import mix_old_reports
 from sfumato.server.store import Record, Store, Submission, open_store
 from sfumato.server.store.base import Unavailable
@@ -256,4 +258,71 @@ def test_batches_are_not_told_to_who_has_no_token(store_url: str) -> None:
         for own in (first, first._replace(token_hash=unknown), first, submission(2, [2])._replace(token_hash=known))
     ]
     assert fates == ["accepted", "token-unknown", "repeated", "token-spent"]
+    store.close_all()
+
+
+# -- the writer ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_whoever_waits_hears_that_the_thread_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(writer: Writer) -> None:
+        writer._in_hand = [writer._queue.get()]
+        raise MemoryError
+
+    monkeypatch.setattr(Writer, "_take", broken)
+    store = open_with(f"sqlite:///{tmp_path}/collect.db")
+
+    async def run() -> list[str]:
+        writer = Writer(store, 10, lambda outcomes, seconds: None)  # noqa: ARG005
+        before = [writer.submit(submission(n, [1])) for n in range(3)]
+        found = await asyncio.gather(*before, return_exceptions=True)
+        assert not writer.alive
+        found += await asyncio.gather(writer.submit(submission(4, [1])), return_exceptions=True)
+        await writer.stop()
+        return [error.reason for error in found if isinstance(error, Refusal)]
+
+    assert asyncio.run(run()) == ["unavailable"] * 4
+    store.close_all()
+
+
+def test_a_store_that_refuses_writes_is_not_ready_until_it_takes_them_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("sfumato.server.store.sqlite._PATIENCE", 0.01)
+    with served(f"sqlite:///{tmp_path}/collect.db") as collector:
+        name, mechanism, _ = collector.create()
+        other = sqlite3.connect(tmp_path / "collect.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        assert collector.ask("GET", "/readyz").status == 200  # nobody has tried
+        with caplog.at_level("WARNING"):
+            assert collector.send(name, mechanism, [1], "not-now-1").reason == "unavailable"
+        assert [record.__dict__["fields"] for record in caplog.records] == [{"error": "database is locked"}]
+        assert collector.ask("GET", "/readyz").reason == "unavailable"
+        other.execute("ROLLBACK")
+        other.close()
+        assert collector.ask("GET", "/readyz").status == 200
+        assert collector.send(name, mechanism, [1], "not-now-1").status == 200
+        assert collector.aggregate(name).n == 1
+
+
+@pytest.mark.usefixtures("few_gathered")
+def test_after_a_start_the_log_is_moved_a_little_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/collect.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(RecentBatches, "gathered", 1000)
+        store = open_with(url)
+        store.commit([submission(n, [1]) for n in range(200)])
+        store.close_all()
+    monkeypatch.setattr(RecentBatches, "at_once", 20)
+    store, database = open_store(url), sqlite3.connect(tmp_path / "collect.db")
+    moved = []
+    for n in range(200, 300):
+        store.commit([submission(n, [1])])
+        moved.append(database.execute("SELECT COUNT(*) FROM batches").fetchone()[0])
+    assert moved[0] == 20
+    assert max(later - earlier for earlier, later in pairwise(moved)) <= 20
+    assert moved[-1] > 200
+    assert {store.commit([submission(n, [1])])[0].fate for n in range(300)} == {"repeated"}
+    database.close()
     store.close_all()

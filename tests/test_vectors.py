@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.errors import InvalidInput
 from sfumato.kernels import kernel_for
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Decision, RecordedDraws, RecordingDraws
@@ -80,3 +84,42 @@ def test_the_kernels_read_the_words_as_the_sampler_does(name: str) -> None:
             used = kernel.run(np.array([case["value"]]), main, auxiliary, out)
             assert used == len(auxiliary)
             assert mechanism.serialise(int.from_bytes(out.tobytes(), "little")).hex() == case["report"]
+
+
+#: Something of every JSON type, and what Python reads and writes as JSON though it is none.
+STRANGE: list[Any] = [
+    None,
+    True,
+    -1,
+    2**70,
+    1.5,
+    math.inf,
+    math.nan,
+    "x",
+    "inf",
+    "\ud800",
+    [],
+    [[]],
+    [1, 2],
+    {},
+    {"x": 1},
+]
+
+
+def others(document: Any) -> Iterator[Any]:
+    """The document with something left out, or something else in its place; of a list, in the first place."""
+    if isinstance(document, dict):
+        for key, part in document.items():
+            yield {other: kept for other, kept in document.items() if other != key}
+            yield from ({**document, key: other} for other in (*STRANGE, *others(part)))
+    elif isinstance(document, list) and document:
+        yield document[1:]
+        yield from ([other, *document[1:]] for other in (*STRANGE, *others(document[0])))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_spec_with_anything_else_in_a_place_is_read_or_refused(name: str) -> None:
+    spec = min((vector["spec"] for vector in vectors(name)), key=lambda spec: len(str(spec)))
+    for other in others(spec):
+        with contextlib.suppress(InvalidInput):
+            assert sf.mechanism_from_spec(other).hash

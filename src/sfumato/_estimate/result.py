@@ -203,4 +203,7 @@ class Estimate:
 def _quantile(level: float, tests: int = 1) -> float:
     if not 0 < level < 1:
         raise InvalidInput("interval", "level", "lie between 0 and 1", level)
-    return NormalDist().inv_cdf(1 - (1 - level) / (2 * tests))
+    below = 1 - (1 - level) / (2 * tests)
+    if below == 1:
+        raise InvalidInput("interval", "level", "be so far from 1 that a number between can be told", level)
+    return NormalDist().inv_cdf(below)

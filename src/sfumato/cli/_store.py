@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -36,3 +37,14 @@ def opened(url: str, *, migrate: bool = True) -> Iterator[Store]:
             store.close()
     except Unavailable as error:
         raise click.ClickException(f"the store: {error}") from error
+    except _database_errors() as error:  # it is there, and is none of a collector's
+        said = str(error).partition("\n")[0]  # below, PostgreSQL quotes the statement
+        raise click.ClickException(f"the store: {said}") from error
+
+
+def _database_errors() -> tuple[type[Exception], ...]:
+    try:
+        import psycopg
+    except ImportError:  # nor is there a store in PostgreSQL then
+        return (sqlite3.Error,)
+    return sqlite3.Error, psycopg.Error

@@ -15,7 +15,11 @@ from sfumato.cli._show import JSON_OPTION, show_json
 @click.argument("collection")
 @click.argument("reports", type=INPUT, nargs=-1, required=True)
 @click.option("--token", envvar="SFUMATO_TOKEN", help="The collection's key or a one-time token.  [env: SFUMATO_TOKEN]")
-@click.option("--batch", help="The name of this sending: sent again under it, nothing is counted twice.")
+@click.option(
+    "--batch",
+    help="The name of this sending: sent again under it, nothing is counted twice. Random unless given; where anybody "
+    "may send, one that nobody can guess.",
+)
 @click.option("--attempts", type=click.IntRange(1), default=10, show_default=True, help="How often to try each batch.")
 @JSON_OPTION
 def command(
@@ -31,7 +35,7 @@ def command(
 
     Whatever interrupts it, the same command with the same --batch goes on where it ended.
 
-    Example: sfumato submit https://collect.example abcdefghijklmnop reports.parquet --batch monday
+    Example: sfumato submit https://collect.example abcdefghijklmnop reports.parquet
     """
     from sfumato.client import Client
     from sfumato.client.client import new_batch_name

@@ -219,18 +219,22 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
     if isinstance(spec, (str, bytes)):
         try:
             spec = json.loads(spec)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput("a mechanism spec", "the text", "be JSON", str(error)) from None
     if not isinstance(spec, dict):
         raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec)
-    kind = Mechanism.registry.get(spec.get("mechanism", ""))
+    name = spec.get("mechanism")
+    kind = Mechanism.registry.get(name) if isinstance(name, str) else None
     if kind is None:
         known = ", ".join(sorted(Mechanism.registry))
-        raise UnknownSpec("a mechanism spec", "mechanism", f"be one of {known}", spec.get("mechanism"))
+        raise UnknownSpec("a mechanism spec", "mechanism", f"be one of {known}", name)
     if spec.get("version") != kind.version:
         raise UnknownSpec(f"the spec of {kind.name}", "version", f"be {kind.version}", spec.get("version"))
+    parameters = spec.get("parameters")
+    if not isinstance(parameters, dict):
+        raise InvalidInput(f"the spec of {kind.name}", "parameters", "be a JSON object", parameters)
     try:
-        mechanism = kind.from_parameters(Domain.from_dict(spec["domain"]), dict(spec["parameters"]))
+        mechanism = kind.from_parameters(Domain.from_dict(spec["domain"]), parameters)
     except (KeyError, TypeError) as error:
         raise InvalidInput(f"the spec of {kind.name}", "the document", "have all its parts", str(error)) from None
     # What is derived (encoding, layout) is stated for other clients; a spec that states it otherwise is refused.

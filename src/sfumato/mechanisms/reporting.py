@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.documents import canonical_hash
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon
@@ -67,6 +68,10 @@ class ReportingMechanism(SecretTable):
     def __init__(self, domain: Domain, secret: str, budget: dict[str, Any], weights: Any) -> None:
         if not isinstance(budget, dict):
             raise InvalidInput(type(self).__name__, "budget", "be a table of keys and values", budget)
+        try:
+            canonical_hash(budget)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInput(type(self).__name__, "budget", "be what JSON can hold", str(error)) from None
         self.budget = budget
         super().__init__(domain, secret, weights)
 

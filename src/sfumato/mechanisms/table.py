@@ -112,7 +112,7 @@ class TableMechanism(Mechanism):
             raise InvalidInput("TableMechanism", "total_bits", f"be {TOTAL_BITS}", parameters.get("total_bits"))
         try:
             weights = [[int(w) for w in row] for row in parameters["weights"]]
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise InvalidInput("TableMechanism", "weights", "be integers", str(error)) from None
         return cls(domain, weights)
 

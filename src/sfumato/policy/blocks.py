@@ -117,7 +117,10 @@ def _read_blocks(domain: Domain, blocks: Iterable[Any]) -> npt.NDArray[np.int64]
         if len(given) != len(domain):
             raise InvalidInput("Blocks", "blocks", wanted, f"{len(given)} labels")
         numbers: dict[object, int] = {}
-        return np.array([numbers.setdefault(label, len(numbers)) for label in given], dtype=np.int64)
+        try:
+            return np.array([numbers.setdefault(label, len(numbers)) for label in given], dtype=np.int64)
+        except TypeError:  # some are lists, and some are not
+            raise InvalidInput("Blocks", "blocks", wanted, given) from None
     block_of = np.full(len(domain), -1, dtype=np.int64)
     for number, block in enumerate(given):
         if len(block) == 0:

@@ -92,7 +92,7 @@ def load_policy(path: str | Path) -> Policy:
     try:
         text = path.read_text(encoding="utf-8")
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (ValueError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise InvalidInput(str(path), "the file", "be a readable policy document", str(error)) from None
     return policy_from_dict(document, base=path.parent)
 

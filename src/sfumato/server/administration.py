@@ -13,6 +13,7 @@ from sfumato.server.bodies import read_headers, read_json
 from sfumato.server.collector import Collector
 from sfumato.server.refusals import Refusal
 from sfumato.server.schemas import (
+    ABOUT,
     About,
     Change,
     Check,
@@ -49,7 +50,6 @@ _CHANGE = msgspec.json.Decoder(Change)
 _TOKENS = msgspec.json.Decoder(NewTokens)
 _CHECK = msgspec.json.Decoder(Check)
 _PLAN = msgspec.json.Decoder(PlanRequest)
-_ABOUT = msgspec.json.Decoder(About)
 
 #: From each state those that may follow. What is archived stays so.
 _FOLLOWING = {"open": ("open", "closed"), "closed": ("closed", "open", "archived"), "archived": ("archived",)}
@@ -81,7 +81,7 @@ async def list_collections(collector: Collector, request: Request) -> JsonAnswer
     rows = await collector.readers.run(collector.store.collections, after, _PAGE)
     shown = []
     for _, name, text, progress in rows:
-        about = _ABOUT.decode(text)
+        about = ABOUT.decode(text)
         if everything or (about.listed and progress.state != "archived"):
             shown.append(
                 ListedCollection(
@@ -150,7 +150,7 @@ async def change_collection(collector: Collector, request: Request) -> JsonAnswe
         state = change.state or before
         if state not in _FOLLOWING[before]:
             raise Refusal("not-open", f"a collection that is {before} cannot become {state}")
-        return state, msgspec.json.encode(msgspec.structs.replace(_ABOUT.decode(about), **said)).decode()
+        return state, msgspec.json.encode(msgspec.structs.replace(ABOUT.decode(about), **said)).decode()
 
     await collector.writer.run(lambda store: store.change(name, decide))
     return _json((await collector.collections.get(name, fresh=True)).answer())

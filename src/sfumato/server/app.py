@@ -85,10 +85,12 @@ async def _healthy(collector: Collector, request: Request) -> JsonAnswer:  # noq
 
 
 async def _ready(collector: Collector, request: Request) -> JsonAnswer:
-    """The store answers, and the service is not about to end."""
+    """The store answers and takes what is written, and the service is not about to end."""
     if collector.stopping.is_set():
         raise Refusal("unavailable", "the collector is about to stop")
     await _healthy(collector, request)
+    if collector.writer.failing:  # whether it still is only a write can tell, and others may wait for this to send any
+        await collector.writer.run(lambda store: store.touch())
     await collector.readers.run(collector.store.ping)
     return JsonAnswer(b'{"status":"ready"}')
 

@@ -20,7 +20,7 @@ from sfumato.reports import check_reports
 from sfumato.reports.batch import batch_header
 from sfumato.server.readers import Readers
 from sfumato.server.refusals import Refusal
-from sfumato.server.schemas import About, CollectionAnswer
+from sfumato.server.schemas import ABOUT, COLLECTION_ID, About, CollectionAnswer
 from sfumato.server.store import Progress, Record, Store
 from sfumato.tally import count_reports, count_size
 
@@ -34,8 +34,7 @@ _FRESH_SECONDS = 1.0
 #: So many bytes of reports are many.
 _MANY_BYTES = 2**19
 
-_ID = re.compile("[a-z2-7]{16}")
-_ABOUT = msgspec.json.Decoder(About)
+_ID = re.compile(COLLECTION_ID)
 
 
 class ReportForm:
@@ -59,6 +58,8 @@ class Collection:
     form: ReportForm
     asks: str
     policy_hash: str
+    #: As it is sent: however many read it, and however slowly, there is one of it.
+    certificate: bytes
     about: About
     #: That of the record may have been replaced.
     key_hash: bytes | None
@@ -141,7 +142,7 @@ class Collections:
         if moving is None:
             return None
         progress, said, key_hash = moving
-        about = _ABOUT.decode(said)
+        about = ABOUT.decode(said)
         if known is not None:
             return dataclasses.replace(known, about=about, key_hash=key_hash, progress=progress, read_at=read_at)
         record = self._store.collection(name)
@@ -150,7 +151,10 @@ class Collections:
         policy = policy_from_dict(msgspec.json.decode(record.policy))
         _warm_up(mechanism)
         form = ReportForm(mechanism)
-        return Collection(record, mechanism, form, asks(policy), policy.hash, about, key_hash, progress, read_at)
+        certificate = record.certificate.encode()
+        return Collection(
+            record, mechanism, form, asks(policy), policy.hash, certificate, about, key_hash, progress, read_at
+        )
 
     async def counts(self, collection: Collection) -> Aggregate:
         """What was counted for a collection."""

@@ -39,11 +39,14 @@ class Collector:
         self.room = Room()
         self.readers = Readers()
         self.workers = Workers()
+        self.unpackers = Workers()  # of their own: estimates, which anybody may ask for, hold up no batches
         self.writer = Writer(store, settings.waiting, metrics.commit)
         self.collections = Collections(store, self.readers, time.monotonic)
         self.planner = Planner(settings.plan_seconds, settings.plan_bytes, settings.plan_values)
         self.estimates = Kept()
-        self.reveals = Kept()  # of its own: estimates, of which there are as many as levels, push nothing out of it
+        # Of their own: estimates, of which there are as many as levels, push nothing out of them.
+        self.decoded = Kept()
+        self.reveals = Kept()
         self.streams = 0
         self.stopping = asyncio.Event()
         self._retention = asyncio.create_task(self._forget())
@@ -72,5 +75,6 @@ class Collector:
         await self.planner.stop()
         await self.writer.stop()
         self.workers.stop()
+        self.unpackers.stop()
         self.readers.stop()
         self.store.close_all()

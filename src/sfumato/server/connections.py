@@ -20,6 +20,7 @@ from uvicorn.server import ServerState
 
 from sfumato.server.logs import LOG
 from sfumato.server.packets import JoinedWrites
+from sfumato.server.refusals import Refusal
 
 __all__ = ["STATE", "Connection", "Connections"]
 
@@ -44,10 +45,15 @@ _NOWHERE = object()
 class Connections:
     """Those of one process: at most so many, each of which may stand still for so many seconds and a look or two."""
 
+    #: Bytes of answers that may wait for slow readers, of all of them together.
+    most_unsent = 2**28
+
     def __init__(self, most: int, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.most, self.patience, self._clock = _as_files_allow(most), patience, clock
         self.open: set[Connection] = set()
         self.refused = 0
+        self._unsent: dict[Connection, int] = {}
+        self._all_unsent = 0
         self._looking = asyncio.create_task(self._look())
 
     async def _look(self) -> None:
@@ -60,6 +66,20 @@ class Connections:
             if self.refused:
                 LOG.warning("too many connections", extra={"fields": {"most": self.most, "refused": self.refused}})
                 self.refused = 0
+
+    def hold(self, connection: Connection, size: int) -> None:
+        """So much waits for a connection's reader; who has kept the collector waiting longest makes room for it."""
+        self.let_go(connection)
+        self._unsent[connection] = size
+        self._all_unsent += size
+        while self._all_unsent > self.most_unsent and len(self._unsent) > 1:
+            longest = next(iter(self._unsent))
+            self.let_go(longest)
+            longest.drop()
+
+    def let_go(self, connection: Connection) -> None:
+        """Its reader has read, or gone."""
+        self._all_unsent -= self._unsent.pop(connection, 0)
 
     def stop(self) -> None:
         """Look no more."""
@@ -111,6 +131,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.open.discard(self)
+        self._all.let_go(self)
         for cycle in self._earlier:  # the server tells the last alone
             cycle.disconnected = True
             cycle.message_event.set()
@@ -130,8 +151,13 @@ class Connection(HttpToolsProtocol):
             self._place, self._since = place, now
         return now - self._since
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._all.hold(self, self.transport.get_write_buffer_size())  # nothing is added until it is read
+
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._all.let_go(self)
         self._place = _NOWHERE
 
     # -- how much it sends -------------------------------------------------------------------------------------
@@ -148,6 +174,9 @@ class Connection(HttpToolsProtocol):
             self.drop()
 
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            # The parser takes what follows for another protocol, and would take a body for the next request.
+            raise ValueError("no other protocol is spoken here")
         self._in_vain = 0
         if len(self.pipeline) == _MOST_AHEAD:
             self.drop()
@@ -160,6 +189,19 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._in_vain = 0
         HttpToolsProtocol.on_body(self, body)
+
+    # -- what is no request ------------------------------------------------------------------------------------
+
+    def send_400_response(self, msg: str) -> None:
+        if _is_under_way(self.cycle):  # it hears the answers to what it asked before, and then no more
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        answer = Refusal("malformed", msg).answer()
+        headers = [*self.server_state.default_headers, *answer.raw_headers, (b"connection", b"close")]
+        head = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + answer.body)
+        self.transport.close()
 
 
 def _is_under_way(cycle: RequestResponseCycle | None) -> bool:

@@ -75,10 +75,12 @@ class Guard:
         LOG.info("request", extra={"fields": fields})
 
     async def _answer(self, collector: Collector, scope: Any, receive: Any) -> Answer:
-        if not self._rates.allows(scope["client"][0] if scope.get("client") else ""):
-            raise Refusal("rate", "too many requests from this address")
-        route, scope["path_params"] = self._routes.find(scope["path"])
-        scope["route"] = route
+        try:
+            route, scope["path_params"] = self._routes.find(scope["path"])
+            scope["route"] = route
+        finally:  # the limit holds where nothing is, too; and a refusal has the CORS headers of what was found
+            if not self._rates.allows(scope["client"][0] if scope.get("client") else ""):
+                raise Refusal("rate", "too many requests from this address")
         return await self._routes.handler(route, scope["method"])(collector, Request(scope, receive))
 
     def _add_headers(self, scope: Any, answer: Answer) -> None:

@@ -26,6 +26,7 @@ from sfumato.server.bodies import BATCH_TYPE, JSON_TYPE, RawHeaders, content_typ
 from sfumato.server.collections import Collection
 from sfumato.server.collector import Collector
 from sfumato.server.refusals import Refusal
+from sfumato.server.retention import day_of
 from sfumato.server.schemas import BATCH_ID, OneReport, Receipt
 from sfumato.server.store import Submission
 from sfumato.server.store.records import DIGEST_BYTES, ID_BYTES, RECEIPT_BYTES
@@ -43,7 +44,6 @@ _LONG = 2**14
 _MOST_REPORTS = 2**20
 #: What one report comes with: a header, or the batch id and the names of JSON.
 _BESIDE = 2**12
-_SECONDS_A_DAY = 86_400
 
 _BATCH_ID = re.compile(BATCH_ID)
 _ONE = msgspec.json.Decoder(OneReport)
@@ -76,7 +76,7 @@ async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
             raise Refusal("malformed", f"{BATCH_HEADER} must be 8 to 64 letters, digits, '-' or '_'")
         payload = await read_body(request.receive, headers, most, collector.deadlines, collector.room)
         if len(payload) > _LONG:
-            reports = await collector.workers.run(_many_reports, collection.mechanism, payload)
+            reports = await collector.unpackers.run(_many_reports, collection.mechanism, payload)
         else:
             reports = _many_reports(collection.mechanism, payload)
     else:
@@ -94,8 +94,9 @@ async def take_reports(collector: Collector, request: Request) -> JsonAnswer:
         reports,
         collection.about.keep_days != 0,
         spends,
-        int(collector.now()) // _SECONDS_A_DAY,
+        day_of(collector.now()),
     )
+    del payload  # what waits is the reports alone
     outcome = await collector.writer.submit(submission)
     if outcome.fate not in ("accepted", "repeated"):
         raise Refusal(outcome.fate, _MESSAGES[outcome.fate])

@@ -25,7 +25,7 @@ class JoinedWrites(asyncio.Transport):
     def _send(self) -> None:
         held, self._held = self._held, []
         if held and not self._transport.is_closing():
-            self._transport.write(b"".join(held))
+            self._transport.writelines(held)  # not joined: a long answer is one for all who asked for it
 
     def close(self) -> None:
         self._send()
@@ -51,6 +51,3 @@ class JoinedWrites(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._transport.resume_reading()
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._transport.set_protocol(protocol)

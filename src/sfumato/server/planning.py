@@ -180,6 +180,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"answer": _finite(_JOBS[request["job"]](request))}
     except (SfumatoError, Refusal) as error:
         return {"refused": str(error)}
+    except RecursionError:
+        return {"refused": "a document is nested too deeply"}
 
 
 def _run(most_bytes: int) -> None:

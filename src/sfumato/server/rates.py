@@ -40,10 +40,11 @@ class Rates:
 
 
 def _network(address: str) -> bytes:
-    """An address; of one of IPv6 its first 64 bits, for one household has all the rest."""
+    """An address; of one of IPv6 its first 64 bits, for one household has all the rest, or the one of IPv4 in it."""
     if ":" not in address:
         return address.encode()
     try:
-        return ipaddress.IPv6Address(address.partition("%")[0]).packed[:8]
+        found = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
         return address.encode()
+    return found.packed[:8] if found.ipv4_mapped is None else str(found.ipv4_mapped).encode()

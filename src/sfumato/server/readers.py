@@ -34,7 +34,7 @@ class Readers:
 
 
 class Workers:
-    """Threads that unpack long batches and compute estimates. Whoever reads from the store never waits for them."""
+    """Threads that unpack long batches, or compute estimates. Whoever reads from the store never waits for them."""
 
     def __init__(self, threads: int = 2, most_waiting: int = 16) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sfumato-worker")
@@ -44,7 +44,7 @@ class Workers:
     async def run(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """The answer of a function that computes, unless too much waits already."""
         if self._asked >= self._most:
-            raise Refusal("overloaded", "too many long batches and estimates wait")
+            raise Refusal("overloaded", "too many long batches or estimates wait")
         self._asked += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)

@@ -9,8 +9,11 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato._estimate import estimate
+from sfumato._aggregate import Aggregate
+from sfumato._estimate import Estimate, estimate
+from sfumato._estimate.decoder import Decoder, Floats
 from sfumato.errors import SfumatoError
+from sfumato.mechanisms import Mechanism
 from sfumato.server.administration import require_admin
 from sfumato.server.answers import JsonAnswer
 from sfumato.server.collections import Collection
@@ -43,8 +46,8 @@ def asked_estimate(request: Request) -> tuple[str, float]:
         level = float(request.query_params.get("level", "0.95"))
     except ValueError:
         level = 0.0
-    if not 0 < level < 1:
-        raise Refusal("invalid", "level must lie between 0 and 1")
+    if not 0 < level < 1 or (1 + level) / 2 == 1:  # the normal quantile of 1 is infinite
+        raise Refusal("invalid", "level must lie between 0 and 1, and not next to 1")
     return method, level
 
 
@@ -53,33 +56,74 @@ async def give_estimate(collector: Collector, request: Request) -> JsonAnswer | 
     collection = await readable(collector, request)
     method, level = asked_estimate(request)
     if request.headers.get("accept", "") == PARQUET_TYPE:
-        counts = await collector.collections.counts(collection)
-        file = await collector.workers.run(as_parquet, collection, counts, method, level)
-        return Response(file, media_type=PARQUET_TYPE)
+        found = await _found(collector, collection, await collector.collections.counts(collection), method)
+        return Response(await collector.workers.run(as_parquet, found, level), media_type=PARQUET_TYPE)
     return JsonAnswer(await estimate_answer(collector, collection, method, level))
 
 
 async def estimate_answer(collector: Collector, collection: Collection, method: str, level: float) -> bytes:
-    """The estimate as JSON; one that was computed for the same counts before is given again."""
+    """The estimate as JSON; one of the same counts is given again, and computed once for all levels."""
     counts = await collector.collections.counts(collection)
 
-    async def computed() -> bytes:
-        return await collector.workers.run(_computed, collection, counts, method, level)
+    async def answered() -> bytes:
+        found = await _found(collector, collection, counts, method) if counts.n else None
+        return await collector.workers.run(_answer, collection, method, level, found)
 
-    return await collector.estimates.get((collection.id, counts.n, method, level), computed)
+    return await collector.estimates.get((collection.id, counts.n, method, level), answered)
 
 
-def _computed(collection: Collection, counts: Any, method: str, level: float) -> bytes:
+async def _found(collector: Collector, collection: Collection, counts: Aggregate, method: str) -> Estimate:
+    if not counts.n:
+        raise Refusal("invalid", "there are no reports to estimate from yet")
+
+    async def decoded() -> bytes:
+        return await collector.workers.run(_decoded, collection.mechanism, counts, method)
+
+    kept = await collector.decoded.get((collection.id, counts.n, method), decoded)
+    return _estimate_of(collection.mechanism, counts.n, method, kept)
+
+
+def _decoded(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
+    """What intervals of every level follow from, six numbers a value: a decoder itself may hold large tables."""
+    try:
+        found = estimate(mechanism, counts, method)
+        variances, reach = found.decoder.variances(found.nearest), found.decoder.reach()
+    except SfumatoError as error:
+        raise Refusal("invalid", str(error)) from None
+    return np.stack([found.frequencies, found.unbiased, found.nearest, variances, *reach]).tobytes()
+
+
+def _estimate_of(mechanism: Mechanism, n: int, method: str, kept: bytes) -> Estimate:
+    """The estimate again, from what ``_decoded`` gave."""
+    frequencies, unbiased, nearest, variances, least, greatest = np.frombuffer(kept).reshape(6, -1)
+    decoder = _Decoded(variances, (least, greatest))
+    return Estimate(mechanism.domain, n, method, frequencies, unbiased, nearest, decoder)
+
+
+class _Decoded(Decoder):
+    """What intervals need of the decoder of an estimate, at the distribution that it has found."""
+
+    def __init__(self, variances: Floats, reach: tuple[Floats, Floats]) -> None:
+        self.size, self._variances, self._reach = len(variances), variances, reach
+
+    def variances(self, p: Floats) -> Floats:  # noqa: ARG002
+        return self._variances
+
+    def reach(self) -> tuple[Floats, Floats]:
+        return self._reach
+
+    def _not_kept(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    frequencies = shares = covariance = variance = _not_kept
+
+
+def _answer(collection: Collection, method: str, level: float, found: Estimate | None) -> bytes:
     rows = []
-    if counts.n:
-        try:
-            found = estimate(collection.mechanism, counts, method)
-            low, high = found.interval(level)
-        except SfumatoError as error:
-            raise Refusal("invalid", str(error)) from None
-        numbers = np.column_stack([found.frequencies, found.standard_errors, low, high]).tolist()
+    if found is not None:
+        numbers = np.column_stack([found.frequencies, found.standard_errors, *found.interval(level)]).tolist()
         rows = [EstimateRow(label, *row) for label, row in zip(found.values, numbers, strict=True)]
-    answer = EstimateAnswer(collection.id, counts.n, method, level, rows)
+    answer = EstimateAnswer(collection.id, 0 if found is None else found.n, method, level, rows)
     return msgspec.json.encode(answer, enc_hook=str)
 
 
@@ -95,4 +139,4 @@ async def give_aggregate(collector: Collector, request: Request) -> JsonAnswer |
 async def give_certificate(collector: Collector, request: Request) -> JsonAnswer:
     """The proof that the mechanism obeys the policy."""
     collection = await collector.collections.get(request.path_params["id"])
-    return JsonAnswer(collection.record.certificate.encode())
+    return JsonAnswer(collection.certificate)

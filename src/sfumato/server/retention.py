@@ -5,31 +5,32 @@ Batch ids, receipts and all counts stay.
 
 from __future__ import annotations
 
-import msgspec
-
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.server.readers import Readers
-from sfumato.server.schemas import About
+from sfumato.server.schemas import ABOUT
 from sfumato.server.store import Store
 from sfumato.server.writer import Writer
 
-__all__ = ["forget_old_reports", "mix_old_reports"]
+__all__ = ["day_of", "forget_old_reports", "mix_old_reports"]
 
 _PAGE = 100
 #: Reports that come meanwhile wait no longer than so many rows take.
 _AT_ONCE = 500
-_SECONDS_A_DAY = 86_400
-_ABOUT = msgspec.json.Decoder(About)
+
+
+def day_of(now: float) -> int:
+    """The number of the day, in UTC."""
+    return int(now) // 86_400
 
 
 async def forget_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
     """Delete every row of reports that was kept for longer than its collection says. How many there were."""
-    today = int(now) // _SECONDS_A_DAY
+    today = day_of(now)
     after = deleted = 0
     while True:
         rows = await readers.run(store.collections, after, _PAGE)
         for _, name, text, _ in rows:
-            days = _ABOUT.decode(text).keep_days
+            days = ABOUT.decode(text).keep_days
             if days is not None:
                 # At most so many days: a report of yesterday is not kept for one day by the end of today.
                 deleted += await _forget(writer, name, today - days + 1)
@@ -47,7 +48,7 @@ async def _forget(writer: Writer, name: str, before_day: int) -> int:
 
 async def mix_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
     """Mix the reports of every day before today. How many rows they were."""
-    today = int(now) // _SECONDS_A_DAY
+    today = day_of(now)
     mixed = 0
     for name in await readers.run(store.unmixed, today):
         mechanism = await readers.run(_mechanism, store, name)

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from sfumato.server.store.records import State
 
 __all__ = [
+    "ABOUT",
     "BATCH_ID",
     "COLLECTION_ID",
     "About",
@@ -64,6 +65,10 @@ class About(Struct, frozen=True, forbid_unknown_fields=True):
     listed: bool = True
     origins: Origins = []
     keep_days: Days | None = None
+
+
+#: Reads it as it is stored.
+ABOUT = msgspec.json.Decoder(About)
 
 
 class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from sfumato.server.logs import LOG
 from sfumato.server.refusals import Refusal
 from sfumato.server.store import Outcome, Store, Submission
 from sfumato.server.store.base import Unavailable
@@ -48,16 +49,12 @@ class Writer:
         self._store, self._most_waiting, self._watch = store, most_waiting, watch
         self._loop = asyncio.get_running_loop()
         self._held = 0  # bytes; read and written in the loop alone
-        self._last = 0  # how many were taken the last time; read and written in the thread alone
+        self._in_hand: list[_Waiting | None] = []  # what was taken the last time; read and written in the thread alone
         self.alive = True  # until nothing will be written any more
+        self.failing = False  # whether the store refused the last write
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="sfumato-writer")
         self._thread.start()
-
-    @property
-    def waiting(self) -> int:
-        """How many submissions are not yet taken up."""
-        return self._queue.qsize()
 
     def submit(self, submission: Submission) -> asyncio.Future[Outcome]:
         """Count a batch; the answer is there when it is on disk."""
@@ -72,10 +69,10 @@ class Writer:
         return self._put(work)
 
     def _put(self, work: Submission | Callable[[Store], Any]) -> asyncio.Future[Any]:
-        if not self.alive:
-            raise Refusal("unavailable", "nothing is written any more")
         answer = self._loop.create_future()
         self._queue.put(_Waiting(work, answer))
+        if not self.alive:
+            self._fail_what_waits()
         return answer
 
     async def stop(self) -> None:
@@ -91,12 +88,23 @@ class Writer:
                 pass
         finally:
             self.alive = False
+            self._fail_what_waits()
             self._store.close()
+
+    def _fail_what_waits(self) -> None:
+        """Tell all who were not answered that they will not be: none where the thread ended as it should."""
+        waiting = self._in_hand
+        with contextlib.suppress(queue.Empty):
+            while True:
+                waiting.append(self._queue.get_nowait())
+        answers = [one.answer for one in waiting if one is not None]
+        self._loop.call_soon_threadsafe(_fail, answers, Refusal("unavailable", "nothing is written any more"))
 
     def _write_some(self) -> bool:
         """Write what waits, in its order; whether there will be more."""
         group: list[_Waiting] = []
-        for waiting in (taken := self._taken()):
+        self._take()
+        for waiting in self._in_hand:
             if waiting is None:
                 continue
             if isinstance(waiting.work, Submission):
@@ -106,17 +114,18 @@ class Writer:
                 group = []
                 self._do(waiting)
         self._commit(group)
-        return None not in taken
+        return None not in self._in_hand
 
-    def _taken(self) -> list[_Waiting | None]:
-        """What waits, at least one; wait for it if need be.
+    def _take(self) -> None:
+        """Take what waits in hand, at least one; wait for it if need be.
 
         A transaction costs as much as ten batches in it. Where the last one had company, more are awaited while they
         come, for a moment: all of them together wait less.
         """
-        taken = [self._queue.get()]
+        end = _LONGEST_WAIT if len(self._in_hand) > 1 else 0.0
+        self._in_hand = taken = [self._queue.get()]
         size = _size(taken[0])
-        end = time.monotonic() + (_LONGEST_WAIT if self._last > 1 else 0.0)
+        end += time.monotonic()
         came = True
         while came and len(taken) < _MOST_BATCHES and size < _MOST_BYTES:
             came = False
@@ -128,8 +137,6 @@ class Writer:
             if time.monotonic() > end:
                 break
             time.sleep(_SHORT_WAIT)
-        self._last = len(taken)
-        return taken
 
     def _commit(self, group: list[_Waiting]) -> None:
         if not group:
@@ -140,12 +147,20 @@ class Writer:
         try:
             outcomes = self._store.commit(submissions)
         except Exception as error:  # whatever it was, each of them must hear of it
-            self._loop.call_soon_threadsafe(_fail, answers, _refusal(error))
+            self._loop.call_soon_threadsafe(_fail, answers, self._refusal(error))
         else:
+            self.failing = False
             seconds = time.perf_counter() - start
             self._loop.call_soon_threadsafe(_answer, answers, outcomes)
             self._loop.call_soon_threadsafe(self._watch, outcomes, seconds)
         self._loop.call_soon_threadsafe(self._let_go, sum(map(_size, group)))
+
+    def _refusal(self, error: Exception) -> Exception:
+        if not isinstance(error, Unavailable):
+            return error
+        LOG.warning("the store refused a write", extra={"fields": {"error": str(error)}})
+        self.failing = True
+        return Refusal("unavailable", "the store is away")
 
     def _let_go(self, size: int) -> None:
         self._held -= size
@@ -155,17 +170,14 @@ class Writer:
         try:
             answer = waiting.work(self._store)
         except Exception as error:
-            self._loop.call_soon_threadsafe(_fail, [waiting.answer], _refusal(error))
+            self._loop.call_soon_threadsafe(_fail, [waiting.answer], self._refusal(error))
             return
+        self.failing = False
         self._loop.call_soon_threadsafe(_answer, [waiting.answer], [answer])
 
 
 def _size(waiting: _Waiting | None) -> int:
     return waiting.work.reports.nbytes if waiting is not None and isinstance(waiting.work, Submission) else 0
-
-
-def _refusal(error: Exception) -> Exception:
-    return Refusal("unavailable", "the store is away") if isinstance(error, Unavailable) else error
 
 
 def _answer(futures: list[asyncio.Future[Any]], answers: Sequence[Any]) -> None:

@@ -97,10 +97,13 @@ class Store(ABC):
             execute(self.begin)
             try:
                 yield execute
+                execute("COMMIT")
             except BaseException:
-                execute("ROLLBACK")
+                try:
+                    execute("ROLLBACK")
+                except Exception:
+                    self.close()  # which undoes it too
                 raise
-            execute("COMMIT")
 
     def close(self) -> None:
         """Close this thread's connection."""
@@ -122,6 +125,11 @@ class Store(ABC):
         """Do nothing, or raise Unavailable."""
         with self._connected() as execute:
             execute("SELECT 1").fetchone()
+
+    def touch(self) -> None:
+        """Write something that changes nothing, or raise Unavailable."""
+        with self._transaction() as execute:
+            execute("UPDATE migrations SET step = step")
 
     def migrate(self) -> None:
         """Bring the tables up to date."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sfumato.mechanisms import Mechanism
 from sfumato.reports.batch import write_batch
+from sfumato.reports.validity import piece_rows
 
 __all__ = ["mixed_batch"]
 
@@ -24,5 +25,6 @@ def mixed_batch(mechanism: Mechanism, reports: Sequence[npt.NDArray[Any]]) -> by
     else:
         together = np.sort(together)
     file = io.BytesIO()
-    write_batch(mechanism, file, [together])
+    step = piece_rows(mechanism)
+    write_batch(mechanism, file, (together[start : start + step] for start in range(0, len(together), step)))
     return file.getvalue()

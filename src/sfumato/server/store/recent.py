@@ -46,6 +46,8 @@ class RecentBatches:
 
     #: So many ids are gathered before they are moved; while they are, as many new ones may come.
     gathered = 2**16
+    #: So many are moved with one transaction at most: more than twice a group of batches.
+    at_once = 2**12
 
     def __init__(self) -> None:
         self._known: dict[bytes, bytes] = {}
@@ -57,7 +59,9 @@ class RecentBatches:
     def find(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
         """The receipts of those that were counted before; called in every transaction before ``add``."""
         came = self._read(execute)
-        self._move(execute, 2 * came)  # twice as many as came: done before as many have gathered again
+        # Twice as many as came, so that all are moved before as many have gathered again; but not all at once after a
+        # start, when the whole log comes.
+        self._move(execute, min(2 * came, self.at_once))
         found = {}
         for batch in batches:
             receipt = self._known.get(batch) or self._moving.get(batch)

@@ -53,8 +53,12 @@ class SQLiteStore(Store):
             cached_statements=_STATEMENTS,
             check_same_thread=False,
         )
-        for setting in _SETTINGS:
-            connection.execute(f"PRAGMA {setting}")
+        try:
+            for setting in _SETTINGS:
+                connection.execute(f"PRAGMA {setting}")
+        except BaseException:  # it may be no database
+            connection.close()
+            raise
         return connection
 
     def refusal(self, error: Exception) -> bool:
