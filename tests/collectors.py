@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -16,7 +17,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,11 @@ from sfumato.reports import encode_batch
 from sfumato.server.app import create_app
 from sfumato.server.connections import Connection
 from sfumato.server.guard import Guard
+from sfumato.server.readers import Readers
 from sfumato.server.settings import Settings
 from sfumato.server.store import Store, open_store
 from sfumato.server.tokens import ADMIN, new_token, token_hash
+from sfumato.server.writer import Writer
 
 BATCH_TYPE = "application/vnd.sfumato.reports"
 DISEASES = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
@@ -142,6 +145,20 @@ def until(holds: Callable[[], bool]) -> None:
             return
         time.sleep(0.01)
     pytest.fail("it did not come about in half a minute")
+
+
+def at_the_beginning(day: int, work: Callable[[Store, Readers, Writer, float], Awaitable[int]], store: Store) -> int:
+    """What the work of every hour does to a store when a day has just begun."""
+
+    async def run() -> int:
+        readers, writer = Readers(), Writer(store, 10, lambda outcomes, seconds: None)  # noqa: ARG005
+        try:
+            return await work(store, readers, writer, day * 86_400.0 + 1)
+        finally:
+            await writer.stop()
+            readers.stop()
+
+    return asyncio.run(run())
 
 
 def free_port() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import json
 import random
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from collectors import BATCH_TYPE, DISEASES, POLICY, Postgres, Served, ServeProcess, served
+from collectors import BATCH_TYPE, DISEASES, POLICY, Postgres, Served, ServeProcess, at_the_beginning, served
 from hypothesis import HealthCheck, given, settings
 
 import sfumato as sf
@@ -26,13 +25,11 @@ from sfumato.reports import encode_batch
 from sfumato.server.logs import LOG
 from sfumato.server.operations import OPERATIONS
 from sfumato.server.rates import Rates
-from sfumato.server.readers import Readers
 from sfumato.server.refusals import REASONS
 from sfumato.server.retention import forget_old_reports
 from sfumato.server.store import Record, Submission, open_store
 from sfumato.server.store.base import PAGE
 from sfumato.server.store.migrations import MIGRATIONS
-from sfumato.server.writer import Writer
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -677,18 +674,13 @@ def test_each_collection_has_its_own_rule(tmp_path: Path) -> None:
         for day in range(100, 110):
             store.commit([submission(mechanism, f"{name[0]}-of-day-{day}", reports, day)._replace(collection=name)])
 
-    async def forget(today: int) -> int:
-        readers, writer = Readers(), Writer(store, 10, lambda outcomes, seconds: None)  # noqa: ARG005
-        try:
-            return await forget_old_reports(store, readers, writer, today * 86_400.0 + 1)
-        finally:
-            await writer.stop()
-            readers.stop()
+    def forget(today: int) -> int:
+        return at_the_beginning(today, forget_old_reports, store)
 
     # At the end of day 109: nothing of the first, days 100 to 102 of the second, all of the third.
-    assert asyncio.run(forget(109)) == 0 + 3 + 10
-    assert asyncio.run(forget(109)) == 0
-    assert asyncio.run(forget(110)) == 1
+    assert forget(109) == 0 + 3 + 10
+    assert forget(109) == 0
+    assert forget(110) == 1
     assert [store.counts(name, mechanism).n for name in kept] == [10, 10, 10]
     store.close()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from collectors import Postgres, served
+from collectors import Postgres, at_the_beginning, served
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,6 @@ import sfumato as sf
 from sfumato.entropy import InsecureSeeded
 from sfumato.mechanisms import Mechanism
 from sfumato.reports import decode_batch
-from sfumato.server.readers import Readers
 from sfumato.server.refusals import Refusal
 from sfumato.server.retention import mix_old_reports
 from sfumato.server.store import Record, Store, Submission, open_store
@@ -162,15 +161,7 @@ def kept(store: Store) -> dict[tuple[int, int], bytes]:
 
 
 def mix(store: Store, today: int) -> int:
-    async def run() -> int:
-        readers, writer = Readers(), Writer(store, 10, lambda outcomes, seconds: None)  # noqa: ARG005
-        try:
-            return await mix_old_reports(store, readers, writer, today * 86_400.0 + 1)
-        finally:
-            await writer.stop()
-            readers.stop()
-
-    return asyncio.run(run())
+    return at_the_beginning(today, mix_old_reports, store)
 
 
 @pytest.mark.parametrize("mechanism", [MECHANISM, BITMAPS], ids=["index", "bitmap"])

@@ -49,7 +49,8 @@ class Writer:
         self._store, self._most_waiting, self._watch = store, most_waiting, watch
         self._loop = asyncio.get_running_loop()
         self._held = 0  # bytes; read and written in the loop alone
-        self._in_hand: list[_Waiting | None] = []  # what was taken the last time; read and written in the thread alone
+        self._in_hand: list[_Waiting | None] = []  # what was taken and not yet answered
+        self._company = False  # whether more than one was taken the last time
         self.alive = True  # until nothing will be written any more
         self.failing = False  # whether the store refused the last write
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
@@ -114,18 +115,18 @@ class Writer:
                 group = []
                 self._do(waiting)
         self._commit(group)
-        return None not in self._in_hand
+        ends, self._company, self._in_hand = None in self._in_hand, len(self._in_hand) > 1, []
+        return not ends
 
     def _take(self) -> None:
         """Take what waits in hand, at least one; wait for it if need be.
 
-        A transaction costs as much as ten batches in it. Where the last one had company, more are awaited while they
+        A transaction costs as much as fifty batches in it. Where the last one had company, more are awaited while they
         come, for a moment: all of them together wait less.
         """
-        end = _LONGEST_WAIT if len(self._in_hand) > 1 else 0.0
         self._in_hand = taken = [self._queue.get()]
         size = _size(taken[0])
-        end += time.monotonic()
+        end = time.monotonic() + (_LONGEST_WAIT if self._company else 0.0)
         came = True
         while came and len(taken) < _MOST_BATCHES and size < _MOST_BYTES:
             came = False
