@@ -174,7 +174,7 @@ def test_estimates_hold_up_no_long_batches(collector: Served, monkeypatch: pytes
         begin.wait(30)
         return sf.estimate(*given)
 
-    monkeypatch.setattr("sfumato.server.results.estimate", slow)
+    monkeypatch.setattr("sfumato.server.decoded.estimate", slow)
     with ThreadPoolExecutor(3) as pool:
         paths = [f"/v1/collections/{name}/estimate?method={method}" for method in ("unbiased", "simplex")]
         asked = [pool.submit(collector.ask, "GET", path) for path in paths]
@@ -199,7 +199,7 @@ def test_an_estimate_is_computed_once_for_all_levels(
         computed.append(given[1].n)
         return sf.estimate(*given)
 
-    monkeypatch.setattr("sfumato.server.results.estimate", counted)
+    monkeypatch.setattr("sfumato.server.decoded.estimate", counted)
     levels = [0.5, 0.9, 0.95, 0.999]
     paths = [f"/v1/collections/{name}/estimate?method={method}&level={level}" for level in levels]
     for number, total in enumerate((3, 6)):
@@ -215,16 +215,16 @@ def test_an_estimate_is_computed_once_for_all_levels(
 
 
 def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -> None:
-    from sfumato.server.results import _decoded, _estimate_of
+    from sfumato.server.decoded import decoded, estimate_of
 
     mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(300), 100)  # nearly the truth: some have no error
     counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))
     for method in ("unbiased", "efficient", "simplex", "mle"):
         found = sf.estimate(mechanism, counts, method)
         assert found.standard_errors.min() * 3 < 1e-7
-        kept = _decoded(mechanism, counts, method)
+        kept = decoded(mechanism, counts, method)
         assert len(kept) == 300 * 6 * 8  # the matrix alone takes 300 times 300 numbers
-        again = _estimate_of(mechanism, counts.n, method, kept)
+        again = estimate_of(mechanism, counts.n, method, kept)
         for level in (0.5, 0.95, 0.9999999999999998):
             np.testing.assert_array_equal(again.interval(level), found.interval(level))
         np.testing.assert_array_equal(again.standard_errors, found.standard_errors)

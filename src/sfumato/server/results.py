@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato._aggregate import Aggregate
-from sfumato._estimate import Estimate, estimate
-from sfumato._estimate.decoder import Decoder, Floats
-from sfumato.errors import SfumatoError
-from sfumato.mechanisms import Mechanism
+from sfumato._estimate import Estimate
 from sfumato.server.administration import require_admin
 from sfumato.server.answers import JsonAnswer
 from sfumato.server.collections import Collection
 from sfumato.server.collector import Collector
+from sfumato.server.decoded import decoded, estimate_of
 from sfumato.server.downloads import PARQUET_TYPE, as_parquet
 from sfumato.server.refusals import Refusal
 from sfumato.server.schemas import EstimateAnswer, EstimateRow
@@ -76,46 +72,11 @@ async def _found(collector: Collector, collection: Collection, counts: Aggregate
     if not counts.n:
         raise Refusal("invalid", "there are no reports to estimate from yet")
 
-    async def decoded() -> bytes:
-        return await collector.workers.run(_decoded, collection.mechanism, counts, method)
+    async def computed() -> bytes:
+        return await collector.workers.run(decoded, collection.mechanism, counts, method)
 
-    kept = await collector.decoded.get((collection.id, counts.n, method), decoded)
-    return _estimate_of(collection.mechanism, counts.n, method, kept)
-
-
-def _decoded(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
-    """What intervals of every level follow from, six numbers a value: a decoder itself may hold large tables."""
-    try:
-        found = estimate(mechanism, counts, method)
-        variances, reach = found.decoder.variances(found.nearest), found.decoder.reach()
-    except SfumatoError as error:
-        raise Refusal("invalid", str(error)) from None
-    return np.stack([found.frequencies, found.unbiased, found.nearest, variances, *reach]).tobytes()
-
-
-def _estimate_of(mechanism: Mechanism, n: int, method: str, kept: bytes) -> Estimate:
-    """The estimate again, from what ``_decoded`` gave."""
-    frequencies, unbiased, nearest, variances, least, greatest = np.frombuffer(kept).reshape(6, -1)
-    decoder = _Decoded(variances, (least, greatest))
-    return Estimate(mechanism.domain, n, method, frequencies, unbiased, nearest, decoder)
-
-
-class _Decoded(Decoder):
-    """What intervals need of the decoder of an estimate, at the distribution that it has found."""
-
-    def __init__(self, variances: Floats, reach: tuple[Floats, Floats]) -> None:
-        self.size, self._variances, self._reach = len(variances), variances, reach
-
-    def variances(self, p: Floats) -> Floats:  # noqa: ARG002
-        return self._variances
-
-    def reach(self) -> tuple[Floats, Floats]:
-        return self._reach
-
-    def _not_kept(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    frequencies = shares = covariance = variance = _not_kept
+    kept = await collector.decoded.get((collection.id, counts.n, method), computed)
+    return estimate_of(collection.mechanism, counts.n, method, kept)
 
 
 def _answer(collection: Collection, method: str, level: float, found: Estimate | None) -> bytes:
