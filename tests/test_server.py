@@ -788,7 +788,10 @@ def test_sqlite_has_one_worker(tmp_path: Path, capsys: pytest.CaptureFixture[str
     from sfumato.cli import main
 
     assert main(["serve", "--store", f"sqlite:///{tmp_path}/collect.db", "--workers", "2"]) == 2
-    assert "workers must be 1 with SQLite" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "workers must be 1 with SQLite" in said.err
+    assert said.out == ""  # no token was made
+    assert not (tmp_path / "collect.db").exists()
     assert main(["serve", "--store", "sqlite:////no/such/folder/collect.db"]) == 2
     assert "the store" in capsys.readouterr().err
 

@@ -50,12 +50,13 @@ def command(
     from sfumato.errors import MissingExtra
 
     try:
-        from sfumato.server.run import serve
+        from sfumato.server.run import check_workers, serve
         from sfumato.server.settings import Settings
         from sfumato.server.tokens import ADMIN, new_token, token_hash
     except ImportError as error:
         raise MissingExtra("server", f"running a collector ({error.name})") from None
 
+    check_workers(store, workers)  # before there is a store, and a token that nobody looks for
     token = new_token(ADMIN)
     with opened(store) as kept:
         added = kept.add_admin(token_hash(token), int(time.time()), only_first=True)

@@ -14,16 +14,20 @@ from sfumato.server.logs import to_standard_error
 from sfumato.server.metrics import SHARED
 from sfumato.server.settings import Settings
 
-__all__ = ["serve"]
+__all__ = ["check_workers", "serve"]
 
 #: Seconds that requests have to end after the process was told to.
 _GRACE = 30
 
 
+def check_workers(store: str, workers: int) -> None:
+    """Refuse more processes than the store can have."""
+    if workers > 1 and store.startswith("sqlite"):
+        raise InvalidInput("serve", "workers", "be 1 with SQLite, which has one writer", workers)
+
+
 def serve(settings: Settings, host: str, port: int, workers: int = 1, forwarded: str = "127.0.0.1") -> None:
     """Serve until told to stop (SIGTERM, SIGINT): requests under way are answered, what waits is counted."""
-    if workers > 1 and settings.store.startswith("sqlite"):
-        raise InvalidInput("serve", "workers", "be 1 with SQLite, which has one writer", workers)
     settings.to_environment()
     to_standard_error()
     with tempfile.TemporaryDirectory(prefix="sfumato-metrics-") as folder:

@@ -6,21 +6,19 @@ that order, a few with every transaction, so that many fall on the same page.
 
 Each transaction finds every id that was ever counted: in the table, or in the log, whose ids are also kept in memory.
 What other processes appended to it, and what this one did itself, is read from the log at the beginning of the next
-transaction. A transaction that fails leaves the memory behind what is stored: it must be thrown away.
+transaction. One that fails leaves the memory ahead of what is stored: it must be thrown away then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from sfumato.server.store.base import Execute
 from sfumato.server.store.records import ID_BYTES, RECEIPT_BYTES
 
 __all__ = ["RecentBatches"]
-
-Execute = Callable[..., Any]
 
 _RECORD = ID_BYTES + RECEIPT_BYTES
 #: Sorted well enough for neighbours to be on the same page.
@@ -77,7 +75,8 @@ class RecentBatches:
     def _read(self, execute: Execute) -> int:
         """Take up what was appended since the last time."""
         came = 0
-        for number, records in execute("SELECT number, records FROM recent WHERE number > ?", (self._last,)).fetchall():
+        news = "SELECT number, records FROM recent WHERE number > ? ORDER BY number"
+        for number, records in execute(news, (self._last,)).fetchall():
             for start in range(0, len(records), _RECORD):
                 self._known[records[start : start + ID_BYTES]] = records[start + ID_BYTES : start + _RECORD]
             came += len(records) // _RECORD
