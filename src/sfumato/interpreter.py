@@ -8,7 +8,6 @@ each step, so the cost is the number of states, not of paths.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -25,89 +24,88 @@ class TooManyBranches(CannotDecide):
     """Following every branch would take more runs than allowed."""
 
 
-@dataclass
-class _Choice:
-    """One decision on the current path: which of its outcomes is taken."""
-
-    taken: int
-    outcomes: int
-    weights: tuple[int, int] | None  # of False and True; None: all outcomes weigh 1
-    total: int
-
-    @property
-    def weight(self) -> int:
-        return 1 if self.weights is None else self.weights[self.taken]
-
-
 class _Path:
-    """Draws that follow a given path, and extend it by first outcomes where it ends."""
+    """Draws that follow a path through a sampler's decisions, and extend it by first outcomes where it ends."""
 
-    def __init__(self, choices: list[_Choice]) -> None:
-        self._choices = choices
+    __slots__ = ("_depth", "_outcomes", "_taken", "total", "weight")
+
+    def __init__(self) -> None:
+        self._taken: list[int] = []
+        self._outcomes: list[int] = []
         self._depth = 0
+        #: The probability of what was decided so far is weight / total.
+        self.weight = self.total = 1
 
-    def _choose(self, outcomes: int, weights: tuple[int, int] | None, total: int) -> int:
-        if self._depth == len(self._choices):
-            self._choices.append(_Choice(0, outcomes, weights, total))
-        choice = self._choices[self._depth]
-        self._depth += 1
-        return choice.taken
+    def restart(self) -> None:
+        """Go to the start of the same path."""
+        self._depth = 0
+        self.weight = self.total = 1
+
+    def turn(self) -> bool:
+        """Whether there is a next path; then this is it: another outcome of the last decision that has one left."""
+        while self._taken and self._taken[-1] == self._outcomes[-1] - 1:
+            self._taken.pop()
+            self._outcomes.pop()
+        if self._taken:
+            self._taken[-1] += 1
+        return bool(self._taken)
+
+    def _choose(self, outcomes: int, total: int) -> int:
+        depth = self._depth
+        if depth == len(self._taken):
+            self._taken.append(0)
+            self._outcomes.append(outcomes)
+        self._depth = depth + 1
+        self.total *= total
+        return self._taken[depth]
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
         if not 0 <= numerator <= denominator:
             raise ValueError(f"not a probability: {numerator}/{denominator}")
         if numerator in (0, denominator):
             return numerator > 0  # certain: not a branch
-        return bool(self._choose(2, (denominator - numerator, numerator), denominator))
+        happened = bool(self._choose(2, denominator))
+        self.weight *= numerator if happened else denominator - numerator
+        return happened
 
     def below(self, m: int) -> int:
         if m < 1:
             raise ValueError(f"cannot choose among {m}")
-        return self._choose(m, None, m)
+        return self._choose(m, m)
 
 
 def branches(run: Callable[[Draws], Result]) -> Iterator[tuple[Result, int, int]]:
     """Every outcome of ``run``, with its weight and the total: its probability is weight/total."""
-    choices: list[_Choice] = []
+    path = _Path()
     while True:
-        result = run(_Path(choices))
-        weight = total = 1
-        for choice in choices:
-            weight *= choice.weight
-            total *= choice.total
-        yield result, weight, total
-        while choices and choices[-1].taken == choices[-1].outcomes - 1:
-            choices.pop()
-        if not choices:
+        path.restart()
+        yield run(path), path.weight, path.total
+        if not path.turn():
             return
-        choices[-1].taken += 1
 
 
 def sampler_law(mechanism: Mechanism, x: int, most_runs: int = 10**6) -> tuple[dict[bytes, Fraction], int]:
     """The exact law of the *serialised* reports of one value, and how many runs it took to read."""
     law: dict[bytes, Fraction] = {}
     pending: dict[Hashable, Fraction] = {mechanism.start(x): Fraction(1)}
-    shares: dict[tuple[Fraction, int, int], Fraction] = {}  # few different ones: multiply each once
     runs = 0
     while pending:
-        following: dict[Hashable, Fraction] = {}
+        # Over one denominator probabilities are added as integers: there are few denominators, and many branches.
+        weighed: dict[tuple[Any, int], int] = {}
         for state, reached in pending.items():
-            # Weights over one total are added as integers; there are few totals, and many branches.
-            weighed: dict[tuple[Any, int], int] = {}
+            numerator, denominator = reached.as_integer_ratio()
             for result, weight, total in branches(lambda draws, state=state: mechanism.step(state, draws)):  # type: ignore[misc]
                 runs += 1
                 if runs > most_runs:
                     raise TooManyBranches(f"the sampler of {mechanism.name} has more than {most_runs} branches")
-                weighed[result, total] = weighed.get((result, total), 0) + weight
-            for (result, total), weight in weighed.items():
-                key = (reached, weight, total)
-                probability = shares.get(key)
-                if probability is None:
-                    probability = shares[key] = reached * Fraction(weight, total)
-                if isinstance(result, Finished):
-                    report = mechanism.serialise(result.report)
-                    law[report] = law.get(report, Fraction(0)) + probability
-                else:
-                    following[result] = following.get(result, Fraction(0)) + probability
-        pending = following
+                key = (result, denominator * total)
+                weighed[key] = weighed.get(key, 0) + numerator * weight
+        pending = {}
+        for (result, denominator), numerator in weighed.items():
+            probability = Fraction(numerator, denominator)
+            if isinstance(result, Finished):
+                report = mechanism.serialise(result.report)
+                law[report] = law.get(report, Fraction(0)) + probability
+            else:
+                pending[result] = pending.get(result, Fraction(0)) + probability
     return law, runs
