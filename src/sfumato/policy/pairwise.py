@@ -196,16 +196,17 @@ def _read_matrix(domain: Domain, matrix: Any) -> Levels:
         raise InvalidInput("Pairwise", "matrix", f"be square, {size} by {size} like its domain", _shape(matrix))
     # Equal entries of equal type are read once: a matrix of a few thousand values is mostly repetition.
     if array.dtype == object:
-        place: dict[tuple[type, object], int] = {}
-        entries_and_places = enumerate(array.ravel().tolist())
-        keys = [(type(entry), _hashable(entry, domain, i)) for i, entry in entries_and_places]
-        positions = np.array([place.setdefault(key, len(place)) for key in keys])
-        entries: list[Any] = [entry for _, entry in place]
+        known: dict[tuple[type, object], int] = {}
+        keys = [(type(entry), _hashable(entry, domain, i)) for i, entry in enumerate(array.ravel().tolist())]
+        positions = np.array([known.setdefault(key, len(known)) for key in keys])
+        entries: list[Any] = [entry for _, entry in known]
+        first = np.unique(positions, return_index=True)[1]
     else:
-        distinct, positions = np.unique(array.ravel(), return_inverse=True)
+        distinct, first, positions = np.unique(array.ravel(), return_index=True, return_inverse=True)
         entries = list(distinct)
-    first = {int(p): i for i, p in reversed(list(enumerate(positions.tolist())))}
-    epsilons = [_read_entry(entry, domain, *divmod(first[i], size)) for i, entry in enumerate(entries)]
+    epsilons = [
+        _read_entry(entry, domain, *divmod(place, size)) for entry, place in zip(entries, first.tolist(), strict=True)
+    ]
     positions = positions.reshape(size, size)
     for x in range(size):
         if epsilons[positions[x, x]] != ZERO:
