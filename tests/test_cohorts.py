@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -52,7 +55,7 @@ def test_combining_two_halves_of_one_cohort_is_the_whole() -> None:
     mechanism = HadamardResponse(DOMAIN, 2)
     halves = [cohort(mechanism, 10**6), cohort(mechanism, 10**6)]
     whole = sf.combine([cohort(mechanism, 2 * 10**6)])
-    combined = sf.combine(halves)
+    combined = sf.combine(half for half in halves)
     np.testing.assert_allclose(combined.frequencies, whole.frequencies, atol=1e-6)
     np.testing.assert_allclose(combined.covariance, whole.covariance, rtol=1e-4, atol=1e-13)
 
@@ -78,6 +81,65 @@ def test_many_values_are_weighted_one_by_one() -> None:
     combined = sf.combine(parts)
     expected = 1 / (1 / parts[0].standard_errors ** 2 + 1 / parts[1].standard_errors ** 2)
     np.testing.assert_allclose(combined.standard_errors**2, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("people", [["none"] * 100, ["none", "hiv"] * 50], ids=["one value", "two"])
+def test_a_cohort_with_a_value_nobody_told_of_combines_to_itself(people: list[str]) -> None:
+    mechanism = sf.design(sf.HighLow(DOMAIN, ["hiv", "cancer"], 1), n=1000)
+    alone = sf.estimate(mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, people, sf.InsecureSeeded(1))))
+    assert alone.unbiased[1] == 0
+    for cohorts in ([alone], [alone, alone]):
+        combined = sf.combine(cohorts)
+        np.testing.assert_allclose(combined.frequencies, alone.frequencies, atol=1e-12)
+        np.testing.assert_allclose(combined.covariance, alone.covariance / len(cohorts), atol=1e-12)
+    np.testing.assert_allclose(sf.combine([alone]).interval(), alone.interval(), atol=1e-9)
+    np.testing.assert_allclose(sf.combine([alone]).standard_errors, alone.standard_errors, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [60, 1100])
+def test_combining_is_closer_to_the_truth_however_many_values_nobody_told_of(size: int) -> None:
+    domain, truth = sf.Domain.range(size), np.zeros(size)
+    truth[:40] = 1 / 40
+    mechanisms = [sf.design(sf.HighLow(domain, list(range(10)), epsilon), n=3000) for epsilon in (1, 2)]
+    errors = np.zeros(3)
+    for seed in range(4):
+        parts = [sf.simulate(m, n=3000, truth=truth, seed=2 * seed + i).estimate for i, m in enumerate(mechanisms)]
+        combined = sf.combine(parts)
+        errors += [float(np.abs(part.unbiased - truth).sum()) for part in (*parts, combined)]
+        low, high = combined.interval()
+        assert np.mean((low <= truth) & (truth <= high)) > 0.9
+        assert (combined.standard_errors > 0).all()
+        assert (high[40:] < 0.1).all()
+    assert errors[2] < errors[:2].min()
+
+
+def test_a_block_that_nobody_is_in_combines_to_nobody() -> None:
+    domain = sf.Domain(list("abcdef"))
+    truth = [0.4, 0.3, 0.2, 0.1, 0, 0]
+    blocks = [["a", "b"], ["c", "d"], ["e", "f"]]
+    mechanisms = [sf.design(sf.Blocks(domain, blocks, epsilon), n=3000) for epsilon in (1, 2)]
+    combined = sf.combine([sf.simulate(m, n=3000, truth=truth, seed=3).estimate for m in mechanisms])
+    np.testing.assert_allclose(combined.frequencies[4:], 0, atol=1e-9)
+    assert np.abs(combined.frequencies - truth).max() < 5 * combined.standard_errors.max()
+    low, high = combined.interval()
+    assert (low[4:] < 1e-9).all()
+    assert ((high[4:] > 0) & (high[4:] < 0.01)).all()
+
+
+@pytest.mark.parametrize("size", [8, 1100])
+def test_combining_does_not_move_what_the_cohorts_agree_on(size: int) -> None:
+    """The weights sum to the identity wherever they are computed, here where most values have nobody."""
+    domain, p = sf.Domain.range(size), np.zeros(size)
+    p[[0, size - 1]] = 0.25, 0.75
+    mechanisms = [sf.design(sf.HighLow(domain, [0, 1], epsilon), n=100) for epsilon in (1, 2)]
+    parts = [sf.Estimate(domain, 100, "unbiased", p, p, p, decoder_for(mechanism)) for mechanism in mechanisms]
+    np.testing.assert_allclose(sf.combine(parts).frequencies, p, atol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [[exact_counts(RandomizedResponse(DOMAIN, 1), 100)], COHORTS[0], 5], ids=type)
+def test_what_is_not_a_list_of_estimates_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="combine: estimate"):
+        sf.combine(wrong)
 
 
 def test_a_functional_of_a_combined_estimate() -> None:
@@ -145,10 +207,30 @@ def test_survey_weights() -> None:
         result.weighted({"north": 1})
     with pytest.raises(InvalidInput, match="not all 0"):
         result.weighted({"north": 0, "south": 0})
+    wrong: Any
+    for wrong in (math.nan, math.inf, "2", None):
+        with pytest.raises(InvalidInput, match="weighted: weights must be finite numbers"):
+            result.weighted({"north": 1, "south": wrong})
     with pytest.raises(InvalidInput, match="be one of"):
         result.difference("north", "east")
     with pytest.raises(InvalidInput, match="at least one"):
         sf.estimate_groups(MECHANISM, {})
+
+
+def test_a_value_nobody_in_a_group_told_of_is_not_known_to_be_absent() -> None:
+    mechanism = sf.design(sf.HighLow(DOMAIN, ["hiv", "cancer"], 1), n=1000)
+    groups = {
+        name: sf.aggregate(mechanism, sf.privatize(mechanism, ["none"] * n, sf.InsecureSeeded(n)))
+        for name, n in (("north", 100), ("south", 400))
+    }
+    result = sf.estimate_groups(mechanism, groups)
+    high = float(result.groups["north"].interval()[1][1])
+    difference = result.difference("north", "south")["flu"]
+    assert difference.value == 0
+    assert difference.standard_error > 0
+    assert difference.interval()[1] == pytest.approx(high, rel=0.02)
+    assert difference.p_value(high / 2) > 0.05
+    assert result.weighted({"north": 1, "south": 1})["flu"].interval()[1] == pytest.approx(high / 2, rel=0.02)
 
 
 # -- the posterior mean ------------------------------------------------------------------------------------------

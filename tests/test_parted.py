@@ -559,8 +559,14 @@ def test_the_simplex_method_keeps_the_blocks_totals(mechanism: PartedMechanism, 
     assert (estimate.frequencies >= 0).all()
     totals = np.bincount(mechanism.part_of, weights=estimate.frequencies)
     assert totals == pytest.approx(part_shares(mechanism, aggregate), abs=1e-12)
+    is_open = np.isin(np.arange(len(mechanism.domain)), mechanism.open)
     for part in range(len(mechanism.parts)):
-        own = mechanism.part_of == part
+        own = (mechanism.part_of == part) & ~is_open
+        told = np.flatnonzero((mechanism.part_of == part) & is_open)
+        # What is told in clear stays, or is scaled to the part's total and leaves nothing for the hidden values.
+        scale = min(1.0, totals[part] / max(float(estimate.unbiased[told].sum()), 1e-300))
+        assert estimate.frequencies[told] == pytest.approx(scale * estimate.unbiased[told], abs=1e-12)
+        assert scale == 1 or not estimate.frequencies[own].any()
         # Nearest to the unbiased: one constant is taken from all that stay positive, and no less from the others.
         taken = (estimate.unbiased - estimate.frequencies)[own]
         kept = estimate.frequencies[own] > 0

@@ -43,8 +43,8 @@ def learn_prior(estimate: Estimate, *, towards: Sequence[Any] | None = None, lev
     """A prior from an estimate of past reports, drawn towards ``towards`` (uniform unless given) by its share of noise.
 
     It is a mixture of the distribution nearest to the estimate and the one leant on, so it lies in [0, 1], sums to one,
-    and gives no value of the latter a prior of zero. The share of the latter is V/(V + D): V the sum of the squared
-    standard errors, D the squared distance between the two. ``level``: of the simultaneous intervals of ``likely``.
+    and gives no value of the latter a prior of zero. The share of the latter is V/(V + D): V the sum of the
+    variances, D the squared distance between the two. ``level``: of the simultaneous intervals of ``likely``.
     """
     if not isinstance(estimate, Estimate):
         raise InvalidInput("learn_prior", "estimate", "be an Estimate, made from private reports", estimate)
@@ -53,7 +53,7 @@ def learn_prior(estimate: Estimate, *, towards: Sequence[Any] | None = None, lev
     given = [Fraction(1, len(domain))] * len(domain) if towards is None else towards
     centre = np.array([float(p) for p in read_distribution("learn_prior", "towards", given, names)])
     distance = float(np.sum((estimate.nearest - centre) ** 2))
-    noise = float(np.sum(estimate.standard_errors**2))
+    noise = float(np.sum(estimate.decoder.variances(estimate.nearest))) / estimate.n
     shrinkage = noise / (noise + distance) if noise else 0.0
     point = estimate.nearest + shrinkage * (centre - estimate.nearest)
     prior = read_distribution("learn_prior", "the estimate", point.tolist(), names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["project_to_simplex"]
+__all__ = ["project_beside_clear", "project_to_simplex"]
 
 
 def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> npt.NDArray[np.float64]:
@@ -16,6 +16,24 @@ def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> np
     surplus = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
     kept = int(np.flatnonzero(ordered >= surplus)[-1])  # equal: nothing to share out, or nothing left for this one
     return np.asarray(np.maximum(shifted - surplus[kept], 0.0))
+
+
+def project_beside_clear(
+    point: npt.NDArray[np.float64], clear: npt.NDArray[np.bool_], total: float = 1.0
+) -> npt.NDArray[np.float64]:
+    """Of {q ≥ 0, Σ q = total}: ``clear`` values keep their share, and the others are projected onto what these leave.
+
+    The nearest point in plain l2 would take from all alike, and values that are known well would pay for the noise of
+    those that are not. Clear values that leave nothing are scaled down to the total.
+    """
+    if clear.all() or not clear.any():
+        return project_to_simplex(point, total)
+    projected = np.empty(len(point))
+    told = np.maximum(point[clear], 0.0)
+    mass = float(told.sum())
+    projected[clear] = told * (total / mass) if mass > total else told
+    projected[~clear] = project_to_simplex(point[~clear], max(total - mass, 0.0))
+    return projected
 
 
 def _candidates(values: npt.NDArray[np.float64], total: float) -> npt.NDArray[np.float64]:

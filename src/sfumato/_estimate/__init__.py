@@ -40,14 +40,15 @@ def estimate(
     ``unbiased``: right on average, may leave [0, 1]; the mechanism's own estimator. ``efficient``: as right, by least
     squares weighted with the law of the outputs at the uniform distribution, for mechanisms with indexed reports and a
     matrix that can be written out; it differs from the former where outputs outnumber values. ``simplex``: the nearest
-    distribution to the unbiased estimate, block by block where the reports tell the block. ``mle``: maximum likelihood
-    (EM for indices; composite likelihood of the bit counts for bitmaps); at many values with few reports a projection
-    is usually closer to the truth. ``mmse``: the mean over reports of the posterior under a given ``prior``,
-    for mechanisms with indexed reports. Standard errors and intervals come with all of them.
+    distribution to the unbiased estimate, block by block where the reports tell the block, and beside the values that
+    are told in clear. ``mle``: maximum likelihood (EM for indices; composite likelihood of the bit counts for bitmaps);
+    at many values with few reports a projection is usually closer to the truth. ``mmse``: the mean over reports of the
+    posterior under a given ``prior``, for mechanisms with indexed reports. Standard errors and intervals come with all
+    of them.
     """
     if method not in METHODS:
         raise InvalidInput("estimate", "method", f"be one of {', '.join(METHODS)}", method)
-    aggregate.check(mechanism)
+    _check(mechanism, aggregate)
     if aggregate.n == 0:
         raise InvalidInput("estimate", "the aggregate", "have at least one report", 0)
     if (method == "mmse") != (prior is not None):
@@ -64,8 +65,19 @@ def estimate(
         fit = _fit(decoder, shares, aggregate.n)
         frequencies = fit.frequencies
     elif method == "mmse":
-        frequencies = _mean_posterior(mechanism, decoder, shares, checked_distribution(prior, decoder.size))
+        believed = checked_distribution(prior, decoder.size, "estimate", "prior")
+        frequencies = _mean_posterior(mechanism, decoder, shares, believed)
     return Estimate(mechanism.domain, aggregate.n, method, frequencies, unbiased, nearest, decoder, fit)
+
+
+def _check(mechanism: object, aggregate: object) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidInput("estimate", "the mechanism", "be one, such as design(policy, n) gives", mechanism)
+    if not isinstance(aggregate, Aggregate):
+        raise InvalidInput(
+            "estimate", "the aggregate", "be that of the reports: aggregate(mechanism, reports)", aggregate
+        )
+    aggregate.check(mechanism)
 
 
 def _efficient_decoder(mechanism: Mechanism) -> Decoder:
@@ -102,5 +114,7 @@ def estimate_groups(
     mechanism: Mechanism, aggregates: Mapping[Any, Aggregate], method: str = "unbiased"
 ) -> GroupedEstimate:
     """An estimate for each public group of people, and for all of them together."""
+    if not isinstance(aggregates, Mapping):
+        raise InvalidInput("estimate_groups", "the aggregates", "be a mapping from groups to aggregates", aggregates)
     groups = {name: estimate(mechanism, aggregate, method) for name, aggregate in aggregates.items()}
     return GroupedEstimate(groups, estimate(mechanism, merged(aggregates), method))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sfumato._estimate.decoder import Decoder
 from sfumato._estimate.result import Estimate
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.simplex import project_to_simplex
+from sfumato.simplex import project_beside_clear
 
 __all__ = ["combine"]
 
@@ -55,27 +55,46 @@ class _CombinedDecoder(Decoder):
     def reach(self) -> tuple[Floats, Floats]:
         raise CannotDecide("dishonest reports also move the weights of combined cohorts; bound each cohort by itself")
 
+    def span(self) -> tuple[Floats, Floats]:
+        # By a value's own weights, made to sum to one: what a report says of other values counts far less for it.
+        own = [np.diag(w) if w.ndim == 2 else w for w in self._weights]
+        whole = np.sum(own, axis=0)
+        ends = [
+            np.array(decoder.span()) * weight / whole * (self._n / n)
+            for weight, (decoder, n) in zip(own, self._parts, strict=True)
+        ]
+        return np.min([least for least, _ in ends], axis=0), np.max([greatest for _, greatest in ends], axis=0)
 
-def combine(estimates: Sequence[Estimate]) -> Estimate:
+    def clear(self) -> npt.NDArray[np.bool_]:
+        return _clear_to_all([decoder for decoder, _ in self._parts])
+
+
+def combine(estimates: Iterable[Estimate]) -> Estimate:
     """Generalised least squares over cohorts drawn from one population, each with its own mechanism or epsilon.
 
     Up to a thousand values the full covariances weigh the cohorts, and that frequencies sum to one is used; beyond that
-    each value is weighted by its own variances. Weights are computed at the pooled estimate.
+    each value is weighted by its own variances. Weights are computed at the pooled estimate, with half a person more
+    for every value: where nobody was seen no variance could be computed. Whatever the point, the weights of all cohorts
+    sum to the identity, so that a poor one costs precision alone.
     """
+    if not isinstance(estimates, Iterable):
+        raise InvalidInput("combine", "estimates", "be a list of them", estimates)
     cohorts = list(estimates)
     if not cohorts:
         raise InvalidInput("combine", "estimates", "hold at least one", [])
+    for number, cohort in enumerate(cohorts):
+        if not isinstance(cohort, Estimate):
+            raise InvalidInput(
+                "combine", f"estimate {number}", "be one, made by estimate(mechanism, aggregate)", cohort
+            )
     domain = cohorts[0].domain
     for number, cohort in enumerate(cohorts):
         if cohort.domain != domain:
             raise InvalidInput("combine", f"estimate {number}", "be over the domain of the first", cohort.domain)
-        if not cohort.standard_errors.any():
+        if not cohort.decoder.variances(cohort.nearest).any():
             raise InvalidInput("combine", f"estimate {number}", "have an error to be weighted by", "none")
-    # A first pooled estimate, weighted by total precision, at which the covariances are computed.
-    precision = np.array([1 / float(np.sum(cohort.standard_errors**2)) for cohort in cohorts])
-    pooled = sum((w * c.unbiased for w, c in zip(precision, cohorts, strict=True)), np.zeros(len(domain)))
-    point = project_to_simplex(pooled / precision.sum())
     parts = [(cohort.decoder, cohort.n) for cohort in cohorts]
+    point = _pooled(cohorts)
     if len(domain) <= _LARGEST_FULL:
         weights = _full_weights([decoder.covariance(point) / n for decoder, n in parts])
         uniform = np.full(len(domain), 1 / len(domain))
@@ -85,8 +104,26 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
         weights = [precision / np.sum(precisions, axis=0) for precision in precisions]
         combined = sum((w * c.unbiased for w, c in zip(weights, cohorts, strict=True)), np.zeros(len(domain)))
     n = sum(cohort.n for cohort in cohorts)
-    nearest = project_to_simplex(combined)
-    return Estimate(domain, n, "combined", combined, combined, nearest, _CombinedDecoder(parts, weights))
+    decoder = _CombinedDecoder(parts, weights)
+    nearest = project_beside_clear(combined, decoder.clear())
+    return Estimate(domain, n, "combined", combined, combined, nearest, decoder)
+
+
+def _pooled(cohorts: Sequence[Estimate]) -> Floats:
+    """A first estimate, each cohort weighted by its total precision, with half a person more for every value."""
+    size, n = len(cohorts[0].domain), sum(cohort.n for cohort in cohorts)
+    precision = [c.n / float(c.decoder.variances(_with_halves(c.nearest, c.n)).sum()) for c in cohorts]
+    pooled = sum((w * c.unbiased for w, c in zip(precision, cohorts, strict=True)), np.zeros(size)) / sum(precision)
+    return _with_halves(project_beside_clear(pooled, _clear_to_all([c.decoder for c in cohorts])), n)
+
+
+def _with_halves(p: Floats, n: int) -> Floats:
+    return np.asarray((n * p + 0.5) / (n + len(p) / 2))
+
+
+def _clear_to_all(decoders: Sequence[Decoder]) -> npt.NDArray[np.bool_]:
+    """Which values every cohort tells in clear."""
+    return np.asarray(np.all([decoder.clear() for decoder in decoders], axis=0))
 
 
 def _full_weights(covariances: Sequence[Floats]) -> list[Floats]:

@@ -11,11 +11,14 @@ from abc import ABC, abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.simplex import project_to_simplex
+from sfumato.simplex import project_beside_clear
 
 __all__ = ["Decoder", "Floats", "HistogramDecoder"]
 
 Floats = npt.NDArray[np.float64]
+
+#: Beside what a report counts for a value, this is nothing: rounding of a matrix that was inverted.
+_NOTHING = 1e-9
 
 
 class Decoder(ABC):
@@ -32,8 +35,16 @@ class Decoder(ABC):
         """The expected shares at p: ``frequencies(shares(p)) == p``."""
 
     def nearest(self, unbiased: Floats, shares: Floats) -> Floats:  # noqa: ARG002
-        """The nearest distribution to the unbiased estimate, among those with the totals that the counts know."""
-        return project_to_simplex(unbiased)
+        """A distribution near the unbiased estimate, among those with the totals that the counts know.
+
+        Values told in clear keep what they are told to have; the others are the nearest in l2 to theirs.
+        """
+        return project_beside_clear(unbiased, self.clear())
+
+    def clear(self) -> npt.NDArray[np.bool_]:
+        """Which values are told in clear: no report counts against them, so their estimate is a count of reports."""
+        least, greatest = self.span()
+        return np.asarray((greatest > 0) & (least >= -_NOTHING * greatest))
 
     @abstractmethod
     def variances(self, p: Floats) -> Floats:
@@ -50,6 +61,10 @@ class Decoder(ABC):
     @abstractmethod
     def reach(self) -> tuple[Floats, Floats]:
         """The least and the greatest that one report can count for each frequency."""
+
+    def span(self) -> tuple[Floats, Floats]:
+        """The least and the greatest that one honest report counts: what intervals from few reports rest on."""
+        return self.reach()
 
 
 class HistogramDecoder(Decoder):

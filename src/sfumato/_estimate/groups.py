@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sfumato._aggregate import Aggregate
-from sfumato._estimate.result import Estimate, LinearEstimate
+from sfumato._estimate.result import Estimate, LinearEstimate, frequency_of, is_number
 from sfumato.errors import InvalidInput
 
 __all__ = ["GroupedEstimate"]
@@ -15,36 +16,38 @@ __all__ = ["GroupedEstimate"]
 
 @dataclass(frozen=True, eq=False)
 class GroupedEstimate:
-    """One estimate per group and one of all people together. Groups are public, and their people different."""
+    """One estimate per group, ``groups``, and one of all people together, ``total``.
+
+    Groups are public, and their people different.
+    """
 
     groups: Mapping[Any, Estimate]
     total: Estimate
 
     def difference(self, first: Hashable, second: Hashable) -> dict[object, LinearEstimate]:
-        """For every value, the frequency in one group minus that in another, with its error."""
+        """For every value, the frequency in the first group minus that in the second, with its error."""
         a, b = self._group(first), self._group(second)
-        return {
-            label: LinearEstimate(float(a.unbiased[x]), float(a.standard_errors[x]))
-            - LinearEstimate(float(b.unbiased[x]), float(b.standard_errors[x]))
-            for x, label in enumerate(a.domain)
-        }
+        return {label: frequency_of(a, x) - frequency_of(b, x) for x, label in enumerate(a.domain)}
 
     def weighted(self, weights: Mapping[Any, float]) -> dict[object, LinearEstimate]:
         """Frequencies in a population made up of the groups in these shares (survey weights)."""
         if set(weights) != set(self.groups):
             raise InvalidInput("weighted", "weights", f"name each of the groups {list(self.groups)}", list(weights))
+        if not all(is_number(weight) and math.isfinite(weight) for weight in weights.values()):
+            raise InvalidInput("weighted", "weights", "be finite numbers", dict(weights))
         total = sum(weights.values())
         if total <= 0 or min(weights.values()) < 0:
             raise InvalidInput("weighted", "weights", "be at least 0, not all 0", dict(weights))
-        shares = {group: weight / total for group, weight in weights.items()}
-        domain = self.total.domain
-        return {
-            label: LinearEstimate(
-                sum(share * float(self.groups[g].unbiased[x]) for g, share in shares.items()),
-                sum((share * float(self.groups[g].standard_errors[x])) ** 2 for g, share in shares.items()) ** 0.5,
+        shares = {group: float(weight / total) for group, weight in weights.items()}
+        found: dict[object, LinearEstimate] = {}
+        for x, label in enumerate(self.total.domain):
+            parts = [(share, frequency_of(self.groups[group], x)) for group, share in shares.items()]
+            found[label] = LinearEstimate(
+                sum(share * part.value for share, part in parts),
+                math.hypot(*(share * part.standard_error for share, part in parts)),
+                unseen=max(share * part.unseen for share, part in parts),
             )
-            for x, label in enumerate(domain)
-        }
+        return found
 
     def _group(self, name: Hashable) -> Estimate:
         if name not in self.groups:

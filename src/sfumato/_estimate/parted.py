@@ -19,7 +19,7 @@ from sfumato._estimate.likelihood import Fit, fit_bits, fit_histogram
 from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection
 from sfumato.mechanisms.parted import PartedMechanism
 from sfumato.mechanisms.two_level import MixtureMechanism
-from sfumato.simplex import project_to_simplex
+from sfumato.simplex import project_beside_clear
 
 __all__ = ["PartedDecoder", "parted_decoder"]
 
@@ -83,7 +83,8 @@ class PartedDecoder(Decoder):
         nearest = np.empty(self.size)
         for part in self.parts:
             own = np.concatenate([part.hidden, part.open])
-            nearest[own] = project_to_simplex(unbiased[own], part.masses(shares)[1])
+            in_clear = np.arange(len(own)) >= len(part.hidden)
+            nearest[own] = project_beside_clear(unbiased[own], in_clear, part.masses(shares)[1])
         return nearest
 
     def fit(self, shares: Floats) -> Fit:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._estimate.decoder import Decoder
+from sfumato._estimate.few import FEW, limits_of_few
 from sfumato._estimate.likelihood import Fit
 from sfumato.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
@@ -20,38 +23,46 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["Estimate", "LinearEstimate"]
+__all__ = ["Estimate", "LinearEstimate", "frequency_of", "is_number"]
 
 Floats = npt.NDArray[np.float64]
 
 #: A dense covariance of more values than this is refused (it would take over 3 GB).
 _LARGEST_COVARIANCE = 20_000
-#: A standard deviation of one report below this is none: all reports said the same of the value.
-_SILENT = 1e-7
+#: A variance that is this part of the square of what one report counts is rounding: all reports said the same.
+_SILENT = 1e-12
 
 
 @dataclass(frozen=True)
 class LinearEstimate:
-    """An estimated number with its standard error."""
+    """An estimated number with its standard error.
+
+    ``unseen``: how far one more report could move it. A share of people that no report told of is not ruled out by n
+    reports if they miss it with probability (1 - share)^n ≥ α, so no interval reaches less than ln(1/α) such reports.
+    """
 
     value: float
     standard_error: float
+    unseen: float = field(default=0.0, kw_only=True)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A normal confidence interval."""
-        reach = _quantile(level) * self.standard_error
+        """A normal confidence interval, and not shorter than reports that were not seen leave it."""
+        reach = max(_quantile(level) * self.standard_error, -math.log(1 - level) * self.unseen)
         return self.value - reach, self.value + reach
 
     def p_value(self, null: float = 0.0) -> float:
         """Two-sided: how probable so large a distance from ``null`` is if it is the truth."""
-        if self.standard_error == 0:
-            return float(self.value == null)
-        return 2 * NormalDist().cdf(-abs(self.value - null) / self.standard_error)
+        distance = abs(self.value - null)
+        if distance == 0:
+            return 1.0
+        normal = 2 * NormalDist().cdf(-distance / self.standard_error) if self.standard_error else 0.0
+        return max(normal, math.exp(-distance / self.unseen) if self.unseen else 0.0)
 
     def __sub__(self, other: LinearEstimate) -> LinearEstimate:
         """The difference of two estimates from different people."""
         error = float(np.hypot(self.standard_error, other.standard_error))
-        return LinearEstimate(self.value - other.value, error)
+        # No report of λ and of μ expected ones has probability e^-(λ+μ), and they differ by no more than the greater.
+        return LinearEstimate(self.value - other.value, error, unseen=max(self.unseen, other.unseen))
 
     def __str__(self) -> str:
         return f"{self.value:.6g} ± {self.standard_error:.2g}"
@@ -63,6 +74,7 @@ class Estimate:
 
     ``frequencies`` are those of the chosen method. Errors and intervals are those of the *unbiased* estimate, whatever
     the method: a projection can only come closer to the truth, and honest intervals do not shrink because of it.
+    ``decoder`` is what made them of the counts; ``fit`` says how the greatest likelihood was found, where it was asked.
     """
 
     domain: Domain
@@ -70,7 +82,7 @@ class Estimate:
     method: str
     frequencies: Floats
     unbiased: Floats
-    #: The nearest distribution to the unbiased estimate, at which variances are computed: never negative, consistent.
+    #: A distribution near the unbiased estimate, at which variances are computed: never negative, consistent.
     nearest: Floats
     decoder: Decoder
     fit: Fit | None = None
@@ -82,8 +94,42 @@ class Estimate:
 
     @functools.cached_property
     def standard_errors(self) -> Floats:
-        """The standard error of each frequency: randomization and sampling together."""
-        return np.sqrt(np.maximum(self.decoder.variances(self.nearest), 0) / self.n)
+        """The standard error of each frequency: randomization and sampling together.
+
+        Of a value for which all reports said the same, as if one of them had been another.
+        """
+        return np.sqrt(np.where(self._silent, self._of_one, self._variances) / self.n)
+
+    @functools.cached_property
+    def _variances(self) -> Floats:
+        """The variance of each frequency from one report, at the nearest distribution."""
+        return np.maximum(self.decoder.variances(self.nearest), 0)
+
+    @functools.cached_property
+    def _far(self) -> Floats:
+        """The most that one report may count above or below each frequency."""
+        least, greatest = self.decoder.span()
+        return np.maximum(greatest - self.nearest, self.nearest - least)
+
+    @functools.cached_property
+    def _in_clear(self) -> tuple[npt.NDArray[np.int64], Floats]:
+        """The values that are told in clear, and how many reports tell each."""
+        clear = np.flatnonzero(self.decoder.clear())
+        return clear, np.clip(self.unbiased[clear] / self.decoder.span()[1][clear], 0, 1) * self.n
+
+    @functools.cached_property
+    def _silent(self) -> npt.NDArray[np.bool_]:
+        """For which values all reports said the same: no variance can be computed from them."""
+        silent = self._variances < _SILENT * self._far**2
+        clear, told = self._in_clear
+        silent[clear] = np.minimum(told, self.n - told) < 0.5
+        return np.asarray(silent & (len(self.domain) > 1))  # of a single value there is nothing else to say
+
+    @functools.cached_property
+    def _of_one(self) -> Floats:
+        """The variance of each frequency if one report in n were another, or as few as can be if all people had it."""
+        share = np.minimum(1 / max(self.n, 2), 1 / np.maximum(self._far, 1))
+        return np.asarray(share * (1 - share) * self._far**2)
 
     @functools.cached_property
     def covariance(self) -> Floats:
@@ -98,39 +144,41 @@ class Estimate:
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """Lower and upper limits, within [0, 1]. ``simultaneous``: all of them hold together (Bonferroni)."""
         tests = len(self.domain) if simultaneous else 1
-        errors = self.standard_errors
-        reach = _quantile(level, tests) * errors
-        low, high = self.unbiased - reach, self.unbiased + reach
-        silent = errors * self.n**0.5 < _SILENT
-        if np.any(silent):
-            low[silent], high[silent] = self._limits_of_silence(silent, (1 - level) / tests)
+        reach = _quantile(level, tests) * np.sqrt(self._variances / self.n)
+        alpha = (1 - level) / tests
+        # If reports that were not seen had a share of more than 1 - α^(1/n), at least one of n would have been another
+        # but for probability α (Clopper and Pearson); each may count as much as one report can.
+        unseen = -math.expm1(math.log(alpha) / self.n)
+        least, greatest = self.decoder.span()
+        low = self.unbiased - np.maximum(reach, unseen * (self.unbiased - least))
+        high = self.unbiased + np.maximum(reach, unseen * (greatest - self.unbiased))
+        # What is told in clear by few, or by all but few, has the limits of a count.
+        clear, told = self._in_clear
+        few = np.minimum(told, self.n - told) < FEW
+        if few.any():
+            told, clear = told[few], clear[few]
+            mostly = told > self.n / 2
+            fewer, more = limits_of_few(np.where(mostly, self.n - told, told), self.n, alpha)
+            low[clear] = greatest[clear] * np.where(mostly, 1 - more, fewer)
+            high[clear] = greatest[clear] * np.where(mostly, 1 - fewer, more)
         # A projected or fitted point may lie outside: the interval is widened to hold it, never moved.
         low, high = np.minimum(low, self.frequencies), np.maximum(high, self.frequencies)
         return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
-    def _limits_of_silence(self, silent: npt.NDArray[np.bool_], alpha: float) -> tuple[Floats, Floats]:
-        """The limits of frequencies for which all reports said the same, so that no error can be computed from them.
-
-        If another report had a share of more than 1 - α^(1/n), at least one of n would have been another but for
-        probability α (Clopper and Pearson); each may count as much as one report can.
-        """
-        try:
-            least, greatest = self.decoder.reach()
-        except CannotDecide:  # combined cohorts: nothing is known of how much a report can count
-            return np.zeros(int(silent.sum())), np.ones(int(silent.sum()))
-        share, told = 1 - alpha ** (1 / self.n), self.unbiased[silent]
-        return told - share * (told - least[silent]), told + share * (greatest[silent] - told)
-
     @property
     def expected_tv(self) -> float:
         """The expected total variation error of the unbiased frequencies, in the normal approximation."""
-        return float(np.sum(self.standard_errors)) * float(np.sqrt(2 / np.pi)) / 2
+        return float(np.sum(np.sqrt(self._variances / self.n))) * float(np.sqrt(2 / np.pi)) / 2
 
     def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
         """The estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast."""
         vector = self._weights(weights)
-        variance = max(self.decoder.variance(vector, self.nearest), 0.0) / self.n
-        return LinearEstimate(float(vector @ self.unbiased), variance**0.5)
+        # How far one report of each value moves the sum: not at all if all values have one weight.
+        moved = np.abs(vector - float(vector @ self.nearest))
+        of_one = float((moved**2 * self._of_one)[self._silent].max(initial=0.0))
+        variance = max(self.decoder.variance(vector, self.nearest), of_one)
+        unseen = float((moved * self._far).max()) / self.n
+        return LinearEstimate(float(vector @ self.unbiased), (variance / self.n) ** 0.5, unseen=unseen)
 
     def share(self, values: Sequence[Any]) -> LinearEstimate:
         """The share of people whose value is one of these."""
@@ -161,18 +209,18 @@ class Estimate:
 
     def influence(self, fraction: float) -> Floats:
         """The most that a fraction of dishonest reports can move each frequency, up or down."""
-        if not 0 <= fraction <= 1:
+        if not (is_number(fraction) and 0 <= fraction <= 1):
             raise InvalidInput("influence", "fraction", "lie in [0, 1]", fraction)
         low, high = self.decoder.reach()
         return fraction * np.maximum(high - self.nearest, self.nearest - low)
 
-    def to_arrow(self, level: float = 0.95) -> pyarrow.Table:
-        """A table: value, frequency, standard_error, low, high."""
+    def to_arrow(self, level: float = 0.95, *, simultaneous: bool = False) -> pyarrow.Table:
+        """A table: value, frequency, standard_error, low, high; the last two are those of ``interval``."""
         try:
             import pyarrow
         except ImportError:
             raise MissingExtra("arrow", "an estimate as an Arrow table") from None
-        low, high = self.interval(level)
+        low, high = self.interval(level, simultaneous=simultaneous)
         labels = [str(v) if isinstance(v, tuple) else v for v in self.domain.labels]
         return pyarrow.table(
             {
@@ -200,8 +248,19 @@ class Estimate:
         return "\n".join([f"{self.n} reports, method {self.method}, 95% intervals", *shown])
 
 
+def frequency_of(estimate: Estimate, x: int) -> LinearEstimate:
+    """The frequency of the value with index x, by itself."""
+    value, error = float(estimate.unbiased[x]), float(estimate.standard_errors[x])
+    return LinearEstimate(value, error, unseen=float(estimate._far[x]) / estimate.n)
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a real number: what can be compared with 0 and 1."""
+    return isinstance(value, Real)
+
+
 def _quantile(level: float, tests: int = 1) -> float:
-    if not 0 < level < 1:
+    if not (is_number(level) and 0 < level < 1):
         raise InvalidInput("interval", "level", "lie between 0 and 1", level)
     below = 1 - (1 - level) / (2 * tests)
     if below == 1:
