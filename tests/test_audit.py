@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from fractions import Fraction
@@ -11,9 +12,22 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato import _audit
 from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
 from sfumato.interpreter import TooManyBranches, sampler_law
-from sfumato.mechanisms import Finished, HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms import (
+    BlockMechanism,
+    ComposedSubsets,
+    Finished,
+    HadamardResponse,
+    HighLowSubset,
+    Mechanism,
+    NestedSubsets,
+    RandomizedResponse,
+    SubsetSelection,
+    UnaryEncoding,
+    mechanism_from_spec,
+)
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.subset import SubsetState
 from sfumato.mechanisms.table import TableMechanism
@@ -46,6 +60,64 @@ def test_a_last_bit_left_alone_is_caught_among_100_000() -> None:
     certificate = sf.audit(LastBitLeftAlone(domain, 1), sf.Uniform(domain, 1))
     assert not certificate.holds
     assert "sets bit 99999 for 0 with probability 0," in str(certificate.fault)
+
+
+class LastStepLeftAlone(UnaryEncoding):
+    """The same where it is made: every bit is right, and the step that should ask for the last one does not."""
+
+    def step(self, state: Any, draws: Draws) -> Any:
+        x, position, report = state
+        if position == len(self.domain) - 1:
+            return Finished(report | (x == position) << position)
+        return super().step(state, draws)
+
+
+class OneStepTooMany(UnaryEncoding):
+    """A step that decides two bits at once, and the second in clear."""
+
+    def step(self, state: Any, draws: Draws) -> Any:
+        x, position, report = state
+        if position == 7:
+            return x, position + 2, report | (x == 8) << 8
+        return super().step(state, draws)
+
+
+class BeginsElsewhere(UnaryEncoding):
+    def start(self, x: int) -> Any:
+        return x, 1, 1 << x
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        (LastStepLeftAlone, "sets bit 39 for 0 with probability 0, not 0.377541 as stated"),
+        (OneStepTooMany, "decides more than bit 7 for 0"),
+        (BeginsElsewhere, "does not begin with the first bit for 0"),
+    ],
+)
+def test_the_steps_that_run_are_read_bit_by_bit(kind: type[UnaryEncoding], fault: str) -> None:
+    wide = sf.Domain.range(40)
+    certificate = sf.audit(kind(wide, 1), sf.Uniform(wide, 1))
+    assert not certificate.holds
+    assert fault in str(certificate.fault)
+    honest = sf.audit(UnaryEncoding(wide, 1), sf.Uniform(wide, 1))
+    assert (honest.holds, honest.read) == (True, "some")
+
+
+def test_bits_that_are_certain_are_followed() -> None:
+    wide = sf.Domain.range(40)
+    assert sf.audit(UnaryEncoding(wide, "inf"), sf.Uniform(wide, "inf")).holds
+
+
+class AnswersInClear(RandomizedResponse):
+    def sample(self, x: int, draws: Draws) -> int:  # noqa: ARG002
+        return x
+
+
+def test_a_sampler_that_does_not_run_its_steps_is_caught() -> None:
+    certificate = sf.audit(AnswersInClear(DOMAIN, 1), sf.Uniform(DOMAIN, 1))
+    assert not certificate.holds
+    assert "a sample() of its own" in str(certificate.fault)
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "ln 3", "5"])
@@ -149,6 +221,100 @@ def test_a_sampler_that_departs_from_its_stated_law_is_caught_at_large_k() -> No
     assert "as stated" in str(certificate.fault)
 
 
+# -- where a sampler has too many branches -----------------------------------------------------------------
+
+
+class AlwaysForced(SubsetSelection):
+    """The true value is always swapped in: nothing is denied."""
+
+    def step(self, state: Any, draws: Draws) -> Any:
+        return super().step((state[0], True, *state[2:]) if len(state) > 1 else state, draws)
+
+
+@pytest.mark.parametrize("size", [30, 1000])
+def test_a_class_that_breaks_its_law_is_caught_at_any_size(size: int) -> None:
+    large = sf.Domain.range(size)
+    certificate = sf.audit(AlwaysForced(large, 1), sf.Uniform(large, 1))
+    assert not certificate.holds
+    assert "over 6 values the sampler gives report" in str(certificate.fault)
+
+
+def _blocks(count: int, size: int, epsilon: Any, across: Any) -> sf.Blocks:
+    return sf.Blocks(sf.Domain.range(count * size), [x // size for x in range(count * size)], epsilon, across)
+
+
+@pytest.mark.parametrize(
+    ("policy", "make"),
+    [
+        (sf.Uniform(sf.Domain.range(2000), 1), lambda p: RandomizedResponse(p.domain, 1)),
+        (sf.Uniform(sf.Domain.range(2000), 1), lambda p: HadamardResponse(p.domain, 1)),
+        (sf.Uniform(sf.Domain.range(60), 1), lambda p: SubsetSelection(p.domain, 1)),
+        (sf.HighLow(sf.Domain.range(60), range(50), 1), lambda p: HighLowSubset(p.domain, range(50), 1)),
+        (_blocks(3, 40, 1, "inf"), lambda p: BlockMechanism.for_policy(p, "subset")),
+        (_blocks(10, 10, 1, 2), NestedSubsets.for_policy),
+        (_blocks(10, 10, 1, 2), ComposedSubsets.for_policy),
+    ],
+)
+def test_what_is_too_large_is_read_where_its_class_is_small(
+    policy: Any, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_audit, "_MOST_RUNS_PER_VALUE", 1000)
+    mechanism: Mechanism = make(policy)
+    smaller = mechanism.smaller()
+    assert smaller is not None
+    assert type(smaller) is type(mechanism)
+    assert len(smaller.domain) <= 12
+    assert mechanism_from_spec(smaller.spec) == smaller
+    certificate = sf.audit(mechanism, policy)
+    assert (certificate.holds, certificate.read) == (True, "smaller")
+    assert f"one of its class over {len(smaller.domain)} values was" in certificate.evidence
+    assert certificate.raise_if_violated(read="smaller") is certificate
+    with pytest.raises(CannotDecide, match="'some' of its sampler had to be read, and that was 'smaller'"):
+        certificate.raise_if_violated(read="some")
+
+
+def test_a_small_one_is_its_own_smaller_one() -> None:
+    for mechanism in (RandomizedResponse(DOMAIN, 1), SubsetSelection(DOMAIN, 1)):
+        assert mechanism.smaller().parameters() == mechanism.parameters()
+    assert UnaryEncoding(DOMAIN, 1).smaller() is None
+
+
+class MadeOtherwise(SubsetSelection):
+    def __init__(self, domain: sf.Domain) -> None:
+        super().__init__(domain, 1)
+
+
+class Endless(SubsetSelection):
+    """Over few values it flips a coin that changes nothing, again and again."""
+
+    def step(self, state: Any, draws: Draws) -> Any:
+        for _ in range(0 if len(self.domain) > 6 else 30):
+            draws.bernoulli(1, 2)
+        return super().step(state, draws)
+
+
+def test_a_certificate_says_when_nothing_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_audit, "_MOST_RUNS", 1000)
+    large = sf.Domain.range(30)
+    for mechanism in (MadeOtherwise(large), Endless(large, 1)):
+        certificate = sf.audit(mechanism, sf.Uniform(large, 1))
+        assert (certificate.holds, certificate.read) == (True, "none")
+        assert certificate.evidence == "stated law; the sampler has too many branches at this size to be read"
+        certificate.raise_if_violated()
+        with pytest.raises(CannotDecide, match="had to be read"):
+            certificate.raise_if_violated(read="smaller")
+
+
+def test_later_values_with_too_many_branches_are_left_to_the_stated_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_audit, "_MOST_RUNS_PER_VALUE", 2000)
+    monkeypatch.setattr(_audit, "_MOST_RUNS", 20_000)
+    policy = sf.Blocks(sf.Domain.range(12), [[0, 1], list(range(2, 12))], "0.1")
+    certificate = sf.audit(BlockMechanism.for_policy(policy, "subset"), policy)
+    assert (certificate.holds, certificate.read) == (True, "some")
+    assert "every branch of 0, and equal to it there; for others the sampler has too many" in certificate.evidence
+    assert "one of its class over" in certificate.evidence
+
+
 # -- structured audits -------------------------------------------------------------------------------------
 
 
@@ -223,6 +389,18 @@ def test_another_domain_is_refused() -> None:
         sf.audit(RandomizedResponse(DOMAIN, 1), sf.Uniform(sf.Domain.range(5), 1))
 
 
+def test_swapped_arguments_are_refused_as_such() -> None:
+    mechanism, policy = RandomizedResponse(DOMAIN, 1), sf.Uniform(DOMAIN, 1)
+    with pytest.raises(InvalidInput, match=r"must be a Mechanism, not a Policy \(are the arguments swapped\?\)"):
+        sf.audit(policy, mechanism)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="the policy must be a Policy, not a Mechanism"):
+        sf.audit(mechanism, mechanism)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="the mechanism must be a Mechanism; got 'rr'"):
+        sf.audit("rr", policy)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"must be a Certificate \(Certificate\.from_json reads a text\); got '{}'"):
+        sf.audit_again("{}")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("policy_of", [
     lambda d: sf.Uniform(d, 1),
     lambda d: sf.HighLow(d, ["hiv"], 1),
@@ -260,6 +438,22 @@ def test_a_certificate_says_what_it_rests_on() -> None:
     assert certificate.raise_if_violated() is certificate
     assert "randomized-response obeys the high-low policy: 'hiv' against" in str(certificate)
     assert "every branch of all 5 values" in str(certificate)
+    assert certificate.read == json.loads(certificate.to_json())["read"] == "all"
+    assert certificate.raise_if_violated(read="all") is certificate
+    with pytest.raises(InvalidInput, match="read must be one of all, some, smaller, none"):
+        certificate.raise_if_violated(read="most")  # type: ignore[arg-type]
+
+
+def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
+    document = json.loads(example().to_json())
+    del document["read"]
+    older = sf.Certificate.from_json(json.dumps(document))
+    assert older.read is None
+    assert json.loads(older.to_json()) == document
+    assert sf.audit_again(older) == example()
+    assert older.raise_if_violated() is older
+    with pytest.raises(CannotDecide, match="and that was None"):
+        older.raise_if_violated(read="smaller")
 
 
 def test_a_forged_certificate_is_refused() -> None:
@@ -271,6 +465,10 @@ def test_a_forged_certificate_is_refused() -> None:
     forged = sf.Certificate(**{**wishful.__dict__, "evidence": "trust me"})
     with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
         sf.audit_again(forged)
+    with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+        sf.audit_again(dataclasses.replace(wishful, read="some"))
+    with pytest.raises(InvalidInput, match="read must be one of all, some, smaller, none"):
+        sf.Certificate.from_json(json.dumps({**document, "read": "most"}))
     with pytest.raises(InvalidInput, match="complete JSON certificate"):
         sf.Certificate.from_json("{}")
     with pytest.raises(InvalidInput, match="format and version"):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import fcntl
 import itertools
 import json
+import os
+import pickle
 import stat
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +32,7 @@ from sfumato.errors import (
 )
 from sfumato.ledger import Ledger
 from sfumato.mechanisms import (
+    Finished,
     HadamardResponse,
     Mechanism,
     RandomizedResponse,
@@ -32,6 +40,8 @@ from sfumato.mechanisms import (
     TableMechanism,
     UnaryEncoding,
 )
+from sfumato.mechanisms.draws import Draws
+from sfumato.reports.locks import locked
 
 FRUIT = sf.Domain(["apple", "pear", "fig"])
 COIN = sf.Domain(["heads", "tails"])
@@ -333,6 +343,51 @@ def test_a_spec_that_lies_is_never_charged_at_the_epsilon_it_states() -> None:
     assert ledger.total == sf.Epsilon("ln 3")
 
 
+class InClear(RandomizedResponse):
+    """States the law of randomized response and answers with the value."""
+
+    def step(self, state: int, draws: Draws) -> Finished:  # noqa: ARG002
+        return Finished(state)
+
+
+def test_a_class_from_elsewhere_is_charged_for_what_its_sampler_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Mechanism, "registry", dict(Mechanism.registry))
+
+    class Named(InClear):
+        name = "named-in-clear"
+
+    class Honest(RandomizedResponse):
+        pass
+
+    policy = sf.Uniform(FRUIT, 1)
+    ledger = Ledger(budget=policy)
+    for mechanism in (InClear(FRUIT, 1), Named(FRUIT, 1)):
+        with pytest.raises(PolicyViolated, match="infinite"):
+            ledger.charge("a", mechanism, policy)
+        with pytest.raises(PolicyViolated, match="infinite"):
+            ledger.answer("a", mechanism, policy, "fig", stream=NOTHING)
+        with pytest.raises(PolicyViolated, match="infinite"):
+            ledger.allows("a", mechanism, policy)
+    assert ledger.releases == ()
+    # What it tells besides is not taken from the law that it states.
+    ledger = Ledger()
+    ledger.charge("a", InClear(FRUIT, 1), sf.Uniform(FRUIT, "inf"))
+    ledger.charge("b", Honest(FRUIT, 1), policy)
+    assert [release.classical for release in ledger.releases] == [None, None]
+    assert ledger.total.is_infinite
+
+
+def test_a_class_from_elsewhere_whose_sampler_nobody_can_read_is_refused() -> None:
+    class MadeOtherwise(SubsetSelection):
+        def __init__(self, domain: sf.Domain) -> None:
+            super().__init__(domain, 1)
+
+    large = sf.Domain.range(30)
+    with pytest.raises(CannotDecide, match="had to be read"):
+        Ledger().charge("a", MadeOtherwise(large), sf.Uniform(large, 1))
+    Ledger().charge("a", SubsetSelection(large, 1), sf.Uniform(large, 1))
+
+
 # -- answers -----------------------------------------------------------------------------------------------
 
 MECHANISMS: dict[str, Mechanism] = {
@@ -564,3 +619,177 @@ def test_fractions_survive_the_file() -> None:
     ledger = Ledger(sf.Uniform(FRUIT, epsilon))
     ledger.charge("a", response(epsilon), sf.Uniform(FRUIT, epsilon))
     assert Ledger.from_json(ledger.to_json()).remaining(FRUIT) == sf.Epsilon(0)
+
+
+# -- several at once ---------------------------------------------------------------------------------------
+
+TENTHS = sf.Uniform(COIN, "0.7")
+
+
+def answered(ledger: Ledger, collection: str, stream: Any = None) -> Any:
+    return ledger.answer(collection, response("0.7", COIN), TENTHS, "heads", stream=stream)
+
+
+class Meanwhile:
+    """A stream that lets another thread begin between the check of the budget and the charge."""
+
+    def __init__(self, other: threading.Thread) -> None:
+        self.other = other
+
+    def reserve(self, chunks: int) -> tuple[bytes, int]:
+        self.other.start()
+        self.other.join(0.2)  # it is done by then, or it waits for us
+        return sf.InsecureSeeded(1).reserve(chunks)
+
+
+@pytest.mark.parametrize("spend", ["answer", "charge"])
+def test_two_threads_do_not_spend_the_same_budget(spend: str) -> None:
+    ledger, refused = Ledger(sf.Uniform(COIN, 1)), []
+
+    def second() -> None:
+        try:
+            if spend == "answer":
+                answered(ledger, "second")
+            else:
+                ledger.charge("second", response("0.7", COIN), TENTHS)
+        except BudgetExceeded as error:
+            refused.append(error)
+
+    other = threading.Thread(target=second)
+    answered(ledger, "first", Meanwhile(other))
+    other.join()
+    assert [release.collection for release in ledger.releases] == ["first"]
+    assert len(refused) == 1
+
+
+def test_a_ledger_can_be_copied() -> None:
+    ledger = full_ledger()
+    for again in (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger))):
+        assert again.to_json() == ledger.to_json()
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    path = tmp_path / "ledger.json"
+    Ledger(sf.Uniform(COIN, 1)).save(path)
+    return path
+
+
+def test_a_file_with_releases_that_are_not_known_is_not_overwritten(shared: Path) -> None:
+    first, second = Ledger.load(shared), Ledger.load(shared)
+    answered(first, "first")
+    first.save(shared)
+    first.save(shared)
+    answered(second, "second")
+    kept = shared.read_bytes()
+    for other in (second, Ledger()):
+        with pytest.raises(InvalidInput, match=r"hold no release that this ledger does not know.*send nothing"):
+            other.save(shared)
+    assert shared.read_bytes() == kept
+    newer = {**json.loads(kept), "ledger": 2}
+    shared.write_text(json.dumps(newer))
+    with pytest.raises(UnknownSpec):
+        first.save(shared)
+    assert [file.name for file in shared.parent.iterdir()] == ["ledger.json"]
+
+
+def test_an_open_ledger_is_saved_when_the_block_ends(shared: Path) -> None:
+    before = shared.stat()
+    with Ledger.open(shared) as ledger:
+        assert ledger.releases == ()
+    assert os.path.samestat(shared.stat(), before)
+    reports = []
+
+    def fails() -> None:
+        with Ledger.open(shared) as ledger:
+            reports.append(answered(ledger, "first"))
+            raise RuntimeError("no network")
+
+    with pytest.raises(RuntimeError):
+        fails()
+    with Ledger.open(shared) as ledger:
+        assert (answered(ledger, "first", NOTHING) == reports[0]).all()
+        with pytest.raises(BudgetExceeded):
+            answered(ledger, "second", NOTHING)
+    assert [file.name for file in shared.parent.iterdir()] == ["ledger.json"]
+    with pytest.raises(InvalidInput, match="be a readable ledger"), Ledger.open(shared.with_name("other.json")):
+        pass
+    with pytest.raises(InvalidInput, match="be writable"), Ledger.open(shared.parent / "none" / "ledger.json"):
+        pass
+
+
+def test_an_open_ledger_can_be_saved_before_the_block_ends(shared: Path) -> None:
+    with Ledger.open(shared) as ledger:
+        answered(ledger, "first")
+        ledger.save(shared)  # so that it may be sent within the block
+        assert Ledger.load(shared).releases == ledger.releases
+
+
+def test_a_block_within_a_block_is_not_forgotten(shared: Path) -> None:
+    def nested() -> None:
+        with Ledger.open(shared) as outer:
+            with Ledger.open(shared) as inner:
+                answered(inner, "inner")
+            answered(outer, "outer")
+
+    with pytest.raises(InvalidInput, match="hold no release"):
+        nested()
+    assert [release.collection for release in Ledger.load(shared).releases] == ["inner"]
+
+
+ANSWERS = """
+import sys, sfumato as sf
+from sfumato.mechanisms import RandomizedResponse
+domain = sf.Domain(["heads", "tails"])
+with sf.Ledger.open(sys.argv[1]) as ledger:
+    print("open", flush=True)
+    sys.stdin.readline()
+    ledger.answer("elsewhere", RandomizedResponse(domain, "0.7"), sf.Uniform(domain, "0.7"), "heads")
+"""
+
+
+def test_two_processes_do_not_spend_the_same_budget(shared: Path) -> None:
+    command = [sys.executable, "-c", ANSWERS, str(shared)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        with (shared.parent / ".ledger.json.lock").open() as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        other.stdin.write("\n")
+        other.stdin.flush()
+        with Ledger.open(shared) as ledger, pytest.raises(BudgetExceeded):
+            answered(ledger, "here", NOTHING)
+        assert other.wait() == 0
+    assert [release.collection for release in Ledger.load(shared).releases] == ["elsewhere"]
+    assert [file.name for file in shared.parent.iterdir()] == ["ledger.json"]
+
+
+def test_a_lock_that_comes_and_goes_lets_one_in_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "count"
+    path.write_text("0")
+
+    def count() -> None:
+        for _ in range(50):
+            with locked(path), locked(path):
+                path.write_text(str(int(path.read_text()) + 1))
+
+    threads = [threading.Thread(target=count) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() == "400"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_save_reaches_the_disk_and_so_does_its_name(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, real = [], os.fsync
+
+    def recorded(descriptor: int) -> None:
+        synced.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    Ledger.load(shared).save(shared)
+    assert synced == ["file", "folder"]

@@ -2,24 +2,27 @@
 
 Three things are read, in this order. The *layout*: the bits of different decisions must be disjoint, or they are
 not independent. The *sampler*: the branching interpreter follows every branch of the code that runs, for all
-values where that is feasible, else for three of them, against the law the mechanism states. The *law*: each
-column, read or stated, is compared with the policy's cone in certified arithmetic.
+values where that is feasible, else for three of them, against the law the mechanism states; where even one value has
+too many branches, those of the same class over fewer values. The certificate says which. The *law*: each column, read
+or stated, is compared with the policy's cone in certified arithmetic.
 
 What cannot be done exactly is refused with the reason.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from sfumato.certificate import Certificate
+from sfumato.certificate import Certificate, Read
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import information
 from sfumato.interpreter import TooManyBranches, branches, sampler_law
-from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism, mechanism_from_spec
+from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism, checked_kind, mechanism_from_spec
 from sfumato.mechanisms.unary import IndependentBits
 from sfumato.policy.base import NOTHING_BINDS, Policy
 from sfumato.policy.document import policy_from_dict
@@ -37,14 +40,18 @@ _MOST_TOLD = 20_000
 
 #: An output, and the likelihood of each value for it (up to a common factor).
 Column = tuple[bytes | None, list[Fraction]]
+#: The probability of each serialised report of one value.
+Law = dict[bytes, Fraction]
 
 
 def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     """An exact certificate that the mechanism obeys the policy, or of where it does not."""
+    checked_kind("audit", "the mechanism", mechanism, Mechanism)
+    checked_kind("audit", "the policy", policy, Policy)
     if mechanism.domain != policy.domain:
         raise InvalidInput("audit", "the policy", "have the mechanism's domain", policy.domain)
-    fault = next(filter(None, (layout.fault() for layout in mechanism.layouts())), None)
-    reading = _read_sampler(mechanism) if fault is None else _Reading("the sampler was not read")
+    fault = next(filter(None, (layout.fault() for layout in mechanism.layouts())), _fault_of_code(mechanism))
+    reading = _read_sampler(mechanism) if fault is None else _Reading("the sampler was not read", "none")
     fault = fault or reading.fault
     columns = _columns_read(reading) if reading.laws else _columns_stated(mechanism, policy)
     worst, output = NOTHING_BINDS, None
@@ -58,6 +65,7 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
         output=None if output is None else output.hex(),
         fault=fault,
         evidence=reading.evidence,
+        read=reading.read,
         mechanism=mechanism.spec,
         policy=policy.to_dict(),
         information=_information(reading, policy) if isinstance(policy, Prior) else None,
@@ -67,8 +75,11 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
 
 def audit_again(certificate: Certificate) -> Certificate:
     """Repeat the audit from the certificate's own content, and refuse one that says something else."""
+    checked_kind("audit_again", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
     repeated = audit(mechanism_from_spec(certificate.mechanism), policy_from_dict(certificate.policy))
-    if repeated != certificate or not _agree(certificate, repeated):
+    # An older one does not say how much was read.
+    found = repeated if certificate.read else dataclasses.replace(repeated, read=None)
+    if found != certificate or not _agree(certificate, repeated):
         raise InvalidInput("a certificate", "its findings", f"be those of the audit: {repeated}", str(certificate))
     return repeated
 
@@ -100,6 +111,13 @@ def _information(reading: _Reading, policy: Prior) -> float | None:
     )
 
 
+def _fault_of_code(mechanism: Mechanism) -> str | None:
+    """The steps are what is read, so they must be what runs."""
+    if getattr(mechanism.sample, "__func__", None) is Mechanism.sample:
+        return None
+    return "the sampler that runs is a sample() of its own, not the steps that an audit reads"
+
+
 # -- reading the sampler ---------------------------------------------------------------------------------
 
 
@@ -108,63 +126,125 @@ class _Reading:
     """What the interpreter found: the law of every value, or that some values follow the stated law."""
 
     evidence: str
+    read: Read
     fault: str | None = None
-    laws: list[dict[bytes, Fraction]] = field(default_factory=list)
+    laws: list[Law] = field(default_factory=list)
 
 
 def _read_sampler(mechanism: Mechanism) -> _Reading:
-    size = len(mechanism.domain)
+    size, done = len(mechanism.domain), list[int]()
     try:
         if mechanism.outputs > _MOST_RUNS_PER_VALUE:  # one run gives one report
             raise TooManyBranches(f"{mechanism.name} has more than {_MOST_RUNS_PER_VALUE} outputs")
         first, runs = sampler_law(mechanism, 0, _MOST_RUNS_PER_VALUE)
+        if runs * size <= _MOST_RUNS and (laws := _laws_of_all(mechanism, [first], runs)):
+            fault = next(filter(None, map(_constant_length_fault, laws)), None)
+            return _Reading(f"law read from the sampler, every branch of all {size} values", "all", fault, laws)
+        for x in _spots(mechanism):
+            law = first if x == 0 else sampler_law(mechanism, x, _MOST_RUNS_PER_VALUE)[0]
+            fault = _fault_of_law(mechanism, x, law)
+            if fault:
+                return _Reading("sampler read", "some", fault)
+            done.append(x)
     except TooManyBranches:
-        if isinstance(mechanism, IndependentBits):
-            return _read_bits(mechanism)
-        return _Reading("stated law; the sampler has too many branches at this size to be read")
-    if runs * size <= _MOST_RUNS:
-        laws = [first, *(sampler_law(mechanism, x)[0] for x in range(1, size))]
-        fault = next(filter(None, (_constant_length_fault(law) for law in laws)), None)
-        return _Reading(f"law read from the sampler, every branch of all {size} values", fault, laws)
-    spots = sorted({0, size // 2, size - 1, *mechanism.kinds()})
-    for x in spots:
-        law = first if x == 0 else sampler_law(mechanism, x, _MOST_RUNS_PER_VALUE)[0]
-        fault = _constant_length_fault(law) or _stated_law_fault(mechanism, x, law)
-        if fault:
-            return _Reading("sampler read", fault)
-    named = ", ".join(repr(mechanism.domain.label(x)) for x in spots)
-    return _Reading(f"stated law; the sampler read on every branch of {named}, and equal to it there")
+        return _read_bits(mechanism) if isinstance(mechanism, IndependentBits) else _read_smaller(mechanism, done)
+    return _Reading(_equal_there(mechanism, done), "some")
+
+
+def _equal_there(mechanism: Mechanism, spots: Iterable[int]) -> str:
+    return f"stated law; the sampler read on every branch of {_named(mechanism, spots)}, and equal to it there"
+
+
+def _laws_of_all(mechanism: Mechanism, known: Iterable[Law] = (), runs: int = 0) -> list[Law] | None:
+    """The laws of all values, those ``known`` first; None where they take too many runs together."""
+    laws = list(known)
+    for x in range(len(laws), len(mechanism.domain)):
+        try:
+            law, more = sampler_law(mechanism, x, _MOST_RUNS - runs)
+        except TooManyBranches:
+            return None
+        laws.append(law)
+        runs += more
+    return laws
+
+
+def _spots(mechanism: Mechanism) -> list[int]:
+    """The values to read where there are too many for all, the first among them."""
+    size = len(mechanism.domain)
+    return sorted({0, size // 2, size - 1, *mechanism.kinds()})
+
+
+def _named(mechanism: Mechanism, spots: Iterable[int]) -> str:
+    return ", ".join(repr(mechanism.domain.label(x)) for x in spots)
+
+
+def _read_smaller(mechanism: Mechanism, done: Sequence[int]) -> _Reading:
+    """Where all but the values ``done`` have too many branches: what the same class does over fewer values."""
+    evidence = f"{_equal_there(mechanism, done)}; for others" if done else "stated law;"
+    evidence += " the sampler has too many branches at this size to be read"
+    try:
+        smaller = mechanism.smaller()
+    except (InvalidInput, TypeError):  # a subclass that is made from something else
+        smaller = None
+    laws = None if smaller is None else _laws_of_all(smaller)
+    if smaller is None or laws is None:
+        return _Reading(evidence, "some" if done else "none")
+    fault = next(filter(None, (_fault_of_law(smaller, x, law) for x, law in enumerate(laws))), None)
+    if fault:
+        return _Reading("sampler read", "smaller", f"over {len(laws)} values {fault}")
+    evidence += f"; one of its class over {len(laws)} values was, and follows the law that it states"
+    return _Reading(evidence, "some" if done else "smaller")
 
 
 def _read_bits(mechanism: IndependentBits) -> _Reading:
-    size = len(mechanism.domain)
-    spots = sorted({0, size // 2, size - 1, *mechanism.kinds()})
-    for x in spots:
-        for position in range(size):
-            probability = sum(
-                (
-                    Fraction(weight, total)
-                    for bit, weight, total in branches(lambda draws, x=x, i=position: mechanism.bit(x, i, draws))  # type: ignore[misc]
-                    if bit
-                ),
-                Fraction(0),
+    spots = _spots(mechanism)
+    fault = next(filter(None, (_fault_of_bits(mechanism, x) for x in spots)), None)
+    if fault:
+        return _Reading("sampler read", "some", fault)
+    named = _named(mechanism, spots)
+    return _Reading(
+        f"stated law; the sampler read bit by bit for {named}, where no bit before is set, and equal to it there",
+        "some",
+    )
+
+
+def _fault_of_bits(mechanism: IndependentBits, x: int) -> str | None:
+    """Follow the steps of one value along the path where no bit is set: each decides its own bit, as is stated."""
+    size, label = len(mechanism.domain), mechanism.domain.label(x)
+    report = 0
+    if mechanism.start(x) != (x, 0, report):
+        return f"the sampler does not begin with the first bit for {label!r}"
+    for position in range(size):
+        unset, with_bit = (
+            (x, position + 1, bits) if position + 1 < size else Finished(bits)
+            for bits in (report, report | 1 << position)
+        )
+        probability = Fraction(0)
+        for following, weight, total in branches(functools.partial(mechanism.step, (x, position, report))):
+            if following == with_bit:
+                probability += Fraction(weight, total)
+            elif following != unset:
+                return f"the sampler decides more than bit {position} for {label!r} in its step"
+        stated = mechanism.bit_probability(x, position)
+        if probability != stated:
+            return (
+                f"the sampler sets bit {position} for {label!r} with probability {float(probability):.6g}, "
+                f"not {float(stated):.6g} as stated"
             )
-            if probability != mechanism.bit_probability(x, position):
-                return _Reading(
-                    "sampler read",
-                    f"the sampler sets bit {position} for {mechanism.domain.label(x)!r} with probability "
-                    f"{float(probability):.6g}, not {float(mechanism.bit_probability(x, position)):.6g} as stated",
-                )
-    named = ", ".join(repr(mechanism.domain.label(x)) for x in spots)
-    return _Reading(f"stated law; the sampler read bit by bit for {named}, and equal to it there")
+        report |= (stated == 1) << position
+    return None
 
 
-def _constant_length_fault(law: dict[bytes, Fraction]) -> str | None:
+def _fault_of_law(mechanism: Mechanism, x: int, law: Law) -> str | None:
+    return _constant_length_fault(law) or _stated_law_fault(mechanism, x, law)
+
+
+def _constant_length_fault(law: Law) -> str | None:
     lengths = {len(report) for report in law}
     return None if len(lengths) == 1 else f"serialised reports have different lengths: {sorted(lengths)} bytes"
 
 
-def _stated_law_fault(mechanism: Mechanism, x: int, law: dict[bytes, Fraction]) -> str | None:
+def _stated_law_fault(mechanism: Mechanism, x: int, law: Law) -> str | None:
     stated_total = 0
     for report in mechanism.reports():
         stated = mechanism.probability(report, x)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, get_args
 
 from sfumato.documents import canonical_hash
-from sfumato.errors import InvalidInput, PolicyViolated
+from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
 from sfumato.exact import Epsilon
 from sfumato.policy.base import Worst
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "Read"]
 
 _FORMAT = "sfumato-certificate"
 _VERSION = 1
+
+#: How much of the sampler was read, from most to least: every branch of every value; some values; only one of the same
+#: class over fewer values; nothing.
+Read = Literal["all", "some", "smaller", "none"]
+_READ: tuple[Read, ...] = get_args(Read)
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,9 @@ class Certificate:
     ``holds``: every column of the mechanism's law lies in the policy's cone, and the sampler showed no fault.
     ``worst``: the inequality that comes closest to breaking, or breaks the most, in exact rationals (likelihoods
     up to a factor common to the output). ``output``: the serialised report where that happens, in hex.
-    ``evidence``: which law was compared, and how much of it was read from the sampler itself.
+    ``evidence``: which law was compared, and how much of it was read from the sampler itself. ``read``: the same in one
+    word: "all" values, on every branch; "some" of them, the others being as stated; "smaller", only a sampler of
+    the same class over fewer values; "none". None in a certificate from before it was said.
     ``information``: for a prior policy, the mutual information in nats between a value drawn from the prior and its
     report, where the whole law was read; ``information_bound``: the most that any mechanism under that policy tells.
     """
@@ -37,22 +44,33 @@ class Certificate:
     evidence: str
     mechanism: dict[str, Any]
     policy: dict[str, Any]
+    read: Read | None = None
     #: Doubles for people to read: two findings are the same whatever their last digits.
     information: float | None = field(default=None, compare=False)
     information_bound: float | None = field(default=None, compare=False)
 
     @property
     def mechanism_hash(self) -> str:
+        """The hash of the mechanism that was audited."""
         return canonical_hash(self.mechanism)
 
     @property
     def policy_hash(self) -> str:
+        """The hash of the policy that it was audited against."""
         return canonical_hash(self.policy)
 
-    def raise_if_violated(self) -> Certificate:
-        """This certificate, or PolicyViolated with the reason."""
+    def raise_if_violated(self, *, read: Read = "none") -> Certificate:
+        """This certificate, or PolicyViolated with the reason.
+
+        ``read`` is how much of the sampler must have been read at least; CannotDecide where it was less.
+        """
+        if read not in _READ:
+            raise InvalidInput("raise_if_violated", "read", f"be one of {', '.join(_READ)}", read)
         if not self.holds:
             raise PolicyViolated(self.summary())
+        if _READ.index(self.read or "none") > _READ.index(read):
+            must = f"but {read!r} of its sampler had to be read, and that was {self.read!r}"
+            raise CannotDecide(f"{self.summary()}; {must} [{self.evidence}]")
         return self
 
     def summary(self) -> str:
@@ -87,6 +105,7 @@ class Certificate:
             "output": self.output,
             "fault": self.fault,
             "evidence": self.evidence,
+            **({} if self.read is None else {"read": self.read}),
             "mechanism_hash": self.mechanism_hash,
             "policy_hash": self.policy_hash,
             "mechanism": self.mechanism,
@@ -113,23 +132,39 @@ class Certificate:
                     worst["violated"], float(worst["excess"]), Fraction(worst["left"]), Fraction(worst["right"]),
                     Epsilon(worst["epsilon"]), names,
                 ),
-                output=document["output"],
-                fault=document["fault"],
-                evidence=document["evidence"],
+                output=_text(document, "output"),
+                fault=_text(document, "fault"),
+                evidence=_text(document, "evidence") or "",
                 mechanism=document["mechanism"],
                 policy=document["policy"],
+                read=_read(document),
                 information=_nats(document, "nats"),
                 information_bound=_nats(document, "bound"),
             )  # fmt: skip
+            hashes = {"mechanism": certificate.mechanism_hash, "policy": certificate.policy_hash}
         except InvalidInput:
             raise
-        except (KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise InvalidInput("a certificate", "the text", "be a complete JSON certificate", repr(error)) from None
-        for part in ("mechanism", "policy"):
-            stated, actual = document.get(f"{part}_hash"), getattr(certificate, f"{part}_hash")
+        for part, actual in hashes.items():
+            stated = document.get(f"{part}_hash")
             if stated != actual:
                 raise InvalidInput("a certificate", f"{part}_hash", f"be {actual}, the hash of its {part}", stated)
         return certificate
+
+
+def _text(document: dict[str, Any], key: str) -> str | None:
+    text = document[key]
+    if text is not None and not isinstance(text, str):
+        raise InvalidInput("a certificate", key, "be a text", text)
+    return text
+
+
+def _read(document: dict[str, Any]) -> Read | None:
+    if "read" in document and document["read"] not in _READ:
+        raise InvalidInput("a certificate", "read", f"be one of {', '.join(_READ)}", document["read"])
+    read: Read | None = document.get("read")  # absent in certificates from before it was stated
+    return read
 
 
 def _nats(document: dict[str, Any], part: str) -> float | None:

@@ -12,6 +12,9 @@ is a pseudonym: it links its sender within the collection. Someone who sees all 
 value changed, whatever the budget. And the ledger has to be saved before a report is sent: a report that was sent
 and forgotten was a release that nobody counts.
 
+**Nothing is spent twice.** Threads may share a ledger. Processes share its file: ``Ledger.open`` lets one after the
+other answer, and ``save`` refuses a file with releases that this ledger does not know.
+
 **The file is as sensitive as the values.** A value is kept as its HMAC-SHA256, under a random key that lies in the same
 file. This keeps values out of sight (and makes equal values of different collections or ledgers look different); it
 stops nobody who has the file, since trying each value of the domain is quick. A password would have to live on the same
@@ -25,7 +28,9 @@ import hashlib
 import hmac
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +50,7 @@ from sfumato.mechanisms.two_level import TwoLevelMechanism
 from sfumato.policy import Policy, Prior, Secret, Uniform, implies, policy_from_dict
 from sfumato.policy.pairwise import PairwisePolicy, representatives
 from sfumato.reports.atomic import replacing
+from sfumato.reports.locks import locked
 from sfumato.reports.validity import check_reports
 
 __all__ = ["Cost", "Ledger", "Release"]
@@ -82,7 +88,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Cost:
-    """What an answer would cost: ``added`` (None if it is free), and ``total``, what would then be spent."""
+    """What an answer would cost: ``added`` (None if it is free), and ``total``, what would then be spent.
+
+    ``allowed``: it lies within the budget. ``words`` say all this to a person.
+    """
 
     added: Policy | None
     total: Policy
@@ -120,6 +129,7 @@ class Ledger:
         self._budgets = _read_budgets(budget)
         self._releases: list[Release] = []
         self._key = secure.read(_KEY_BYTES)
+        self._one_at_a_time = threading.RLock()  # what was checked against the budget is charged before the next is
 
     # -- what was spent ----------------------------------------------------------------------------------
 
@@ -186,8 +196,9 @@ class Ledger:
     def charge(self, collection: str, mechanism: Mechanism, policy: Policy) -> None:
         """Count a release, or refuse it: BudgetExceeded, CannotCompose, or PolicyViolated by the mechanism."""
         release = self._new(collection, mechanism, policy)
-        self._check_budget(release)
-        self._releases.append(release)
+        with self._one_at_a_time:
+            self._check_budget(release)
+            self._releases.append(release)
 
     def answer(
         self,
@@ -206,19 +217,20 @@ class Ledger:
         anything is drawn, and the report stands in the ledger when this returns: **save it before sending**.
         ``stream`` is for tests only.
         """
-        release, known = self._asked(collection, mechanism, policy, value)
-        if known is not None:
-            return _restored(mechanism, known)
-        if self._answered(collection) and not allow_change:
-            raise ValueChanged(
-                f"collection {collection!r} was answered with another value; cost_of_change() says what a second "
-                "answer costs, allow_change=True gives it"
-            )
-        self._check_budget(release)
-        reports = privatize(mechanism, [value], stream)
-        report = reports[0].tobytes() if mechanism.report_shape else mechanism.serialise(int(reports[0]))
-        self._releases.append(_with_report(release, report))
-        return reports
+        with self._one_at_a_time:
+            release, known = self._asked(collection, mechanism, policy, value)
+            if known is not None:
+                return _restored(mechanism, known)
+            if self._answered(collection) and not allow_change:
+                raise ValueChanged(
+                    f"collection {collection!r} was answered with another value; cost_of_change() says what a second "
+                    "answer costs, allow_change=True gives it"
+                )
+            self._check_budget(release)
+            reports = privatize(mechanism, [value], stream)
+            report = reports[0].tobytes() if mechanism.report_shape else mechanism.serialise(int(reports[0]))
+            self._releases.append(_with_report(release, report))
+            return reports
 
     def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
         """What answering with this value would cost now, as a policy and in words. Nothing is drawn or charged."""
@@ -338,12 +350,49 @@ class Ledger:
             ledger.spent(domain)  # what does not compose cannot have been charged
         return ledger
 
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | Path) -> Iterator[Ledger]:
+        """The ledger of a file for a block that nobody else is in: it is saved when the block ends. **Send after it.**
+
+        Other processes and threads that open or save this file wait. What was answered is saved also when the block
+        raises, for somebody may have seen it. On Windows nobody waits: who saves second is refused instead, unless both
+        save in one moment.
+        """
+        with locked(path):
+            ledger = cls.load(path)
+            before = len(ledger._releases)
+            try:
+                yield ledger
+            finally:
+                if len(ledger._releases) > before:
+                    ledger.save(path)
+
     def save(self, path: str | Path) -> None:
-        """Write the ledger: whole or not at all, and readable by its owner alone."""
-        with replacing(path) as file:
-            if hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), 0o600)
-            file.write(self.to_json().encode())
+        """Write the ledger: whole or not at all, and readable by its owner alone.
+
+        A ledger that is there already must be this one, as it was before: with other releases it is refused, for they
+        would be forgotten. Nothing that was answered since then may be sent; load the file and ask again.
+        """
+        with locked(path), self._one_at_a_time:
+            text = self.to_json()
+            self._check_continues(path)
+            with replacing(path) as file:
+                if hasattr(os, "fchmod"):
+                    os.fchmod(file.fileno(), 0o600)
+                file.write(text.encode())
+
+    def _check_continues(self, path: str | Path) -> None:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+            is_ledger = "ledger" in json.loads(text)
+        except (OSError, ValueError, TypeError):
+            return  # no ledger: what is there can be replaced, or refuses to be
+        if is_ledger and (known := Ledger.from_json(text).releases) != self.releases[: len(known)]:
+            must = (
+                "hold no release that this ledger does not know: nothing was saved, so send nothing and load it again"
+            )
+            raise InvalidInput(str(path), "the file", must, f"{len(known)} releases, {len(self._releases)} here")
 
     @classmethod
     def load(cls, path: str | Path) -> Ledger:
@@ -353,6 +402,9 @@ class Ledger:
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(str(path), "the file", "be a readable ledger", str(error)) from None
         return cls.from_json(text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_json, (self.to_json(),)  # a lock cannot be copied
 
     def __repr__(self) -> str:
         return f"Ledger({len(self._releases)} releases about {len(self._questions())} questions)"
@@ -421,9 +473,12 @@ def _greatest_level(policy: Policy) -> Epsilon:
 
 
 def _classical_epsilon(mechanism: Mechanism) -> Epsilon | None:
-    """The ε that the mechanism states, if its law keeps it: a spec from elsewhere may state one and do another."""
+    """The ε that the mechanism states, if its law keeps it: a spec from elsewhere may state one and do another.
+
+    So may the sampler of a class from elsewhere.
+    """
     epsilon = getattr(mechanism, "epsilon", None)
-    if not isinstance(mechanism, TwoLevelMechanism) or not isinstance(epsilon, Epsilon):
+    if not isinstance(mechanism, TwoLevelMechanism) or not isinstance(epsilon, Epsilon) or not mechanism.is_of_library:
         return None
     high, low = mechanism.levels
     return None if exceeds(high, low, epsilon) or exceeds(low, high, epsilon) else epsilon
@@ -434,7 +489,8 @@ def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
     """Refuse a charge below what the mechanism gives away: it would make every total here a lie."""
     classical = _classical_epsilon(mechanism)
     if classical is None or not _certainly_implies(Uniform(policy.domain, classical), policy):
-        audit(mechanism, policy).raise_if_violated()
+        # Of a class from elsewhere nobody has compared the sampler with its law but this audit.
+        audit(mechanism, policy).raise_if_violated(read="none" if mechanism.is_of_library else "smaller")
 
 
 def _certainly_implies(first: Policy, second: Policy) -> bool:

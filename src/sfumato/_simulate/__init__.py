@@ -8,8 +8,9 @@ simulated is anybody's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from sfumato.domain import Domain
 from sfumato.entropy import InsecureSeeded
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, TableMechanism
-from sfumato.mechanisms.base import checked_distribution
+from sfumato.mechanisms.base import checked_distribution, checked_kind, checked_people
 from sfumato.policy import Policy
 
 __all__ = ["TRUTHS", "Simulation", "simulate"]
@@ -95,29 +96,26 @@ def simulate(
     what: Policy | Mechanism,
     *,
     n: int,
-    truth: str | Sequence[float] | Floats = "uniform",
+    truth: str | Mapping[Any, float] | Sequence[float] | Floats = "uniform",
     method: str = "unbiased",
     seed: int = 0,
     one_by_one: bool | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:
-    """Draw n people from a truth, privatize, aggregate, estimate. ``truth`` is a distribution, or one of TRUTHS.
+    """Draw n people from a truth, privatize, aggregate, estimate.
 
+    ``what`` is a mechanism, or a policy to design one for. n is at most 2^53. ``truth`` is a distribution in the order
+    of the domain, a mapping from values to their shares (the others have none), or one of ``"uniform"``, ``"zipf"`` and
+    ``"geometric"``.
     ``one_by_one`` makes and counts every report; if False, the counts are drawn from their law, which takes seconds for
     any n and has the same distribution. Left out, four million people are drawn one by one, and more where no law of
     the counts is known.
     """
+    n = checked_people("simulate", n)
+    if not isinstance(what, Mechanism):
+        checked_kind("simulate", "what is simulated", what, Policy, " or a Mechanism")
     mechanism = what if isinstance(what, Mechanism) else design(what, n)
-    size = len(mechanism.domain)
-    if n < 1:
-        raise InvalidInput("simulate", "n", "be at least 1", n)
-    if isinstance(truth, str):
-        if truth not in TRUTHS:
-            raise InvalidInput("simulate", "truth", f"be a distribution, or one of {', '.join(TRUTHS)}", truth)
-        weights = TRUTHS[truth](size)
-        distribution = weights / weights.sum()
-    else:
-        distribution = checked_distribution(truth, size)
+    distribution = _distribution(truth, mechanism.domain)
     stream = InsecureSeeded(seed)
     law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else law_of_counts(mechanism)
     if law is None and one_by_one is False:
@@ -129,6 +127,18 @@ def simulate(
         if progress is not None:
             progress(n, n)
     return Simulation(mechanism, distribution, estimate(mechanism, counts, method), law is None)
+
+
+def _distribution(truth: Any, domain: Domain) -> Floats:
+    if isinstance(truth, Mapping):
+        shares = {domain.index(label): share for label, share in truth.items()}
+        truth = [shares.get(x, 0.0) for x in range(len(domain))]
+    elif truth is None or (isinstance(truth, str) and truth not in TRUTHS):
+        raise InvalidInput("simulate", "truth", f"be a distribution, or one of {', '.join(TRUTHS)}", truth)
+    elif isinstance(truth, str):
+        weights = TRUTHS[truth](len(domain))
+        truth = weights / weights.sum()
+    return checked_distribution(truth, len(domain), "simulate", "truth")
 
 
 def _counted_one_by_one(

@@ -30,8 +30,8 @@ Law = Callable[[CountDraws, int, Floats], Counts]
 
 def law_of_counts(mechanism: Mechanism) -> Law | None:
     """The law of a mechanism's counts, or None where none is known but that of its reports."""
-    if Mechanism.registry.get(mechanism.name) is not type(mechanism):
-        return None  # a subclass may sample otherwise
+    if not mechanism.is_of_library:
+        return None  # it may sample otherwise
     if mechanism.encoding == "index":
         return _histogram_law(mechanism)
     for kind, law in _LAWS:

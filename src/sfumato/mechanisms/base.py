@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,10 +27,14 @@ from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.policy.base import Policy
 from sfumato.simplex import project_to_simplex
 
-__all__ = ["LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
+__all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
 
 #: `matrix()` refuses to build more entries than this.
 LARGEST_MATRIX = 10**7
+#: Over how many values ``smaller`` builds a mechanism: every branch of its sampler is read in a moment.
+FEW_VALUES = 6
+#: No more people are reckoned with: beyond this, doubles skip whole numbers.
+MOST_PEOPLE = 2**53
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,21 @@ class Mechanism(ABC):
         """One value of each kind that the sampler treats in its own way; an audit reads these among others."""
         return ()
 
+    def smaller(self) -> Mechanism | None:
+        """One of the same class over a few values, read where this one has too many branches; None if none is known.
+
+        What is not bound to the number of values stays as it is. Its law follows its own rule, not that of a policy.
+        """
+        return None
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether the class that runs is one of Sfumato's own, whose sampler the contract suite holds to its law.
+
+        Any other may sample otherwise than it states, a subclass too.
+        """
+        return type(self).__module__.startswith("sfumato.mechanisms.")
+
     # -- the stated law ----------------------------------------------------------------------------------
 
     @property
@@ -121,7 +141,7 @@ class Mechanism(ABC):
         energies = self.energies()
         if energies is None:
             return math.inf
-        return max(float(energies @ probabilities - probabilities @ probabilities), 0.0) / checked_reports(n)
+        return max(float(energies @ probabilities - probabilities @ probabilities), 0.0) / checked_people("risk", n)
 
     def worst_risk(self, n: int) -> float:
         """The greatest risk over all distributions."""
@@ -245,23 +265,38 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
     return mechanism
 
 
-def checked_distribution(p: Sequence[float] | npt.NDArray[np.float64] | None, size: int) -> npt.NDArray[np.float64]:
+def checked_distribution(
+    p: Sequence[float] | npt.NDArray[np.float64] | None, size: int, what: str = "risk", parameter: str = "p"
+) -> npt.NDArray[np.float64]:
     """The distribution at which a risk is asked for; uniform unless given."""
     if p is None:
         return np.full(size, 1 / size)
-    array = np.asarray(p, dtype=np.float64)
+    try:
+        array = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(what, parameter, f"be {size} probabilities", p) from None
     if array.shape != (size,):
-        raise InvalidInput("risk", "p", f"have {size} entries", array.shape)
+        raise InvalidInput(what, parameter, f"have {size} entries", array.shape)
     if not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:
-        raise InvalidInput("risk", "p", "be probabilities that sum to one", float(array.sum()))
+        raise InvalidInput(what, parameter, "be probabilities that sum to one", float(array.sum()))
     return array
 
 
-def checked_reports(n: int) -> int:
-    """A number of reports to divide a risk by."""
-    if n < 1:
-        raise InvalidInput("risk", "n", "be at least 1", n)
-    return n
+def checked_people(what: str, n: Any, parameter: str = "n", most: int = MOST_PEOPLE) -> int:
+    """A number of people, or of what else comes in whole numbers from 1 on: 1e6 is a million, whatever its type."""
+    is_number = isinstance(n, Real) and not isinstance(n, bool)
+    if not is_number or not 1 <= n <= most or n != int(n):  # comparisons with nan are false
+        limit = f"2^{most.bit_length() - 1}"
+        raise InvalidInput(what, parameter, f"be a whole number from 1 to {limit}", n)
+    return int(n)
+
+
+def checked_kind(what: str, parameter: str, given: object, kind: type, hint: str = "") -> None:
+    """Refuse what is of another kind, such as a policy where a mechanism is due."""
+    if not isinstance(given, kind):
+        others = (other.__name__ for other in (Mechanism, Policy) if isinstance(given, other))
+        swapped = "".join(f", not a {other} (are the arguments swapped?)" for other in others)
+        raise InvalidInput(what, parameter, f"be a {kind.__name__}{swapped or hint}", given)
 
 
 def checked_integer(what: str, parameter: str, value: Any, low: int, high: int) -> int:

@@ -37,6 +37,7 @@ class BinaryMechanism(TableMechanism):
 
     @classmethod
     def check_two_values(cls, parameter: str, domain: Domain, must: str = "have exactly two values") -> None:
+        """Refuse ``parameter`` unless its domain has two values; ``must`` is what the refusal asks for."""
         if len(domain) != 2:
             raise InvalidInput(cls.__name__, parameter, must, len(domain))
 

@@ -78,6 +78,14 @@ class BlockMechanism(PartedMechanism):
             raise CannotDecide(f"reports of at most {max_bits} bits cannot tell the blocks and their values")
         return mechanism
 
+    def smaller(self) -> BlockMechanism:
+        """A block for each class of part that there is, its largest, and one of them twice."""
+        largest = {type(part): part for part in sorted(self.parts, key=lambda part: len(part.domain))}
+        parts = [part.smaller() for part in largest.values()]
+        parts.append(parts[0])
+        blocks = np.repeat(np.arange(len(parts)), [len(part.domain) for part in parts])
+        return type(self)(Domain.range(len(blocks)), blocks, parts)
+
     def energies(self) -> npt.NDArray[np.float64] | None:
         energies = np.empty(len(self.domain))
         known: dict[int, npt.NDArray[np.float64] | None] = {}

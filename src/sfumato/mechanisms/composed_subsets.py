@@ -18,14 +18,14 @@ from sfumato.exact import EpsilonLike
 from sfumato.mechanisms.base import Finished
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.nested import NestedMechanism
-from sfumato.mechanisms.subset import SubsetSelection
+from sfumato.mechanisms.subset import SubsetSelection, scaled_size
 
-__all__ = ["ComposedSubsets", "SecondMoments"]
+__all__ = ["MOST_BLOCKS", "ComposedSubsets", "SecondMoments"]
 
 Floats = npt.NDArray[np.float64]
 
 #: The estimate needs a matrix of the blocks by the blocks.
-_MOST_BLOCKS = 4096
+MOST_BLOCKS = 4096
 
 
 class ComposedSubsets(NestedMechanism):
@@ -52,8 +52,8 @@ class ComposedSubsets(NestedMechanism):
     ) -> None:
         what = "ComposedSubsets"
         self._read(domain, blocks, epsilon, across)
-        if self.blocks > _MOST_BLOCKS:
-            raise InvalidInput(what, "blocks", f"be at most {_MOST_BLOCKS}", self.blocks)
+        if self.blocks > MOST_BLOCKS:
+            raise InvalidInput(what, "blocks", f"be at most {MOST_BLOCKS}", self.blocks)
         for parameter, given in (("sizes", sizes), ("thresholds", thresholds), ("coins", coins)):
             if not isinstance(given, (list, tuple)) or len(given) != 2:
                 raise InvalidInput(what, parameter, "be two, for values and for blocks", given)
@@ -81,13 +81,21 @@ class ComposedSubsets(NestedMechanism):
         return self.values.start(x), self.labels.start(int(self.block_of[x]))
 
     def step(self, state: tuple[Any, Any], draws: Draws) -> tuple[Any, Any] | Finished:
-        """First both decide whether to force, then both flip their coins, then both mend: the values come first."""
+        """First both decide whether to force, then both flip their coins, then both mend: the values come first.
+
+        The ``state`` is that of the values and that of the labels.
+        """
         value, label = state
         if isinstance(label, Finished):
             return Finished(value.report | label.report << len(self.domain))
         if _stage(value, self.values) <= _stage(label, self.labels):
             return self.values.step(value, draws), label
         return value, self.labels.step(label, draws)
+
+    def smaller(self) -> ComposedSubsets:
+        blocks = [0, 0, 1, 2]
+        sizes = [scaled_size(self.values.share, len(blocks)), scaled_size(self.labels.share, 3)]
+        return self.from_parameters(Domain.range(len(blocks)), self.parameters() | {"blocks": blocks, "sizes": sizes})
 
     # -- the stated law --------------------------------------------------------------------------------------
 
@@ -130,6 +138,7 @@ class ComposedSubsets(NestedMechanism):
 
     @functools.cached_property
     def block_sizes(self) -> Floats:
+        """How many values each block has."""
         return np.bincount(self.block_of).astype(np.float64)
 
     @functools.cached_property
@@ -152,7 +161,7 @@ class ComposedSubsets(NestedMechanism):
         return np.asarray((alpha - 1 / size) * (inverse - sizes @ inverse / size))
 
     def residuals(self, masses: Floats) -> Floats:
-        """E[r r'] where the blocks have these frequencies: q̂ and S·p̂₁ are independent given the true value."""
+        """E[r r'] where these are the blocks' frequencies (``masses``): q̂ and S·p̂₁ are independent given the value."""
         assert self.moments is not None
         of_values, of_labels = self.moments
         return of_labels.matrix(masses) - 2 * np.diag(masses) + of_values.matrix(masses, self.block_sizes)

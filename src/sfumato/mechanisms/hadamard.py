@@ -82,6 +82,11 @@ class HadamardResponse(MixtureMechanism):
                 column ^= row & -row
         return Finished(block * self.block_size + column)
 
+    def smaller(self) -> HadamardResponse:
+        block_size, blocks = min(self.block_size, 4), min(self.blocks, 2)
+        few = Domain.range(min(len(self.domain), blocks * (block_size - 1)))
+        return self.from_parameters(few, self.parameters() | {"block_size": block_size, "blocks": blocks})
+
     @property
     def outputs(self) -> int:
         return self.blocks * self.block_size

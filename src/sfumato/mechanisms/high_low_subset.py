@@ -9,10 +9,10 @@ import numpy as np
 
 from sfumato.domain import Domain
 from sfumato.exact import Epsilon, EpsilonLike
-from sfumato.mechanisms.base import checked_integer
+from sfumato.mechanisms.base import FEW_VALUES, checked_integer
 from sfumato.mechanisms.high_low import HighLowMechanism
 from sfumato.mechanisms.randomized_response import RandomizedResponse
-from sfumato.mechanisms.subset import SubsetSelection
+from sfumato.mechanisms.subset import SubsetSelection, scaled_size
 from sfumato.mechanisms.two_level import InclusionMixture
 from sfumato.policy.high_low import HighLow
 
@@ -54,6 +54,14 @@ class HighLowSubset(HighLowMechanism):
             )
         self.size = size
         self._hide(policy, mixture)
+
+    def smaller(self) -> HighLowSubset:
+        hidden, told = min(len(self.mixture.domain), FEW_VALUES), min(len(self.open), 2)
+        # Of one member or of several: these are different samplers.
+        size = 1 if self.size == 1 else scaled_size(self.mixture.share, hidden, least=2)
+        return self.from_parameters(
+            Domain.range(hidden + told), self.parameters() | {"sensitive": list(range(hidden)), "size": size}
+        )
 
     def parameters(self) -> dict[str, Any]:
         return super().parameters() | {"size": self.size}

@@ -59,7 +59,7 @@ class NestedMechanism(Mechanism):
             )
 
     @classmethod
-    def from_policy(cls, policy: Blocks) -> Self:
+    def for_policy(cls, policy: Blocks) -> Self:
         """The mechanism for a policy; where its blocks have levels of their own, the least of them is kept in all."""
         return cls(policy.domain, policy.block_of, min(policy.epsilons), policy.across)  # type: ignore[call-arg]
 

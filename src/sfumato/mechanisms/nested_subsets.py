@@ -18,12 +18,11 @@ from sfumato.exact import Epsilon, EpsilonLike, exceeds, floor_of_ratio
 from sfumato.mechanisms.base import Finished, checked_integer
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.nested import NestedMechanism, checked_integers
-from sfumato.mechanisms.subset import cheap_planes, nth_set_bit
+from sfumato.mechanisms.subset import MOST_PLANES, cheap_planes, nth_set_bit, scaled_size
 from sfumato.mechanisms.two_level import ONE, mixing_threshold
 
 __all__ = ["NestedSubsets", "best_nested_sizes"]
 
-_MOST_PLANES = 8
 #: Up to this many choices of sizes all are compared; beyond, each size in turn is made the best for the others.
 _MOST_CHOICES = 2**21
 
@@ -84,7 +83,7 @@ class NestedSubsets(NestedMechanism):
         )
         coin_sizes = ((self.high, self.blocks), *((size, self.block_size) for size in self._coin_sizes))
         best_planes = max(itertools.starmap(cheap_planes, coin_sizes))
-        self.planes = checked_integer(what, "planes", best_planes if planes is None else planes, 1, _MOST_PLANES)
+        self.planes = checked_integer(what, "planes", best_planes if planes is None else planes, 1, MOST_PLANES)
         best_coins = [round(Fraction(size << self.planes, among)) for size, among in coin_sizes]
         self.coins = checked_integers(
             what,
@@ -170,6 +169,14 @@ class NestedSubsets(NestedMechanism):
             if block == blocks - 1:
                 return Finished(self._in_report_order(bits))
         return x, high, forced, position + 1, bits
+
+    def smaller(self) -> NestedSubsets:
+        block_size = min(self.block_size, 3)
+        sizes = [size and scaled_size(Fraction(size, self.block_size), block_size) for size in self.sizes]
+        blocks = [0] * block_size + [1] * block_size
+        return self.from_parameters(
+            Domain.range(len(blocks)), self.parameters() | {"blocks": blocks, "high": 1, "sizes": sizes}
+        )
 
     def _in_report_order(self, bits: int) -> int:
         """The bits of blocks and ordered values as those of values in domain order and blocks."""

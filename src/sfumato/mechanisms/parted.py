@@ -80,6 +80,10 @@ class PartedMechanism(Mechanism):
             return Finished(self.in_clear(x))
         return Finished(self.of_part(part, following.report))
 
+    @property
+    def is_of_library(self) -> bool:
+        return super().is_of_library and all(part.is_of_library for part in self.parts)
+
     def layout_of(self, x: int) -> Layout:
         return self._layouts[_shape(self.parts[self.part_of[x]])]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.domain import Domain
 from sfumato.exact import EpsilonLike
-from sfumato.mechanisms.base import Finished, checked_integer, read_epsilon
+from sfumato.mechanisms.base import FEW_VALUES, Finished, checked_integer, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import (
     ONE,
@@ -39,6 +39,9 @@ class RandomizedResponse(InclusionMixture):
         keep = draws.bernoulli(self.threshold, ONE)
         other = draws.below(len(self.domain))
         return Finished(state if keep else other)
+
+    def smaller(self) -> RandomizedResponse:
+        return self.from_parameters(Domain.range(min(len(self.domain), FEW_VALUES)), self.parameters())
 
     @property
     def outputs(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike, floor_of_ratio, sign_of_sum
-from sfumato.mechanisms.base import Finished, checked_integer, read_epsilon
+from sfumato.mechanisms.base import FEW_VALUES, Finished, checked_integer, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import (
     NOBODY,
@@ -21,9 +21,10 @@ from sfumato.mechanisms.two_level import (
     mixing_threshold,
 )
 
-__all__ = ["SubsetSelection", "best_subset_size", "cheap_planes", "nth_set_bit"]
+__all__ = ["MOST_PLANES", "SubsetSelection", "best_subset_size", "cheap_planes", "nth_set_bit", "scaled_size"]
 
-_MOST_PLANES = 8
+#: A coin of a value or a block is a/2^R with at most this R.
+MOST_PLANES = 8
 
 #: The true value; whether the set is forced to hold it; the next position to flip a coin for; the set so far.
 SubsetState = tuple[int, bool, int, int]
@@ -62,7 +63,7 @@ class SubsetSelection(InclusionMixture):
             threshold = mixing_threshold(self.epsilon, self.share)
         self.threshold = checked_integer("SubsetSelection", "threshold", threshold, 0, ONE)
         best_planes = cheap_planes(self.size, k) if planes is None else planes
-        self.planes = checked_integer("SubsetSelection", "planes", best_planes, 1, _MOST_PLANES)
+        self.planes = checked_integer("SubsetSelection", "planes", best_planes, 1, MOST_PLANES)
         cheap_coin = round(Fraction(self.size << self.planes, k))
         self.coin = checked_integer("SubsetSelection", "coin", cheap_coin if coin is None else coin, 0, 2**self.planes)
         groups = -(-k // 64)
@@ -92,6 +93,11 @@ class SubsetSelection(InclusionMixture):
         if forced and not chosen >> x & 1:
             chosen ^= nth_set_bit(chosen, draws.below(self.size)) | 1 << x
         return Finished(chosen)
+
+    def smaller(self) -> SubsetSelection:
+        few = min(len(self.domain), FEW_VALUES)
+        size = scaled_size(self.share, few)
+        return self.from_parameters(Domain.range(few), self.parameters() | {"size": size})
 
     @property
     def outputs(self) -> int:
@@ -146,12 +152,17 @@ def best_subset_size(k: int, epsilon: Epsilon) -> int:
     return d if floor_is_best else d + 1
 
 
+def scaled_size(share: Fraction, among: int, least: int = 1) -> int:
+    """The size nearest to this share of ``among`` values, of which some but not all are in a subset."""
+    return min(max(round(share * among), least), among - 1)
+
+
 def cheap_planes(size: int, k: int) -> int:
     """The fewest planes R at which the coin a/2^R nearest d/k leaves the expected count within half a deviation of d.
 
     The coin changes how often the size must be mended, never the law.
     """
-    for planes in range(1, _MOST_PLANES + 1):
+    for planes in range(1, MOST_PLANES + 1):
         coin = round(Fraction(size << planes, k))
         bias = Fraction(coin * k, 1 << planes) - size
         if 4 * bias * bias <= Fraction(size * (k - size), k):

@@ -68,6 +68,7 @@ class TableMechanism(Mechanism):
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
+        """The weights as the sampler draws from them."""
         return AliasTable.build(self.weights)
 
     def step(self, state: int, draws: Draws) -> Finished:

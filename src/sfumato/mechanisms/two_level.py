@@ -105,6 +105,9 @@ class MixtureMechanism(TwoLevelMechanism):
     threshold: int
     share: Fraction
 
+    @abstractmethod
+    def smaller(self) -> MixtureMechanism: ...
+
     @functools.cached_property
     def levels(self) -> tuple[Fraction, Fraction]:
         """The two levels, in units of the uniform law."""

@@ -38,7 +38,7 @@ class IndependentBits(Mechanism):
 
     @abstractmethod
     def bit_probability(self, x: int, position: int) -> Fraction:
-        """The stated probability that this bit is set."""
+        """The stated probability that the bit at this position is set, given the value with index x."""
 
     def start(self, x: int) -> BitState:
         return x, 0, 0

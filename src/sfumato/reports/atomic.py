@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -52,8 +52,8 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
 def replacing(path: Path | str) -> Iterator[BinaryIO]:
     """A new file beside ``path`` that takes its place when the block ends, and is removed when the block raises.
 
-    A reader sees the old file or the new one, never a part of it. Through a link the file it leads to is replaced;
-    what is no file (a directory, a device) is refused.
+    A reader sees the old file or the new one, never a part of it, and so after a crash. Through a link the file it
+    leads to is replaced; what is no file (a directory, a device) is refused.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
@@ -65,9 +65,22 @@ def replacing(path: Path | str) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())  # else a crash could leave the new name with no content behind it
         temporary.replace(target)
+        _keep_name(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _keep_name(folder: Path) -> None:
+    """Let the new name survive a crash: it is part of the folder."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):  # some file systems cannot, and the file is in its place
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _beside(target: Path, shown: str) -> tuple[Path, BinaryIO]:
