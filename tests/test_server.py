@@ -16,7 +16,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from collectors import BATCH_TYPE, DISEASES, POLICY, Postgres, Served, ServeProcess, at_the_beginning, served
+from collectors import (
+    BATCH_TYPE,
+    DISEASES,
+    LONG_ENOUGH,
+    POLICY,
+    Postgres,
+    Served,
+    ServeProcess,
+    at_the_beginning,
+    served,
+)
 from hypothesis import HealthCheck, given, settings
 
 import sfumato as sf
@@ -27,6 +37,7 @@ from sfumato.server.operations import OPERATIONS
 from sfumato.server.rates import Rates
 from sfumato.server.refusals import REASONS
 from sfumato.server.retention import forget_old_reports
+from sfumato.server.run import check_proxies, studio_address
 from sfumato.server.store import Record, Submission, open_store
 from sfumato.server.store.base import PAGE
 from sfumato.server.store.migrations import MIGRATIONS
@@ -242,7 +253,7 @@ def test_a_document_without_end_is_refused(collector: Served) -> None:
 
 
 def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
-    with served(f"sqlite:///{tmp_path}/collect.db", patience=0.2) as collector:
+    with served(f"sqlite:///{tmp_path}/collect.db", patience=1.0) as collector:
         name, *_ = collector.create()
         with socket.create_connection(("127.0.0.1", collector.port)) as connection:
             head = f"POST /v1/collections/{name}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -428,7 +439,7 @@ def test_a_reader_that_never_reads_is_let_go(tmp_path: Path, monkeypatch: pytest
     """Its stream fills the buffers of its connection, waits, and ends; nothing is kept for it meanwhile."""
     monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.01)
     domain = sf.Domain.range(4000)
-    with served(f"sqlite:///{tmp_path}/collect.db", live_seconds=0.01, patience=0.5) as collector:
+    with served(f"sqlite:///{tmp_path}/collect.db", live_seconds=0.01, patience=2.0) as collector:
         name, mechanism, _ = collector.create(policy=sf.Uniform(domain, 5), mechanism="rr")
         with socket.socket() as deaf:
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -531,7 +542,7 @@ def test_schemathesis_finds_no_fault(collector: Served, request: pytest.FixtureR
             if "id" in case.path_parameters and asked % 2:
                 case.path_parameters["id"] = name
             asked += 1
-            case.validate_response(case.call(headers=headers), checks=checks)
+            case.validate_response(case.call(headers=headers, timeout=LONG_ENOUGH), checks=checks)
 
         check()
     assert asked > 100
@@ -780,6 +791,7 @@ def test_serve_prints_its_token_once_and_ends_when_told(tmp_path: Path) -> None:
     process.stop()
     said = process.log.read_text()
     assert said.count("sfa_") == 1
+    assert said.count(f": {process.served.url}/studio\n") == 1
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     assert any(line["event"] == "request" and line["status"] == 201 for line in lines)
 
@@ -792,8 +804,47 @@ def test_sqlite_has_one_worker(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "workers must be 1 with SQLite" in said.err
     assert said.out == ""  # no token was made
     assert not (tmp_path / "collect.db").exists()
-    assert main(["serve", "--store", "sqlite:////no/such/folder/collect.db"]) == 2
+    assert main(["serve", "--store", "sqlite:////no/such/folder/collect.db", "--port", "0"]) == 2
     assert "the store" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("proxies", ["foo", "127.0.0.1,10.0.0.1/8", "127.0.0.1,*", "10.0.0.0/8,", "[::1]"])
+def test_a_proxy_that_is_no_address_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], proxies: str
+) -> None:
+    from sfumato.cli import main
+
+    assert main(["serve", "--store", f"sqlite:///{tmp_path}/collect.db", "--trust-proxy", proxies]) == 2
+    said = capsys.readouterr()
+    assert "--trust-proxy must be addresses or networks" in said.err
+    assert said.out == ""
+    assert not (tmp_path / "collect.db").exists()
+    for taken in ("*", "", "127.0.0.1, ::1", "10.0.0.0/8,2001:db8::/32"):
+        check_proxies(taken)
+
+
+def test_an_address_that_cannot_be_listened_on_makes_no_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sfumato.cli import main
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        for host in ("127.0.0.1", "192.0.2.1", "no..host"):
+            store = f"sqlite:///{tmp_path}/collect.db"
+            assert main(["serve", "--store", store, "--host", host, "--port", str(port)]) == 2
+            said = capsys.readouterr()
+            assert f"no collector can listen on {host}:{port}: " in said.err
+            assert said.out == ""
+    assert not (tmp_path / "collect.db").exists()
+
+
+def test_where_studio_is_can_be_opened_on_this_machine() -> None:
+    hosts = ("127.0.0.1", "0.0.0.0", "::", "2001:db8::1", "collect.example")
+    assert [studio_address(host, 8000) for host in hosts] == [
+        *("http://127.0.0.1:8000/studio", "http://127.0.0.1:8000/studio", "http://[::1]:8000/studio"),
+        *("http://[2001:db8::1]:8000/studio", "http://collect.example:8000/studio"),
+    ]
 
 
 def test_several_workers_tell_their_metrics_together(postgres: Postgres, tmp_path: Path) -> None:

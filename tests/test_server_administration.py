@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collectors import Postgres, Served, served, until
+from collectors import DISEASES, LONG_ENOUGH, Postgres, Served, served, until
 
 import sfumato as sf
 from sfumato.cli import main
+from sfumato.server.decoded import decoded
 from sfumato.server.planning import Planner
 from sfumato.server.refusals import Refusal
 from sfumato.server.store import open_store
@@ -131,7 +132,7 @@ def test_tokens_of_no_store_are_not_listed(tmp_path: Path, capsys: pytest.Captur
 def test_what_is_no_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear Sir or Madam, " * 100)
-    for command in (["admin-tokens"], ["admin-tokens", "--new"], ["serve"]):
+    for command in (["admin-tokens"], ["admin-tokens", "--new"], ["serve", "--port", "0"]):
         assert main([*command, "--store", f"sqlite:///{path}"]) == 2
         assert capsys.readouterr().err == "sfumato: the store: file is not a database\n"
 
@@ -250,7 +251,7 @@ def test_what_takes_too_much_memory_is_too_hard_and_the_next_is_not() -> None:
     small = sf.Uniform(sf.Domain(["no", "yes"]), 1).to_dict()
 
     async def run() -> None:
-        planner = Planner(60.0, 150 * 2**20, 5000)
+        planner = Planner(LONG_ENOUGH, 150 * 2**20, 5000)
         try:
             with pytest.raises(Refusal, match="more than the collector has") as refusal:
                 await planner.ask("check", policy=large, before=0.1)
@@ -270,6 +271,49 @@ def test_what_takes_too_much_memory_is_too_hard_and_the_next_is_not() -> None:
             await planner.stop()
 
     asyncio.run(run())
+
+
+def test_a_fault_in_planning_is_the_collectors_own_and_the_process_goes_on(capfd: pytest.CaptureFixture[str]) -> None:
+    small = sf.Uniform(sf.Domain(["no", "yes"]), 1).to_dict()
+
+    async def run() -> None:
+        planner = Planner(LONG_ENOUGH, 2**30, 5000)
+        try:
+            await planner.ask("check", policy=small, before=0.1)
+            process = planner._process
+            with pytest.raises(Refusal) as refusal:
+                await planner.ask("no such job")
+            assert (refusal.value.reason, refusal.value.message) == ("internal", "a fault of the collector's own")
+            assert (await planner.ask("check", policy=small, before=0.1))["values"] == 2
+            assert planner._process is process
+        finally:
+            await planner.stop()
+
+    asyncio.run(run())
+    (line,) = map(json.loads, capfd.readouterr().err.splitlines())
+    assert (line["event"], line["job"], line["error"]) == ("a fault in planning", "no such job", "KeyError")
+    assert any("planning.py" in place for place in line["at"])
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        sf.Uniform(DISEASES, 0),
+        sf.HighLow(DISEASES, sensitive=["hiv"], epsilon=0),
+        sf.Blocks(DISEASES, blocks=[0, 0, 1, 1, 1], epsilon=[0, 1]),
+    ],
+)
+def test_what_nothing_can_be_estimated_from_is_not_opened(collector: Served, policy: sf.Policy) -> None:
+    made = collector.as_admin("POST", "/v1/collections", {"title": "a test", "policy": policy.to_dict()})
+    assert made.reason == "invalid"
+    assert made.json["error"]["message"].startswith("nothing could be estimated from the answers: the mechanism must")
+    assert "(Domain" not in made.json["error"]["message"]
+
+
+def test_why_nothing_can_be_estimated_is_said_without_python() -> None:
+    mechanism = sf.design(sf.Uniform(DISEASES, 0), mechanism="rr")
+    with pytest.raises(Refusal, match=r"tell values apart \(its epsilon is 0\)$"):
+        decoded(mechanism, sf.aggregate(mechanism, [0, 1]), "unbiased")
 
 
 # -- streams -------------------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ def test_long_batches_wait_in_a_line_that_holds_up_nobody_else(
     monkeypatch.setattr(ingest, "_many_reports", slow)
     with ThreadPoolExecutor(24) as pool:
         sending = [pool.submit(collector.send, name, mechanism, reports, f"long-batch-{i}") for i in range(24)]
-        until(lambda: sum(future.done() for future in sending) == 6)  # two are worked on, sixteen wait
+        until(lambda: sum(future.done() for future in sending) == 6 and len(unpacked) == 2)  # and sixteen wait
         for path in ("/readyz", "/v1/collections", f"/v1/collections/{name}"):
             assert collector.ask("GET", path).status == 200
         assert len(unpacked) == 2
@@ -221,7 +221,7 @@ def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -
     counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))
     for method in ("unbiased", "efficient", "simplex", "mle"):
         found = sf.estimate(mechanism, counts, method)
-        assert found.standard_errors.min() * 3 < 1e-7
+        assert np.sqrt(found.decoder.variances(found.nearest).min()) < 1e-7
         kept = decoded(mechanism, counts, method)
         assert len(kept) == 300 * 6 * 8  # the matrix alone takes 300 times 300 numbers
         again = estimate_of(mechanism, counts.n, method, kept)

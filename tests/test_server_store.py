@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import stat
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -112,6 +114,21 @@ def test_every_id_is_counted_once_whoever_wrote_it_and_whatever_failed(
     assert stores["first"].counts(COLLECTION, MECHANISM).n == sum(counted.values())
     for store in stores.values():
         store.close_all()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files have no such modes elsewhere")
+def test_a_new_store_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        store = open_with(f"sqlite:///{tmp_path}/collect.db")
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+        store.close_all()
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("collect.db", "collect.db-wal", "collect.db-shm"), 0o600)
+    (tmp_path / "collect.db").chmod(0o640)
+    open_store(f"sqlite:///{tmp_path}/collect.db").close()
+    assert stat.S_IMODE((tmp_path / "collect.db").stat().st_mode) == 0o640
 
 
 @pytest.mark.usefixtures("few_gathered")

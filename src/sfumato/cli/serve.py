@@ -31,7 +31,7 @@ from sfumato.cli._store import STORE_OPTION, opened
     metavar="ADDRESSES",
     default="127.0.0.1",
     show_default=True,
-    help="Proxies whose X-Forwarded-For is believed, with commas between.",
+    help="Proxies whose X-Forwarded-For is believed: addresses or networks with commas between, or *.",
 )
 def command(
     store: str,
@@ -42,24 +42,29 @@ def command(
     max_bytes: int,
     trust_proxy: str,
 ) -> None:
-    """Run a collector until it is told to stop. The first start prints an admin token, which is kept as a hash only;
-    `sfumato admin-tokens` makes and revokes others.
+    """Run a collector until it is told to stop. The first start prints an admin token, which is kept as a hash only
+    (`sfumato admin-tokens` makes and revokes others), and where Studio is.
 
     Example: sfumato serve --store sqlite:///collect.db --port 8000
     """
     from sfumato.errors import MissingExtra
 
     try:
-        from sfumato.server.run import check_workers, serve
+        from sfumato.server.run import check_address, check_proxies, check_workers, serve, studio_address
         from sfumato.server.settings import Settings
         from sfumato.server.tokens import ADMIN, new_token, token_hash
     except ImportError as error:
         raise MissingExtra("server", f"running a collector ({error.name})") from None
 
-    check_workers(store, workers)  # before there is a store, and a token that nobody looks for
+    # Before there is a store, and a token that nobody looks for.
+    check_workers(store, workers)
+    check_proxies(trust_proxy)
+    check_address(host, port)
     token = new_token(ADMIN)
     with opened(store) as kept:
         added = kept.add_admin(token_hash(token), int(time.time()), only_first=True)
     if added:
         click.echo(f"admin token (it is not shown again): {token}")
+        if port:  # else the system chooses one, which the log tells
+            click.echo(f"surveys are made in Studio, which asks for it: {studio_address(host, port)}")
     serve(Settings(store=store, rate=rate, max_bytes=max_bytes), host, port, workers, trust_proxy)

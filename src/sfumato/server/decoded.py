@@ -13,7 +13,7 @@ from sfumato.errors import SfumatoError
 from sfumato.mechanisms import Mechanism
 from sfumato.server.refusals import Refusal
 
-__all__ = ["decoded", "estimate_of"]
+__all__ = ["decoded", "estimate_of", "in_words"]
 
 
 def decoded(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
@@ -22,8 +22,13 @@ def decoded(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
         found = estimate(mechanism, counts, method)
         variances, reach = found.decoder.variances(found.nearest), found.decoder.reach()
     except SfumatoError as error:
-        raise Refusal("invalid", str(error)) from None
+        raise Refusal("invalid", f"this cannot be estimated: {in_words(error)}") from None
     return np.stack([found.frequencies, found.unbiased, found.nearest, variances, *reach]).tobytes()
+
+
+def in_words(error: SfumatoError) -> str:
+    """Why nothing can be estimated, for people: without what was got, which may be a mechanism as Python writes it."""
+    return str(error).removeprefix("estimate: ").partition("; got ")[0]
 
 
 def estimate_of(mechanism: Mechanism, n: int, method: str, kept: bytes) -> Estimate:

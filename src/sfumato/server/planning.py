@@ -16,15 +16,19 @@ from typing import Any
 
 from sfumato._audit import audit
 from sfumato._design import designed
+from sfumato._estimate.decoders import decoder_for
 from sfumato._plan import plan
 from sfumato.documents import canonical_json
-from sfumato.errors import SfumatoError
+from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.mechanisms import mechanism_from_spec
 from sfumato.policy import Policy, policy_from_dict
 from sfumato.policy.pairwise import PairwisePolicy
 from sfumato.policy.words import asks, least, suspicions
 from sfumato.regions import policy_region
+from sfumato.server.decoded import in_words
+from sfumato.server.logs import LOG, to_standard_error
 from sfumato.server.refusals import Refusal
+from sfumato.server.settings import VARIABLE
 
 __all__ = ["Planner"]
 
@@ -59,6 +63,8 @@ class Planner:
             self._waiting -= 1
         if "refused" in answer:
             raise Refusal("invalid", answer["refused"])
+        if "fault" in answer:
+            raise Refusal("internal", answer["fault"])
         return answer["answer"]
 
     async def _answered(self, job: str, request: dict[str, Any]) -> Any:
@@ -69,7 +75,8 @@ class Planner:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_LONGEST_ANSWER,
-                env={**os.environ, **_ONE_THREAD},
+                # The settings hold the store's password, of which it needs to know nothing.
+                env={name: value for name, value in os.environ.items() if name != VARIABLE} | _ONE_THREAD,
             )
         process = self._process
         assert process.stdin is not None
@@ -146,6 +153,10 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
         mechanism, why = mechanism_from_spec(asked), f"{asked.get('mechanism')}, as it was given"
     else:
         mechanism, why = designed(policy, request["n"], asked, "estimation", None, None, None, None)
+    try:
+        decoder_for(mechanism)
+    except InvalidInput as error:
+        raise Refusal("invalid", f"nothing could be estimated from the answers: {in_words(error)}") from None
     certificate = audit(mechanism, policy).raise_if_violated()
     return {
         "policy": canonical_json(policy.to_dict()),
@@ -182,9 +193,15 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"refused": str(error)}
     except RecursionError:
         return {"refused": "a document is nested too deeply"}
+    except MemoryError:
+        raise  # the process ends
+    except Exception:
+        LOG.exception("a fault in planning", extra={"fields": {"job": request["job"]}})
+        return {"fault": "a fault of the collector's own"}
 
 
 def _run(most_bytes: int) -> None:
+    to_standard_error()
     _limit_memory(most_bytes)
     with contextlib.suppress(MemoryError):  # the next process begins with none of it in use
         for line in sys.stdin:

@@ -7,10 +7,10 @@ import json
 import os
 from dataclasses import dataclass
 
-__all__ = ["Settings"]
+__all__ = ["VARIABLE", "Settings"]
 
 #: Where worker processes find the settings of the one that started them.
-_VARIABLE = "SFUMATO_SERVER"
+VARIABLE = "SFUMATO_SERVER"
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Settings:
 
     def to_environment(self) -> None:
         """Leave the settings to the processes that are started from this one."""
-        os.environ[_VARIABLE] = json.dumps(dataclasses.asdict(self))
+        os.environ[VARIABLE] = json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_environment(cls) -> Settings:
         """The settings of the process that started this one."""
-        return cls(**json.loads(os.environ[_VARIABLE]))
+        return cls(**json.loads(os.environ[VARIABLE]))

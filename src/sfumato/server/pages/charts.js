@@ -75,11 +75,11 @@ export function errorChart({ n, tv, classical }, width) {
 	const y = (/** @type {number} */ v) => top + (1 - Math.min(v, most) / most) * (height - top - bottom)
 	const curve = (/** @type {number} */ one) => {
 		const logs = Array.from({ length: 81 }, (_, i) => low + ((high - low) * i) / 80).filter((log) => atN(one, log) <= most)
-		return path(logs.map((log) => [x(log), y(atN(one, log))]))
+		return logs.length > 0 && path(logs.map((log) => [x(log), y(atN(one, log))]))
 	}
 	const step = stepFor(most, 4), marks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step)
 	const powers = Array.from({ length: 12 }, (_, i) => i).filter((log) => log >= low && log <= high)
-	return frame(width, height, `Predicted error against the number of people: ${percent(tv)} at ${whole(n)}`,
+	return frame(width, height, `Predicted error against the number of people: ${percent(Math.min(1, tv))} at ${whole(n)}`,
 		...marks.flatMap((v) => [
 			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
 			label(left - 8, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),
@@ -90,7 +90,7 @@ export function errorChart({ n, tv, classical }, width) {
 		s("path", { d: curve(tv), class: "line" }),
 		s("path", { d: path([[x(Math.log10(n)), y(0)], [x(Math.log10(n)), y(tv)]]), class: "rule" }),
 		s("circle", { cx: x(Math.log10(n)), cy: y(tv), r: 5, class: "dot" }),
-		label(x(Math.log10(n)) - 10, y(tv) + 18, percent(tv), { "text-anchor": "end" }),
+		label(x(Math.log10(n)) - 10, y(tv) + 18, percent(Math.min(1, tv)), { "text-anchor": "end" }),
 	)
 }
 

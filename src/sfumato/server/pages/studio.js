@@ -15,6 +15,7 @@ const DRAFT = "sfumato-studio-draft"
 const MOST_LINKS = 10000
 const MOST_PAINTED = 2500
 const PARTS = 8
+const TOO_FEW = "Say how many people will answer: at least 1."
 
 /** @returns {Question} */
 const newQuestion = () => ({
@@ -328,9 +329,9 @@ const look = latest(async () => {
 	try {
 		const policy = policyOf(question())
 		tellCheck(await ask("/v1/check", { policy, before: survey.before }))
-		const n = Math.max(1, Math.round(survey.people || 1))
+		if (!(survey.people >= 1)) return noPlan(TOO_FEW)
 		predicted.textContent = predicted.textContent || "Planning …"
-		tellPlan(await ask("/v1/plan", { policy, n }))
+		tellPlan(await ask("/v1/plan", { policy, n: Math.round(survey.people) }))
 	} catch (error) {
 		quiet(excuse(error))
 	}
@@ -339,8 +340,16 @@ const look = latest(async () => {
 /** @param {string} text */
 function quiet(text) {
 	promised.replaceChildren(h("p", {}, text))
-	for (const place of [rule, regionSaid, predicted, why, curveSaid]) place.textContent = ""
-	for (const place of [region, curve]) noChart(place)
+	for (const place of [rule, regionSaid]) place.textContent = ""
+	noChart(region)
+	noPlan("")
+}
+
+/** @param {string} text */
+function noPlan(text) {
+	predicted.textContent = text
+	for (const place of [why, curveSaid]) place.textContent = ""
+	noChart(curve)
 }
 
 /** @param {any} checked */
@@ -348,6 +357,7 @@ function tellCheck(checked) {
 	promised.replaceChildren(...reveals(checked).map(([text, bound, rest]) => h("p", {}, text, bound && h("strong", {}, bound), rest)))
 	rule.textContent = `The rule: ${checked.asks}`
 	regionSaid.textContent = ""
+	region.hidden = !checked.region
 	if (!checked.region) return noChart(region)
 	chart(region, (width) => regionChart(checked.region.points, width))
 	const [x, other] = [checked.region.x, checked.region.other].map((value) => `“${nameOf(value, checked.policy.domain)}”`)
@@ -359,10 +369,12 @@ function tellPlan({ n, best, why: reason, rows }) {
 	const row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
 	if (!row || row.tv === null) return quiet("No mechanism can be planned for this.")
 	const needed = Math.ceil(n * (row.tv / 0.01) ** 2)
-	predicted.replaceChildren(`With ${whole(n)} people the shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation: so much would have to move from some values to others to make them right. ",
-		row.tv > 0.01 ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
+	const who = `With ${whole(n)} ${n === 1 ? "person" : "people"}`
+	const off = row.tv < 1 ? [`${who} the shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation: so much would have to move from some values to others to make them right. "]
+		: [`${who} nothing can be said: the shares would be off by as much as shares can be. `]
+	predicted.replaceChildren(...off, row.tv > 0.01 ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
 	why.textContent = `The planner chose ${reason}.`
-	const classical = alike && alike.tv > row.tv * 1.001 ? alike.tv : null
+	const classical = alike && row.tv < 1 && alike.tv > row.tv * 1.001 ? alike.tv : null
 	chart(curve, (width) => errorChart({ n, tv: row.tv, classical }, width))
 	curveSaid.textContent = `The error to expect by how many answer.${classical === null ? "" : ` Dashed: if every value were hidden alike (${alike.name}).`}`
 }
@@ -386,10 +398,11 @@ async function open(event) {
 	create.disabled = true
 	try {
 		const asked = /** @type {Question[]} */ (survey.questions)
+		if (!(survey.people >= 1)) throw new Unfinished(TOO_FEW)
 		const bodies = asked.map((one, i) => {
 			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} has no words yet.`)
 			try {
-				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.max(1, Math.round(survey.people || 1)),
+				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people),
 					submission: survey.submission, results: survey.results, listed: survey.listed }
 			} catch (error) {
 				throw new Unfinished(`Question ${i + 1}: ${error instanceof Error ? error.message : error}`)

@@ -2,7 +2,7 @@
 import { ask } from "./api.js"
 import { factorsOf, gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, h } from "./dom.js"
-import { drawnInWords, reveals } from "./words.js"
+import { drawnInWords, inClear, reveals } from "./words.js"
 /** @import {Answer, Collection} from "./types" */
 
 const MANY = 12
@@ -95,7 +95,7 @@ function form(i, collection, secret) {
 			fault.textContent = `Nothing was sent: ${error instanceof Error ? error.message : error}`
 		}
 	} },
-	chooser.element, fault, promise(collection),
+	chooser.element, fault, promise(collection, send),
 	h("div", { class: "actions" }, send, h("button", { type: "button", onclick: () => refused(i, collection) }, "I would rather not answer")))
 	show(progress(i), h("h1", {}, collection.title), ...paragraphs(collection.description), h("div", { class: "card" }, asked))
 }
@@ -103,17 +103,34 @@ function form(i, collection, secret) {
 /** @param {string} text */
 const paragraphs = (text) => text.split(/\n+/).filter(Boolean).map((line) => h("p", { class: "lead" }, line))
 
-/** What is sent and what it can reveal. @param {Collection} collection */
-function promise(collection) {
-	const learned = h("ul", { class: "reveals" }, h("li", {}, "…"))
-	ask(`/v1/collections/${collection.id}/reveals`).then((checked) => learned.replaceChildren(
-		...reveals(checked, "reply").map(([text, bound, rest]) => h("li", {}, text, bound && h("strong", {}, bound), rest)))).catch(() =>
-		learned.replaceChildren(h("li", {}, `The rule is: ${collection.asks}`)))
+/** What may be said of a reply before and after it is drawn, by whether it may be the answer itself. */
+const TRUE_OF = {
+	none: ["Not your answer itself, but a random reply whose odds depend on it.", "It need not be your answer."],
+	some: ["A random reply whose odds depend on your answer. For some answers it may be the answer itself, as said below.", "It may be your answer."],
+	all: ["Expect your answer to be sent as it is: the rule of this survey hides nothing of it.", "Expect it to be your answer: the rule of this survey hides nothing of it."],
+}
+
+/** What the collector says that an answer can reveal; asked for once. @param {Collection} collection */
+const learned = (collection) => (checks[collection.id] ??= ask(`/v1/collections/${collection.id}/reveals`))
+/** @type {Record<string, Promise<any>>} */
+const checks = {}
+
+/** What is sent and what it can reveal. @param {Collection} collection @param {HTMLElement} send the button */
+function promise(collection, send) {
+	// What is not known yet, or cannot be, is not promised.
+	const what = h("p", {}, "A reply whose odds depend on your answer."), told = h("ul", { class: "reveals" }, h("li", {}, "…"))
+	learned(collection).then((checked) => {
+		const clear = inClear(checked)
+		what.textContent = TRUE_OF[clear][0]
+		if (clear === "all") {
+			what.className = "alarm"
+			send.textContent = "Send"
+		}
+		told.replaceChildren(...reveals(checked, "reply").map(([text, bound, rest]) => h("li", {}, text, bound && h("strong", {}, bound), rest)))
+	}).catch(() => told.replaceChildren(h("li", {}, `The rule is: ${collection.asks}`)))
 	return h("section", { class: "promise", "aria-label": "What will be sent" },
-		h("h2", {}, "What will be sent"),
-		h("p", {}, "Not your answer. This device draws a random reply whose odds depend on your answer, keeps it, and sends that reply alone."),
-		learned,
-		h("p", { class: "small quiet" }, "Your answer itself is not stored or sent. If you would rather not answer, nothing is drawn."))
+		h("h2", {}, "What will be sent"), what, told,
+		h("p", { class: "small quiet" }, "This device draws the reply, keeps it, and sends it; nothing else of your answer is stored or sent. If you would rather not answer, nothing is drawn."))
 }
 
 /** @param {number} i @param {Collection} collection */
@@ -140,13 +157,14 @@ const SAID = {
 /** @param {number} i @param {Collection} collection @param {Answer} answer */
 function outcome(i, collection, answer) {
 	const heading = h("h2", {}), explained = h("p", {}), problem = h("p", { class: "alarm", hidden: true })
-	const drawn = drawnInWords(collection.mechanism, answer.report)
+	const drawn = drawnInWords(collection.mechanism, answer.report), what = h("span", {})
+	learned(collection).then((checked) => what.append(`${TRUE_OF[inClear(checked)][1]} `)).catch(() => 0)
 	const results = /** @type {any} */ (collection).results === "public" && i + 1 >= ids.length
 	show(progress(i), h("h1", {}, collection.title), h("div", { class: "card", id: "outcome" },
 		heading, explained, problem,
 		h("div", { class: "promise" },
-			h("p", {}, "The random reply that was drawn: ", h("strong", { id: "drawn" }, drawn ?? `code ${JSON.parse(answer.report)}`), "."),
-			h("p", { class: "small quiet" }, "It need not be your answer, and it is never drawn again: a second draw would reveal more. Opening this page again shows the same.")),
+			h("p", {}, "The reply that was drawn: ", h("strong", { id: "drawn" }, drawn ?? `code ${JSON.parse(answer.report)}`), "."),
+			h("p", { class: "small quiet" }, what, "It is never drawn again: a second draw would reveal more. Opening this page again shows the same.")),
 		h("details", {}, h("summary", {}, "Exactly what is sent"), h("pre", {}, h("code", { id: "sent" }, `{"batch":"${answer.batch}","report":${answer.report}}`))),
 		h("div", { class: "actions" }, onwards(i), results && h("a", { class: "button", href: `/c/${collection.id}/results` }, "See the results so far"))))
 	const tell = (/** @type {Answer} */ { state, problem: why }) => {

@@ -38,14 +38,30 @@ export function reveals({ policy: document, suspicions }, seen = "answer") {
 	return found
 }
 
-/** @param {any} domain @param {any} policy @param {number} before @param {(values: any[]) => string} names @param {string} seen
- * @returns {[string, string, string][]} */
-function ofBlocks(domain, policy, before, names, seen) {
+/** For which values a reply may be the answer in clear, as far as the policy goes.
+ * @param {any} checked the answer of `check` @returns {"all" | "some" | "none"} */
+export function inClear({ least, policy: { domain, policy }, suspicions }) {
+	if (least.startsWith("inf")) return "all" // nothing is asked
+	if (policy.kind === "secret") return "none" // the secret is part of every answer
+	if (policy.kind === "blocks" && policy.across === "inf") {
+		const { alone, levels } = blocksOf(domain, policy)
+		return alone.length || levels.includes(Infinity) ? "some" : "none"
+	}
+	return suspicions.some((/** @type {any} */ { after }) => after >= 1) ? "some" : "none"
+}
+
+/** @param {any} domain @param {any} policy */
+function blocksOf(domain, policy) {
 	/** @type {any[][]} */
 	const blocks = []
 	labelsOf(domain).forEach((value, i) => (blocks[policy.blocks[i]] ??= []).push(value))
-	const levels = [policy.epsilon].flat().map(levelOf), alone = blocks.filter((block) => block.length === 1).flat()
-	const many = blocks.length > 1
+	return { blocks, levels: [policy.epsilon].flat().map(levelOf), alone: blocks.filter((block) => block.length === 1).flat() }
+}
+
+/** @param {any} domain @param {any} policy @param {number} before @param {(values: any[]) => string} names @param {string} seen
+ * @returns {[string, string, string][]} */
+function ofBlocks(domain, policy, before, names, seen) {
+	const { blocks, levels, alone } = blocksOf(domain, policy), many = blocks.length > 1
 	/** @type {[string, string, string][]} */
 	const found = [[...raise(`A stranger who sees your ${seen}${many ? " and knows your group" : ""} can raise their suspicion of one value`,
 		before, moved(before, Math.max(...levels))), "."]]

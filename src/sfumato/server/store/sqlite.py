@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +44,9 @@ class SQLiteStore(Store):
     def __init__(self, path: str, *, create: bool) -> None:
         super().__init__()
         self.path = path
-        self._name = f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+        self._name = f"{Path(path).absolute().as_uri()}?mode=rw"
+        if create:
+            _make(path)
 
     def connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -87,3 +91,12 @@ class SQLiteStore(Store):
 
     def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
         self._local.recent.add(execute, records)
+
+
+def _make(path: str) -> None:
+    """An empty file for this user alone, if there is none; SQLite gives its ``-wal`` and ``-shm`` files the same mode.
+
+    One that is there is not opened: to close it again would take away the locks of every connection in this process.
+    """
+    with contextlib.suppress(OSError):  # where none can be made there is none, and SQLite says so
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
