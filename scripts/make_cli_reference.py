@@ -14,8 +14,9 @@ HEAD = """# The command line
 
 The help of every command. Written by `scripts/make_cli_reference.py`; a test fails when it is out of date.
 
-Errors are one line on standard error and exit code 2; the answer "no" (a policy is violated) is exit code 1. Files are
-written whole or not at all. `--json` answers for programs. Completion for bash (zsh and fish alike):
+Errors are one line on standard error and exit code 2; the answer "no" (a policy is violated) is exit code 1; a fault of
+the program itself is a traceback and exit code 70. Files are written whole or not at all, and never over one that the
+same command reads. `--json` answers for programs. Completion for bash (zsh and fish alike):
 `eval "$(_SFUMATO_COMPLETE=bash_source sfumato)"`.
 
 In pipes `-` stands for standard input or output, wherever a file is read or written except for plots:

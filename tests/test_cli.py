@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -122,6 +123,23 @@ def test_a_file_that_cannot_be_written_is_one_line(folder: Path, capsys: pytest.
     assert "file/certificate.json" in failed
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_fault_of_ours_is_neither_a_no_nor_an_error_of_theirs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code 1 says that a policy is violated: a crash must not."""
+
+    def breaks(*_: object) -> None:
+        raise ZeroDivisionError("in the middle of it")
+
+    Path("mechanism.json").write_text(mechanism("ln 3").to_json())
+    monkeypatch.setattr("sfumato._audit.audit", breaks)
+    run = Run(capsys, "audit", "mechanism.json", "--policy", "policy.toml")
+    assert (run.code, run.out) == (70, "")
+    assert run.err.startswith("Traceback ")
+    assert run.err.endswith("ZeroDivisionError: in the middle of it\n")
+
+
 # -- check -------------------------------------------------------------------------------------------------
 
 
@@ -135,6 +153,35 @@ def test_check_says_what_a_policy_asks(folder: Path, capsys: pytest.CaptureFixtu
         "least level: ln 3 ('hiv' against 'none')",
         f"hash:        {sf.load_policy(folder / 'policy.toml').hash}",
     ]
+
+
+@pytest.mark.parametrize("suffix", ["toml", "json"])
+def test_a_policy_file_may_begin_with_a_byte_order_mark(
+    suffix: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sf.save_policy(sf.load_policy("policy.toml"), folder / f"plain.{suffix}")
+    (folder / f"marked.{suffix}").write_bytes(b"\xef\xbb\xbf" + (folder / f"plain.{suffix}").read_bytes())
+    assert Run(capsys, "check", f"marked.{suffix}").out == Run(capsys, "check", f"plain.{suffix}").out != ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("high-low", "high-lwo", "wrong.toml: [policy]: kind must be one of uniform, high-low, blocks, metric, "),
+        ("high-low", "high-lwo", "secret (did you mean 'high-low'?); got 'high-lwo'"),
+        ("high-low", "nothing", "prior, secret; got 'nothing'"),
+        ("[policy]", "[polices]", "wrong.toml: a policy document: the document key must be one of"),
+        ('"ln 3"', "-1", "wrong.toml: "),
+        ("[domain]", "[domain", "wrong.toml: the file must be a readable policy document"),
+    ],
+)
+def test_what_is_wrong_with_a_policy_is_said_with_its_file(
+    old: str, new: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "wrong.toml").write_text(POLICY.replace(old, new))
+    failed = Run(capsys, "check", "wrong.toml").failed()
+    assert message in failed
+    assert failed.count("wrong.toml") == 1
 
 
 GRID = sf.Domain.grid(latitude=(0, 1), longitude=(0, 1), rows=2, columns=2)
@@ -193,6 +240,54 @@ def test_audit_says_no_with_code_1(folder: Path, capsys: pytest.CaptureFixture[s
     assert run.code == 1
     assert run.out.startswith("randomized-response does not obey the high-low policy: ")
     assert run.err == ""
+
+
+def test_a_certificate_from_others_is_checked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = sf.load_policy("policy.toml")
+    for epsilon, code, said in (("ln 3", 0, "obeys"), ("ln 4", 1, "does not obey")):
+        certificate = sf.audit(mechanism(epsilon), policy)
+        (folder / "certificate.json").write_text(certificate.to_json())
+        run = Run(capsys, "audit-again", "certificate.json")
+        assert (run.code, run.err) == (code, "")
+        assert run.out.splitlines() == [
+            certificate.summary(),
+            f"evidence:  {certificate.evidence}",
+            f"mechanism: {mechanism(epsilon).hash}",
+            f"policy:    {policy.hash}",
+        ]
+        assert f"randomized-response {said} the high-low policy" in run.out
+        assert Run(capsys, "audit-again", "certificate.json", "--json").out == certificate.to_json()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"holds": True}, "its findings must be those of the audit: randomized-response does not obey"),
+        ({"fault": "none"}, "its findings must be those of the audit"),
+        ({"policy_hash": "0"}, "policy_hash must be "),
+        ({"mechanism": {}}, "mechanism_hash must be "),
+        ({"worst": {}}, "the text must be a complete JSON certificate"),
+        ({"output": 7}, "output must be a text; got 7"),
+        ({"version": 2}, "format and version must be sfumato-certificate 1"),
+        ({"policy": math.inf}, "the text must be a complete JSON certificate"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_a_certificate_that_says_anything_else_is_refused(
+    change: dict[str, object], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(sf.audit(mechanism("ln 4"), sf.load_policy("policy.toml")).to_json())
+    (folder / "forged.json").write_text(json.dumps(document | change))
+    failed = Run(capsys, "audit-again", "forged.json").failed()
+    assert failed.startswith("forged.json: a certificate: ")
+    assert message in failed
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, "{", '{"format": "sfumato-certificate", "version": 1}'])
+def test_what_is_no_certificate_is_one_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("no.json").write_text(text)
+    assert "no.json: a certificate: the text must be" in Run(capsys, "audit-again", "no.json").failed()
 
 
 # -- audit-sampler -----------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import sfumato as sf
 from sfumato.cli import main
 
 POLICY = """\
@@ -150,7 +153,7 @@ def test_every_answer_can_be_json(folder: Path, capsys: pytest.CaptureFixture[st
     rows = answer(capsys, "estimate", "mechanism.json", "counts.json", "--dishonest", "0.01", "--json")["rows"]
     assert all(0 < row["influence"] < 0.1 for row in rows)
     run("estimate", "mechanism.json", "counts.json", "--dishonest", "0.01")
-    assert "if 1.0% lie" in capsys.readouterr().out
+    assert "if 1% lie" in capsys.readouterr().out
     run("plan", "policy.toml", "--n", "1000", "--plot", "plan.svg")
     assert (folder / "levels.svg").stat().st_size > 0
     assert (folder / "plan.svg").stat().st_size > 0
@@ -173,7 +176,7 @@ def test_wrong_input_is_named_in_one_line_and_leaves_nothing(folder: Path, capsy
     (folder / "misspelt.toml").write_text(POLICY.replace("sensitive", "sensitiv"))
     (folder / "broken.toml").write_text("[domain")
     (folder / "broken.json").write_text("{")
-    out = ("-o", "never.parquet")
+    out, counts = ("-o", "never.parquet"), ("-o", "never.json")
 
     message = refusal(capsys, "privatize", "mechanism.json", "wrong.txt", *out)
     assert "row 2" in message
@@ -183,9 +186,9 @@ def test_wrong_input_is_named_in_one_line_and_leaves_nothing(folder: Path, capsy
     assert "empty" in refusal(capsys, "privatize", "mechanism.json", "empty.txt", *out)
     assert "answer" in refusal(capsys, "privatize", "mechanism.json", "values.parquet", *out)
     assert "'nothing'" in refusal(capsys, "privatize", "mechanism.json", "values.csv", "--column", "nothing", *out)
-    assert "cut.sfb" in refusal(capsys, "aggregate", "mechanism.json", "cut.sfb", *out)
-    assert "long.sfb" in refusal(capsys, "aggregate", "mechanism.json", "long.sfb", *out)
-    assert "mechanism" in refusal(capsys, "aggregate", "other.json", "reports.sfb", *out)
+    assert "cut.sfb" in refusal(capsys, "aggregate", "mechanism.json", "cut.sfb", *counts)
+    assert "long.sfb" in refusal(capsys, "aggregate", "mechanism.json", "long.sfb", *counts)
+    assert "mechanism" in refusal(capsys, "aggregate", "other.json", "reports.sfb", *counts)
     assert "mechanism" in refusal(capsys, "estimate", "other.json", "counts.json")
     assert "did you mean 'sensitive'?" in refusal(capsys, "check", "misspelt.toml")
     assert "broken.toml" in refusal(capsys, "plan", "broken.toml", "--n", "5")
@@ -194,8 +197,188 @@ def test_wrong_input_is_named_in_one_line_and_leaves_nothing(folder: Path, capsy
     assert "one without the other" in refusal(capsys, "plan", "policy.toml")
     assert "'magic'" in refusal(capsys, "design", "policy.toml", "--mechanism", "magic", *out)
     assert ".svg or .png" in refusal(capsys, "estimate", "mechanism.json", "counts.json", "--plot", "e.jpg")
-    assert not (folder / "never.parquet").exists()
+    assert not list(folder.glob("never.*"))
     assert not list(folder.glob(".*.tmp"))
+
+
+@pytest.fixture
+def collected(folder: Path) -> Path:
+    """Files of every kind that a command reads."""
+    run("design", "policy.toml", "-o", "mechanism.json")
+    (folder / "few.txt").write_text("none\nflu\nhiv\n" * 20)
+    run("privatize", "mechanism.json", "few.txt", "-o", "reports.arrow")
+    run("aggregate", "mechanism.json", "reports.arrow", "-o", "counts.json")
+    (folder / "losses.csv").write_text("0,1\n" * 4)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "read"),
+    [
+        ("privatize mechanism.json values.parquet --column answer -o values.parquet", "values.parquet", "'VALUES'"),
+        ("privatize -o mechanism.json mechanism.json few.txt", "mechanism.json", "'MECHANISM'"),
+        ("aggregate mechanism.json counts.json -o counts.json", "counts.json", "'REPORTS...'"),
+        ("aggregate mechanism.json reports.arrow -o mechanism.json", "mechanism.json", "'MECHANISM'"),
+        ("aggregate mechanism.json reports.arrow -o new.json --resume mechanism.json", "mechanism.json", "'MECHANISM'"),
+        ("aggregate mechanism.json reports.arrow -o new.json --resume new.json", "new.json", "'-o' / '--output'"),
+        ("design policy.toml -o policy.toml", "policy.toml", "'POLICY'"),
+        ("design policy.toml --loss losses.csv -o losses.csv", "losses.csv", "'--loss'"),
+        ("audit mechanism.json --policy policy.toml -o mechanism.json", "mechanism.json", "'MECHANISM'"),
+        ("audit mechanism.json -o policy.toml --policy policy.toml", "policy.toml", "'--policy'"),
+        ("estimate mechanism.json counts.json -o ./counts.json", "counts.json", "'COUNTS'"),
+        ("check policy.toml --plot policy.toml", "policy.toml", "'POLICY'"),
+        ("plan policy.toml --n 10 --plot policy.toml", "policy.toml", "'POLICY'"),
+        ("design policy.toml -o symbolic", "symbolic", "'POLICY'"),
+        ("design symbolic -o policy.toml", "policy.toml", "'POLICY'"),
+        ("design policy.toml -o hard", "hard", "'POLICY'"),
+    ],
+)
+def test_no_output_takes_the_place_of_an_input(
+    line: str, written: str, read: str, collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (collected / "symbolic").symlink_to("policy.toml")
+    (collected / "hard").hardlink_to(collected / "policy.toml")
+    before = {path.name: path.read_bytes() for path in collected.iterdir()}
+    message = refusal(capsys, *line.split())
+    verb = "written" if read.startswith("'-o'") else "read"
+    assert f"{written} is the file that is {verb} for {read}; name another." in message
+    assert "Invalid value for '-" in message  # it is the output that is blamed
+    assert {path.name: path.read_bytes() for path in collected.iterdir()} == before
+
+
+def test_one_file_may_be_read_twice_and_an_old_output_replaced(collected: Path) -> None:
+    for _ in range(2):
+        run("aggregate", "mechanism.json", "reports.arrow", "reports.arrow", "-o", "twice.json")
+    assert json.loads((collected / "twice.json").read_text())["n"] == 120
+
+
+def test_counts_are_not_written_under_the_name_of_another_format(
+    collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("counts.csv", "counts", "counts.parquet"):
+        message = refusal(capsys, "aggregate", "mechanism.json", "reports.arrow", "-o", name)
+        assert f"{name} must end in .json" in message
+        assert not (collected / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"), [("0.95", "95%"), ("0.975", "97.5%"), ("0.995", "99.5%"), ("0.9999", "99.99%")]
+)
+def test_a_level_is_shown_as_it_is(level: str, shown: str, collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("estimate", "mechanism.json", "counts.json", "--level", level, "--plot", "e.svg")
+    out = capsys.readouterr().out
+    assert f"low ({shown})" in out
+    assert f"high ({shown})" in out
+    assert f"{shown} interval<" in (collected / "e.svg").read_text()
+
+
+@pytest.mark.usefixtures("collected")
+@pytest.mark.parametrize(("share", "shown"), [("0.0001", "0.01%"), ("0.125", "12.5%"), ("1", "100%")])
+def test_the_share_of_liars_is_shown_as_it_is(share: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run("estimate", "mechanism.json", "counts.json", "--dishonest", share)
+    assert f"± if {shown} lie" in capsys.readouterr().out
+
+
+def test_simultaneous_intervals_are_shown_written_and_drawn(
+    collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("estimate", "mechanism.json", "counts.json", "--simultaneous", "--level", "0.9")
+    found = answer(capsys, *command, "--json", "-o", "estimate.csv", "--plot", "e.svg")
+    mechanism = sf.mechanism_from_spec((collected / "mechanism.json").read_bytes())
+    counts = sf.Aggregate.from_json((collected / "counts.json").read_bytes())
+    low, high = sf.estimate(mechanism, counts).interval(0.9, simultaneous=True)
+    assert found["simultaneous"]
+    assert [(row["low"], row["high"]) for row in found["rows"]] == list(zip(low, high, strict=True))
+    assert any(low > 0)
+    assert not np.array_equal(low, sf.estimate(mechanism, counts).interval(0.9)[0])
+    with (collected / "estimate.csv").open() as file:
+        assert [float(row["low"]) for row in csv.DictReader(file)] == pytest.approx(low.tolist())
+    assert "90% interval, all together<" in (collected / "e.svg").read_text()
+    run(*command)
+    assert "low (90%, all)" in capsys.readouterr().out
+
+
+def test_the_efficient_method_is_that_of_the_library(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "estimate", "mechanism.json", "counts.json", "--method", "efficient", "--json")
+    mechanism = sf.mechanism_from_spec((collected / "mechanism.json").read_bytes())
+    expected = sf.estimate(mechanism, sf.Aggregate.from_json((collected / "counts.json").read_bytes()), "efficient")
+    assert [row["frequency"] for row in found["rows"]] == expected.frequencies.tolist()
+    assert found["method"] == "efficient"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["plan policy.toml", "design policy.toml -o m.json", "simulate policy.toml"])
+def test_a_number_of_people_that_is_none_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for n in ("1e400", "inf", "nan", "1e30", "1,5", "1.000", "1,0000", "1_5", "0", "-5", "1.5", "1.5e0", "", "٣"):
+        message = refusal(capsys, *command.split(), "--n", n)
+        assert f"Invalid value for '--n': {n!r} is not a whole number from 1 to 2^53, such as 1000" in message
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("n", "means"), [("1000", 1000), ("1,000", 1000), ("10_000", 10_000), ("1.5e3", 1500), ("1e+15", 10**15)]
+)
+def test_large_numbers_are_read_as_they_are_written(n: str, means: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer(capsys, "plan", "policy.toml", "--n", n, "--json")["n"] == means
+
+
+def test_without_a_number_of_people_a_design_says_which_it_supposes(
+    folder: Path,  # noqa: ARG001
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    supposed = " (if 10,000 people answer; --n says how many will)"
+    without = answer(capsys, "design", "policy.toml", "-o", "mechanism.json", "--json")
+    stated = answer(capsys, "design", "policy.toml", "-o", "other.json", "--n", "10_000", "--json")
+    assert without == {**stated, "why": stated["why"] + supposed}
+    found = re.search(r"total variation about ([0-9.]+),", without["why"])
+    assert found is not None
+    assert float(found[1]) < 1
+    for asked in (["--mechanism", "rr"], ["--utility", "mutual-information"]):
+        assert supposed not in answer(capsys, "design", "policy.toml", "-o", "mechanism.json", *asked, "--json")["why"]
+
+
+def test_files_without_a_value_are_refused_in_every_format(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (collected / "none.txt").write_text("")
+    (collected / "none.csv").write_text("answer\n")
+    pq.write_table(pa.table({"answer": pa.array([], pa.string())}), collected / "none.parquet")
+    for name in ("none.txt", "none.csv", "none.parquet"):
+        message = refusal(capsys, "privatize", "mechanism.json", name, "-o", "never.sfb")
+        assert f"{name}: the file must hold at least one value" in message
+    assert not (collected / "never.sfb").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("v,v\nflu,flu\n", "values.csv: the column 'v' must be there once; got '2 of that name'"),
+        ("a;v\n1;flu\n", "the column must be one of 'a;v' (cells have commas between them); got 'v'"),
+        ("a\tv\n1\tflu\n", "(cells have commas between them); got 'v'"),
+        ("a,b\n1,flu\n", "the column must be one of 'a', 'b'; got 'v'"),
+    ],
+)
+def test_a_column_that_is_not_found_is_refused_with_the_likely_reason(
+    text: str, message: str, collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (collected / "values.csv").write_text(text)
+    assert message in refusal(capsys, "privatize", "mechanism.json", "values.csv", "--column", "v", "-o", "never.sfb")
+
+
+@pytest.mark.usefixtures("collected")
+@pytest.mark.parametrize(
+    "line", ["submit ftp://collect.example abc reports.arrow", "submit http://127.0.0.1:9 abc few.txt"]
+)
+def test_nothing_is_announced_that_cannot_be_sent(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "sending" not in refusal(capsys, *line.split())
+
+
+def test_one_is_not_many(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (collected / "one.txt").write_text("flu\n")
+    run("privatize", "mechanism.json", "one.txt", "-o", "one.sfb")
+    run("aggregate", "mechanism.json", "one.sfb", "-o", "one.json")
+    run("estimate", "mechanism.json", "one.json")
+    out = capsys.readouterr().out
+    for said in ("1 report of 2 bits written", "1 report counted in one.json", "1 report, method unbiased"):
+        assert said in out
 
 
 def test_every_help_is_a_sentence_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:

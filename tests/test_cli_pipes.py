@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -159,13 +160,12 @@ def test_a_pipeline_of_the_shell_from_policy_to_estimate(folder: Path) -> None:
 )
 def test_a_pipe_that_nobody_reads_ends_the_command_without_a_word(line: str, folder: Path) -> None:
     (folder / "values.txt").write_text("none\n" * 50_000)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sfumato.cli", *line.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    _, err = process.communicate(timeout=300)
-    assert (process.returncode, said(err)) == (141, "")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "sfumato.cli", *line.split()]
+    run = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=300)
+    os.close(writing)
+    assert (run.returncode, said(run.stderr)) == (141, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
@@ -208,6 +208,7 @@ POLICY_COMMANDS = [
 DOCUMENT_COMMANDS = [
     *POLICY_COMMANDS,
     "audit - --policy policy.toml",
+    "audit-again -",
     "privatize - values.txt -o -",
     "aggregate - counts.json -o -",
     "estimate - counts.json -o -",
@@ -253,6 +254,22 @@ def test_what_is_said_goes_aside_where_the_document_goes_through(
         audit = Run(capsysbinary, spec, "audit", "-", "--policy", "policy.toml", "-o", "-", *as_json)
         assert audit.worked() == (folder / "certificate.json").read_bytes()
         assert "high-low-subset" in audit.err
+
+
+def test_a_certificate_comes_by_pipe_and_a_policy_with_a_byte_order_mark(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    marked = b"\xef\xbb\xbf" + (folder / "policy.toml").read_bytes()
+    certificate = Run(capsysbinary, marked, "audit", "mechanism.json", "--policy", "-", "-o", "-").worked()
+    assert Run(capsysbinary, certificate, "audit-again", "-", "--json").worked() == certificate
+
+
+def test_the_file_behind_standard_input_is_not_written_over(folder: Path) -> None:
+    line = f"{SFUMATO} design - -o policy.toml < policy.toml"
+    run = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=300)
+    assert run.returncode == 2
+    assert "'-o' / '--output': policy.toml is the file that is read for 'POLICY'" in run.stderr
+    assert (folder / "policy.toml").read_text() == POLICY
 
 
 def test_a_refusal_says_no_through_the_pipe_too(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

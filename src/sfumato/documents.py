@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sfumato.errors import InvalidInput
 
-__all__ = ["canonical_hash", "canonical_json", "check_keys"]
+__all__ = ["canonical_hash", "canonical_json", "check_keys", "did_you_mean"]
 
 
 def canonical_json(document: Mapping[str, Any]) -> str:
@@ -46,14 +46,18 @@ def check_keys(
     known = [*needed, *optional]
     for key in document:
         if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise InvalidInput(what, f"{parameter} key", f"be one of {_quoted(known)}{hint}", key)
+            raise InvalidInput(what, f"{parameter} key", f"be one of {_quoted(known)}{did_you_mean(key, known)}", key)
     missing = [key for key in needed if key not in document]
     if missing:
         plural = "s" if len(missing) > 1 else ""
         raise InvalidInput(what, parameter, f"have the key{plural} {_quoted(missing)}", list(document))
     return document
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """A hint at the known word that this one is near to, if it is near to any."""
+    close = difflib.get_close_matches(str(word), known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _quoted(keys: Sequence[str]) -> str:

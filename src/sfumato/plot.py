@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato._estimate import Estimate
+from sfumato._estimate.percent import percent
 from sfumato._plan import plan
 from sfumato.errors import InvalidInput, MissingExtra
 from sfumato.laws import Law
 from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import checked_people
 from sfumato.policy import Policy
 from sfumato.policy.pairwise import PairwisePolicy
 from sfumato.regions import error_region, policy_region
@@ -52,21 +54,28 @@ def save(figure: Figure, path: Path | str) -> None:
         figure.savefig(file, format=suffix[1:], dpi=150, metadata=metadata)
 
 
-def plot_estimate(estimate: Estimate, level: float = 0.95, truth: Any = None) -> Figure:
-    """Frequencies with their intervals, as bars; as a map where the domain is a grid; beside the truth if given."""
+def plot_estimate(estimate: Estimate, level: float = 0.95, truth: Any = None, *, simultaneous: bool = False) -> Figure:
+    """Frequencies with their intervals, as bars; as a map where the domain is a grid; beside the truth if given.
+
+    ``simultaneous`` intervals hold all together, as those of ``Estimate.interval``.
+    """
     if estimate.domain.kind == "grid":
         return _plot_map(estimate)
-    low, high = estimate.interval(level)
+    if truth is not None and np.shape(truth) != (len(estimate.domain),):
+        must = f"have {len(estimate.domain)} entries, one for each value"
+        raise InvalidInput("plot_estimate", "truth", must, truth)
+    low, high = estimate.interval(level, simultaneous=simultaneous)
+    shown = f"{percent(level)} interval{', all together' if simultaneous else ''}"
     places = np.arange(len(estimate.domain))
     few = len(places) <= _MOST_BARS
     figure, axes = _figure(max(6.0, 0.28 * len(places) if few else 10.0), 4.0)
     if few:
         axes.bar(places, estimate.frequencies, color=_BAND, label="estimate")
-        axes.vlines(places, low, high, color=_INK, linewidth=1.5, label=f"{level:.0%} interval")
+        axes.vlines(places, low, high, color=_INK, linewidth=1.5, label=shown)
         turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
         axes.set_xticks(places, [str(label) for label in estimate.domain], **turned)
     else:
-        axes.fill_between(places, low, high, color=_BAND, label=f"{level:.0%} interval")
+        axes.fill_between(places, low, high, color=_BAND, label=shown)
         axes.plot(places, estimate.frequencies, color=_INK, linewidth=0.8, label="estimate")
         axes.set_xlabel("value, in domain order")
     if truth is not None:
@@ -130,6 +139,7 @@ def plot_error_region(mechanism: Mechanism | Law, policy: Policy, x: object, oth
 def plot_plan(policy: Policy, numbers: Any = (10**3, 10**4, 10**5, 10**6, 10**7)) -> Figure:
     """Expected total variation error of every suitable mechanism against the number of people."""
     figure, axes = _figure(6.0, 4.0)
+    numbers = [checked_people("plot_plan", n, "numbers") for n in numbers]
     one = plan(policy, n=1)
     for row in one.rows:
         axes.loglog(numbers, [row.tv / n**0.5 for n in numbers], marker="o", markersize=3, label=row.name)

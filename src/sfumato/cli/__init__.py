@@ -2,7 +2,8 @@
 
 To add a command, add a file: ``cli/some_name.py`` with a click command called ``command`` is ``sfumato some-name``. It
 imports what it needs inside the function, so that ``sfumato --help`` stays quick, and raises what went wrong: any
-SfumatoError or OSError becomes one line on stderr and exit code 2. The answer "no" (a policy is violated) is code 1.
+SfumatoError or OSError becomes one line on stderr and exit code 2. The answer "no" (a policy is violated) is code 1;
+anything else that is raised is a fault of ours, shown with its traceback, and code 70, never to be taken for a "no".
 Whoever stops reading our output early has had enough of it: the command ends without a word.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -18,6 +20,8 @@ from sfumato.errors import SfumatoError
 
 __all__ = ["main"]
 
+#: EX_SOFTWARE of sysexits.h.
+_OUR_FAULT = 70
 #: What a shell says of programs that these signals end: 128 + SIGINT and 128 + SIGPIPE.
 _INTERRUPTED = 130
 _NOBODY_READS = 141
@@ -58,7 +62,7 @@ def sfumato() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 yes, 1 no, 2 an error that one line on stderr names."""
+    """Run a command and return its exit code: 0 yes, 1 no, 2 an error that one line on stderr names, 70 our fault."""
     try:
         code = sfumato.main(arguments, prog_name="sfumato", standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -78,6 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except _NobodyReads:
         return _NOBODY_READS
+    except Exception:
+        traceback.print_exc()
+        return _OUR_FAULT
 
 
 def _fail(message: str) -> int:

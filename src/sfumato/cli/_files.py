@@ -1,9 +1,14 @@
-"""How commands take files; ``-`` is standard input or output everywhere but for plots."""
+"""How commands take files; ``-`` is standard input or output everywhere but for plots and checkpoints.
+
+No command writes to a file that it reads, by whatever name, nor twice to one: what was there would be gone.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +19,15 @@ from sfumato.reports.sources import PIPE, standard_input
 
 if TYPE_CHECKING:
     from sfumato._aggregate import Aggregate
+    from sfumato.certificate import Certificate
     from sfumato.mechanisms import Mechanism
     from sfumato.optimize import ExpectedLoss
     from sfumato.policy import Policy
 
 __all__ = [
+    "CHECKPOINT",
     "INPUT",
+    "JSON_OUTPUT",
     "OUTPUT",
     "PIPE",
     "PLOT_FILE",
@@ -28,12 +36,50 @@ __all__ = [
     "named",
     "piped_suffix",
     "read_bytes",
+    "read_certificate",
     "read_losses",
     "read_mechanism",
     "read_policy",
 ]
 
 _READER_OF_STDIN = "sfumato.cli.reader_of_stdin"
+_FILES = "sfumato.cli.files"
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What a parameter does with a file."""
+
+    file: object
+    path: str
+    param: click.Parameter
+    writes: bool
+
+
+def _use(path: str, param: click.Parameter | None, ctx: click.Context | None, *, writes: bool) -> None:
+    """Remember the use of a file; refuse it beside another use of the same, unless both only read."""
+    if param is None or ctx is None:
+        return
+    used: list[_Use] = ctx.meta.setdefault(_FILES, [])
+    new = _Use(_identity(path, piped=path == PIPE and not writes), path, param, writes)
+    for old in used:
+        if old.file == new.file and (old.writes or writes):
+            # Whichever came first on the command line: it is the output that has to go elsewhere.
+            output, other = (new, old) if writes else (old, new)
+            verb = "written" if other.writes else "read"
+            hint = other.param.get_error_hint(ctx)
+            message = f"{output.path} is the file that is {verb} for {hint}; name another."
+            raise click.BadParameter(message, ctx, output.param)
+    used.append(new)
+
+
+def _identity(path: str, *, piped: bool) -> object:
+    """What all names of a file have in common, links of either kind and ``< file`` included."""
+    try:
+        found = os.fstat(0) if piped else Path(path).stat()
+    except OSError:  # no file yet
+        return Path(path).resolve()
+    return found.st_dev, found.st_ino
 
 
 class _Input(click.Path):
@@ -44,12 +90,33 @@ class _Input(click.Path):
             if _READER_OF_STDIN in ctx.meta:
                 self.fail(f"- (standard input) is read already, for {ctx.meta[_READER_OF_STDIN]}", param, ctx)
             ctx.meta[_READER_OF_STDIN] = param.get_error_hint(ctx)
-        return super().convert(value, param, ctx)
+        path = str(super().convert(value, param, ctx))
+        _use(path, param, ctx, writes=False)
+        return path
+
+
+class _Output(click.Path):
+    """A file to write that no other parameter names, or ``-`` for standard output."""
+
+    def __init__(self, *, pipe: bool, suffix: str = "") -> None:
+        super().__init__(dir_okay=False, writable=True, allow_dash=pipe)
+        self._suffix = suffix
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = str(super().convert(value, param, ctx))
+        if path == PIPE and self.allow_dash:
+            return path
+        if not path.lower().endswith(self._suffix):
+            self.fail(f"{path} must end in {self._suffix}, for that is what is written.", param, ctx)
+        _use(path, param, ctx, writes=True)
+        return path
 
 
 INPUT = _Input(exists=True, dir_okay=False, allow_dash=True)
-OUTPUT = click.Path(dir_okay=False, writable=True, allow_dash=True)
-PLOT_FILE = click.Path(dir_okay=False, writable=True)
+OUTPUT = _Output(pipe=True)
+JSON_OUTPUT = _Output(pipe=True, suffix=".json")
+PLOT_FILE = _Output(pipe=False)
+CHECKPOINT = _Output(pipe=False)
 
 
 def named(path: str, direction: str = "output") -> str:
@@ -72,11 +139,12 @@ def read_bytes(path: str) -> bytes:
 
 @contextmanager
 def _naming(shown: str) -> Iterator[None]:
-    """Readers of documents do not know where these came from; whoever has to mend one wants to."""
+    """Readers of documents may not know where these came from; whoever has to mend one wants to."""
     try:
         yield
     except SfumatoError as error:
-        raise click.ClickException(f"{shown}: {error}") from error
+        said = str(error)
+        raise click.ClickException(said if said.startswith(f"{shown}: ") else f"{shown}: {said}") from error
 
 
 def read_policy(path: str) -> Policy:
@@ -86,14 +154,15 @@ def read_policy(path: str) -> Policy:
 
     from sfumato.policy import load_policy, policy_from_dict
 
-    if path != PIPE:
-        return load_policy(path)
     shown = named(path, "input")
+    if path != PIPE:
+        with _naming(shown):
+            return load_policy(path)
     data = read_bytes(path)
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
         document = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(shown, "the text", "be a policy document in TOML or JSON", str(error)) from None
     with _naming(shown):
         return policy_from_dict(document, base=Path())
@@ -108,6 +177,16 @@ def read_mechanism(path: str) -> Mechanism:
         return mechanism_from_spec(data)
 
 
+def read_certificate(path: str) -> Certificate:
+    """The certificate of a file, or of standard input, as the audit finds it again."""
+    from sfumato._audit import audit_again
+    from sfumato.certificate import Certificate
+
+    data = read_bytes(path)
+    with _naming(named(path, "input")):
+        return audit_again(Certificate.from_json(data.decode("utf-8-sig", errors="replace")))
+
+
 def read_losses(path: str) -> ExpectedLoss:
     """The loss of every decision (a column) for every value (a line), from comma-separated numbers."""
     import csv
@@ -115,8 +194,9 @@ def read_losses(path: str) -> ExpectedLoss:
 
     from sfumato.optimize import ExpectedLoss
 
+    text = read_bytes(path).decode("utf-8-sig", errors="replace")
     with _naming(named(path, "input")):
-        return ExpectedLoss([row for row in csv.reader(io.StringIO(read_bytes(path).decode(errors="replace"))) if row])
+        return ExpectedLoss([row for row in csv.reader(io.StringIO(text)) if row])
 
 
 def counts_of(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:

@@ -4,20 +4,44 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import click
 
-__all__ = ["JSON_OPTION", "SECONDS_OPTION", "count", "progress_bar", "search_bar", "show_json", "show_table"]
+__all__ = [
+    "JSON_OPTION",
+    "METHOD_OPTION",
+    "SECONDS_OPTION",
+    "people",
+    "progress_bar",
+    "quantity",
+    "search_bar",
+    "show_json",
+    "show_table",
+]
 
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Answer in JSON instead of a table.")
 
 SECONDS_OPTION = click.option(
     "--max-seconds", type=click.FloatRange(0, min_open=True), help="Search so long for the optimal mechanism."
 )
+
+METHOD_OPTION = click.option(
+    "--method",
+    type=click.Choice(["unbiased", "efficient", "simplex", "mle"]),
+    default="unbiased",
+    show_default=True,
+    help="Right on average, by the mechanism's own estimator (unbiased) or by weighted least squares (efficient); or "
+    "the distribution that is nearest to the former (simplex), or likeliest (mle).",
+)
+
+#: How a number of people is written: in digits, in groups of three of them, or with an exponent.
+_WRITTEN = re.compile(r"[0-9]+|[0-9]{1,3}([,_][0-9]{3})+|[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}")
 
 
 def show_json(document: Any, *, aside: bool = False) -> None:
@@ -68,9 +92,22 @@ def search_bar() -> Iterator[Callable[[float, float], None]]:
         yield lambda _value, _bound: done(next(rounds))
 
 
-def count(text: str) -> int:
-    """An option's type: a whole number as people write large ones: 1000, 1_000, 1e6."""
-    value = float(text.replace("_", "").replace(",", ""))
-    if value != int(value) or value < 1:
-        raise ValueError(text)  # click says which option it was
-    return int(value)
+def quantity(number: int, noun: str) -> str:
+    """A number of things, for people to read.
+
+    >>> quantity(1, "report"), quantity(2000, "report"), quantity(2, "batch")
+    ('1 report', '2,000 reports', '2 batches')
+    """
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
+
+
+def people(text: str) -> int:
+    """An option's type: a number of people, as large ones are written. A comma is not a decimal point."""
+    from sfumato.mechanisms.base import MOST_PEOPLE
+
+    number = Decimal(text.replace(",", "").replace("_", "")) if _WRITTEN.fullmatch(text) else Decimal(0)
+    if not 1 <= number <= MOST_PEOPLE or number != int(number):
+        most = f"2^{MOST_PEOPLE.bit_length() - 1}"
+        raise click.BadParameter(f"{text!r} is not a whole number from 1 to {most}, such as 1000, 1_000, 1,000 or 1e6.")
+    return int(number)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli._engine import HADOOP_INPUT, engine_options, spark_session
-from sfumato.cli._files import INPUT, OUTPUT, PIPE, counts_of, named, read_mechanism
-from sfumato.cli._show import JSON_OPTION, progress_bar, show_json
+from sfumato.cli._files import CHECKPOINT, INPUT, JSON_OUTPUT, PIPE, counts_of, named, read_mechanism
+from sfumato.cli._show import JSON_OPTION, progress_bar, quantity, show_json
 
 if TYPE_CHECKING:
     from sfumato._aggregate import Aggregate
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @click.command(short_help="Count the reports of any number of files, exactly.")
 @click.argument("mechanism", type=INPUT)
 @click.argument("reports", type=HADOOP_INPUT, nargs=-1, required=True)
-@click.option("-o", "--output", type=OUTPUT, required=True, help="The counts file to write (JSON); - for a pipe.")
-@click.option("--resume", type=click.Path(dir_okay=False), help="A checkpoint file: go on where it ends, and keep it.")
+@click.option("-o", "--output", type=JSON_OUTPUT, required=True, help="The counts file to write: .json; - for a pipe.")
+@click.option("--resume", type=CHECKPOINT, help="A checkpoint file: go on where it ends, and keep it.")
 @engine_options
 @JSON_OPTION
 def command(
@@ -61,7 +61,7 @@ def command(
     if as_json:
         show_json({"reports": counts.n, "mechanism_hash": counts.mechanism_hash, "file": output}, aside=aside)
         return
-    click.echo(f"{counts.n:,} reports counted in {named(output)}", err=aside)
+    click.echo(f"{quantity(counts.n, 'report')} counted in {named(output)}", err=aside)
 
 
 def _count_here(made: Mechanism, reports: tuple[str, ...], resume: str | None) -> Aggregate:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import click
 
 from sfumato.cli._files import INPUT, OUTPUT, PIPE, read_losses, read_policy
-from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, count, search_bar, show_json
+from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, search_bar, show_json
+
+#: Which mechanism is best does not depend on the number of people, but the error that is shown does.
+_SUPPOSED = 10_000
 
 
 @click.command(short_help="Make the best mechanism for a policy, and prove it.")
 @click.argument("policy", type=INPUT)
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The mechanism file to write (JSON); - for a pipe.")
-@click.option("--n", type=count, metavar="NUMBER", default=None, help="How many people will answer.")
+@click.option("--n", type=people, metavar="NUMBER", help="How many people will answer.")
 @click.option("--mechanism", help="Ask for a mechanism by name, as `sfumato plan` lists them.")
 @click.option(
     "--utility",
@@ -46,7 +49,9 @@ def command(
     rules = read_policy(policy)
     goal = utility if loss is None else read_losses(loss)
     with search_bar() as searched:
-        made, why = designed(rules, n, mechanism, goal, None, max_bits, max_seconds, searched)
+        made, why = designed(rules, n or _SUPPOSED, mechanism, goal, None, max_bits, max_seconds, searched)
+    if n is None and "total variation" in why:
+        why += f" (if {_SUPPOSED:,} people answer; --n says how many will)"
     certificate = audit(made, rules).raise_if_violated()
     with writing(output) as file:
         file.write(made.to_json().encode())

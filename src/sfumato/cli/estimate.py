@@ -16,7 +16,7 @@ from sfumato.cli._files import (
     read_bytes,
     read_mechanism,
 )
-from sfumato.cli._show import JSON_OPTION, show_json, show_table
+from sfumato.cli._show import JSON_OPTION, METHOD_OPTION, quantity, show_json, show_table
 
 _MOST_ROWS = 30
 _FORMATS = ("csv", "parquet", "arrow")
@@ -29,8 +29,9 @@ _FORMATS = ("csv", "parquet", "arrow")
     "-o", "--output", type=OUTPUT, help="Write the whole table to this file: .csv, .parquet or .arrow; - for a pipe."
 )
 @format_option(_FORMATS)
-@click.option("--method", type=click.Choice(["unbiased", "simplex", "mle"]), default="unbiased", show_default=True)
+@METHOD_OPTION
 @click.option("--level", type=float, default=0.95, show_default=True, help="The level of the intervals.")
+@click.option("--simultaneous", is_flag=True, help="Make the intervals so wide that all of them hold together.")
 @click.option("--plot", type=PLOT_FILE, help="Draw the estimate to this file: .svg or .png.")
 @click.option(
     "--dishonest", type=float, help="Also show how far this fraction of dishonest reports could move each value."
@@ -43,6 +44,7 @@ def command(
     form: str | None,
     method: str,
     level: float,
+    simultaneous: bool,
     plot: str | None,
     dishonest: float | None,
     as_json: bool,
@@ -54,26 +56,28 @@ def command(
     import numpy as np
 
     from sfumato._estimate import estimate
+    from sfumato._estimate.percent import percent
 
     piped = piped_suffix(output, form, _FORMATS)
     made = read_mechanism(mechanism)
     found = estimate(made, counts_of(made, read_bytes(counts), named(counts, "input")), method)
-    low, high = found.interval(level)
+    low, high = found.interval(level, simultaneous=simultaneous)
     influence = None if dishonest is None else found.influence(dishonest)
     if plot is not None:
         from sfumato.plot import plot_estimate, save
 
-        save(plot_estimate(found, level), plot)
+        save(plot_estimate(found, level, simultaneous=simultaneous), plot)
     if output is not None:
         from sfumato.reports.tables import write_table
 
-        write_table(output, found.to_arrow(level), piped=piped)
+        write_table(output, found.to_arrow(level, simultaneous=simultaneous), piped=piped)
     aside = output == PIPE
-    columns = ["value", "frequency", "standard error", f"low ({level:.0%})", f"high ({level:.0%})"]
+    at = f"{percent(level)}{', all' if simultaneous else ''}"
+    columns = ["value", "frequency", "standard error", f"low ({at})", f"high ({at})"]
     numbers = [found.frequencies, found.standard_errors, low, high]
     names = ["frequency", "standard_error", "low", "high"]
-    if influence is not None:
-        columns.append(f"± if {dishonest:.1%} lie")
+    if dishonest is not None and influence is not None:
+        columns.append(f"± if {percent(dishonest)} lie")
         numbers.append(influence)
         names.append("influence")
     labels = found.domain.labels
@@ -82,10 +86,11 @@ def command(
             {"value": label, **dict(zip(names, row, strict=True))}
             for label, row in zip(labels, np.column_stack(numbers).tolist(), strict=True)
         ]
-        show_json({"n": found.n, "method": method, "level": level, "rows": rows}, aside=aside)
+        answer = {"n": found.n, "method": method, "level": level, "simultaneous": simultaneous, "rows": rows}
+        show_json(answer, aside=aside)
         return
     order = np.argsort(-found.frequencies, kind="stable")[:_MOST_ROWS].tolist()
     table = [(str(labels[x]), *(f"{column[x]:.5f}" for column in numbers)) for x in order]
-    show_table(columns, table, title=f"{found.n:,} reports, method {method}", aside=aside)
+    show_table(columns, table, title=f"{quantity(found.n, 'report')}, method {method}", aside=aside)
     if len(labels) > _MOST_ROWS:
         click.echo(f"the {_MOST_ROWS} most frequent of {len(labels):,} values; -o writes them all", err=aside)

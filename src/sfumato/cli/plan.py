@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
-from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, count, search_bar, show_json, show_table
+from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, search_bar, show_json, show_table
 
 
 @click.command(short_help="Compare mechanisms for a policy by the error to expect.")
 @click.argument("policy", type=INPUT)
-@click.option("--n", type=count, metavar="NUMBER", help="How many people will answer.")
+@click.option("--n", type=people, metavar="NUMBER", help="How many people will answer.")
 @click.option("--target", type=float, help="The total variation error to reach: answers with the n it takes.")
 @click.option("--max-bits", type=click.IntRange(1), help="Recommend only reports of at most so many bits.")
 @SECONDS_OPTION

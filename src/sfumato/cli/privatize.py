@@ -9,7 +9,7 @@ import click
 
 from sfumato.cli._engine import HADOOP_INPUT, HADOOP_OUTPUT, engine_options, spark_session
 from sfumato.cli._files import INPUT, PIPE, format_option, named, piped_suffix, read_mechanism
-from sfumato.cli._show import JSON_OPTION, progress_bar, show_json
+from sfumato.cli._show import JSON_OPTION, progress_bar, quantity, show_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,11 +61,12 @@ def command(
         answer = {"reports": count, "bits": made.bits, "mechanism_hash": made.hash, "file": output}
         show_json(answer, aside=aside)
         return
-    click.echo(f"{count:,} reports of {made.bits} bits written to {named(output)}", err=aside)
+    click.echo(f"{quantity(count, 'report')} of {made.bits} bits written to {named(output)}", err=aside)
 
 
 def _privatize_here(made: Mechanism, values: str, names: str | list[str] | None, output: str, piped: str) -> int:
     from sfumato._privatize import privatize_indices
+    from sfumato.errors import InvalidInput
     from sfumato.reports import write_reports
     from sfumato.reports.values import read_values
 
@@ -78,6 +79,8 @@ def _privatize_here(made: Mechanism, values: str, names: str | list[str] | None,
                 total += len(reports)
                 done(total)
                 yield reports
+            if total == 0:  # as of a text file: hardly what anybody means to publish
+                raise InvalidInput(named(values, "input"), "the file", "hold at least one value", "a file with none")
 
         return write_reports(output, made, pieces(), piped=piped)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 
 from sfumato.cli._files import INPUT, read_policy
-from sfumato.cli._show import JSON_OPTION, count, progress_bar, show_json, show_table
+from sfumato.cli._show import JSON_OPTION, METHOD_OPTION, people, progress_bar, show_json, show_table
 
 
 @click.command(short_help="Simulate a collection and compare its error with the prediction.")
 @click.argument("policy", type=INPUT)
-@click.option("--n", type=count, metavar="NUMBER", required=True, help="How many people answer (1e6 is fine).")
+@click.option("--n", type=people, metavar="NUMBER", required=True, help="How many people answer (1e6 is fine).")
 @click.option("--truth", type=click.Choice(["uniform", "zipf", "geometric"]), default="zipf", show_default=True)
 @click.option("--mechanism", help="Ask for a mechanism by name; the best one otherwise.")
-@click.option("--method", type=click.Choice(["unbiased", "simplex", "mle"]), default="unbiased", show_default=True)
+@METHOD_OPTION
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
 @JSON_OPTION
 def command(policy: str, n: int, truth: str, mechanism: str | None, method: str, seed: int, as_json: bool) -> None:

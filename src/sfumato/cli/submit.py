@@ -7,7 +7,7 @@ import itertools
 import click
 
 from sfumato.cli._files import INPUT
-from sfumato.cli._show import JSON_OPTION, show_json
+from sfumato.cli._show import JSON_OPTION, quantity, show_json
 
 
 @click.command(short_help="Send report files to a collector; what arrived is not counted twice.")
@@ -40,15 +40,19 @@ def command(
     from sfumato.client import Client
     from sfumato.client.client import new_batch_name
     from sfumato.reports import read_reports
+    from sfumato.reports.files import REPORT_SUFFIXES
+    from sfumato.reports.sources import source_of
 
     name = batch or new_batch_name()
-    click.echo(f"sending under --batch {name}: with it, the same command goes on where this one ends", err=True)
     with Client(url, token, attempts=attempts) as client:
+        sources = [source_of(path, REPORT_SUFFIXES) for path in reports]
+        click.echo(f"sending under --batch {name}: with it, the same command goes on where this one ends", err=True)
         mechanism = client.collection(collection).mechanism
-        pieces = itertools.chain.from_iterable(read_reports(path, mechanism) for path in reports)
+        pieces = itertools.chain.from_iterable(read_reports(source, mechanism) for source in sources)
         receipts = client.submit(collection, pieces, batch=name)
     counted = sum(receipt.reports for receipt in receipts)
     if as_json:
         show_json({"collection": collection, "batch": name, "batches": len(receipts), "reports": counted})
         return
-    click.echo(f"{counted:,} reports counted in {len(receipts):,} batches, under the name {name}")
+    sent = f"{quantity(counted, 'report')} counted in {quantity(len(receipts), 'batch')}"
+    click.echo(f"{sent}, under the name {name}")

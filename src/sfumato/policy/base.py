@@ -25,7 +25,10 @@ __all__ = ["Inequality", "Policy", "Worst"]
 
 @dataclass(frozen=True)
 class Inequality:
-    """``left·T ≤ e^epsilon·right·T``; left and right map the index of a value to its coefficient."""
+    """``left·T ≤ e^epsilon·right·T``; left and right map the index of a value to its coefficient.
+
+    ``names`` are the two values, secrets or averages that it keeps apart.
+    """
 
     left: Mapping[int, Fraction]
     right: Mapping[int, Fraction]
@@ -50,6 +53,7 @@ class Worst:
 
     @classmethod
     def of(cls, left: Fraction, right: Fraction, epsilon: Epsilon, names: tuple[object, object]) -> Worst:
+        """The inequality ``left ≤ e^epsilon·right`` between two likelihoods, decided."""
         return cls(exceeds(left, right, epsilon), excess(left, right, epsilon), left, right, epsilon, names)
 
     @property

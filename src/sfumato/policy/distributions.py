@@ -30,7 +30,7 @@ class Distributions(ABC):
         """
 
     def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:  # noqa: ARG002
-        """This set, fitted to |S| by |U| cells, or an error that names the cell."""
+        """This set, fitted to |S| by |U| cells, or an error that names the cell by its ``secrets`` and ``others``."""
         return self
 
 

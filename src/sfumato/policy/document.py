@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.documents import check_keys
+from sfumato.documents import check_keys, did_you_mean
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.policy.base import Policy
@@ -48,7 +48,7 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     stated = dict(document["policy"])
     kind = stated.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise UnknownSpec("[policy]", "kind", f"be one of {', '.join(_KINDS)}", kind)
+        raise UnknownSpec("[policy]", "kind", f"be one of {', '.join(_KINDS)}{did_you_mean(kind, _KINDS)}", kind)
     build, needed, optional = _KINDS[kind]
     check_keys(f"[policy] of kind {kind}", "the document", stated, needed=needed, optional=optional)
     domain = Domain.from_dict(document["domain"], base=base)
@@ -90,7 +90,7 @@ def load_policy(path: str | Path) -> Policy:
     """Read a policy file: TOML, or JSON where the name ends in .json."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError, OSError) as error:
         raise InvalidInput(str(path), "the file", "be a readable policy document", str(error)) from None

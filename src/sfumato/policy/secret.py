@@ -61,7 +61,10 @@ class Secret(Policy):
             raise InvalidInput("Secret", "secret", "have at least two values", list(factors[secret]))
         if not isinstance(distributions, Distributions):
             raise InvalidInput(
-                "Secret", "distributions", "be Known(...) or Anything() or ChiSquare(...)", distributions
+                "Secret",
+                "distributions",
+                "be Known(...) or Anything() or AtLeast(...) or ChiSquare(...)",
+                distributions,
             )
         self.domain = domain
         self.secret = secret
