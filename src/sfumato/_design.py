@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._plan import plan
+from sfumato._plan import checked_bits, most_outputs, plan
 from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import checked_kind, checked_people
 from sfumato.optimize import ExpectedLoss, Goal, goal_of, optimal
 from sfumato.optimize.weighted import Progress
 from sfumato.policy import Policy
@@ -50,6 +51,9 @@ def designed(
     progress: Progress | None = None,
 ) -> tuple[Mechanism, str]:
     """The mechanism, and in a sentence why this one."""
+    checked_kind("design", "the policy", policy, Policy)
+    n = 1 if n is None else checked_people("design", n)
+    max_bits = checked_bits("design", max_bits)
     goal = goal_of(utility, policy.domain)
     suitable = candidates(policy, max_bits, goal.name)
     if mechanism is not None and mechanism != "optimal":
@@ -58,9 +62,9 @@ def designed(
             raise InvalidInput("design", "mechanism", must, mechanism)
         return suitable[mechanism].build(), f"{mechanism}, as asked"
     if goal.name == "estimation" and mechanism is None:
-        found = plan(policy, n or 1, p=p, max_bits=max_bits, max_seconds=max_seconds, progress=progress)
+        found = plan(policy, n, p=p, max_bits=max_bits, max_seconds=max_seconds, progress=progress)
         return found.best.mechanism, found.why()
-    outputs = None if max_bits is None else 1 << max_bits
+    outputs = most_outputs(max_bits)
     optimum = optimal(policy, goal, p=p, max_seconds=max_seconds, max_outputs=outputs, progress=progress)
     best: tuple[Mechanism, str] = optimum.mechanism, f"optimal: {optimum}"
     if mechanism == "optimal" or isinstance(goal, ExpectedLoss):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,22 @@ from sfumato._estimate.decoders import decoder_for
 from sfumato.bounds import least_risk
 from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
+from sfumato.exact import ZERO
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_distribution
+from sfumato.mechanisms.base import MOST_PEOPLE, checked_distribution, checked_kind, checked_people
 from sfumato.optimize import Optimum, optimal
 from sfumato.optimize.orbits import best_orbits
 from sfumato.optimize.weighted import Progress
-from sfumato.policy import Blocks, HighLow, Policy, Uniform, structure_of
+from sfumato.policy import Blocks, HighLow, Policy, Prior, Uniform, structure_of
 from sfumato.policy.pairwise import PairwisePolicy
 
-__all__ = ["Plan", "Row", "expected_tv", "plan"]
+__all__ = ["Plan", "Row", "checked_bits", "expected_tv", "most_outputs", "plan"]
 
 #: Up to so many values the optimal design takes about a second, and is compared without being asked for.
 _MOST_VALUES_UNASKED = 10
+
+#: Reports of more bits, a kilobyte, are called long.
+_LONG_REPORT = 8192
 
 #: E|N(0, 1)|.
 _MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
@@ -35,6 +40,7 @@ _MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
 class Row:
     """One mechanism for the policy, and what to expect of it.
 
+    ``name`` is what the plan calls it, ``bits`` the length of a report, ``decoding`` the work of an estimate.
     ``risk``: exact expected squared l2 error of the unbiased estimate. ``tv``: expected total variation error in the
     normal approximation. ``bound``: the least risk that any mechanism can have asymptotically, where it is known.
     ``worst``: the risk at the least favourable distribution. ``classical``: it keeps ε-LDP between all values, at the
@@ -53,8 +59,8 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How far from the bound: 1 is the best there can be."""
-        return None if self.bound is None else self.risk / self.bound
+        """How far from the bound: 1 is the best there can be. None where no finite one is known."""
+        return None if self.bound is None or math.isinf(self.bound) else self.risk / self.bound
 
 
 @dataclass(frozen=True)
@@ -93,12 +99,27 @@ class Plan:
     def why(self) -> str:
         """The recommendation in a sentence."""
         best = self.best
+        if math.isinf(best.risk):
+            return f"{best.name}: {self._told_nothing()}, so no number of people suffices"
         limit = "" if self.max_bits is None else f" within {self.max_bits} bits"
         known = "" if best.ratio is None else f", {best.ratio:.3g} times the least any mechanism can have"
         return (
             f"{best.name}: the least expected squared error{limit} ({best.risk:.3g}{known}), "
-            f"total variation about {best.tv:.2g}, {best.bits} bits a report{self._saved()}"
+            f"total variation about {best.tv:.2g}, {self._length()}{self._saved()}"
         )
+
+    def _told_nothing(self) -> str:
+        """Why the error is infinite."""
+        if _tells_nothing(self.policy):
+            return "reports that obey this policy tell nothing, for its level is 0"
+        return "its reports cannot tell all values apart, for a level of this policy is 0 or too near it"
+
+    def _length(self) -> str:
+        bits = self.best.bits
+        if bits <= _LONG_REPORT:
+            return f"{bits} bits a report"
+        shorter = "; max_bits asks for shorter ones" if self.max_bits is None else ""
+        return f"{bits:,} bits a report (some {bits / 8000:,.0f} kB{shorter})"
 
     def _saved(self) -> str:
         try:
@@ -138,16 +159,51 @@ def plan(
     """
     if (n is None) == (target is None):
         raise InvalidInput("plan", "n and target", "be given one without the other", (n, target))
-    if n is not None and n < 1:
-        raise InvalidInput("plan", "n", "be at least 1", n)
-    if target is not None and not 0 < target < 1:
-        raise InvalidInput("plan", "target", "lie between 0 and 1", target)
+    checked_kind("plan", "the policy", policy, Policy)
+    n = None if n is None else checked_people("plan", n)
+    target = None if target is None else _checked_target(target)
+    max_bits = checked_bits("plan", max_bits)
     found = _rows_of_one_report(policy, p, max_bits, max_seconds, progress)
     rows = tuple(sorted(found, key=lambda row: (row.risk, row.bits)))
     if n is None:
         assert target is not None
-        n = math.ceil((Plan(policy, 1, rows, max_bits).best.tv / target) ** 2)
+        n = _people_for(target, Plan(policy, 1, rows, max_bits))
     return Plan(policy, n, tuple(_scaled(row, n) for row in rows), max_bits)
+
+
+def checked_bits(what: str, max_bits: int | None) -> int | None:
+    """The most bits that a report may have, or no limit."""
+    return None if max_bits is None else checked_people(what, max_bits, "max_bits", 2**32)
+
+
+def most_outputs(max_bits: int | None) -> int | None:
+    """The outputs that so many bits can number; no table comes near 2^64."""
+    return None if max_bits is None or max_bits >= 64 else 1 << max_bits
+
+
+def _checked_target(target: Any) -> float:
+    if not isinstance(target, Real) or not 0 < float(target) < 1:
+        raise InvalidInput("plan", "target", "lie between 0 and 1", target)
+    return float(target)
+
+
+def _people_for(target: float, one: Plan) -> int:
+    """How many meet a total variation error, from the plan of one report."""
+    tv = one.best.tv
+    if math.isinf(tv):
+        raise CannotDecide(f"no number of people meets a target under this policy; {one.why()}")
+    root = tv / target
+    if root > math.sqrt(MOST_PEOPLE):
+        digits = 2 * (math.log10(tv) - math.log10(target))
+        raise InvalidInput("plan", "target", f"be met by at most 2^53 people, not some 10^{digits:.0f}", target)
+    return max(1, math.ceil(root**2))
+
+
+def _tells_nothing(policy: Policy) -> bool:
+    """Whether no two values may be told apart at all."""
+    if isinstance(policy, Prior):
+        return policy.epsilon == ZERO
+    return isinstance(policy, PairwisePolicy) and policy.greatest_effective[0] == ZERO
 
 
 def _rows_of_one_report(
@@ -155,7 +211,7 @@ def _rows_of_one_report(
 ) -> Iterator[Row]:
     if len(policy.domain) < 2:
         raise InvalidInput("plan", "the domain", "have at least two values", policy.domain)
-    distribution = checked_distribution(p, len(policy.domain))
+    distribution = checked_distribution(p, len(policy.domain), "plan")
     bound = _least_risk(policy) if p is None else None
 
     def row(name: str, mechanism: Mechanism, decoding: str, classical: bool = False) -> Row:
@@ -201,7 +257,7 @@ def _optimum(
         return None
     if max_seconds is None and len(policy.domain) > _MOST_VALUES_UNASKED:
         return None
-    outputs = None if max_bits is None else 1 << max_bits
+    outputs = most_outputs(max_bits)
     if outputs is not None and outputs < len(policy.domain):
         return None
     try:

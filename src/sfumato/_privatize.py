@@ -8,7 +8,6 @@ itself serves where there is little to do, and mechanisms that have no kernel.
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.cores import core_count
 from sfumato.entropy import AUXILIARY, MAIN, SecureStream, Stream, WordReader, first_block, keystream, secure
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.base import Mechanism, checked_kind
 from sfumato.mechanisms.draws import BitDraws
 
 if TYPE_CHECKING:
@@ -52,6 +52,12 @@ def privatize(
     ``stream`` is given, for simulations and tests only. ``out`` is an array to write to; ``threads`` defaults to
     all cores; ``progress(done, total)`` is called now and then.
     """
+    checked_kind("privatize", "the mechanism", mechanism, Mechanism)
+    if isinstance(values, (str, bytes)):  # only the type is named: an error must not carry a person's value needlessly
+        raise InvalidInput("privatize", "values", "be a list or a column of values ([value] for one)", type(values))
+    if stream is not None and (isinstance(stream, type) or not hasattr(stream, "reserve")):
+        must = "be left out (randomness is then secure), or InsecureSeeded(seed) for simulations"
+        raise InvalidInput("privatize", "stream", must, stream)
     indices = mechanism.domain.encode(values, copy=False)
     return privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
 
@@ -111,7 +117,7 @@ def _checked_out(mechanism: Mechanism, count: int, out: npt.NDArray[Any] | None)
 
 def _thread_count(threads: int | None, chunks: int) -> int:
     if threads is None:
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = core_count()
     if threads < 1:
         raise InvalidInput("privatize", "threads", "be at least 1", threads)
     return min(threads, chunks)

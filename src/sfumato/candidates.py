@@ -31,6 +31,7 @@ from sfumato.mechanisms import (
     UtilityOptimizedRappor,
     UtilityOptimizedRR,
 )
+from sfumato.mechanisms.composed_subsets import MOST_BLOCKS
 from sfumato.mechanisms.metric_exponential import best_exponential
 from sfumato.policy import Blocks, ChiSquare, HighLow, Policy, Prior, Secret, Uniform, structure_of
 from sfumato.policy.pairwise import PairwisePolicy
@@ -96,8 +97,9 @@ def candidates(policy: Policy, max_bits: int | None = None, utility: str = "esti
     elif isinstance(simplest, Blocks) and min(simplest.epsilons) < simplest.across:
         sizes = np.bincount(simplest.block_of)
         if sizes.min() == sizes.max() > 1:
-            found["nested"] = Candidate(partial(NestedSubsets.from_policy, simplest), "k per report")
-        found["composed"] = Candidate(partial(ComposedSubsets.from_policy, simplest), "k per report")
+            found["nested"] = Candidate(partial(NestedSubsets.for_policy, simplest), "k per report")
+        if len(sizes) <= MOST_BLOCKS:
+            found["composed"] = Candidate(partial(ComposedSubsets.for_policy, simplest), "k per report")
     elif 2 < len(simplest.domain) <= _LARGEST_TABLE and not simplest.greatest_effective[0].is_infinite:
         found["exponential"] = Candidate(partial(best_exponential, simplest), "k²")
     return found

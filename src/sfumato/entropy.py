@@ -29,7 +29,6 @@ __all__ = [
     "first_block",
     "fresh_key",
     "keystream",
-    "require_secure",
     "secure",
 ]
 
@@ -125,7 +124,6 @@ class InsecureSeeded:
     """Reproducible draws for simulations and tests. **Whoever knows the seed can undo the randomization.**
 
     The same seed gives the same reports to the same sequence of calls; each call goes on where the last one ended.
-    Whatever sends reports to somebody else refuses this stream.
     """
 
     def __init__(self, seed: int) -> None:
@@ -137,6 +135,7 @@ class InsecureSeeded:
         self._lock = threading.Lock()
 
     def reserve(self, chunks: int) -> tuple[bytes, int]:
+        """The key of the seed, and the number of the first of ``chunks`` chunks that were not given out before."""
         with self._lock:
             first = self._next
             self._next += chunks
@@ -144,12 +143,6 @@ class InsecureSeeded:
 
     def __repr__(self) -> str:
         return f"InsecureSeeded({self.seed})"
-
-
-def require_secure(stream: Stream | None, purpose: str) -> None:
-    """Refuse a seeded stream where real people's reports are made or sent."""
-    if stream is not None and not isinstance(stream, SecureStream):
-        raise InvalidInput(purpose, "stream", "be left out: only secure randomness may leave this machine", stream)
 
 
 class WordReader:

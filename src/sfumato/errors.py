@@ -2,10 +2,16 @@
 
 SfumatoError
 ├── InvalidInput (ValueError)     a parameter that cannot be accepted; nothing was built
-│   └── UnknownSpec               a spec, policy or certificate of a kind or version not known here
+│   ├── UnknownSpec               a spec, policy or certificate of a kind or version not known here
+│   └── Refused                   the same, said by an executor of Spark (sfumato.spark)
 ├── PolicyViolated                a certificate that does not hold was asked to hold
 ├── CannotDecide                  an exact answer is out of reach; the message says what is missing
+│   └── TooManyBranches           a sampler has more branches than were to be followed (sfumato.interpreter)
 ├── CannotCompose                 the privacy of two releases together has no bound of this kind
+├── BudgetExceeded                a release would spend more than the ledger's budget; nothing was drawn
+├── ValueChanged                  a collection was answered with another value before; nothing was drawn
+├── CollectorRefused              a collector refused for good; the message gives its reason (sfumato.client)
+├── CollectorUnreachable          no answer of a collector came, however often it was asked (sfumato.client)
 └── MissingExtra (ImportError)    an optional dependency is needed; the message names it
 """
 
@@ -69,7 +75,7 @@ class ValueChanged(SfumatoError):
 
 
 class MissingExtra(SfumatoError, ImportError):
-    """An optional dependency is missing.
+    """An optional dependency is missing: ``purpose`` needs the ``extra``.
 
     >>> print(MissingExtra("arrow", "encoding an Arrow column"))
     encoding an Arrow column needs the optional dependency: pip install 'sfumato[arrow]'

@@ -35,7 +35,10 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """``counts`` of ``n`` reports of one mechanism. Immutable; ``merge`` and ``accumulate`` give new ones."""
+    """``counts`` of ``n`` reports of the mechanism with the hash ``mechanism_hash``. Immutable.
+
+    ``merge`` and ``accumulate`` give new ones.
+    """
 
     mechanism_hash: str
     n: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,18 +16,20 @@ from sfumato.mechanisms import Mechanism
 from sfumato.reports.atomic import replacing
 from sfumato.reports.sources import Source, unreadable
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "State", "state_of"]
 
 _FORMAT = "sfumato-checkpoint"
 _VERSION = 1
 
+#: A file's size and age, by which it is seen whether the file changed.
+State = tuple[int, int]
+
 
 @dataclass(frozen=True)
 class _File:
-    """How much of a file is counted: so many row groups, or None for all of it. Its size and age show if it changed."""
+    """How much of a file is counted: so many row groups, or None for all of it; and its state at that time."""
 
-    size: int
-    modified: int
+    state: State
     groups: int | None
 
 
@@ -46,14 +49,16 @@ class Checkpoint:
     def read(cls, path: Path | str, mechanism: Mechanism, sources: Sequence[Source]) -> Checkpoint:
         """The checkpoint of a file, or a new one if there is no file; refuses one of another mechanism or other files.
 
-        Only files can be gone on with: a pipe is there once, and a file named twice would be counted once.
+        Files may be added to those it has, but none be left out: its counts are of them all. Only files can be gone on
+        with: a pipe is there once, and a file named twice would be counted once.
         """
-        names = [_name(source) for source in sources if source.pipe is None]
-        if len(names) < len(sources):
-            raise InvalidInput("resume", "reports", "be files, not a pipe", "-")
-        for name in names:
-            if names.count(name) > 1:
-                raise InvalidInput("resume", "reports", "name each file once", name)
+        names: set[str] = set()
+        for source in sources:
+            if source.pipe is not None:
+                raise InvalidInput("resume", "reports", "be files, not a pipe", "-")
+            if _name(source) in names:
+                raise InvalidInput("resume", "reports", "name each file once", _name(source))
+            names.add(_name(source))
         try:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -62,24 +67,31 @@ class Checkpoint:
             raise InvalidInput(str(path), "the path", "be a readable checkpoint", str(error)) from error
         found = cls.from_json(text, str(path))
         found.counts.check(mechanism)
+        for name in found.files:
+            if name not in names:
+                raise InvalidInput(name, "the file", f"be named again, for its counts are in {path}", "others only")
         return found
 
-    def done(self, source: Source) -> int | None:
-        """How many row groups of a file are counted already; None if all of it is."""
+    def done(self, source: Source, state: State) -> int | None:
+        """How many row groups of a file in this state are counted already; None if all of it is."""
         known = self.files.get(_name(source)) if source.pipe is None else None
         if known is None:
             return 0
-        size, modified = _state(source)
-        if (size, modified) != (known.size, known.modified):
+        if state != known.state:
             raise InvalidInput(source.shown, "the file", "be as it was when a part of it was counted", "a changed one")
         return known.groups
 
-    def extended(self, counts: Aggregate, files_done: Sequence[tuple[Source, int | None]]) -> Checkpoint:
-        """With more counts, after which so many row groups of these files are counted, or all of them."""
+    def extended(self, counts: Aggregate, files_done: Sequence[tuple[Source, State, int | None]]) -> Checkpoint:
+        """With more counts, after which so many row groups of these files are counted, or all of them.
+
+        Refuses files that are no longer in the state that they were in before they were counted: nobody knows what was.
+        """
         files = dict(self.files)
-        for source, groups in files_done:
+        for source, state, groups in files_done:
+            if state_of(source) != state:
+                raise InvalidInput(source.shown, "the file", "stay as it is while it is counted", "a changed one")
             if source.pipe is None:
-                files[_name(source)] = _File(*_state(source), groups)
+                files[_name(source)] = _File(state, groups)
         return Checkpoint(self.counts.merge(counts), files)
 
     def write(self, path: Path | str) -> None:
@@ -89,7 +101,7 @@ class Checkpoint:
             "version": _VERSION,
             "counts": json.loads(self.counts.to_json()),
             "files": {
-                name: {"bytes": file.size, "modified": file.modified, "row_groups": file.groups}
+                name: {"bytes": file.state[0], "modified": file.state[1], "row_groups": file.groups}
                 for name, file in self.files.items()
             },
         }
@@ -122,16 +134,19 @@ def _read_file(shown: str, entry: Any) -> _File:
     for name, number in (("bytes", size), ("modified", modified), ("row_groups", 0 if groups is None else groups)):
         if type(number) is not int:
             raise InvalidInput(shown, name, "be an integer", number)
-    return _File(size, modified, groups)
+    return _File((size, modified), groups)
 
 
 def _name(source: Source) -> str:
     return str(Path(source.shown).resolve())
 
 
-def _state(source: Source) -> tuple[int, int]:
+def state_of(source: Source) -> State:
+    """The state of a file; a pipe, named or not, has but one, for it ages as it is read."""
+    if source.pipe is not None:
+        return 0, 0
     try:
         found = Path(source.shown).stat()
     except OSError as error:
         raise unreadable(source.shown, error) from error
-    return found.st_size, found.st_mtime_ns
+    return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else (0, 0)

@@ -6,7 +6,6 @@ of some seconds; a checkpoint is written between rounds, so it never holds a par
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._aggregate import Aggregate
-from sfumato._aggregate.checkpoint import Checkpoint
+from sfumato._aggregate.checkpoint import Checkpoint, State, state_of
+from sfumato.cores import core_count
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.reports.files import REPORT_SUFFIXES, read_reports, rows_by_group
@@ -46,9 +46,16 @@ class _Unit:
     """Some row groups of a file, or with None the whole file."""
 
     source: Source
+    #: That of the file before anything of it was read.
+    state: State
     groups: range | None
     #: Whether the file is counted once this unit is.
     last: bool
+
+    @property
+    def done(self) -> int | None:
+        """How many row groups of the file are counted once this unit is; None if all of it is."""
+        return None if self.last or self.groups is None else self.groups.stop
 
 
 def aggregate_files(
@@ -64,20 +71,20 @@ def aggregate_files(
 
     ``resume`` names a checkpoint: what it says is counted is not counted again, and it is written again every few
     seconds, whole or not at all. Whatever ends the process, it can be started again and go on. A file that changed
-    since it was counted is refused.
+    since it was counted is refused, and one that changes meanwhile.
     """
     sources = [source_of(path, (*REPORT_SUFFIXES, COUNTS)) for path in paths]
     checkpoint = Checkpoint.start(mechanism) if resume is None else Checkpoint.read(resume, mechanism, sources)
     work = _Work(mechanism, read_counts or _read_counts(mechanism), progress, checkpoint.counts.n)
-    cores = (os.cpu_count() or 1) if threads is None else threads
+    cores = core_count() if threads is None else threads
     if cores < 1:
         raise InvalidInput("aggregate", "threads", "be at least 1", threads)
     units = _units(mechanism, sources, checkpoint)
     size = 1
     while taken := list(islice(units, size)) if resume is not None else [*units]:
         start = time.monotonic()
-        done = [(unit.source, None if unit.last or unit.groups is None else unit.groups.stop) for unit in taken]
-        checkpoint = checkpoint.extended(work.count(taken, cores), done)
+        counts = work.count(taken, cores)
+        checkpoint = checkpoint.extended(counts, [(unit.source, unit.state, unit.done) for unit in taken])
         if resume is not None:
             checkpoint.write(resume)
             size = max(1, int(size * min(2.0, _ROUND_SECONDS / max(time.monotonic() - start, 1e-3))))
@@ -96,18 +103,19 @@ def _read_counts(mechanism: Mechanism) -> ReadCounts:
 def _units(mechanism: Mechanism, sources: Sequence[Source], checkpoint: Checkpoint) -> Iterator[_Unit]:
     enough = _UNIT_PIECES * piece_rows(mechanism)
     for source in sources:
-        done = checkpoint.done(source)
+        state = state_of(source)
+        done = checkpoint.done(source, state)
         if done is None:
             continue
         rows = rows_by_group(source)
         if not rows:
-            yield _Unit(source, None, last=True)
+            yield _Unit(source, state, None, last=True)
             continue
         first, held = done, 0
         for group in range(done, len(rows)):
             held += rows[group]
             if held >= enough or group == len(rows) - 1:
-                yield _Unit(source, range(first, group + 1), last=group == len(rows) - 1)
+                yield _Unit(source, state, range(first, group + 1), last=group == len(rows) - 1)
                 first, held = group + 1, 0
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
+from sfumato.cores import by_threads
 from sfumato.kernels.compile import Word, Words, device, instruction, kernel
-from sfumato.kernels.cores import by_threads
 from sfumato.kernels.decisions import ONE, WORD_BITS, ZERO
 
 __all__ = ["add_bit_sums", "add_histogram"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.cores import by_threads
 from sfumato.kernels.compile import Word, Words, device, kernel
-from sfumato.kernels.cores import by_threads
 from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, popcount
 from sfumato.kernels.planes import live_lanes
 from sfumato.mechanisms import SubsetSelection

@@ -8,9 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.kernels.compile import Word, Words, device
-from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO
+from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, read
 
-__all__ = ["PlaneThreshold", "blend", "coins_below", "lanes_below", "live_lanes", "plane_threshold", "store"]
+__all__ = [
+    "PlaneThreshold",
+    "blend",
+    "coins_below",
+    "finish_ties",
+    "lanes_below",
+    "live_lanes",
+    "plane_threshold",
+    "store",
+]
 
 _BYTE_BITS = _WORD_BYTES = np.uint64(8)
 
@@ -50,6 +59,23 @@ def lanes_below(
         result = different & mask | result & ~different
         equal &= ~different
     return result, equal
+
+
+@device
+def finish_ties(
+    auxiliary: Words, position: Word, rest: Word, bits: Word, ties: Word, low: Word, own: Word, own_low: Word
+) -> tuple[Word, Word]:
+    """``bits`` with those of the tied lanes whose ``rest`` further bits are below their threshold's, lowest lane first.
+
+    The second is where the auxiliary words go on.
+    """
+    while ties != ZERO:
+        lane = ties & ~ties + ONE
+        drawn, position = read(auxiliary, position, rest)
+        if drawn < (own_low if lane == own else low):
+            bits |= lane
+        ties ^= lane
+    return bits, position
 
 
 @device

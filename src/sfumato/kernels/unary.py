@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from sfumato.kernels.base import Kernel
 from sfumato.kernels.compile import Words, kernel
-from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, read, split
-from sfumato.kernels.planes import blend, lanes_below, live_lanes, plane_threshold, store
+from sfumato.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, split
+from sfumato.kernels.planes import blend, finish_ties, lanes_below, live_lanes, plane_threshold, store
 from sfumato.mechanisms import UnaryEncoding
 
 __all__ = ["build"]
@@ -49,12 +49,7 @@ def _run(
             own = ONE << x % WORD_BITS if group == x // WORD_BITS else ZERO
             bits, ties = lanes_below(words, first, other_threshold, own, own_threshold)
             ties &= lanes & blend(others_tie, own, own_tie)
-            while ties != ZERO:
-                lane = ties & ~ties + ONE
-                drawn, position = read(auxiliary, position, rest)
-                if drawn < (own_low if lane == own else other_low):
-                    bits |= lane
-                ties ^= lane
+            bits, position = finish_ties(auxiliary, position, rest, bits, ties, other_low, own, own_low)
             store(out, i, group, bits & lanes)
             first += planes
     return position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from sfumato.mechanisms import TableMechanism
 from sfumato.mechanisms.base import checked_distribution
 from sfumato.optimize.estimation import best_design, scaled
 from sfumato.optimize.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
+from sfumato.optimize.interior import lost
 from sfumato.optimize.mixture import best_mixture, solve_weights
 from sfumato.optimize.result import Optimum
 from sfumato.optimize.slice import Slice
@@ -53,7 +55,7 @@ def optimal(
     size = len(policy.domain)
     if p is None and isinstance(policy, Prior):
         p = [float(share) for share in policy.prior]
-    distribution = np.maximum(checked_distribution(p, size), LEAST_SHARE / size)
+    distribution = np.maximum(checked_distribution(p, size, "optimal"), LEAST_SHARE / size)
     distribution /= distribution.sum()
     goal = goal_of(utility, policy.domain)
     if isinstance(goal, WorstEstimation) and p is not None and not isinstance(policy, Prior):
@@ -72,11 +74,14 @@ def optimal(
     columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), distribution)
     mechanism = TableMechanism.from_matrix(policy.domain, matrix, policy=policy)
+    value = goal.value(mechanism.matrix(), distribution)
+    if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
+        raise lost("no error can be told of the best mechanism found")
     return Optimum(
         mechanism,
         goal,
         distribution,
-        value=goal.value(mechanism.matrix(), distribution),
+        value=value,
         bound=goal.bound(found.bound, slice_, distribution),
         status="time" if not found.in_time else "optimal" if found.complete else "gap",
         seconds=time.monotonic() - started,

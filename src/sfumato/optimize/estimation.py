@@ -80,7 +80,10 @@ def best_design(
         part = time.monotonic() + SHARE_WITHIN * (deadline - time.monotonic())
         rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress, solve)[0].rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
-        raise CannotDecide("under this policy no mechanism can tell all frequencies; ask for another utility")
+        raise CannotDecide(
+            "under this policy no mechanism can tell all frequencies, or (where a level is very near 0) none that "
+            "doubles can see; ask for another utility"
+        )
     bound, least, idle = -np.inf, np.inf, 0
     now = time.monotonic()
     end_of_search = deadline if everything is not None else now + _SEARCH_SHARE * (deadline - now)
@@ -135,9 +138,9 @@ def solve_design(rays: Floats) -> tuple[Floats, Worth, float, float]:
         information = (rays * weights[:, None]).T @ rays
         try:
             np.linalg.cholesky(information)
+            inverse: Floats = np.linalg.inv(information).astype(np.float64)
         except np.linalg.LinAlgError:
             return None
-        inverse: Floats = np.linalg.inv(information).astype(np.float64)
         turned = rays @ inverse
         hessian = 2 * (turned @ rays.T) * (turned @ turned.T)
         return float(np.trace(inverse)), -np.sum(turned**2, axis=1), hessian

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sfumato.errors import CannotDecide
 from sfumato.optimize.extra import needed
 
-__all__ = ["Interior", "minimise"]
+__all__ = ["Interior", "lost", "minimise"]
 
 Floats = npt.NDArray[np.float64]
 #: f(x) with its gradient and Hessian, or None outside its domain.
@@ -38,13 +38,23 @@ class Interior:
     value: float
 
 
+def lost(what: str) -> CannotDecide:
+    """The error of a search that doubles are too coarse for, and what to do about it."""
+    return CannotDecide(
+        f"{what}: where a level is very near 0, doubles lose what little a report tells (plan() compares mechanisms "
+        "that need no search)"
+    )
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # what is not finite is refused
 def minimise(
     function: Smooth, equations: Floats, right: Floats, inequalities: Floats, start: Floats, tolerance: float = 1e-10
 ) -> Interior:
     """From a start with C·x > 0 in the domain of f; A·x = b need not hold there yet. C may be sparse."""
     x = start
     at = function(x)
-    assert at is not None
+    if at is None:
+        raise lost("the interior-point method cannot start")
     value, gradient, hessian = at
     slacks = inequalities @ x
     duals = np.full(len(slacks), max(abs(value), 1e-300) / len(slacks)) / slacks
@@ -56,6 +66,8 @@ def minimise(
         steep = np.abs(slope - inequalities.T @ duals).max() * np.abs(x).max()
         if gap <= tolerance * abs(value) and np.abs(miss).max() <= tolerance and steep <= 1e3 * tolerance * abs(value):
             return Interior(x, multipliers, duals, value)
+        if not 0 < gap < np.inf:
+            raise lost("the interior-point method did not converge")
         weights = duals / slacks
         system = hessian + inequalities.T @ (weights[:, None] * inequalities)
         solve = _solver(system, equations)
@@ -68,15 +80,17 @@ def minimise(
             solve, slope, miss, inequalities, slacks, duals, centred - reach * d_slacks * d_duals
         )
         length = _STEP_SHARE * min(_reach(slacks, d_slacks), _reach(duals, d_duals))
+        if not np.isfinite(d_x).all():
+            raise lost("the interior-point method could not move")
         while (at := function(x + length * d_x)) is None:
             length /= 2
             if length < 1e-12:
-                raise CannotDecide("the interior-point method could not move")
+                raise lost("the interior-point method could not move")
         x = x + length * d_x
         multipliers = multipliers + length * d_multipliers
         slacks, duals = slacks + length * d_slacks, duals + length * d_duals
         value, gradient, hessian = at
-    raise CannotDecide("the interior-point method did not converge")
+    raise lost("the interior-point method did not converge")
 
 
 def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats]]:
@@ -98,13 +112,13 @@ def _factor(matrix: Floats) -> tuple[Floats, bool]:
     """Cholesky's, of the matrix or the nearest that rounding leaves positive definite."""
     linalg = needed("scipy.linalg")
     share = 1e-15
-    while share < 1e-3:
+    while share < 1e-3 and np.isfinite(matrix).all():
         try:
             factor: tuple[Floats, bool] = linalg.cho_factor(matrix + share * np.diag(np.diag(matrix)))
             return factor
         except linalg.LinAlgError:
             share *= 100
-    raise CannotDecide("the interior-point method met a singular system")
+    raise lost("the interior-point method met a singular system")
 
 
 def _step(

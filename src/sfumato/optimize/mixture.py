@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 _TOLERANCE = 3e-7
 #: …and counts as complete where rounding kept it from ending so, at this.
 _COMPLETE = 1e-6
+#: Utilities below this are scaled, for to the solver 1e-7 is nothing.
+_SMALL = 1e-6
 #: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
 _SHARE_WITHIN = 0.35
 #: Until when rays, rather than a bound, are looked for where rules have to be found, too.
@@ -81,7 +83,9 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
 def solve_weights(rays: Floats, utilities: Floats) -> tuple[Floats, Floats, float]:
     """max utilities·w with Σ w·v = 1 and w ≥ 0: the weights, the multipliers, and the value."""
     linprog = needed("scipy.optimize").linprog
-    found = linprog(-utilities, A_eq=rays.T, b_eq=np.ones(rays.shape[1]), bounds=(0, None), method="highs")
+    most = float(np.abs(utilities).max())
+    scale = most if 0 < most < _SMALL else 1.0
+    found = linprog(-utilities / scale, A_eq=rays.T, b_eq=np.ones(rays.shape[1]), bounds=(0, None), method="highs")
     if found.status != 0:
         raise CannotDecide(f"the linear programme has no solution: {found.message}")
-    return np.asarray(found.x), -np.asarray(found.eqlin.marginals), float(-found.fun)
+    return np.asarray(found.x), -scale * np.asarray(found.eqlin.marginals), float(-scale * found.fun)

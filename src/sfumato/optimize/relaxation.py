@@ -58,9 +58,9 @@ def least_trace(slice_: Slice, rays: Floats, deadline: float) -> float:
         matrix = entries[places]
         try:
             np.linalg.cholesky(matrix)
+            inverse: Floats = np.linalg.inv(matrix).astype(np.float64)
         except np.linalg.LinAlgError:
             return None
-        inverse: Floats = np.linalg.inv(matrix).astype(np.float64)
         square = inverse @ cost @ inverse
         value = float(np.sum(inverse * cost))
         return value, -square[rows, columns] * twice, _curvature(inverse, square, rows, columns)

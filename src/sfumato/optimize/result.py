@@ -23,7 +23,8 @@ class Optimum:
     nats, a mean squared error or an expected loss. No mechanism that obeys the policy is better than ``bound``; for
     estimation this says: none that asks everybody the same question has an estimator, regular and unbiased in the
     limit, with less error asymptotically. ``status``: "optimal" where the bound accounts for every ray and the search
-    ended, "gap" where rays were bounded by a relaxation only, "time" where the search was cut short.
+    ended, "gap" where rays were bounded by a relaxation only, "time" where the search was cut short. ``goal`` is the
+    utility, and ``seconds`` how long the search took.
     """
 
     mechanism: TableMechanism
@@ -44,7 +45,7 @@ class Optimum:
 
     def __str__(self) -> str:
         least = "at least" if self.goal.small_is_good else "at most"
-        return (
-            f"{self.goal.name} {self.value:.6g}, {least} {self.bound:.6g} for any mechanism (gap {self.gap:.2%}); "
-            f"{self.mechanism.outputs} outputs; {self.status} after {self.seconds:.1f} s"
-        )
+        reached = f"{self.goal.name} {self.value:.6g}, {least} {self.bound:.6g} for any mechanism (gap {self.gap:.2%})"
+        if math.isinf(self.value):
+            reached = "no mechanism that obeys the policy tells all values apart, so no number of people suffices"
+        return f"{reached}; {self.mechanism.outputs} outputs; {self.status} after {self.seconds:.1f} s"

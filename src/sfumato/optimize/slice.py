@@ -21,7 +21,7 @@ from sfumato.optimize.extra import needed
 from sfumato.optimize.programme import Programme
 from sfumato.optimize.rules import ALLOWED, Rules
 from sfumato.optimize.simplices import Simplices
-from sfumato.policy import AtLeast, ChiSquare, Known, Policy, Secret
+from sfumato.policy import AtLeast, ChiSquare, Known, Policy, Prior, Secret
 from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["SHARE_WITHIN", "Slice", "distinct"]
@@ -190,7 +190,8 @@ class Slice:
         # From the vertex through the centre, and on until the first face: r·(c + t·(c - v)) = 0.
         falls = (vertices - centre) @ faces.T
         steps = np.where(falls > 1e-12, (faces @ centre) / np.where(falls > 1e-12, falls, 1.0), np.inf).min(axis=1)
-        opposite = centre + steps[:, None] * (centre - vertices)
+        apart = np.isfinite(steps)  # opposite the centre lies nothing
+        opposite = centre + steps[apart, None] * (centre - vertices[apart])
         return distinct(np.concatenate([vertices, opposite]))
 
     def all_vertices(self) -> Floats | None:
@@ -274,6 +275,8 @@ def _shrunk(secret: Secret, confidence: ChiSquare, p: Floats) -> list[Simplices]
 def _groups(policy: Policy) -> npt.NDArray[np.int64]:
     """Numbers of the groups of values that no output may tell apart."""
     size = len(policy.domain)
+    if isinstance(policy, Prior) and policy.epsilon == ZERO:  # where none exceeds the mean, or all reach it, all are it
+        return np.zeros(size, dtype=np.int64)
     same = np.eye(size, dtype=bool)
     if isinstance(policy, PairwisePolicy):
         codes = policy.effective_levels().codes
@@ -290,6 +293,8 @@ def _groups(policy: Policy) -> npt.NDArray[np.int64]:
 
 def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     """Rows r with r·v ≥ 0, one for each inequality that does not follow from two others."""
+    if size == 1:  # no rule binds a constant, and what rounding leaves of one is none
+        return np.zeros((0, 1))
     if isinstance(policy, PairwisePolicy):
         first = np.unique(group_of, return_index=True)[1]
         levels = policy.effective_levels().on(first)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import CannotDecide
 from sfumato.optimize.estimation import Solved, scaled
 from sfumato.optimize.extra import needed
+from sfumato.optimize.interior import lost
 from sfumato.optimize.worth import sum_of_squares
 
 __all__ = ["LEAST_SHARE", "least_worst_error"]
@@ -51,7 +51,7 @@ def least_worst_error(rays: Floats) -> Solved:
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(size), *[clarabel.SecondOrderConeT(size + 2)] * count]
     found = clarabel.DefaultSolver(curvature, costs, constraints, offset, cones, settings).solve()
     if str(found.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
-        raise CannotDecide(f"the worst distribution was not found: the solver says {found.status}")
+        raise lost(f"the worst distribution was not found, the solver says {found.status}")
     x = np.array(found.x)
     multipliers = np.array(found.z)[1 + size :].reshape(count, size + 2)
     worst = np.maximum(x[first_p:], LEAST_SHARE / size)
@@ -67,11 +67,15 @@ def least_worst_error(rays: Floats) -> Solved:
     matrix_n, slopes = x[names], x[first_p - size : first_p]
     information = (rays_there * weights[:, None]).T @ rays_there
     square = float(worst @ worst)
+    try:
+        value = float(np.trace(np.linalg.inv(information))) - square
+    except np.linalg.LinAlgError:
+        raise lost("the worst distribution was not found") from None
     return Solved(
         weights,
         sum_of_squares(matrix_n, slopes),
         float(2 * np.trace(matrix_n) - slopes.sum()) - square,
-        float(np.trace(np.linalg.inv(information))) - square,
+        value,
         worst,
     )
 

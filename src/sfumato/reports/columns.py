@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from sfumato.errors import InvalidInput, MissingExtra
+from sfumato.domain.columns import import_pyarrow
+from sfumato.errors import InvalidInput
 from sfumato.reports.sources import ARROW, STREAM, Source, unreadable
 
-__all__ = ["ColumnFile", "import_pyarrow", "open_columns"]
+__all__ = ["ColumnFile", "open_columns"]
 
 _BUFFER_BYTES = 2**20
-
-
-def import_pyarrow(purpose: str, module: str = "pyarrow") -> Any:
-    """A module of pyarrow, or MissingExtra."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtra("arrow", purpose) from None
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.domain.columns import import_pyarrow
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.reports.atomic import writing
 from sfumato.reports.batch import read_batch, write_batch
-from sfumato.reports.columns import ColumnFile, import_pyarrow, open_columns
+from sfumato.reports.columns import ColumnFile, open_columns
 from sfumato.reports.lines import read_lines, write_lines
 from sfumato.reports.sources import ARROW, LINES, PARQUET, PIPE, Source, source_of, suffix_of
 from sfumato.reports.validity import check_reports, checked_pieces, piece_rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sfumato.domain.columns import import_pyarrow
 from sfumato.reports.atomic import writing
-from sfumato.reports.columns import import_pyarrow
 from sfumato.reports.sources import ARROW, PARQUET, PIPE, suffix_of
 
 __all__ = ["write_table"]

@@ -22,7 +22,7 @@ _PIECE_BYTES = 2**21
 def check_reports(mechanism: Mechanism, reports: Any, what: str = "reports", first_row: int = 0) -> npt.NDArray[Any]:
     """The reports as an array of the mechanism's own type, every one of them valid.
 
-    A refusal names the row, counted from ``first_row``.
+    A refusal names ``what`` they are and the row, counted from ``first_row``.
     """
     if isinstance(reports, np.ma.MaskedArray):
         raise InvalidInput(what, "the array", "have no masked rows", type(reports))

@@ -77,14 +77,17 @@ def _names(column: str | Sequence[str] | None, domain: Domain | None) -> list[st
     return []
 
 
-def _places(names: list[str], header: Sequence[str], path: str) -> list[int]:
+def _places(names: list[str], header: Sequence[str], path: str, hint: str = "") -> list[int]:
     """Where the named columns stand in a header."""
     shown = ", ".join(map(repr, header))
     if not names and len(header) != 1:
         raise InvalidInput(path, "the column", f"be named, one of {shown}", None)
     for name in names:
-        if list(header).count(name) != 1:
-            raise InvalidInput(path, "the column", f"be one of {shown}", name)
+        times = list(header).count(name)
+        if times > 1:
+            raise InvalidInput(path, f"the column {name!r}", "be there once", f"{times} of that name")
+        if times == 0:
+            raise InvalidInput(path, "the column", f"be one of {shown}{hint}", name)
     return [list(header).index(name) for name in names] or [0]
 
 
@@ -137,7 +140,8 @@ def _from_csv(file: TextIO, names: list[str], path: str) -> Iterator[TextPiece]:
         header = next(lines, None)
         if header is None:
             raise InvalidInput(path, "the file", "have a header line", "an empty file")
-        places = _places(names, header, path)
+        other = len(header) == 1 and any(mark in header[0] for mark in ";\t|")
+        places = _places(names, header, path, " (cells have commas between them)" if other else "")
         row = 0
         while piece := _csv_rows(lines, len(header), path, row):
             yield {name: [cells[place] for cells in piece] for name, place in zip(names or [""], places, strict=True)}
@@ -149,9 +153,9 @@ def _from_csv(file: TextIO, names: list[str], path: str) -> Iterator[TextPiece]:
 def _csv_rows(lines: Any, width: int, path: str, row: int) -> list[list[str]]:
     rows: list[list[str]] = []
     for cells in itertools.islice(lines, _ROWS):
-        if len(cells) != width:
+        if len(cells) != width:  # what they hold may be anybody's name: it is not to be shown
             where = f"row {row + len(rows)} (line {lines.line_num})"
-            raise InvalidInput(path, where, f"have {width} cell{'s' if width > 1 else ''}", cells)
+            raise InvalidInput(path, where, f"have {width} cell{'s' if width > 1 else ''}", len(cells))
         rows.append(cells)
     return rows
 

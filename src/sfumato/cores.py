@@ -1,4 +1,4 @@
-"""Work on rows, shared out among the cores."""
+"""How many cores there are, and work on rows shared out among them."""
 
 from __future__ import annotations
 
