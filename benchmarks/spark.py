@@ -24,9 +24,9 @@ import sfumato as sf
 from sfumato import spark
 from sfumato._aggregate.files import aggregate_files
 from sfumato._privatize import privatize_indices
+from sfumato.domain.columns import import_pyarrow
 from sfumato.mechanisms import RandomizedResponse
 from sfumato.reports import write_reports
-from sfumato.reports.columns import import_pyarrow
 from sfumato.reports.values import read_values
 
 if TYPE_CHECKING:

@@ -84,6 +84,23 @@ def test_importing_sfumato_imports_nothing_heavy() -> None:
     assert result.stdout.strip() == "[]"
 
 
+def test_the_tree_of_errors_has_every_error() -> None:
+    from sfumato import errors
+
+    bases = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def is_error(name: str) -> bool:
+        return name == "SfumatoError" or any(map(is_error, bases.get(name, ())))
+
+    tree = re.findall(r"^[│├└─ ]*(\w+)(?: \(|  |$)", (errors.__doc__ or "").partition("\n\n")[2], flags=re.MULTILINE)
+    assert sorted(tree) == sorted(name for name in bases if is_error(name) and not name.startswith("_"))
+
+
 def test_the_root_exports_exactly_what_it_says() -> None:
     import sfumato
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from components import absent, chromium
+from components import PATIENCE, absent, chromium
 
 import sfumato as sf
 from sfumato.documents import canonical_hash, canonical_json
@@ -158,6 +158,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     found = browser.new_context()
+    found.set_default_timeout(PATIENCE)
     yield found
     found.close()
 
@@ -171,6 +172,7 @@ def page(context: BrowserContext, collector: Collector) -> Page:
 def shared(browser: Browser, server: Server) -> Iterator[Page]:
     """A page for tests that leave no trace which another of them could meet."""
     context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
     yield opened(context, server.collector)
     context.close()
 
@@ -236,7 +238,8 @@ def test_the_types_fit(tmp_path: Path) -> None:
     cache = caches / "sfumato-tests" / f"typescript-{TYPESCRIPT}"
     compiler = cache / "node_modules" / "typescript" / "bin" / "tsc"
     if not compiler.exists():
-        command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(cache), f"typescript@{TYPESCRIPT}"]
+        command = [npm, "install", "--no-audit", "--no-fund", "--fetch-retries=10", "--prefix", str(cache)]
+        command += [f"typescript@{TYPESCRIPT}"]
         if subprocess.run(command, capture_output=True, check=False, cwd=tmp_path).returncode != 0:
             absent(f"the type checker, typescript {TYPESCRIPT}, could not be installed")
 

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import importlib
+import inspect
 import io
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from collectors import served
 from pictures import as_shown
 
+import sfumato as sf
 from sfumato.cli import main
 from sfumato.mechanisms import Mechanism
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+#: What a page cannot know whose Python talks to a collector: where it is, and its admin token.
+ADDRESS, TOKEN = "http://127.0.0.1:8000", "sfa_YourAdminToken"
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The scripts of the project, importable."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -33,14 +46,20 @@ def test_every_example_runs_and_prints_what_the_page_shows(
     )
     printed: str | None = None
     namespace: dict[str, object] = {}
-    for language, block in blocks:
-        if language == "python":
-            output = io.StringIO()
-            with contextlib.redirect_stdout(output):
-                exec(compile(block, str(page), "exec"), namespace)
-            printed = output.getvalue()
-        else:
-            assert printed == block, f"the page shows\n{block}\nbut its example prints\n{printed}"
+    with contextlib.ExitStack() as running:
+        if any(TOKEN in block for _, block in blocks):
+            collector = running.enter_context(served(f"sqlite:///{tmp_path}/collect.db"))
+            blocks = [
+                (kind, text.replace(ADDRESS, collector.url).replace(TOKEN, collector.admin)) for kind, text in blocks
+            ]
+        for language, block in blocks:
+            if language == "python":
+                output = io.StringIO()
+                with contextlib.redirect_stdout(output):
+                    exec(compile(block, str(page), "exec"), namespace)
+                printed = output.getvalue()
+            else:
+                assert printed == block, f"the page shows\n{block}\nbut its example prints\n{printed}"
     for figure in tmp_path.glob("*.svg"):
         assert as_shown(figure), f"{figure.name} is not what the page shows: run scripts/make_figures.py"
 
@@ -68,14 +87,53 @@ def test_every_mechanism_has_its_proof_and_its_vectors(name: str) -> None:
     assert (ROOT / "vectors" / f"{name}.json").exists()
 
 
-@pytest.mark.parametrize("name", ["make_reference", "make_cli_reference"])
-def test_generated_pages_are_up_to_date(name: str) -> None:
-    module_spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert module_spec is not None
-    assert module_spec.loader is not None
-    module = importlib.util.module_from_spec(module_spec)
-    module_spec.loader.exec_module(module)
-    assert module.PAGE.read_text(encoding="utf-8") == module.reference(), f"run scripts/{name}.py"
+def test_the_command_lines_page_is_up_to_date(scripts: Any) -> None:
+    made = scripts("make_cli_reference")
+    assert made.PAGE.read_text(encoding="utf-8") == made.reference(), "run scripts/make_cli_reference.py"
+
+
+def test_the_reference_is_up_to_date(scripts: Any) -> None:
+    pages = scripts("make_reference").pages()
+    for page, text in pages.items():
+        assert page.exists(), f"run scripts/make_reference.py: {page.name} is missing"
+        assert page.read_text(encoding="utf-8") == text, f"run scripts/make_reference.py: {page.name} is out of date"
+    assert set((ROOT / "docs" / "reference").glob("*.md")) < set(pages), "a page of the reference is no longer made"
+
+
+def test_every_public_name_method_and_parameter_is_documented(scripts: Any) -> None:
+    reference = scripts("make_reference")
+    assert reference.without_a_page() == []
+    assert reference.undocumented() == []
+    assert reference.unexplained_types() == []
+
+
+def test_what_is_not_documented_is_found(scripts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = scripts("make_reference")
+    before = set(reference.undocumented())
+
+    def share(self: sf.Estimate, values: object, knob: int) -> None:
+        raise NotImplementedError
+
+    share.__annotations__["return"] = "Undocumented"
+    monkeypatch.setattr(sf.Estimate, "share", share)
+    monkeypatch.setattr(sf.privatize, "__doc__", "Randomize every value on so many threads.")
+    monkeypatch.setattr(sf, "hidden", share, raising=False)
+    monkeypatch.setattr(sf, "__all__", [*sf.__all__, "hidden"])
+    assert set(reference.undocumented()) - before == {
+        "sfumato.Estimate.share", "sfumato.Estimate.share: knob", "sfumato.privatize: out",
+    }  # fmt: skip
+    assert "sfumato.Estimate: Undocumented" in reference.unexplained_types()
+    assert "sfumato.hidden" in reference.without_a_page()
+
+
+def test_every_public_parameter_stands_on_the_pages(scripts: Any) -> None:
+    text = "".join(scripts("make_reference").pages().values())
+    for name in sf.__all__:
+        value = getattr(sf, name)
+        if inspect.isfunction(value):
+            shown = re.search(rf"^{name}\((.*?)\)(?: -> [^\n]*)?$", text, flags=re.MULTILINE | re.DOTALL)
+            assert shown is not None, name
+            assert all(f"{parameter}: " in shown[1] for parameter in inspect.signature(value).parameters), name
 
 
 def test_the_readmes_command_line_runs_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -393,7 +393,7 @@ def test_risks_refuse_what_is_no_distribution() -> None:
     for p, culprit in (([0.5, 0.5], "3 entries"), ([0.5, 0.6, -0.1], "sum to one"), ([0.5, 0.5, 0.5], "sum to one")):
         with pytest.raises(InvalidInput, match=culprit):
             mechanism.risk(10, p)
-    with pytest.raises(InvalidInput, match="n must be at least 1"):
+    with pytest.raises(InvalidInput, match=r"risk: n must be a whole number from 1 to 2\^53"):
         mechanism.risk(0)
 
 

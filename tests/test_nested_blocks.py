@@ -16,6 +16,7 @@ import pytest
 
 import sfumato as sf
 from sfumato._estimate.decoders import decoder_for
+from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import Epsilon
 from sfumato.interpreter import sampler_law
@@ -237,7 +238,7 @@ def test_ten_thousand_values() -> None:
     nested, plain = NestedSubsets(domain, blocks, 1, 3), SubsetSelection(domain, 1)
     assert nested.risk(1) < plain.risk(1) / 3
     policy = sf.Blocks(domain, blocks, 1, 3)
-    for mechanism in (nested, ComposedSubsets.from_policy(policy)):
+    for mechanism in (nested, ComposedSubsets.for_policy(policy)):
         certificate = sf.audit(mechanism, policy)
         assert certificate.holds
         assert -1e-15 < certificate.worst.excess <= 0
@@ -310,8 +311,8 @@ class Leaky(NestedSubsets):
 
 def test_the_audit_reads_the_sampler_that_runs() -> None:
     policy = sf.Blocks(R(4), "abba", 1, 3)
-    assert sf.audit(NestedSubsets.from_policy(policy), policy).holds
-    assert not sf.audit(Leaky.from_policy(policy), policy).holds
+    assert sf.audit(NestedSubsets.for_policy(policy), policy).holds
+    assert not sf.audit(Leaky.for_policy(policy), policy).holds
 
 
 @pytest.mark.parametrize(
@@ -332,7 +333,7 @@ def test_thresholds_that_are_too_large_fail_the_audit(thresholds: list[int]) -> 
 )
 def test_far_levels_keep_the_promise(levels: tuple[str, str]) -> None:
     policy = sf.Blocks(R(6), "aababb", *levels)
-    for mechanism in (NestedSubsets.from_policy(policy), ComposedSubsets.from_policy(policy)):
+    for mechanism in (NestedSubsets.for_policy(policy), ComposedSubsets.for_policy(policy)):
         assert sf.audit(mechanism, policy).holds
         law, _ = sampler_law(mechanism, 5)
         assert sum(law.values()) == 1
@@ -384,6 +385,13 @@ def test_wrong_parameters_of_composed_subsets_are_refused() -> None:
         ComposedSubsets(R(5000), np.arange(5000) % 4999, 1, 2)
 
 
+@pytest.mark.parametrize("blocks", [4096, 4097])
+def test_composed_subsets_are_offered_for_as_many_blocks_as_they_take(blocks: int) -> None:
+    found = candidates(sf.Blocks(R(blocks + 1), np.arange(blocks + 1) % blocks, 1, 2))
+    assert ("composed" in found) == (blocks == 4096)
+    assert all(len(candidate.build().domain) == blocks + 1 for candidate in found.values())
+
+
 def test_unequal_blocks_are_refused_by_nested_subsets_only() -> None:
     with pytest.raises(InvalidInput, match="one size"):
         NestedSubsets(R(5), "aabbb", 1, 2)
@@ -394,8 +402,8 @@ def test_levels_too_close_for_64_bits_are_refused_or_kept() -> None:
     tiny = (str(Fraction(1, 10**30)), str(Fraction(2, 10**30)))
     for blocks, levels in (("abba", ("1", f"1+{Fraction(1, 10**30)}")), ("abba", tiny)):
         policy = sf.Blocks(R(4), blocks, *levels)
-        assert sf.audit(NestedSubsets.from_policy(policy), policy).holds
-        assert sf.audit(ComposedSubsets.from_policy(policy), policy).holds
+        assert sf.audit(NestedSubsets.for_policy(policy), policy).holds
+        assert sf.audit(ComposedSubsets.for_policy(policy), policy).holds
     with pytest.raises(InvalidInput, match="by more than 1e-15"):  # a third is no multiple of 2^-64
         NestedSubsets(R(6), "abcabc", *tiny, high=1, sizes=[1, 1])
 
@@ -410,7 +418,7 @@ def test_a_mechanism_that_tells_nothing_has_no_estimate() -> None:
 def test_the_least_level_of_a_policy_is_kept_in_all_blocks() -> None:
     policy = sf.Blocks(R(6), "aabbcc", ["0.5", 1, 2], 3)
     for kind in (NestedSubsets, ComposedSubsets):
-        mechanism: NestedMechanism = kind.from_policy(policy)
+        mechanism: NestedMechanism = kind.for_policy(policy)
         assert mechanism.epsilon == Epsilon("0.5")
         assert sf.audit(mechanism, policy).holds
 

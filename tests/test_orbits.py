@@ -229,11 +229,11 @@ def test_open_blocks_give_subsets_within_blocks(labels: str, epsilons: list[str]
 def test_ten_thousand_values_at_two_levels() -> None:
     policy = two_levels(100, 100, "1", "3")
     design = found(policy)
-    nested = NestedSubsets.from_policy(policy)
+    nested = NestedSubsets.for_policy(policy)
     assert nested.risk(1) == pytest.approx(design.bound, rel=1e-8)
     (orbit,) = design.orbits
     assert f"{nested.high} high with {nested.sizes[0]} of 100" in orbit.words
-    assert ComposedSubsets.from_policy(policy).risk(1) > 3 * design.value
+    assert ComposedSubsets.for_policy(policy).risk(1) > 3 * design.value
 
 
 @pytest.mark.parametrize(("factor", "most"), [("1.05", 1.23), ("2", 1.04), ("4", 1.04)])
@@ -241,7 +241,7 @@ def test_nested_subsets_are_near_the_best_where_the_levels_differ(factor: str, m
     ratios = []
     for blocks, size, epsilon in itertools.product((2, 4, 30), (2, 5, 20), ("0.25", "1", "4")):
         policy = two_levels(blocks, size, epsilon, str(float(epsilon) * float(factor)))
-        ratios.append(NestedSubsets.from_policy(policy).risk(1) / found(policy).bound)
+        ratios.append(NestedSubsets.for_policy(policy).risk(1) / found(policy).bound)
     assert min(ratios) >= 1 - 1e-9
     assert max(ratios) <= most
 

@@ -44,6 +44,8 @@ def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
         "install",
         "--quiet",
         "--disable-pip-version-check",
+        "--retries",
+        "10",
         "--constraint",
         lock,
         wheel,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato import bounds
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import BlockMechanism, HadamardResponse, HighLowHadamard, HighLowSubset, SubsetSelection
 
@@ -199,14 +202,93 @@ def test_no_budget_has_no_finite_error_and_no_rules_have_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("policy", "because"),
+    [
+        (sf.Uniform(DOMAIN, 0), "reports that obey this policy tell nothing, for its level is 0"),
+        (sf.Prior(DOMAIN, [1 / 40] * 40, 0), "reports that obey this policy tell nothing, for its level is 0"),
+        (sf.Blocks(DOMAIN, [i // 8 for i in range(40)], 0), "its reports cannot tell all values apart"),
+        (sf.Uniform(DOMAIN, "1e-300"), "its reports cannot tell all values apart, for a level .* is 0 or too near it"),
+    ],
+    ids=lambda given: getattr(given, "kind", ""),
+)
+def test_where_nothing_can_be_estimated_the_plan_says_so(policy: sf.Policy, because: str) -> None:
+    plan = sf.plan(policy, n=10)
+    assert re.search(rf"{because}.*, so no number of people suffices$", plan.why())
+    assert not re.search("inf|nan", plan.why())
+    assert plan.best.ratio is None
+    assert "nan" not in str(plan)
+    assert sf.audit(sf.design(policy), policy).holds
+    with pytest.raises(CannotDecide, match="no number of people meets a target under this policy"):
+        sf.plan(policy, target=0.1)
+
+
+def test_the_optimal_design_for_level_zero_says_that_it_tells_nothing() -> None:
+    optimum = sf.optimal(sf.Prior(sf.Domain.range(3), ["1/2", "1/4", "1/4"], 0))
+    assert optimum.mechanism.outputs == 1
+    assert str(optimum).startswith("no mechanism that obeys the policy tells all values apart, so no number of people")
+    assert not re.search("inf|nan", str(optimum))
+
+
+def test_long_reports_are_named_as_such() -> None:
+    policy = sf.Uniform(sf.Domain.range(10_000), 1)
+    assert "10,000 bits a report (some 1 kB; max_bits asks for shorter ones)" in sf.plan(policy, n=10).why()
+    assert "10,000 bits a report (some 1 kB)" in sf.plan(policy, n=10, max_bits=10_000).why()
+    assert "14 bits a report" in sf.plan(policy, n=10, max_bits=100).why()
+
+
+@pytest.mark.parametrize("n", [1e6, 10**6, np.int64(10**6), np.float64(10**6), Fraction(10**6)])
+def test_a_million_is_a_million_whatever_its_type(n: Any) -> None:
+    policy = sf.HighLow(DOMAIN, [3], 1)
+    plan = sf.plan(policy, n)
+    assert isinstance(plan.n, int)
+    assert plan.why() == sf.plan(policy, 1_000_000).why()
+    assert sf.design(policy, n) == plan.best.mechanism
+    assert plan.best.mechanism.risk(n) == plan.best.mechanism.risk(1_000_000)
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, math.nan, math.inf, "100", 1j, 2**53 + 1, Fraction(3, 2)])
+def test_what_is_no_number_of_people_is_refused(n: Any) -> None:
+    policy = sf.HighLow(DOMAIN, [3], 1)
+    for ask in (
+        lambda: sf.plan(policy, n),
+        lambda: sf.design(policy, n),
+        lambda: sf.design(policy, n, mechanism="rr"),
+        lambda: SubsetSelection(DOMAIN, 1).risk(n),
+        lambda: bounds.high_low_l2(1, 1, n),
+        lambda: bounds.high_low_l1(1, 40, 1, n),
+        lambda: bounds.block_l2([2, 3], 1, n),
+        lambda: bounds.block_l1([2, 3], 1, n),
+    ):
+        with pytest.raises(InvalidInput, match=r"n must be a whole number from 1 to 2\^53; got "):
+            ask()
+
+
+def test_a_deterministic_truth_meets_a_target_with_one_person() -> None:
+    assert sf.plan(sf.Pairwise(DOMAIN, {}), target=0.1, p=[1.0] + [0.0] * 39).n == 1
+
+
+def test_a_mechanism_is_no_policy() -> None:
+    mechanism: Any = SubsetSelection(DOMAIN, 1)
+    for ask in (lambda: sf.plan(mechanism, 10), lambda: sf.design(mechanism)):
+        with pytest.raises(InvalidInput, match=r"the policy must be a Policy, not a Mechanism .*; got SubsetSelection"):
+            ask()
+
+
+@pytest.mark.parametrize(
     ("arguments", "culprit"),
     [
         ({}, "n and target must be given one without the other"),
         ({"n": 5, "target": 0.1}, "n and target must be"),
-        ({"n": 0}, "n must be at least 1; got 0"),
+        ({"n": 0}, r"plan: n must be a whole number from 1 to 2\^53; got 0"),
         ({"target": 0}, "target must lie between 0 and 1"),
         ({"target": 2}, "target must lie between 0 and 1"),
-        ({"n": 5, "p": [1.0]}, "p must have 40 entries"),
+        ({"target": "0.1"}, "target must lie between 0 and 1"),
+        ({"target": math.nan}, "target must lie between 0 and 1"),
+        ({"target": 1e-300}, r"target must be met by at most 2\^53 people, not some 10\^60\d; got 1e-300"),
+        ({"n": 5, "p": [1.0]}, "plan: p must have 40 entries"),
+        ({"n": 5, "p": {"none": 1}}, "plan: p must be 40 probabilities"),
+        ({"n": 5, "max_bits": 0}, r"plan: max_bits must be a whole number from 1 to 2\^32; got 0"),
+        ({"n": 5, "max_bits": "8"}, "plan: max_bits must be"),
     ],
 )
 def test_bad_questions_are_refused(arguments: dict[str, Any], culprit: str) -> None:

@@ -54,6 +54,15 @@ def test_levels_and_plans() -> None:
     assert len(lines) == 10  # five classical mechanisms, four for this policy, and the line at one
     with pytest.raises(InvalidInput, match="bind pairs of values"):
         plot_levels(sf.Prior(domain, ["1/2", "1/4", "1/4"], 1))
+    with pytest.raises(InvalidInput, match="numbers must be a whole number"):
+        plot_plan(policy, [100, 0])
+
+
+def test_a_truth_has_a_share_for_each_value() -> None:
+    estimate = example(sf.Domain(["none", "flu", "hiv"]))
+    for truth in ([1], {"none": 1}):
+        with pytest.raises(InvalidInput, match="plot_estimate: truth must have 3 entries, one for each value"):
+            plot_estimate(estimate, truth=truth)
 
 
 @pytest.mark.parametrize("name", ["e.svg", "e.png"])

@@ -20,7 +20,7 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato import _privatize, entropy
-from sfumato.entropy import SecureStream, require_secure
+from sfumato.entropy import SecureStream
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import (
     Finished,
@@ -152,6 +152,21 @@ def test_bad_values_are_named_before_anything_is_drawn() -> None:
         sf.privatize(mechanism, ["none", None], Untouched())
 
 
+def test_one_value_or_a_seed_or_a_policy_is_refused_with_a_hint() -> None:
+    domain = sf.Domain(["none", "flu"])
+    mechanism = RandomizedResponse(domain, 1)
+    for value in ("none", b"none"):
+        with pytest.raises(InvalidInput, match=r"be a list or a column of values \(\[value\] for one\)") as refused:
+            sf.privatize(mechanism, value)
+        assert "none" not in str(refused.value)
+    wrong: list[Any] = [1, np.random.default_rng(1), sf.InsecureSeeded]
+    for stream in wrong:
+        with pytest.raises(InvalidInput, match=r"stream must be left out .*, or InsecureSeeded\(seed\)"):
+            sf.privatize(mechanism, ["none"], stream)
+    with pytest.raises(InvalidInput, match="the mechanism must be a Mechanism, not a Policy"):
+        sf.privatize(sf.Uniform(domain, 1), ["none"])  # type: ignore[arg-type]
+
+
 def test_nothing_in_nothing_out(mechanism: Mechanism) -> None:
     assert sf.privatize(mechanism, []).shape == (0, *mechanism.report_shape)
     assert sf.privatize(mechanism, [], sf.InsecureSeeded(1)).shape == (0, *mechanism.report_shape)
@@ -267,10 +282,6 @@ def test_threads_that_share_a_seeded_stream_get_different_chunks() -> None:
     assert sorted(firsts) == list(range(0, 1200, 3))
 
 
-def test_a_seeded_stream_is_refused_where_reports_are_sent() -> None:
-    require_secure(None, "submit")
-    require_secure(SecureStream(), "submit")
-    with pytest.raises(InvalidInput, match=r"submit: stream must be left out.*InsecureSeeded"):
-        require_secure(sf.InsecureSeeded(1), "submit")
+def test_a_seed_is_an_integer() -> None:
     with pytest.raises(InvalidInput, match="seed must be an integer; got 'x'"):
         sf.InsecureSeeded("x")  # type: ignore[arg-type]

@@ -77,14 +77,39 @@ def test_the_same_seed_gives_the_same_collection() -> None:
 
 def test_bad_questions_are_refused() -> None:
     policy = sf.Uniform(DOMAIN, 1)
-    with pytest.raises(InvalidInput, match="n must be at least 1"):
+    with pytest.raises(InvalidInput, match=r"simulate: n must be a whole number from 1 to 2\^53"):
         sf.simulate(policy, n=0)
     with pytest.raises(
         InvalidInput, match=r"truth must be a distribution, or one of uniform, zipf, geometric; got 'flat'"
     ):
         sf.simulate(policy, n=10, truth="flat")
-    with pytest.raises(InvalidInput, match="12 entries"):
+    with pytest.raises(InvalidInput, match="simulate: truth must have 12 entries"):
         sf.simulate(policy, n=10, truth=[1.0])
+    unfit: list[tuple[Any, str]] = [
+        (None, "truth must be a distribution, or one of uniform, zipf, geometric; got None"),
+        ([1.0] * 12, "truth must be probabilities that sum to one"),
+        (["a"] * 12, "truth must be 12 probabilities"),
+        ({3: 0.5}, "truth must be probabilities that sum to one"),
+        ({3: "all"}, "truth must be 12 probabilities"),
+        ({12: 1}, "label must be"),
+    ]
+    for truth, culprit in unfit:
+        with pytest.raises(InvalidInput, match=culprit):
+            sf.simulate(policy, n=10, truth=truth)
+    for n in (None, "100", math.nan, math.inf, 2.5, True, 10**30):
+        with pytest.raises(InvalidInput, match=r"simulate: n must be a whole number from 1 to 2\^53"):
+            sf.simulate(policy, n=n)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="what is simulated must be a Policy or a Mechanism; got Domain"):
+        sf.simulate(DOMAIN, n=10)  # type: ignore[arg-type]
+
+
+def test_a_truth_may_be_told_by_value() -> None:
+    policy = sf.Uniform(DOMAIN, 1)
+    listed = sf.simulate(policy, n=1000, truth=[0.0, 0.25, *[0.0] * 9, 0.75])
+    named = sf.simulate(policy, n=1e3, truth={11: 0.75, 1: 0.25})  # type: ignore[arg-type]
+    assert np.array_equal(named.truth, listed.truth)
+    assert np.array_equal(named.estimate.frequencies, listed.estimate.frequencies)
+    assert named.estimate.n == 1000
 
 
 # -- counts from their own law -----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,87 @@ def test_a_checkpoint_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     state.write_text("{")
     with pytest.raises(InvalidInput, match="be JSON"):
         aggregate_files(mechanism, [path], resume=state)
+
+
+def test_files_can_be_added_to_a_checkpoint_but_none_be_left_out(tmp_path: Path) -> None:
+    mechanism = MECHANISMS[0]
+    first, second, state = tmp_path / "a.sfb", tmp_path / "b.sfb", tmp_path / "state.json"
+    reports = drawn(mechanism, 150)
+    write_reports(first, mechanism, reports[:100])
+    write_reports(second, mechanism, reports[100:])
+    assert aggregate_files(mechanism, [first], resume=state).n == 100
+    both = aggregate_files(mechanism, [second, first], resume=state)
+    assert both == sf.aggregate(mechanism, reports)
+    for paths in ([first], [second], []):
+        with pytest.raises(
+            InvalidInput, match=r"[ab]\.sfb: the file must be named again, for its counts are in .*json"
+        ):
+            aggregate_files(mechanism, paths, resume=state)
+    assert aggregate_files(mechanism, [first, second], resume=state) == both
+
+
+@pytest.mark.parametrize("name", ["r.parquet", "r.sfb"])
+def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, name: str) -> None:
+    """What was counted is nobody's count: it is neither given nor kept, and the next run counts the file as it is."""
+    mechanism = MECHANISMS[0]
+    path, state = tmp_path / name, tmp_path / "state.json"
+    for resume in (None, state):
+        write_reports(path, mechanism, drawn(mechanism, 100))
+
+        def rewrite(_: int) -> None:
+            write_reports(path, mechanism, drawn(mechanism, 250))
+
+        with pytest.raises(InvalidInput, match=f"{name}: the file must stay as it is while it is counted"):
+            aggregate_files(mechanism, [path], resume=resume, progress=rewrite)
+        assert not state.exists()
+        assert aggregate_files(mechanism, [path], resume=resume) == sf.aggregate(mechanism, drawn(mechanism, 250))
+
+
+def test_a_file_that_changes_between_two_rounds_is_refused(tmp_path: Path) -> None:
+    """The checkpoint keeps the state from before the first round, so that no later run goes on with the new file."""
+    mechanism = MECHANISMS[0]
+    path, state = tmp_path / "r.parquet", tmp_path / "state.json"
+    in_groups(path, mechanism, drawn(mechanism, 1000), 100)
+
+    def rewrite(count: int) -> None:
+        if count > 500:
+            in_groups(path, mechanism, drawn(mechanism, 1001, seed=2), 100)
+
+    with pytest.raises(InvalidInput, match="stay as it is while it is counted"):
+        aggregate_files(mechanism, [path], resume=state, progress=rewrite, threads=1)
+    assert 0 < json.loads(state.read_text())["counts"]["n"] <= 500
+    with pytest.raises(InvalidInput, match="be as it was when a part of it was counted"):
+        aggregate_files(mechanism, [path], resume=state)
+
+
+def test_counts_from_a_named_pipe_are_taken_although_it_ages(tmp_path: Path) -> None:
+    mechanism = MECHANISMS[0]
+    counts = sf.aggregate(mechanism, drawn(mechanism, 100))
+    pipe = tmp_path / "counts.json"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(pipe.write_text, counts.to_json())
+        assert aggregate_files(mechanism, [pipe]) == counts
+        written.result()
+
+
+def test_threads_are_as_many_as_the_cores_that_the_process_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, threads: int) -> None:
+            asked.append(threads)
+            super().__init__(threads)
+
+    mechanism = MECHANISMS[0]
+    in_groups(tmp_path / "r.parquet", mechanism, drawn(mechanism, 5000), 100)
+    monkeypatch.setattr("sfumato._aggregate.files.ThreadPoolExecutor", Pool)
+    for cores in (1, 3):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)), raising=False)
+        aggregate_files(mechanism, [tmp_path / "r.parquet"])
+    assert asked == [1, 3]
 
 
 def test_what_a_checkpoint_has_is_not_counted_twice(tmp_path: Path) -> None:

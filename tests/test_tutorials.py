@@ -19,6 +19,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from collectors import free_port
 from pictures import as_shown
 
 from sfumato import audit, design, load_policy
@@ -70,12 +71,6 @@ def lines(text: str) -> list[str]:
 def without_decimals(text: str) -> list[list[str]]:
     """The words of all lines with decimals masked, in any order of lines: tables are sorted by what was drawn."""
     return sorted(DECIMALS.sub("#", line).split() for line in lines(text))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until_open(port: int) -> None:

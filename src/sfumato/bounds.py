@@ -19,6 +19,7 @@ from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike
 from sfumato.mechanisms import Mechanism, SubsetSelection
+from sfumato.mechanisms.base import checked_people
 from sfumato.policy import Blocks, Policy, Uniform, structure_of
 
 __all__ = [
@@ -62,27 +63,27 @@ def high_low_l2(sensitive: int, epsilon: EpsilonLike, n: int) -> float:
     2.5s·c² where 3s·c² is written, so the bound stands.
     """
     c = _c(epsilon)
-    return (3 * sensitive * c**2 + c) / n
+    return (3 * sensitive * c**2 + c) / checked_people("a bound", n)
 
 
 def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> float:
-    """E|p̂-p|₁ ≤ √(3s²c²/n) + √(ck/n) for s sensitive of k values, eq. (19).
+    """E|p̂-p|₁ ≤ √(3s²c²/n) + √(ck/n) for s ``sensitive`` of k = ``size`` values, eq. (19).
 
     The conference version states this right-hand side for the total variation distance, which is half of |p̂-p|₁.
     """
     _checked_sensitive(sensitive, size)
-    c = _c(epsilon)
+    c, n = _c(epsilon), checked_people("a bound", n)
     return math.sqrt(3 * sensitive**2 * c**2 / n) + math.sqrt(c * size / n)
 
 
 def block_l2(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
-    """E|p̂-p|² ≤ 12c²·max k_j/n for blocks of k_j values, eq. (24)."""
-    return 12 * float(_checked_sizes(sizes).max()) * _c(epsilon) ** 2 / n
+    """E|p̂-p|² ≤ 12c²·max k_j/n for blocks of k_j values (``sizes``), eq. (24)."""
+    return 12 * float(_checked_sizes(sizes).max()) * _c(epsilon) ** 2 / checked_people("a bound", n)
 
 
 def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
-    """E|p̂-p|₁ ≤ 2c·√(3·Σ k_j²/n) for blocks of k_j values, eq. (24)."""
-    return 2 * _c(epsilon) * math.sqrt(3 * float(np.sum(_checked_sizes(sizes) ** 2)) / n)
+    """E|p̂-p|₁ ≤ 2c·√(3·Σ k_j²/n) for blocks of k_j values (``sizes``), eq. (24)."""
+    return 2 * _c(epsilon) * math.sqrt(3 * float(np.sum(_checked_sizes(sizes) ** 2)) / checked_people("a bound", n))
 
 
 # -- how many reports suffice ------------------------------------------------------------------------------
@@ -91,7 +92,7 @@ def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
 def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float) -> int:
     """Reports after which the expected total variation distance is at most ``tv``, whatever the distribution.
 
-    For the paper's mechanism, from its exact variances, q being the mass of the s sensitive values:
+    For the paper's mechanism, from its exact variances, q being the mass of the s sensitive of k = ``size`` values:
     n·Var = c²(2/(t+1) + q/c) - p_i² for those, c·p_i - p_i² for the others. So √n·E|p̂-p|₁ is at most
     √(B(q + a)) + √(C(1-q)) with B = s²c, C = (k-s)c and a = 2c/(t+1). That is greatest where (q + a)/(1-q) = B/C, or at
     q = 0 if this has no q ≥ 0.
@@ -110,7 +111,7 @@ def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float)
 def block_reports(sizes: Sequence[int], epsilon: EpsilonLike, tv: float) -> int:
     """Reports after which the expected total variation distance is at most ``tv``, whatever the distribution.
 
-    For the paper's mechanism, from its exact variances: n·Var = c²·p(X_j) - p_x² in block j, so
+    For the paper's mechanism, from its exact variances: n·Var = c²·p(X_j) - p_x² in block j of size k_j, so
     √n·E|p̂-p|₁ ≤ c·Σ k_j·√p(X_j) ≤ c·√(Σ k_j²). Eq. (24) would ask for twelve times as many.
     """
     _checked_error(tv)
@@ -165,6 +166,8 @@ def blocks_least_risk(
     totals: Sequence[float] | npt.NDArray[np.float64] | None = None,
 ) -> float:
     """lim n·E|p̂-p|² of the best mechanism for blocks that may be told in clear, at p uniform within each block.
+
+    ``sizes`` are those of the blocks.
 
     ``totals`` are the masses w_j of the blocks; without them, the greatest over all. Telling the block costs no privacy
     and helps, so the best mechanism tells it, and hides the value with the best mechanism for k_j values. To first

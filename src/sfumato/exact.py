@@ -76,6 +76,8 @@ _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(/\d+)?$")
 class Epsilon:
     """An exact privacy level: ``rational + Σ exponent·ln prime``, or infinity.
 
+    A refusal calls it ``parameter`` of ``what``.
+
     >>> Epsilon("ln 9") == 2 * Epsilon("ln 3")
     True
     >>> Epsilon(0.1) + Epsilon("1/2")

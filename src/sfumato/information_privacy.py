@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import checked_people
 from sfumato.policy.prior import read_distribution
 
 __all__ = [
@@ -120,13 +121,14 @@ def context_free_count(ones: Any, n: Any, epsilon: Any) -> Floats:
 
 @dataclass(frozen=True)
 class EstimateError:
-    """The error of one user's E[X|Y]: its mean, and its mean square."""
+    """The error of one user's E[X|Y]: its mean (``bias``), and its mean square."""
 
     bias: float
     mean_square: float
 
     def mse(self, n: int) -> float:
         """The mean square error of the sum over n users alike: variances add, and so do biases before squaring."""
+        n = checked_people("EstimateError.mse", n)
         return n * (self.mean_square - self.bias**2) + (n * self.bias) ** 2
 
 

@@ -76,7 +76,7 @@ class Law:
         return Law(self.domain, [[_dot(row, column) for column in columns] for row in self.rows])
 
     def and_then(self, choose: Callable[[Any], Law]) -> Law:
-        """The joint law with a second release of the same value, chosen by the first output.
+        """The joint law with a second release of the same value: ``choose(output)`` is its law after the first output.
 
         Outputs are pairs. The likelihoods multiply, so two policies on pairs add up: ``policy.compose(other)``.
         """

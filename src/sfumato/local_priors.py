@@ -12,7 +12,6 @@ says which. A prior learnt from a person's private history tells that history.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._estimate import LinearEstimate
+from sfumato.cores import core_count
 from sfumato.domain import Domain
 from sfumato.entropy import MAIN, SecureStream, Stream, keystream
 from sfumato.errors import InvalidInput
@@ -298,6 +298,5 @@ def _least_rounded_up(epsilon: Epsilon) -> int:
 
 def _parts(count: int) -> Iterator[tuple[int, int]]:
     """The users in as many parts as there are cores, if they are many."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    size = max(-(-count // cores), 2**15)
+    size = max(-(-count // core_count()), 2**15)
     return ((start, min(start + size, count)) for start in range(0, count, size))

@@ -113,6 +113,7 @@ class PriorSetAudit:
 
     @property
     def holds(self) -> bool:
+        """Whether the mechanism obeys, whichever prior of the set is the true one."""
         return self.certificate.holds
 
 

@@ -26,7 +26,7 @@ from sfumato.entropy import AUXILIARY, Stream, WordReader, secure
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike, exact_fraction
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_integer
+from sfumato.mechanisms.base import checked_people
 from sfumato.mechanisms.draws import BitDraws, Draws
 from sfumato.policy import Uniform
 
@@ -46,7 +46,7 @@ _LARGEST_DENOMINATOR = 2**32
 
 @dataclass(frozen=True)
 class Sampling:
-    """Each person answers one question at the full ε: the policy of each question, and how often it is drawn."""
+    """Each person answers one question at the full ε: ``policies`` of the questions, and how often each is drawn."""
 
     policies: dict[str, Uniform]
     weights: dict[str, Fraction]
@@ -172,7 +172,7 @@ class Questionnaire:
         Weights are searched among multiples of 1/32 of an even share, from the even ones by ever smaller steps: what
         is found is a local optimum. When questions are sampled, n·weight people are taken to answer each.
         """
-        n = checked_integer("Questionnaire.plan", "n", n, 1, 2**63)
+        n = checked_people("Questionnaire.plan", n)
         best: dict[tuple[str, Fraction], Row] = {}
 
         def row(name: str, share: Fraction) -> Row:
@@ -289,6 +289,8 @@ def _best_shares(cost: Callable[[str, Fraction], float], even: dict[str, Fractio
 class CrossTable:
     """How often the answers of two questions occur together: one row per answer of the first.
 
+    ``labels`` are the answers of both; ``frequencies`` and their ``standard_errors`` have one column per answer of the
+    second.
     ``marginals`` has for each of the two questions its answers with their estimated shares.
     """
 

@@ -61,7 +61,8 @@ class ErrorRegion:
 class PolicyRegion:
     """The errors that a policy leaves: ``alarm + e^E[other,x]·missed ≥ 1`` and ``e^E[x,other]·alarm + missed ≥ 1``.
 
-    An infinite level asks nothing, also where the error it multiplies is zero.
+    ``epsilon`` is E[x,other], ``epsilon_back`` E[other,x]. An infinite level asks nothing, also where the error it
+    multiplies is zero.
     """
 
     x: object
@@ -81,7 +82,7 @@ class PolicyRegion:
         return np.array([[0.0, 1.0], [a * left_b / whole, b * left_a / whole], [1.0, 0.0]])
 
     def contains(self, region: ErrorRegion) -> bool:
-        """Whether no test errs less than the policy allows. Certified."""
+        """Whether no test of the region errs less than the policy allows. Certified."""
         _check_pair(self, region)
         return not any(
             exceeds(1 - alarm, missed, self.epsilon_back) or exceeds(1 - missed, alarm, self.epsilon)

@@ -35,7 +35,7 @@ __all__ = ["MechanismContract", "ScriptedBits", "random_cases", "random_distribu
 
 
 def random_cases(count: int, seed: int, sizes: Sequence[int] = range(2, 9)) -> Iterator[tuple[Domain, Epsilon]]:
-    """Small domains with epsilons from 0.001 to 16, spread evenly in the logarithm; some are ln of a rational."""
+    """Domains of small ``sizes`` with epsilons from 0.001 to 16, even in the logarithm; some are ln of a rational."""
     generator = random.Random(seed)
     for number in range(count):
         size = generator.choice(list(sizes))
@@ -47,7 +47,7 @@ def random_cases(count: int, seed: int, sizes: Sequence[int] = range(2, 9)) -> I
 
 
 def random_distribution(size: int, generator: random.Random) -> list[Fraction]:
-    """A random exact distribution, some of whose probabilities may be zero."""
+    """A random exact distribution on ``size`` values, some of zero probability, drawn by the generator."""
     weights = [generator.choice([0, 1, 1, 2, 5, 17]) for _ in range(size)]
     weights[generator.randrange(size)] += 1
     return [Fraction(weight, sum(weights)) for weight in weights]

@@ -21,8 +21,8 @@ class SamplerAudit:
     is accused with probability at most ``alpha``. Not violated means that nothing was found, and proves nothing.
 
     ``event`` happened ``counts[0]`` times in ``tested`` outputs for the first value of the pair, ``counts[1]`` times in
-    as many for the second; ``tests`` such events were tested in all. Where that event is a learned score, ``plain`` is
-    the strongest violation that a person can check by eye, if there is one.
+    as many for the second; ``tests`` such events were tested in all, and ``trials`` outputs drawn for each value. Where
+    that event is a learned score, ``plain`` is the strongest violation that a person can check by eye, if there is one.
     """
 
     violated: bool

@@ -33,7 +33,11 @@ _NAME = re.compile("[A-Za-z0-9_-]{6,48}")
 
 @dataclass(frozen=True)
 class CollectionInfo:
-    """A collection as the collector describes it; ``mechanism`` is the one whose hash it states."""
+    """A collection as the collector describes it; ``mechanism`` is the one whose hash it states.
+
+    ``id``, ``title``, ``description``, ``state``, ``submission``, ``reports`` (how many) and ``previous`` (the id of
+    the version before) are those of docs/collector.md.
+    """
 
     id: str
     title: str
@@ -48,7 +52,7 @@ class CollectionInfo:
 
 @dataclass(frozen=True)
 class Receipt:
-    """These reports are counted, and on the collector's disk."""
+    """These reports, so many under this batch id, are counted and on the collector's disk."""
 
     batch: str
     reports: int
@@ -58,6 +62,7 @@ class Client:
     """A collector at a URL. Requests that may be repeated are, up to ``attempts`` times, with growing pauses.
 
     ``token`` is whatever the collection or the operation asks for: its key, a one-time token, an admin token.
+    ``timeout`` is how many seconds one answer may take.
 
     >>> Client("ftp://collect.example")
     Traceback (most recent call last):
@@ -111,7 +116,7 @@ class Client:
     def create(
         self, title: str, policy: Policy, mechanism: Mechanism | str | None = None, **about: Any
     ) -> tuple[str, str | None]:
-        """Open a collection, as an administrator: its id, and its key if it asks for one.
+        """Open a collection with this title, as an administrator: its id, and its key if it asks for one.
 
         ``about`` is what else docs/collector.md names: ``submission``, ``results``, ``keep_days`` and so on.
         """
@@ -121,7 +126,7 @@ class Client:
         return made["collection"]["id"], made["key"]
 
     def change(self, collection: str, **change: Any) -> None:
-        """Open, close or archive a collection (``state=``), or say something else about it."""
+        """Open, close or archive a collection (``state=``), or change what else is said of it, such as ``title``."""
         self._json("PATCH", _path(collection), change)
 
     def tokens(self, collection: str, count: int) -> list[str]:

@@ -27,13 +27,16 @@ class _Failed(SfumatoError):
     batch: str | None = None
 
     def name_batch(self, batch: str) -> None:
-        """Say under which name the same reports may be sent again."""
+        """Say under which name, ``batch``, the same reports may be sent again."""
         self.batch = batch
         self.args = (f"{self} (batch {batch})",)
 
 
 class CollectorRefused(_Failed):
-    """The collector refused for good; ``reason`` is one of those in docs/collector.md, ``row`` the report at fault."""
+    """The collector refused for good, with a status and a message.
+
+    ``reason`` is one of those in docs/collector.md, ``row`` the report at fault.
+    """
 
     def __init__(self, status: int, reason: str, message: str, row: int | None) -> None:
         super().__init__(f"the collector refused ({reason}): {message}")

@@ -25,7 +25,7 @@ PEOPLE = 32_561
 
 
 def census_column(folder: Path | None, name: str) -> Loaded[npt.NDArray[np.str_]]:
-    """One attribute of every person: from the original file, from a table, or invented."""
+    """The attribute with this name of every person: from the original file, from a table, or invented."""
     if name not in SIZES:
         raise InvalidInput("census_column", "name", f"be one of {', '.join(SIZES)}", name)
     original = first_found(folder, _ORIGINAL)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Loaded(Generic[T]):
-    """What was read, from where in words, and whether it only stands in for what a paper used."""
+    """What was read, its ``source`` in words, and whether it only stands in for what a paper used."""
 
     value: T
     source: str

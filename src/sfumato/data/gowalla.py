@@ -35,7 +35,7 @@ _INVENTED_USERS, _VISITORS = 1000, 0.07
 
 
 class Users(NamedTuple):
-    """For each user: the share of earlier check-ins in the district, and whether the last one was."""
+    """For each user: the share of earlier check-ins in the district (``priors``), and whether the last one was."""
 
     priors: Floats
     values: npt.NDArray[np.bool_]

@@ -29,7 +29,7 @@ class SeededNumbers(CountDraws):
         return np.asarray(radius * np.cos(2 * np.pi * self.uniforms(count)))
 
     def jeffreys(self, cells: int) -> Floats:
-        """A distribution from the Jeffreys prior, Dirichlet(½, …, ½): the squares of normals, normalised."""
+        """A distribution on ``cells`` from the Jeffreys prior, Dirichlet(½, …, ½): squares of normals, normalised."""
         squares = self.normals(cells) ** 2
         return np.asarray(squares / squares.sum())
 

@@ -125,12 +125,12 @@ def is_arrow(values: object) -> bool:
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
 
 
-def import_pyarrow() -> Any:
-    """The pyarrow package, imported only when a column needs it."""
+def import_pyarrow(purpose: str = "reading an Arrow or polars column", module: str = "pyarrow") -> Any:
+    """A module of pyarrow, imported only when something needs it; or MissingExtra, which says what does."""
     try:
-        return importlib.import_module("pyarrow")
+        return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra("arrow", "reading an Arrow or polars column") from error
+        raise MissingExtra("arrow", purpose) from error
 
 
 def arrow_column(values: Any) -> Any:

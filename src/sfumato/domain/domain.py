@@ -67,7 +67,8 @@ class Domain:
     ) -> Domain:
         """The cells of a map, row by row from the south-west; a cell's label is ``(row, column)``.
 
-        Bounds mean the decimals they are written as: an edge is computed exactly and rounded once.
+        ``latitude`` and ``longitude`` are the two outermost edges each, in degrees. Bounds mean the decimals they are
+        written as: an edge is computed exactly and rounded once.
         Cells hold their south and west edges; the outermost north and east edges belong to the last.
         """
         return cls._of(grid_of(latitude, longitude, rows, columns, lambda name: At("Domain.grid", name)))

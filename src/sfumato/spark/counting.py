@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._aggregate import Aggregate
+from sfumato.domain.columns import import_pyarrow
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.reports import check_reports, read_reports
-from sfumato.reports.columns import import_pyarrow
 from sfumato.reports.files import REPORT_COLUMN, REPORT_SUFFIXES
 from sfumato.spark.scans import report_files
 from sfumato.spark.sessions import no_word_of_pandas

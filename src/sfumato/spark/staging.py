@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from sfumato.domain.columns import import_pyarrow
 from sfumato.errors import InvalidInput
-from sfumato.reports.columns import import_pyarrow
 from sfumato.spark.sessions import hadoop
 
 if TYPE_CHECKING:
