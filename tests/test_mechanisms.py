@@ -44,12 +44,14 @@ class TestUnaryOptimized(TestUnarySymmetric):
 
 
 class TestSubsetSelection(MechanismContract):
+    sizes = range(2, 8)  # each value more doubles the states of the sampler; eight are below
+
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
         return SubsetSelection(domain, epsilon)
 
 
 class TestSubsetSelectionOfHalf(TestSubsetSelection):
-    cases = 60
+    cases, sizes = 60, range(2, 9)
 
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
         return SubsetSelection(domain, epsilon, size=max(1, len(domain) // 2))
