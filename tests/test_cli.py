@@ -184,6 +184,15 @@ def test_what_is_wrong_with_a_policy_is_said_with_its_file(
     assert failed.count("wrong.toml") == 1
 
 
+def test_what_no_number_of_people_suffices_for_is_null_in_json(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sf.save_policy(sf.Uniform(sf.Domain.range(3), 0), folder / "zero.toml")
+    said = Run(capsys, "plan", "zero.toml", "--n", "100", "--json").out
+    assert not re.search("Infinity|NaN", said)
+    assert json.loads(said)["rows"][0]["risk"] is None
+
+
 GRID = sf.Domain.grid(latitude=(0, 1), longitude=(0, 1), rows=2, columns=2)
 PRODUCT = sf.Domain.product(S=["yes", "no"], U=["x", "y"])
 THREE = sf.Domain(["a", "b", "c"])

@@ -11,7 +11,14 @@ import pytest
 import sfumato as sf
 from sfumato._estimate.decoders import decoder_for
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import HadamardResponse, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms import (
+    HadamardResponse,
+    HighLowSubset,
+    Mechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    UnaryEncoding,
+)
 
 DOMAIN = sf.Domain(["none", "flu", "hiv", "cancer"])
 P = np.array([0.5, 0.3, 0.05, 0.15])
@@ -111,6 +118,22 @@ def test_combining_is_closer_to_the_truth_however_many_values_nobody_told_of(siz
         assert (combined.standard_errors > 0).all()
         assert (high[40:] < 0.1).all()
     assert errors[2] < errors[:2].min()
+
+
+def test_a_value_that_one_cohort_told_in_clear_of_nobody_keeps_its_error() -> None:
+    """Told in clear by nobody among a hundred, hidden by few: the error is not far below that of both by themselves."""
+    domain = sf.Domain.range(4)
+    told = HighLowSubset(domain, [0, 1], "1"), [0] * 50 + [1] * 30 + [2] * 20
+    hidden = HighLowSubset(domain, [2, 3], "1"), [0] * 10 + [1] * 10 + [2] * 4
+    cohorts = [
+        sf.estimate(mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, values, sf.InsecureSeeded(seed))))
+        for seed, (mechanism, values) in enumerate((told, hidden), 1)
+    ]
+    combined = sf.combine(cohorts)
+    errors = [cohort.standard_errors[3] for cohort in cohorts]
+    best = math.hypot(1 / errors[0], 1 / errors[1]) ** -1
+    for found in (combined.standard_errors[3], combined.share([3]).standard_error):
+        assert found > best / 2
 
 
 def test_a_block_that_nobody_is_in_combines_to_nobody() -> None:

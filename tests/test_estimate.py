@@ -28,6 +28,7 @@ from sfumato._estimate.likelihood import fit_bits, fit_histogram
 from sfumato._estimate.result import LinearEstimate
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.mechanisms import (
+    BlockMechanism,
     HadamardResponse,
     Mechanism,
     RandomizedResponse,
@@ -980,3 +981,15 @@ def test_decoders_are_what_they_are_said_to_be(mechanism: Mechanism) -> None:
     decoder: Decoder = decoder_for(mechanism)
     assert decoder.size == len(mechanism.domain)
     assert isinstance(decoder, HistogramDecoder) == (mechanism.encoding == "index")
+
+
+@pytest.mark.parametrize("values", [slice(0, 40), slice(0, 80)])
+def test_the_share_of_a_block_that_is_told_is_a_count(values: slice) -> None:
+    """However much one report counts for a value of the block, it counts once for the block."""
+    domain = sf.Domain.range(80)
+    mechanism = BlockMechanism.for_policy(sf.Blocks(domain, [0] * 40 + [1] * 40, "0.5"), "rr")
+    reports = sf.privatize(mechanism, [5] * 90 + [50] * 210, sf.InsecureSeeded(3))
+    share = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).share(list(range(80)[values]))
+    low, high = share.interval()
+    assert high - low == pytest.approx(2 * 1.959964 * share.standard_error, rel=1e-6, abs=1e-9)
+    assert share.value == pytest.approx(0.3 if values.stop == 40 else 1)

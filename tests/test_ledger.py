@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import fcntl
 import itertools
 import json
@@ -781,6 +782,28 @@ def test_a_lock_that_comes_and_goes_lets_one_in_at_a_time(tmp_path: Path) -> Non
         thread.join()
     assert path.read_text() == "400"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_can_be_left_in_another_thread_than_it_was_entered_in(tmp_path: Path) -> None:
+    block = locked(tmp_path / "file")
+    block.__enter__()
+    leaving = threading.Thread(target=block.__exit__, args=(None, None, None))
+    leaving.start()
+    leaving.join()
+    assert list(tmp_path.iterdir()) == []
+    with locked(tmp_path / "file"):
+        assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_where_nothing_can_be_locked_a_ledger_is_saved_nevertheless(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: int) -> None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    monkeypatch.setattr("fcntl.flock", unknown)
+    Ledger.load(shared).save(shared)
+    assert [file.name for file in shared.parent.iterdir()] == ["ledger.json"]
 
 
 def test_a_save_reaches_the_disk_and_so_does_its_name(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:

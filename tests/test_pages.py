@@ -428,6 +428,11 @@ def test_who_would_rather_not_answer_draws_and_sends_nothing(people: People, col
         ({"kind": "blocks", "blocks": [0, 0, 0, 1], "epsilon": "1"}, "it may be the answer itself", "It may be your"),
         ({"kind": "high-low", "sensitive": ["hiv"], "epsilon": "1"}, "it may be the answer itself", "It may be your"),
         (
+            {"kind": "prior", "prior": ["1/4"] * 4, "epsilon": "1", "side": "upper"},
+            "Not your answer itself",
+            "It need not be your answer",
+        ),
+        (
             {"kind": "uniform", "epsilon": "inf"},
             "Expect your answer to be sent as it is",
             "Expect it to be your answer",

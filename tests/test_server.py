@@ -37,7 +37,7 @@ from sfumato.server.operations import OPERATIONS
 from sfumato.server.rates import Rates
 from sfumato.server.refusals import REASONS
 from sfumato.server.retention import forget_old_reports
-from sfumato.server.run import check_proxies, studio_address
+from sfumato.server.run import check_address, check_proxies, studio_address
 from sfumato.server.store import Record, Submission, open_store
 from sfumato.server.store.base import PAGE
 from sfumato.server.store.migrations import MIGRATIONS
@@ -837,6 +837,8 @@ def test_an_address_that_cannot_be_listened_on_makes_no_store(
             assert f"no collector can listen on {host}:{port}: " in said.err
             assert said.out == ""
     assert not (tmp_path / "collect.db").exists()
+    for host in ("", "127.0.0.1", "localhost"):
+        check_address(host, 0)
 
 
 def test_where_studio_is_can_be_opened_on_this_machine() -> None:

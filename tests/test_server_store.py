@@ -126,6 +126,9 @@ def test_a_new_store_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tm
     finally:
         os.umask(before)
     assert modes == dict.fromkeys(("collect.db", "collect.db-wal", "collect.db-shm"), 0o600)
+    (tmp_path / "link.db").symlink_to(tmp_path / "linked.db")
+    open_store(f"sqlite:///{tmp_path}/link.db").close()
+    assert stat.S_IMODE((tmp_path / "linked.db").stat().st_mode) == 0o600
     (tmp_path / "collect.db").chmod(0o640)
     open_store(f"sqlite:///{tmp_path}/collect.db").close()
     assert stat.S_IMODE((tmp_path / "collect.db").stat().st_mode) == 0o640

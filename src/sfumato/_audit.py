@@ -77,8 +77,9 @@ def audit_again(certificate: Certificate) -> Certificate:
     """Repeat the audit from the certificate's own content, and refuse one that says something else."""
     checked_kind("audit_again", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
     repeated = audit(mechanism_from_spec(certificate.mechanism), policy_from_dict(certificate.policy))
-    # An older one does not say how much was read.
-    found = repeated if certificate.read else dataclasses.replace(repeated, read=None)
+    # An older one does not say how much was read, and says in other words what was.
+    older = dataclasses.replace(repeated, read=None, evidence=certificate.evidence)
+    found = repeated if certificate.read else older
     if found != certificate or not _agree(certificate, repeated):
         raise InvalidInput("a certificate", "its findings", f"be those of the audit: {repeated}", str(certificate))
     return repeated
@@ -184,7 +185,8 @@ def _read_smaller(mechanism: Mechanism, done: Sequence[int]) -> _Reading:
     evidence += " the sampler has too many branches at this size to be read"
     try:
         smaller = mechanism.smaller()
-    except (InvalidInput, TypeError):  # a subclass that is made from something else
+    except (InvalidInput, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        # A subclass that is made from something else.
         smaller = None
     laws = None if smaller is None else _laws_of_all(smaller)
     if smaller is None or laws is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sfumato.errors import InvalidInput
 
-__all__ = ["canonical_hash", "canonical_json", "check_keys", "did_you_mean"]
+__all__ = ["canonical_hash", "canonical_json", "check_keys", "did_you_mean", "finite"]
 
 
 def canonical_json(document: Mapping[str, Any]) -> str:
@@ -21,6 +22,15 @@ def canonical_json(document: Mapping[str, Any]) -> str:
 def canonical_hash(document: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of a document."""
     return hashlib.sha256(canonical_json(document).encode()).hexdigest()
+
+
+def finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    return [finite(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def check_keys(

@@ -23,10 +23,13 @@ _LARGEST_FULL = 1000
 class _CombinedDecoder(Decoder):
     """Σ_i A_i·p̂_i over independent cohorts, whose covariances add."""
 
-    def __init__(self, parts: Sequence[tuple[Decoder, int]], weights: Sequence[Floats]) -> None:
-        self.size = parts[0][0].size
-        self._parts, self._weights = parts, weights
-        self._n = sum(n for _, n in parts)
+    def __init__(self, cohorts: Sequence[Estimate], weights: Sequence[Floats]) -> None:
+        self.size = len(cohorts[0].domain)
+        self._parts = [(cohort.decoder, cohort.n) for cohort in cohorts]
+        self._n = sum(cohort.n for cohort in cohorts)
+        self._weights = weights
+        self._own = [np.diag(weight) if weight.ndim == 2 else weight for weight in weights]
+        self._least = [cohort.least_variances for cohort in cohorts]
 
     def frequencies(self, shares: Floats) -> Floats:  # noqa: ARG002
         raise InvalidInput("combine", "shares", "be given per cohort", "one vector")
@@ -57,13 +60,16 @@ class _CombinedDecoder(Decoder):
 
     def span(self) -> tuple[Floats, Floats]:
         # By a value's own weights, made to sum to one: what a report says of other values counts far less for it.
-        own = [np.diag(w) if w.ndim == 2 else w for w in self._weights]
-        whole = np.sum(own, axis=0)
+        whole = np.sum(self._own, axis=0)
         ends = [
             np.array(decoder.span()) * weight / whole * (self._n / n)
-            for weight, (decoder, n) in zip(own, self._parts, strict=True)
+            for weight, (decoder, n) in zip(self._own, self._parts, strict=True)
         ]
         return np.min([least for least, _ in ends], axis=0), np.max([greatest for _, greatest in ends], axis=0)
+
+    def least_variances(self) -> Floats:
+        found = zip(self._own, self._least, self._parts, strict=True)
+        return self._n * sum((own**2 * least / n for own, least, (_, n) in found), np.zeros(self.size))
 
     def clear(self) -> npt.NDArray[np.bool_]:
         return _clear_to_all([decoder for decoder, _ in self._parts])
@@ -104,7 +110,7 @@ def combine(estimates: Iterable[Estimate]) -> Estimate:
         weights = [precision / np.sum(precisions, axis=0) for precision in precisions]
         combined = sum((w * c.unbiased for w, c in zip(weights, cohorts, strict=True)), np.zeros(len(domain)))
     n = sum(cohort.n for cohort in cohorts)
-    decoder = _CombinedDecoder(parts, weights)
+    decoder = _CombinedDecoder(cohorts, weights)
     nearest = project_beside_clear(combined, decoder.clear())
     return Estimate(domain, n, "combined", combined, combined, nearest, decoder)
 

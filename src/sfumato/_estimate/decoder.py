@@ -62,6 +62,14 @@ class Decoder(ABC):
     def reach(self) -> tuple[Floats, Floats]:
         """The least and the greatest that one report can count for each frequency."""
 
+    def least_variances(self) -> Floats:
+        """The variance from one report that each frequency has at least, whatever the counts seem to say."""
+        return np.zeros(self.size)
+
+    def told_together(self) -> npt.NDArray[np.int64]:
+        """For each value the number of its group: every report tells the group, so its total is a count of reports."""
+        return np.zeros(self.size, dtype=np.int64)
+
     def span(self) -> tuple[Floats, Floats]:
         """The least and the greatest that one honest report counts: what intervals from few reports rest on."""
         return self.reach()

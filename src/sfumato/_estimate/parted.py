@@ -142,6 +142,12 @@ class PartedDecoder(Decoder):
             square += float(decoder.gamma * p[part.open] @ scores**2)
         return square - float(weights @ p) ** 2
 
+    def told_together(self) -> Indices:
+        groups = np.empty(self.size, dtype=np.int64)
+        for number, part in enumerate(self.parts):
+            groups[part.hidden] = groups[part.open] = number
+        return groups
+
     def reach(self) -> tuple[Floats, Floats]:
         low, high = np.zeros(self.size), np.zeros(self.size)
         for part in self.parts:

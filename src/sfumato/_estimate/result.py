@@ -98,7 +98,7 @@ class Estimate:
 
         Of a value for which all reports said the same, as if one of them had been another.
         """
-        return np.sqrt(np.where(self._silent, self._of_one, self._variances) / self.n)
+        return np.sqrt(np.maximum(self._variances, self.least_variances) / self.n)
 
     @functools.cached_property
     def _variances(self) -> Floats:
@@ -126,10 +126,13 @@ class Estimate:
         return np.asarray(silent & (len(self.domain) > 1))  # of a single value there is nothing else to say
 
     @functools.cached_property
-    def _of_one(self) -> Floats:
-        """The variance of each frequency if one report in n were another, or as few as can be if all people had it."""
+    def least_variances(self) -> Floats:
+        """The variance from one report that each frequency has at least.
+
+        Where all reports said the same, as if one in n had been another, or as few as can be if all people had it.
+        """
         share = np.minimum(1 / max(self.n, 2), 1 / np.maximum(self._far, 1))
-        return np.asarray(share * (1 - share) * self._far**2)
+        return np.where(self._silent, share * (1 - share) * self._far**2, self.decoder.least_variances())
 
     @functools.cached_property
     def covariance(self) -> Floats:
@@ -174,10 +177,16 @@ class Estimate:
         """The estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast."""
         vector = self._weights(weights)
         # How far one report of each value moves the sum: not at all if all values have one weight.
-        moved = np.abs(vector - float(vector @ self.nearest))
-        of_one = float((moved**2 * self._of_one)[self._silent].max(initial=0.0))
-        variance = max(self.decoder.variance(vector, self.nearest), of_one)
-        unseen = float((moved * self._far).max()) / self.n
+        expected = float(vector @ self.nearest)
+        least = float(((vector - expected) ** 2 * self.least_variances).max())
+        variance = max(self.decoder.variance(vector, self.nearest), least)
+        # For a group of values with one weight a report counts once, however much it counts for each of them.
+        group = self.decoder.told_together()
+        least, greatest = np.full((2, group.max() + 1), np.inf) * [[1], [-1]]
+        np.minimum.at(least, group, vector)
+        np.maximum.at(greatest, group, vector)
+        counts = np.where((least == greatest)[group], 1.0, self._far)
+        unseen = float((np.abs(vector - expected) * counts).max()) / self.n
         return LinearEstimate(float(vector @ self.unbiased), (variance / self.n) ** 0.5, unseen=unseen)
 
     def share(self, values: Sequence[Any]) -> LinearEstimate:

@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from sfumato.documents import finite
+
 __all__ = [
     "JSON_OPTION",
     "METHOD_OPTION",
@@ -46,7 +48,9 @@ _WRITTEN = re.compile(r"[0-9]+|[0-9]{1,3}([,_][0-9]{3})+|[0-9]+(\.[0-9]+)?[eE]\+
 
 def show_json(document: Any, *, aside: bool = False) -> None:
     """One JSON document on standard output; aside, that is on standard error, where that is a pipe for data."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=_plain), err=aside)
+    # First to plain lists and numbers, among which are some that JSON does not know.
+    plain = finite(json.loads(json.dumps(document, default=_plain)))
+    click.echo(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False), err=aside)
 
 
 def _plain(value: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,20 +11,19 @@ from pathlib import Path
 
 from sfumato.errors import InvalidInput
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:
+    _HAS_LOCKS = False  # as on Windows
+else:
+    _HAS_LOCKS = True
 
 __all__ = ["locked"]
 
-
-class _Held(threading.local):
-    """The files that this thread holds."""
-
-    def __init__(self) -> None:
-        self.paths: set[Path] = set()
-
-
-_HELD = _Held()
+#: Which thread of which process holds each file; only the holder writes to its own entry.
+_HELD: dict[Path, tuple[int, int]] = {}
+#: What a file system says that knows no such locks.
+_UNKNOWN = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK)
 
 
 @contextmanager
@@ -32,25 +31,30 @@ def locked(path: Path | str) -> Iterator[None]:
     """Wait until nobody else is in such a block for this path: no other process, and no other thread.
 
     The thread that is in one may enter another. The lock is the system's, on a file beside the path that is there only
-    meanwhile, and ends with the process. **Windows has none of this kind: nothing is locked there.**
+    meanwhile, and ends with the process. **Windows, and some file systems, have none of this kind: nothing is locked
+    there.**
     """
-    target = Path(path).resolve()
-    if sys.platform == "win32" or target in _HELD.paths:
+    target, me = Path(path).resolve(), (os.getpid(), threading.get_ident())
+    if not _HAS_LOCKS or _HELD.get(target) == me:
         yield
         return
     beside = target.with_name(f".{target.name}.lock")
     descriptor = _lock(beside, str(path))
-    _HELD.paths.add(target)
+    if descriptor is None:
+        yield
+        return
+    _HELD[target] = me
     try:
         yield
     finally:
-        _HELD.paths.remove(target)
+        del _HELD[target]
         beside.unlink(missing_ok=True)
         fcntl.flock(descriptor, fcntl.LOCK_UN)  # a process that was forked meanwhile may have it open as well
         os.close(descriptor)
 
 
-def _lock(beside: Path, shown: str) -> int:
+def _lock(beside: Path, shown: str) -> int | None:
+    """The descriptor of the locked file, or None where there are no such locks."""
     while True:
         try:
             descriptor = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)
@@ -62,6 +66,9 @@ def _lock(beside: Path, shown: str) -> int:
                 return descriptor
         except OSError as error:
             os.close(descriptor)
+            beside.unlink(missing_ok=True)
+            if error.errno in _UNKNOWN:
+                return None
             raise InvalidInput(shown, "the path", f"be where files can be locked ({error.strerror})", shown) from error
         except BaseException:
             os.close(descriptor)

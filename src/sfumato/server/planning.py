@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
 import os
 import sys
 from typing import Any
@@ -18,7 +17,7 @@ from sfumato._audit import audit
 from sfumato._design import designed
 from sfumato._estimate.decoders import decoder_for
 from sfumato._plan import plan
-from sfumato.documents import canonical_json
+from sfumato.documents import canonical_json, finite
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.mechanisms import mechanism_from_spec
 from sfumato.policy import Policy, policy_from_dict
@@ -169,15 +168,6 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
 _JOBS = {"check": check, "plan": plan_rows, "create": create}
 
 
-def _finite(value: Any) -> Any:
-    """The same with null for what JSON has no number for."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else value
-
-
 def _limit_memory(most_bytes: int) -> None:
     """Let whatever would take more raise MemoryError, on Linux; other systems have no such limit, or do not heed it."""
     with contextlib.suppress(ImportError, ValueError):  # ValueError: what holds already is less
@@ -188,7 +178,7 @@ def _limit_memory(most_bytes: int) -> None:
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {"answer": _finite(_JOBS[request["job"]](request))}
+        return {"answer": finite(_JOBS[request["job"]](request))}
     except (SfumatoError, Refusal) as error:
         return {"refused": str(error)}
     except RecursionError:

@@ -45,7 +45,7 @@ def check_proxies(forwarded: str) -> None:
 def check_address(host: str, port: int) -> None:
     """Refuse an address that cannot be listened on, as far as can be told before it is."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         faults = [*filter(None, (_fault_of_binding(family, address) for family, _, _, _, address in found))]
         if len(faults) == len(found):
             raise faults[0]

@@ -41,7 +41,7 @@ export function reveals({ policy: document, suspicions }, seen = "answer") {
 /** For which values a reply may be the answer in clear, as far as the policy goes.
  * @param {any} checked the answer of `check` @returns {"all" | "some" | "none"} */
 export function inClear({ least, policy: { domain, policy }, suspicions }) {
-	if (least.startsWith("inf")) return "all" // nothing is asked
+	if (least.startsWith("inf (nothing") || (policy.kind === "prior" && levelOf(policy.epsilon) === Infinity)) return "all"
 	if (policy.kind === "secret") return "none" // the secret is part of every answer
 	if (policy.kind === "blocks" && policy.across === "inf") {
 		const { alone, levels } = blocksOf(domain, policy)

@@ -99,4 +99,4 @@ def _make(path: str) -> None:
     One that is there is not opened: to close it again would take away the locks of every connection in this process.
     """
     with contextlib.suppress(OSError):  # where none can be made there is none, and SQLite says so
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
