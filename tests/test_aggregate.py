@@ -24,7 +24,7 @@ from sfumato.mechanisms import (
     TableMechanism,
     UnaryEncoding,
 )
-from sfumato.reports import read_reports, write_reports
+from sfumato.reports import encode_batch, read_reports, write_reports
 
 FEW = sf.Domain.range(5)
 MECHANISMS: dict[str, Mechanism] = {
@@ -262,6 +262,11 @@ def test_a_tampered_document_is_refused(change: dict[str, Any], message: str) ->
 def test_what_is_no_document_is_refused(text: str | bytes) -> None:
     with pytest.raises(InvalidInput, match="an aggregate"):
         Aggregate.from_json(text)
+
+
+def test_reports_in_place_of_their_counts_are_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidInput, match="be JSON, the counts that aggregate makes of reports"):
+        Aggregate.from_json(encode_batch(MECHANISMS["response"], np.array([1, 1, 3])))
 
 
 def test_tampered_bytes_are_refused() -> None:

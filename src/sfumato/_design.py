@@ -11,7 +11,7 @@ from sfumato._plan import checked_bits, most_outputs, plan
 from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_kind, checked_people
+from sfumato.mechanisms.base import checked_count, checked_kind
 from sfumato.optimize import ExpectedLoss, Goal, goal_of, optimal
 from sfumato.optimize.weighted import Progress
 from sfumato.policy import Policy
@@ -52,7 +52,7 @@ def designed(
 ) -> tuple[Mechanism, str]:
     """The mechanism, and in a sentence why this one."""
     checked_kind("design", "the policy", policy, Policy)
-    n = 1 if n is None else checked_people("design", n)
+    n = 1 if n is None else checked_count("design", n)
     max_bits = checked_bits("design", max_bits)
     goal = goal_of(utility, policy.domain)
     suitable = candidates(policy, max_bits, goal.name)

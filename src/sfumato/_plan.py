@@ -17,7 +17,7 @@ from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.exact import ZERO
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import MOST_PEOPLE, checked_distribution, checked_kind, checked_people
+from sfumato.mechanisms.base import MOST_PEOPLE, checked_count, checked_distribution, checked_kind
 from sfumato.optimize import Optimum, optimal
 from sfumato.optimize.orbits import best_orbits
 from sfumato.optimize.weighted import Progress
@@ -160,7 +160,7 @@ def plan(
     if (n is None) == (target is None):
         raise InvalidInput("plan", "n and target", "be given one without the other", (n, target))
     checked_kind("plan", "the policy", policy, Policy)
-    n = None if n is None else checked_people("plan", n)
+    n = None if n is None else checked_count("plan", n)
     target = None if target is None else _checked_target(target)
     max_bits = checked_bits("plan", max_bits)
     found = _rows_of_one_report(policy, p, max_bits, max_seconds, progress)
@@ -173,7 +173,7 @@ def plan(
 
 def checked_bits(what: str, max_bits: int | None) -> int | None:
     """The most bits that a report may have, or no limit."""
-    return None if max_bits is None else checked_people(what, max_bits, "max_bits", 2**32)
+    return None if max_bits is None else checked_count(what, max_bits, "max_bits", 2**32)
 
 
 def most_outputs(max_bits: int | None) -> int | None:

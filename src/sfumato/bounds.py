@@ -19,7 +19,7 @@ from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike
 from sfumato.mechanisms import Mechanism, SubsetSelection
-from sfumato.mechanisms.base import checked_people
+from sfumato.mechanisms.base import checked_count
 from sfumato.policy import Blocks, Policy, Uniform, structure_of
 
 __all__ = [
@@ -63,7 +63,7 @@ def high_low_l2(sensitive: int, epsilon: EpsilonLike, n: int) -> float:
     2.5s·c² where 3s·c² is written, so the bound stands.
     """
     c = _c(epsilon)
-    return (3 * sensitive * c**2 + c) / checked_people("a bound", n)
+    return (3 * sensitive * c**2 + c) / checked_count("a bound", n)
 
 
 def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> float:
@@ -72,18 +72,18 @@ def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> floa
     The conference version states this right-hand side for the total variation distance, which is half of |p̂-p|₁.
     """
     _checked_sensitive(sensitive, size)
-    c, n = _c(epsilon), checked_people("a bound", n)
+    c, n = _c(epsilon), checked_count("a bound", n)
     return math.sqrt(3 * sensitive**2 * c**2 / n) + math.sqrt(c * size / n)
 
 
 def block_l2(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
     """E|p̂-p|² ≤ 12c²·max k_j/n for blocks of k_j values (``sizes``), eq. (24)."""
-    return 12 * float(_checked_sizes(sizes).max()) * _c(epsilon) ** 2 / checked_people("a bound", n)
+    return 12 * float(_checked_sizes(sizes).max()) * _c(epsilon) ** 2 / checked_count("a bound", n)
 
 
 def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
     """E|p̂-p|₁ ≤ 2c·√(3·Σ k_j²/n) for blocks of k_j values (``sizes``), eq. (24)."""
-    return 2 * _c(epsilon) * math.sqrt(3 * float(np.sum(_checked_sizes(sizes) ** 2)) / checked_people("a bound", n))
+    return 2 * _c(epsilon) * math.sqrt(3 * float(np.sum(_checked_sizes(sizes) ** 2)) / checked_count("a bound", n))
 
 
 # -- how many reports suffice ------------------------------------------------------------------------------

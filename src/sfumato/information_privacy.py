@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_people
+from sfumato.mechanisms.base import checked_count
 from sfumato.policy.prior import read_distribution
 
 __all__ = [
@@ -128,7 +128,7 @@ class EstimateError:
 
     def mse(self, n: int) -> float:
         """The mean square error of the sum over n users alike: variances add, and so do biases before squaring."""
-        n = checked_people("EstimateError.mse", n)
+        n = checked_count("EstimateError.mse", n)
         return n * (self.mean_square - self.bias**2) + (n * self.bias) ** 2
 
 

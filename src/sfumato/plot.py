@@ -17,7 +17,7 @@ from sfumato._plan import plan
 from sfumato.errors import InvalidInput, MissingExtra
 from sfumato.laws import Law
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_people
+from sfumato.mechanisms.base import checked_count
 from sfumato.policy import Policy
 from sfumato.policy.pairwise import PairwisePolicy
 from sfumato.regions import error_region, policy_region
@@ -139,7 +139,7 @@ def plot_error_region(mechanism: Mechanism | Law, policy: Policy, x: object, oth
 def plot_plan(policy: Policy, numbers: Any = (10**3, 10**4, 10**5, 10**6, 10**7)) -> Figure:
     """Expected total variation error of every suitable mechanism against the number of people."""
     figure, axes = _figure(6.0, 4.0)
-    numbers = [checked_people("plot_plan", n, "numbers") for n in numbers]
+    numbers = [checked_count("plot_plan", n, "numbers") for n in numbers]
     one = plan(policy, n=1)
     for row in one.rows:
         axes.loglog(numbers, [row.tv / n**0.5 for n in numbers], marker="o", markersize=3, label=row.name)

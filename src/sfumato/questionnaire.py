@@ -26,7 +26,7 @@ from sfumato.entropy import AUXILIARY, Stream, WordReader, secure
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike, exact_fraction
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_people
+from sfumato.mechanisms.base import checked_count
 from sfumato.mechanisms.draws import BitDraws, Draws
 from sfumato.policy import Uniform
 
@@ -172,7 +172,7 @@ class Questionnaire:
         Weights are searched among multiples of 1/32 of an even share, from the even ones by ever smaller steps: what
         is found is a local optimum. When questions are sampled, n·weight people are taken to answer each.
         """
-        n = checked_people("Questionnaire.plan", n)
+        n = checked_count("Questionnaire.plan", n)
         best: dict[tuple[str, Fraction], Row] = {}
 
         def row(name: str, share: Fraction) -> Row:

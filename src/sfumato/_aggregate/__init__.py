@@ -111,7 +111,8 @@ class Aggregate:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise InvalidInput("an aggregate", "the text", "be JSON", str(error)) from None
+            must = "be JSON, the counts that aggregate makes of reports"
+            raise InvalidInput("an aggregate", "the text", must, str(error)) from None
         check_keys(
             "an aggregate", "the document", document, needed=("format", "version", "mechanism_hash", "n", "counts")
         )

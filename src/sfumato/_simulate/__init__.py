@@ -26,7 +26,7 @@ from sfumato.domain import Domain
 from sfumato.entropy import InsecureSeeded
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, TableMechanism
-from sfumato.mechanisms.base import checked_distribution, checked_kind, checked_people
+from sfumato.mechanisms.base import checked_count, checked_distribution, checked_kind
 from sfumato.policy import Policy
 
 __all__ = ["TRUTHS", "Simulation", "simulate"]
@@ -111,7 +111,7 @@ def simulate(
     any n and has the same distribution. Left out, four million people are drawn one by one, and more where no law of
     the counts is known.
     """
-    n = checked_people("simulate", n)
+    n = checked_count("simulate", n)
     if not isinstance(what, Mechanism):
         checked_kind("simulate", "what is simulated", what, Policy, " or a Mechanism")
     mechanism = what if isinstance(what, Mechanism) else design(what, n)

@@ -141,7 +141,7 @@ class Mechanism(ABC):
         energies = self.energies()
         if energies is None:
             return math.inf
-        return max(float(energies @ probabilities - probabilities @ probabilities), 0.0) / checked_people("risk", n)
+        return max(float(energies @ probabilities - probabilities @ probabilities), 0.0) / checked_count("risk", n)
 
     def worst_risk(self, n: int) -> float:
         """The greatest risk over all distributions."""
@@ -282,8 +282,8 @@ def checked_distribution(
     return array
 
 
-def checked_people(what: str, n: Any, parameter: str = "n", most: int = MOST_PEOPLE) -> int:
-    """A number of people, or of what else comes in whole numbers from 1 on: 1e6 is a million, whatever its type."""
+def checked_count(what: str, n: Any, parameter: str = "n", most: int = MOST_PEOPLE) -> int:
+    """A number of people, or of anything that there is at least one of: 1e6 is a million, whatever its type."""
     is_number = isinstance(n, Real) and not isinstance(n, bool)
     if not is_number or not 1 <= n <= most or n != int(n):  # comparisons with nan are false
         limit = f"2^{most.bit_length() - 1}"
