@@ -126,6 +126,9 @@ INNER = {
     *("cli", "local_priors", "reproduce", "server", "tally"),
 }
 
+#: The heading of a section of a numpydoc docstring: a member is shown by what stands before the first.
+SECTION = re.compile(r"\n\n[A-Z][a-z]+\n-{4,}\n")
+
 #: Arguments that mean the same wherever a docstring does not say otherwise.
 ARGUMENTS = {
     "domain": "the `Domain`: all values there are",
@@ -539,7 +542,8 @@ def annotated_attributes(of: type) -> dict[str, str]:
 
 def prose(docstring: str) -> str:
     """In one paragraph, without examples."""
-    return " ".join(part for part in docstring.split("\n\n") if not part.lstrip().startswith(">>>"))
+    text = SECTION.split(docstring, maxsplit=1)[0]
+    return " ".join(part for part in text.split("\n\n") if not part.lstrip().startswith(">>>"))
 
 
 def page(theme: Theme) -> str:

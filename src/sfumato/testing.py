@@ -127,6 +127,14 @@ class MechanismContract(ABC):
 
         self._each(check)
 
+    def test_the_probability_of_a_right_guess_is_that_of_the_law(self) -> None:
+        """A closed form must equal the sum over all reports."""
+
+        def check(mechanism: Mechanism, _: Epsilon) -> None:
+            assert mechanism.guess_probability() == Mechanism.guess_probability(mechanism)
+
+        self._each(check, self.cases // 4)
+
     def test_the_shortened_audit_agrees_with_the_full_one(self) -> None:
         """Large audits look at a few columns; on small domains those must be the worst of all columns."""
         generator = random.Random(self.seed)

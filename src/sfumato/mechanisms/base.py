@@ -130,6 +130,47 @@ class Mechanism(ABC):
         """
         return None
 
+    def guess_probability(self) -> Fraction:
+        """Return the probability that the best guess of the value from one report is right.
+
+        All values are taken to be equally likely before the report. Without a report the best guess is right with
+        probability 1/k, where k is the number of values.
+
+        Returns
+        -------
+        Fraction
+            (1/k)·Σ_y max_x Q(y|x), exact.
+
+        Raises
+        ------
+        CannotDecide
+            If the law has too many entries to go through and no closed form of the sum is known.
+
+        Notes
+        -----
+        The guess that is right most often names a value of greatest likelihood for the report. This is the Bayes
+        vulnerability of the channel at the uniform distribution (Smith 2009, "On the foundations of quantitative
+        information flow").
+
+        Examples
+        --------
+        >>> from sfumato import Domain
+        >>> from sfumato.mechanisms import RandomizedResponse
+        >>> illnesses = Domain(["none", "flu", "hiv", "cancer"])
+        >>> round(float(RandomizedResponse(illnesses, 5).guess_probability()), 6)
+        0.980187
+        >>> RandomizedResponse(illnesses, 0).guess_probability()
+        Fraction(1, 4)
+        """
+        size = len(self.domain)
+        if size * self.outputs > LARGEST_MATRIX:
+            raise CannotDecide(
+                f"{self.name} over {size} values has too many outputs to go through, and no closed form of the "
+                f"probability of a right guess is known"
+            )
+        greatest = (max(self.probability(y, x) for x in range(size)) for y in self.reports())
+        return sum(greatest, Fraction(0)) / size
+
     @abstractmethod
     def energies(self) -> npt.NDArray[np.float64] | None:
         """For each value the mean of |φ(Y)|², φ the unbiased estimate from one report; None where there is none."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -115,6 +117,17 @@ class ComposedSubsets(NestedMechanism):
         value, label = self._parts(report)
         return self.values.probability(value, x) * self.labels.probability(label, int(self.block_of[x]))
 
+    def guess_probability(self) -> Fraction:
+        # A value in the first set whose block is in the second is likeliest. Where there is none, the two sets are
+        # disjoint: blocks with t values together leave C(k - t, d) such sets of values.
+        (value_in, value_out), (label_in, label_out) = self.values.levels, self.labels.levels
+        size = len(self.domain)
+        totals = _totals(np.bincount(self.block_of).tolist(), self.labels.size)
+        disjoint = sum(count * math.comb(size - total, self.values.size) for total, count in totals.items())
+        apart = Fraction(disjoint, self.outputs)
+        greatest = (1 - apart) * value_in * label_in + apart * max(value_in * label_out, value_out * label_in)
+        return greatest / size
+
     def likelihoods(self, report: int) -> list[Fraction]:
         value, label = self._parts(report)
         products = [[a * b for b in self.values.levels] for a in self.labels.levels]
@@ -193,6 +206,21 @@ class ComposedSubsets(NestedMechanism):
             "coins": [part.coin for part in parts],
             "planes": self.planes,
         }
+
+
+def _totals(sizes: Sequence[int], chosen: int) -> dict[int, int]:
+    """Return how many choices of ``chosen`` blocks have each total number of values."""
+    # By the number of blocks chosen so far: blocks of one size are chosen together, as only their number matters.
+    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(chosen))]
+    for size, count in collections.Counter(sizes).items():
+        following: list[dict[int, int]] = [{} for _ in range(chosen + 1)]
+        for before, totals in enumerate(ways):
+            for more in range(min(count, chosen - before) + 1):
+                choices, target = math.comb(count, more), following[before + more]
+                for total, number in totals.items():
+                    target[total + more * size] = target.get(total + more * size, 0) + number * choices
+        ways = following
+    return ways[chosen]
 
 
 #: Stages of a subset's sampler.

@@ -103,6 +103,15 @@ class HadamardResponse(MixtureMechanism):
         block, column = divmod(report, self.block_size)
         return block == own_block and (row & column).bit_count() % 2 == 0
 
+    def empty_outputs(self) -> int:
+        # A set of a block with s values is empty where every row 1 … s has odd overlap with the column. Row 3 is
+        # the sum of rows 1 and 2, so its overlap is then even: with three rows or more no set is empty.
+        full, rest = divmod(len(self.domain), self.block_size - 1)
+        values = {self.block_size - 1: full, rest: 1} if rest else {self.block_size - 1: full}
+        unused = self.blocks - sum(values.values())
+        odd = {1: self.block_size // 2, 2: self.block_size // 4}
+        return unused * self.block_size + sum(blocks * odd.get(count, 0) for count, blocks in values.items())
+
     def separating(self, x: int, other: int) -> int:
         block, row = self.block_and_row(x)
         other_block, other_row = self.block_and_row(other)

@@ -209,6 +209,12 @@ class NestedSubsets(NestedMechanism):
         of_block = self.levels[0 if report >> len(self.domain) + int(self.block_of[x]) & 1 else 1]
         return of_block[0 if report >> x & 1 else 1] / self.outputs
 
+    def guess_probability(self) -> Fraction:
+        # Every output has values at each of the four levels, but for "low in" where low blocks are empty.
+        (high_in, high_out), (low_in, low_out) = self.levels
+        occurring = [high_in, high_out, low_out, *([low_in] if self.sizes[1] else [])]
+        return max(occurring) / len(self.domain)
+
     def likelihoods(self, report: int) -> list[Fraction]:
         high = [report >> len(self.domain) + j & 1 for j in range(self.blocks)]
         in_and_out = [self.levels[0 if bit else 1] for bit in high]

@@ -155,6 +155,12 @@ class PartedMechanism(Mechanism):
             return (1 - own.gamma) / own.outputs
         return own.probability(inner, int(self.number_of[x]))
 
+    def guess_probability(self) -> Fraction:
+        # An open value is at the low level in every column of its part, where some hidden value is at it or above.
+        of_part = {part: len(part.domain) * part.guess_probability() for part in dict.fromkeys(self.parts)}
+        revealed = sum((self.parts[int(self.part_of[x])].gamma for x in self.open), Fraction(0))
+        return (sum((of_part[part] for part in self.parts), Fraction(0)) + revealed) / len(self.domain)
+
     def hidden(self, part: int) -> Indices:
         """The hidden values of a part, in its own order."""
         order, starts = self._by_part

@@ -95,6 +95,10 @@ class TableMechanism(Mechanism):
         """Every column, as the integers it is made of."""
         return ((y, [Fraction(weight) for weight in self.weights[:, y].tolist()]) for y in self.reports())
 
+    def guess_probability(self) -> Fraction:
+        greatest = sum(self.weights.max(axis=0).tolist())
+        return Fraction(greatest, TOTAL * len(self.domain))
+
     def matrix(self) -> npt.NDArray[np.float64]:
         matrix: npt.NDArray[np.float64] = self.weights / TOTAL
         return matrix

@@ -128,6 +128,15 @@ class MixtureMechanism(TwoLevelMechanism):
         high, low = self._probabilities
         return high if self.in_set(report, x) else low
 
+    def empty_outputs(self) -> int:
+        """Return the number of outputs whose set holds no value."""
+        return 0
+
+    def guess_probability(self) -> Fraction:
+        high, low = self._probabilities
+        empty = self.empty_outputs()
+        return ((self.outputs - empty) * high + empty * low) / len(self.domain)
+
     @abstractmethod
     def open_energy(self) -> float:
         """The energy of NOBODY, whose report tells it with probability γ and is otherwise uniform."""

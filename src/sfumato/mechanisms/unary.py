@@ -60,6 +60,15 @@ class IndependentBits(Mechanism):
     def bits(self) -> int:
         return len(self.domain)
 
+    @staticmethod
+    def _greatest_with_bits(own: Fraction, other: Fraction, count: int) -> Fraction:
+        """Return the sum, over the non-empty sets of ``count`` bits, of the likelihood of a value whose bit is set.
+
+        The own bit is set with probability ``own``, the others with ``other``: Σ_m C(count, m)·own·other^(m-1)·
+        (1-other)^(count-m) = own·(1 - (1-other)^count)/other.
+        """
+        return own * count if other == 0 else own * (1 - (1 - other) ** count) / other
+
     def probability(self, report: int, x: int) -> Fraction:
         result = Fraction(1)
         for position in range(len(self.domain)):
@@ -113,6 +122,13 @@ class UnaryEncoding(IndependentBits, InclusionMechanism):
     @functools.cached_property
     def inclusion(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.own, ONE), Fraction(self.other, ONE)
+
+    def guess_probability(self) -> Fraction:
+        own, other = self.inclusion
+        size = len(self.domain)
+        # own ≥ other: a value whose bit is set is likeliest, unless no bit is.
+        no_bit = (1 - own) * (1 - other) ** (size - 1)
+        return (no_bit + self._greatest_with_bits(own, other, size)) / size
 
     def in_set(self, report: int, x: int) -> bool:
         return bool(report >> x & 1)

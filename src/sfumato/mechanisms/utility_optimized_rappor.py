@@ -89,6 +89,16 @@ class UtilityOptimizedRappor(IndependentBits):
         harmless = sum(1 << int(i) for i in np.flatnonzero(~self.is_sensitive))
         return (report for report in range(1 << len(self.domain)) if (report & harmless).bit_count() <= 1)
 
+    def guess_probability(self) -> Fraction:
+        own, other, harmless = (Fraction(threshold, ONE) for threshold in (self.own, self.other, self.harmless))
+        size, sensitive = len(self.domain), int(self.is_sensitive.sum())
+        # own ≥ other: a sensitive value whose bit is set is likeliest, unless no bit is or that of a harmless value.
+        no_bit = [(1 - own) * (1 - other) ** (sensitive - 1)]
+        if sensitive < size:
+            no_bit.append((1 - harmless) * (1 - other) ** sensitive)
+        with_bits = self._greatest_with_bits(own, other, sensitive)
+        return (max(no_bit) + with_bits + (size - sensitive) * harmless) / size
+
     # -- the columns that can be worst -------------------------------------------------------------------
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
