@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.client import Client, CollectorRefused, CollectorUnreachable
 from sfumato.client.transport import Transport
+from sfumato.errors import InvalidInput, PolicyViolated
+from sfumato.mechanisms import Mechanism, RandomizedResponse
 from sfumato.reports import write_reports
 
 
@@ -97,6 +100,51 @@ def hasty(*answers: bytes) -> Iterator[str]:
 def answer_of(status: str, body: bytes, *headers: str) -> bytes:
     lines = [f"HTTP/1.1 {status}", "Connection: close", f"Content-Length: {len(body)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
+
+
+def description_of(mechanism: Mechanism, policy: sf.Policy) -> bytes:
+    """What a collector serves that states a mechanism's true hash, and whatever policy."""
+    document = {"id": "falsecollection1", "title": "", "description": "", "state": "open", "submission": "open"}
+    document |= {"reports": 0, "previous": None, "mechanism_hash": mechanism.hash}
+    body = json.dumps(document | {"mechanism": mechanism.spec, "policy": policy.to_dict()})
+    return answer_of("200 OK", body.encode(), "Content-Type: application/json")
+
+
+def test_a_mechanism_that_breaks_the_served_policy_is_refused() -> None:
+    mechanism = RandomizedResponse(DISEASES, "1/10", threshold=2**64)  # every reply is the truth
+    served_as = description_of(mechanism, sf.Uniform(DISEASES, "1/10"))
+    with hasty(served_as) as url, Client(url) as client, pytest.raises(PolicyViolated, match="does not obey"):
+        client.collection("falsecollection1")
+    with hasty(served_as) as url, Client(url) as client, pytest.raises(PolicyViolated, match="does not obey"):
+        client.submit("falsecollection1", np.array([1], np.uint32))
+    with hasty(served_as) as url, Client(url, audit_mechanisms=False) as client:
+        assert client.collection("falsecollection1").mechanism == mechanism
+
+
+def test_a_policy_over_other_values_is_refused() -> None:
+    served_as = description_of(RandomizedResponse(DISEASES, 1), sf.Uniform(sf.Domain.range(len(DISEASES)), 1))
+    with hasty(served_as) as url, Client(url) as client, pytest.raises(InvalidInput, match="the mechanism's domain"):
+        client.collection("falsecollection1")
+
+
+def test_a_mechanism_is_audited_once_for_a_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = RandomizedResponse(DISEASES, 1)
+    audits: list[sf.Policy] = []
+
+    def counted(mechanism: Mechanism, policy: sf.Policy) -> sf.Certificate:
+        audits.append(policy)
+        return sf.audit(mechanism, policy)
+
+    monkeypatch.setattr("sfumato.client.client.audit", counted)
+    right, wrong = (description_of(mechanism, sf.Uniform(DISEASES, epsilon)) for epsilon in (1, "0.99"))
+    with hasty(right, right, wrong) as url, Client(url) as client:
+        client.collection("falsecollection1")
+        client.collection("falsecollection1")
+        assert len(audits) == 1
+        with pytest.raises(PolicyViolated):  # another policy by now
+            client.collection("falsecollection1")
+        with pytest.raises(PolicyViolated):
+            client.submit("falsecollection1", np.array([1], np.uint32))
 
 
 def test_the_whole_way(collector: Served) -> None:

@@ -33,6 +33,8 @@ def command(
 ) -> None:
     """Send the reports of files to a collection of a collector, and end when every one of them is counted.
 
+    First the collection's mechanism is audited against its policy: nothing is sent where it breaks that.
+
     Whatever interrupts it, the same command with the same --batch goes on where it ended.
 
     Example: sfumato submit https://collect.example abcdefghijklmnop reports.parquet
