@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
+import math
 import os
 import random
 import re
@@ -13,6 +15,7 @@ import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,7 @@ from components import PATIENCE, absent, chromium
 
 import sfumato as sf
 from sfumato.documents import canonical_hash, canonical_json
+from sfumato.laws import law_of
 from sfumato.ledger import Ledger
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.draws import BitDraws, RecordingDraws
@@ -54,7 +58,7 @@ class Collector:
     posts: list[tuple[str, str | None, dict[str, Any]]] = field(default_factory=list)
     origin: str = ""
 
-    def opens(self, name: str, mechanism: Mechanism | dict[str, Any], epsilon: Any = 1, **about: Any) -> str:
+    def opens(self, name: str, mechanism: Mechanism | dict[str, Any], epsilon: Any = "inf", **about: Any) -> str:
         """A new collection; its address."""
         spec = mechanism.spec if isinstance(mechanism, Mechanism) else mechanism
         policy = {"domain": spec["domain"], "policy": {"kind": "uniform", "epsilon": str(epsilon)}}
@@ -222,7 +226,7 @@ def flush(page: Page) -> int:
 
 def test_the_module_is_one_small_file_without_dependencies() -> None:
     source = MODULE.read_bytes()
-    assert len(source) < 20_000
+    assert len(source) < 42_000
     text = source.decode()
     assert not re.search(r"^\s*(import|export)\b.*\bfrom\b|\bimport\(|\brequire\(", text, flags=re.MULTILINE)
     assert "Math.random" not in text
@@ -350,7 +354,227 @@ def test_random_words_give_what_python_makes_of_them(shared: Page, request: pyte
         assert harness(shared, "replay", [vector]) == []
 
 
-# -- the law -----------------------------------------------------------------------------------------------
+# -- the law that is stated: what the page's promise is computed from -------------------------------------------
+
+EPSILONS = ["0", "0.1", "0.5", "1", "2", "5", "10", "20", "inf"]
+
+
+def families(epsilon: str) -> dict[str, list[Mechanism]]:
+    """Every mechanism that there is, over small domains."""
+    make = sf.mechanisms
+    seven, pairs = sf.Domain.range(7), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
+    level = sf.exact.Epsilon(epsilon)
+    finite = not level.is_infinite
+    across = str(level + sf.exact.Epsilon(1)) if finite else "inf"
+    counts = sf.ChiSquare([[30, 20, 10], [10, 20, 30]])
+    binary = sf.Domain(["yes", "no"])
+    found: list[Mechanism] = [
+        make.RandomizedResponse(seven, epsilon),
+        make.UnaryEncoding(seven, epsilon),
+        make.UnaryEncoding(seven, epsilon, optimized=True),
+        *(make.SubsetSelection(seven, epsilon, size) for size in (1, 3, 6)),
+        *(make.HadamardResponse(seven, epsilon, block_size=b, blocks=e) for b, e in ((2, 7), (4, 3), (8, 3), (16, 2))),
+        *(make.HadamardResponse(sf.Domain.range(k), epsilon, block_size=16) for k in (1, 2, 3)),
+        *(make.UtilityOptimizedRR(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.UtilityOptimizedRappor(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.HighLowHadamard(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.HighLowSubset(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.BlockMechanism.for_policy(sf.Blocks(seven, "abbccdd", epsilon), i) for i in (None, "rr", "hadamard")),
+        make.BinaryOptimal(binary, epsilon, "1"),
+        make.PriorBinary.for_policy(sf.Prior(binary, ["1/3", "2/3"], epsilon)),
+        make.PriorSymmetric.for_policy(sf.Prior(binary, ["1/2", "1/2"], epsilon)),
+        make.SecretRandomizedResponse(pairs, "sex", epsilon),
+        make.TableMechanism.from_matrix(binary, [["1/2", "1/2", 0, 0], ["1/9", 0, "8/9", 0]]),
+    ]  # fmt: skip
+    if finite and epsilon != "0":
+        robust = sf.Secret(pairs, "sex", epsilon, counts)
+        found += [make.IndependentReporting.for_policy(robust), make.ConditionalReporting.for_policy(robust)]
+        found += [make.ConditionalUnary.for_policy(robust)]
+    if finite:
+        found += [make.NestedSubsets(sf.Domain.range(6), "aaabbb", epsilon, across)]
+        found += [
+            make.ComposedSubsets(seven, "abbccdd", epsilon, across, sizes=[s, b]) for s, b in ((2, 2), (5, 1), (6, 3))
+        ]
+    named: dict[str, list[Mechanism]] = {}
+    for mechanism in found:
+        named.setdefault(mechanism.name, []).append(mechanism)
+    return named
+
+
+def exact_ratios(mechanism: Mechanism) -> list[list[float]]:
+    """The logarithm of the greatest ratio of likelihoods for each two values, by the exact law."""
+    size = len(mechanism.domain)
+    columns = [[mechanism.probability(y, x) for x in range(size)] for y in mechanism.reports()]
+
+    def greatest(x: int, other: int) -> float:
+        ratios = ((column[x], column[other]) for column in columns if column[x])
+        return max(math.inf if not low else math.log(high / low) for high, low in ratios) if x != other else 0.0
+
+    return [[greatest(x, other) for other in range(size)] for x in range(size)]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_odds_are_those_of_the_exact_law(epsilon: str, shared: Page) -> None:
+    """For every mechanism that the browser runs: the chance of a right guess exactly, ratios to twelve digits."""
+    named = families(epsilon)
+    everything = set(NAMES) if epsilon not in ("0", "inf") else set(named)
+    assert set(named) == everything
+    mechanisms = list(itertools.chain.from_iterable(named.values()))
+    for mechanism, law in zip(mechanisms, harness(shared, "laws", [m.spec for m in mechanisms]), strict=True):
+        size = len(mechanism.domain)
+        assert Fraction(*map(int, law["greatest"])) / size == Mechanism.guess_probability(mechanism), mechanism
+        exact = exact_ratios(mechanism)
+        for x, other in itertools.product(range(size), repeat=2):
+            found = law["ratios"][x][other]
+            assert found == pytest.approx(exact[x][other], rel=1e-12, abs=1e-12), (mechanism, x, other)
+
+
+def test_the_odds_of_large_mechanisms_are_those_of_the_closed_forms(shared: Page) -> None:
+    found = mechanisms()
+    for mechanism, law in zip(found, harness(shared, "odds", [m.spec for m in found]), strict=True):
+        assert Fraction(*map(int, law)) / len(mechanism.domain) == mechanism.guess_probability(), mechanism
+
+
+def test_averages_over_a_prior_are_those_of_the_exact_law(shared: Page) -> None:
+    generator = random.Random(4)
+    cases = []
+    for epsilon in ("0.1", "5"):
+        for mechanism in itertools.chain.from_iterable(families(epsilon).values()):
+            if mechanism.name in ("composed-subsets", "nested-subsets"):
+                continue
+            if mechanism.name == "utility-optimized-rappor" and not mechanism.is_sensitive.all():  # type: ignore[attr-defined]
+                continue
+            weights = [generator.randrange(10) for _ in mechanism.domain]
+            cases.append(
+                (
+                    mechanism,
+                    [weight / sum(weights) for weight in weights]
+                    if any(weights)
+                    else [1.0] + [0.0] * (len(weights) - 1),
+                )
+            )
+    for (mechanism, prior), (upper, lower) in zip(
+        cases, harness(shared, "against", [(m.spec, p) for m, p in cases]), strict=True
+    ):
+        columns = [[float(mechanism.probability(y, x)) for x in range(len(prior))] for y in mechanism.reports()]
+        averages = [
+            (sum(p * t for p, t in zip(prior, column, strict=True)), column) for column in columns if any(column)
+        ]
+        above = max(math.inf if not average else math.log(max(column) / average) for average, column in averages)
+        below = max(
+            math.inf if not min(column) and average else math.log(average / min(column)) if average else 0.0
+            for average, column in averages
+        )
+        assert upper == pytest.approx(above, rel=1e-9, abs=1e-9), (mechanism, prior)
+        assert lower == pytest.approx(below, rel=1e-9, abs=1e-9), (mechanism, prior)
+
+
+def policies() -> list[sf.Policy]:
+    """Every kind of policy, each with a mechanism that Python designs for it."""
+    six, pairs = sf.Domain.range(6), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
+    grid = sf.Domain.grid(latitude=(47, 48), longitude=(6, 8), rows=2, columns=3)
+    matrix = [["0" if x == y else f"{1 + (x + 2 * y) % 3}/2" for y in range(4)] for x in range(4)]
+    shares = [["1/4", "1/4", "1/4"], ["1/4", "1/5", "1/6"]]
+    joint = [["0.3", "0.1", "0.1"], ["0.1", "0.1", "0.3"]]
+    return [
+        *(sf.Uniform(six, epsilon) for epsilon in ("0.1", "1", "1+ln 2", "3/2*ln 3", "5", "12", "20", "inf")),
+        sf.Uniform(sf.Domain(["yes", "no"]), "ln 3"),
+        *(sf.HighLow(pairs, [("f", 0), ("m", 2)], epsilon) for epsilon in ("0.1", "1", "ln 3", "12")),
+        sf.Blocks(six, "aabbbc", ["1", "ln 2", "0"]),
+        *(sf.Blocks(six, "aabbcc", epsilon, across) for epsilon, across in (("0.5", "2"), ("1", "1.5"), ("2", "1"))),
+        sf.Metric(six, "absolute", "0.3"),
+        sf.Metric(six, "discrete", "0.7"),
+        sf.Metric(sf.Domain([0.5, 1.5, 4.25]), "absolute", "1/3"),
+        sf.Metric(sf.Domain.range(3), [[0, "1/2", 1], ["1/2", 0, 1], [1, 1, 0]], "ln 2"),
+        sf.Metric(grid, "km", "0.01"),
+        sf.Pairwise(sf.Domain.range(4), matrix),
+        sf.Pairwise(sf.Domain.range(3), {(0, 1): "1", (2, 0): "0.5"}),
+        *(sf.Prior(sf.Domain.range(4), ["0.4", "0.3", "0.2", "0.1"], "1", side) for side in ("both", "upper", "lower")),
+        sf.Prior(sf.Domain.range(2), ["1/3", "2/3"], "0.5"),
+        sf.Secret(pairs, "sex", "1", sf.Anything()),
+        sf.Secret(pairs, "age", "0.5", sf.Anything()),
+        sf.Secret(pairs, "sex", "1", sf.Known(joint)),
+        sf.Secret(pairs, "sex", "0.5", sf.AtLeast(shares)),
+        sf.Secret(pairs, "sex", "0.5", sf.ChiSquare([[300, 100, 100], [100, 100, 300]])),
+    ]
+
+
+def weaker(policy: sf.Policy) -> dict[str, Any]:
+    """The document of a policy that asks a little more: every level less by a millionth."""
+    document = plain(policy.to_dict())
+
+    def less(level: Any) -> Any:
+        if isinstance(level, list):
+            return [less(one) for one in level]
+        return level if level in ("0", "inf") else str(sf.exact.Epsilon(level) * Fraction(10**6 - 1, 10**6))
+
+    for key in ("epsilon", "across", "matrix"):
+        if key in document["policy"]:
+            document["policy"][key] = less(document["policy"][key])
+    return document
+
+
+def test_designs_are_taken_under_their_policies_and_none_that_breaks_one(shared: Page) -> None:
+    """The module and the exact law agree; only an estimated distribution it cannot decide."""
+    stated = policies()
+    designs = [sf.design(policy) for policy in stated]
+    pairs = [(mechanism.spec, policy.to_dict()) for mechanism, policy in zip(designs, stated, strict=True)]
+    for policy, verdict in zip(stated, harness(shared, "verdicts", pairs), strict=True):
+        estimated = "chi-square" in str(policy.to_dict()["policy"])
+        assert verdict == ("undecided" if estimated else "proved"), policy
+
+    # Every mechanism under every policy of its domain, and under one that asks a little more.
+    cases = [
+        (mechanism, document)
+        for mechanism in designs
+        for policy in stated
+        if policy.domain == mechanism.domain
+        for document in (plain(policy.to_dict()), weaker(policy))
+    ]
+    verdicts = harness(shared, "verdicts", [(mechanism.spec, document) for mechanism, document in cases])
+    seen, laws = set(), {mechanism: law_of(mechanism) for mechanism in designs}
+    for (mechanism, document), verdict in zip(cases, verdicts, strict=True):
+        holds = laws[mechanism].obeys(sf.policy_from_dict(document))
+        seen.add((document["policy"]["kind"], verdict))
+        assert verdict == "undecided" or verdict == ("proved" if holds else "PolicyViolated"), (mechanism, document)
+        if verdict == "undecided":
+            assert "chi-square" in str(document) or document["policy"]["kind"] in ("prior", "secret")
+    for kind in ("uniform", "high-low", "blocks", "metric", "pairwise", "prior", "secret"):
+        assert {(kind, "proved"), (kind, "PolicyViolated")} <= seen, kind
+
+
+def test_the_identity_is_refused_under_every_policy_that_asks_anything(page: Page, collector: Collector) -> None:
+    """The threshold 2^64 under ε = 1/10, served with its true hash."""
+    mechanism = sf.mechanisms.RandomizedResponse(ILLNESSES, "1/10", threshold=2**64)
+    found = answer(page, collector.opens("false", mechanism, "1/10"), "hiv")
+    assert found["refused"] == "PolicyViolated"
+    assert "uniform policy" in found["words"]
+    assert answers(page) == []
+    assert collector.posts == []
+
+
+def test_a_policy_over_another_domain_is_refused(page: Page, collector: Collector) -> None:
+    address = collector.opens("domains", sf.mechanisms.RandomizedResponse(ILLNESSES, 1))
+    policy = canonical_json(sf.Uniform(sf.Domain(["none", "flu", "cancer", "hiv"]), "inf").to_dict())
+    text = collector.collections["domains"]
+    collector.collections["domains"] = f'{text[: text.index(chr(34) + "policy" + chr(34))]}"policy": {policy}}}'
+    assert answer(page, address, "hiv")["refused"] == "InvalidInput"
+
+
+@pytest.mark.parametrize("level", ["1", "0.1", "3/2", "ln 3", "1/2*ln 3", "ln 3/2", "1+ln 2", "-1+ln 5", "0", "inf"])
+def test_levels_are_read_as_python_reads_them(level: str, shared: Page) -> None:
+    epsilon = sf.exact.Epsilon(level)
+    (found,) = harness(shared, "levels", [str(epsilon)])
+    assert found == pytest.approx(float(epsilon), rel=1e-14)
+
+
+@pytest.mark.parametrize("text", ["", "one", "ln", "1//2", "NaN", "-", "1e3", "ln 0/0"])
+def test_what_is_no_level_is_refused(text: str, shared: Page) -> None:
+    with pytest.raises(Exception, match="a level must be a number"):
+        harness(shared, "levels", [text])
+
+
+# -- the law that runs -------------------------------------------------------------------------------------
 
 
 def sampler(page: Page, mechanism: Mechanism) -> Callable[[Any, int], list[bytes]]:
@@ -440,10 +664,15 @@ def sent_reports(collector: Collector, address: str) -> list[Any]:
     return [report for where, report in collector.counted.values() if where == path]
 
 
+#: What is kept of an answer to a collection without a version before it.
+KEPT = {"collection", "mechanism", "policy", "report", "batch", "state", "question"}
+
+
 def test_an_answer_is_kept_then_sent_and_its_value_is_kept_nowhere(page: Page, collector: Collector) -> None:
     address = collector.opens("health", sf.mechanisms.RandomizedResponse(ILLNESSES, 1))
     given = answer(page, address, "hiv")
-    assert set(given) - {"token"} == {"collection", "mechanism", "policy", "report", "batch", "state"}
+    assert given.pop("repeated") is False
+    assert {key for key, value in given.items() if value is not None} == KEPT
     assert (given["state"], given["collection"]) == ("waiting", address)
     assert flush(page) == 0
     assert sent_reports(collector, address) == [int(given["report"])]
@@ -600,6 +829,55 @@ def test_what_was_spent_is_a_ledger_that_python_reads(page: Page, collector: Col
     ledger = Ledger.from_json(page.evaluate(f"async () => {{ const {{ answers }} = sf; {code}; return ledger }}"))
     assert ledger.spent(ILLNESSES) == sf.Uniform(ILLNESSES, "0.5 + ln 3")
     assert {release.mechanism for release in ledger.releases} == {mechanism.hash}
+
+
+# -- the same question again -----------------------------------------------------------------------------------
+
+
+def test_the_same_question_is_answered_from_memory(page: Page, collector: Collector) -> None:
+    """Twelve collections that ask the same draw once, whatever is answered the second time."""
+    sent = set()
+    for number in range(12):
+        address = collector.opens(
+            f"wave{number}", WIDE, title=" Where  do you live?" if number % 2 else "Where do you LIVE?"
+        )
+        given = answer(page, address, number)
+        assert given["repeated"] == (number > 0)
+        sent.add(given["report"])
+    assert flush(page) == 0
+    assert len(sent) == 1
+    assert len(collector.posts) == len(collector.counted) == 12
+    assert {kept.get("drawn") for kept in answers(page)} == {None, f"{collector.origin}/v1/collections/wave0"}
+    # Another question, and the same one with another mechanism, are drawn for.
+    others = [collector.opens("other", WIDE, title="Where do you work?")]
+    others += [
+        collector.opens("finer", sf.mechanisms.RandomizedResponse(WIDE.domain, "12.5"), title="Where do you live?")
+    ]
+    assert [answer(page, address, 1)["repeated"] for address in others] == [False, False]
+
+
+def test_another_version_of_a_collection_is_answered_from_memory(page: Page, collector: Collector) -> None:
+    for first, second in (("spring1", "autumn1"), ("autumn2", "spring2")):  # in either order
+        number = first[-1]
+        collector.opens(f"spring{number}", WIDE, title=f"Spring {number}")
+        collector.opens(f"autumn{number}", WIDE, title=f"Autumn {number}", previous=f"spring{number}")
+        addresses = [f"{collector.origin}/v1/collections/{name}" for name in (first, second)]
+        given = [answer(page, address, value) for address, value in zip(addresses, (1, 2), strict=True)]
+        assert [one["repeated"] for one in given] == [False, True]
+        assert given[0]["report"] == given[1]["report"]
+        assert given[0]["batch"] != given[1]["batch"]
+
+
+def test_a_kept_reply_needs_no_value_and_nothing_else_does_without(page: Page, collector: Collector) -> None:
+    first, second = (collector.opens(name, WIDE, title="The same") for name in ("first", "second"))
+    call = "async (address) => (await sf.openCollection(address)).answer().catch((error) => error.name)"
+    assert page.evaluate(call, first) == "InvalidInput"
+    given = answer(page, first, 1)
+    remembered = "async (address) => (await (await sf.openCollection(address)).remembered())?.collection ?? null"
+    assert page.evaluate(remembered, second) == first
+    assert page.evaluate(call, second)["report"] == given["report"]
+    assert page.evaluate(call, first)["repeated"] is True
+    assert answer(page, second, "nothing of the domain")["refused"] == "InvalidInput"
 
 
 # -- documents, and what is refused ----------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // What the tests run in the page: vectors replayed, samples drawn, randomness made repeatable.
-import { bitDraws, privatize, readMechanism, serialise } from "/static/sfumato.js"
+import { bitDraws, disclose, privatize, readLevel, readMechanism, serialise } from "/static/sfumato.js"
 
 const bytes = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16))
 const hex = (array) => Array.from(array, (byte) => byte.toString(16).padStart(2, "0")).join("")
@@ -46,6 +46,34 @@ export function sample(spec, x, count) {
   for (let i = 0; i < count; i++) reports += hex(serialise(mechanism, privatize(mechanism, x)))
   return reports
 }
+
+/** What the module makes of the law of each mechanism: the sum of greatest likelihoods, and all ratios, infinite as null. */
+export const laws = (specs) => specs.map((spec) => {
+  const { law, domain } = readMechanism(spec), places = Array.from({ length: domain.size }, (_, x) => x)
+  return { greatest: law.greatest.map(String), ratios: places.map((x) => places.map((other) => (x === other ? 0 : law.ratio(x, other)))) }
+})
+
+export const odds = (specs) => specs.map((spec) => readMechanism(spec).law.greatest.map(String))
+
+/** The ratios to the average over a prior. */
+export const against = (pairs) => pairs.map(([spec, prior]) => readMechanism(spec).law.against(prior))
+
+/** Whether each mechanism is taken under its policy: proved, not decided, or the name of the refusal. */
+export const verdicts = (pairs) => pairs.map(([spec, policy]) => {
+  try {
+    return disclose(readMechanism(spec), policy).proved ? "proved" : "undecided"
+  } catch (error) {
+    return error.name
+  }
+})
+
+/** The odds that are stated: of a right guess, and for each value the greatest level. */
+export const disclosures = (pairs) => pairs.map(([spec, policy]) => {
+  const { guess, chance, levels } = disclose(readMechanism(spec), policy)
+  return { guess, chance, levels: levels() }
+})
+
+export const levels = (texts) => texts.map(readLevel)
 
 /** Makes this page's random numbers repeatable, and so insecure: splitmix64, a word for eight bytes. */
 export function seed(start) {

@@ -1,7 +1,9 @@
 // Sfumato in the browser: docs/browser-client.md, docs/words-to-decisions.md.
-/** @import {Answer, Collection, Decisions, Domain, Group, Layout, Maker, Mechanism, Part, Sample} from "./types" */
+/** @import {Answer, Collection, Decisions, Disclosure, Domain, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./types" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
+/** A likelihood ratio may exceed the policy's by this share: doubles are good to 1e-14, and no draw depends on them. */
+const TOLERANCE = 1e-9
 
 /** @param {any} got @returns {never} */
 function refuse(what = "", must = "", got, name = "InvalidInput") {
@@ -119,24 +121,212 @@ function lanesOf(p, n = 0) {
 	return { planes, keep, coins: each(p.coins, (coin) => integer(coin, 1n << BigInt(planes)), n) }
 }
 
-/** @param {Sample} sample @returns {Part} */
-const part = (sample, outputs = 0n, bits = bitsFor(outputs), shape = "") =>
-	Object.assign(sample, { outputs, bits, shape })
+// -- the law of a mechanism: what its promise is computed from ----------------------------------------------
+
+/** @param {Fraction} fraction @returns {Fraction} */
+function reduced([n, d]) {
+	let [a, b] = [n, d]
+	while (b) [a, b] = [b, a % b]
+	return [n / a, d / a]
+}
+
+/** @param {Fraction[]} terms @returns {Fraction} */
+const sum = (terms) => terms.reduce(([n, d], [m, e]) => (d === e ? [n + m, d] : reduced([n * e + m * d, d * e])), [0n, 1n])
+
+/** ln(n/d), the logarithm of a greatest ratio, which is at least 1. */
+const ln = (n = 0n, d = 1n) => (!n ? 0 : d ? Math.max(0, Math.log(Number(n)) - Math.log(Number(d))) : Infinity)
+
+const total = (/** @type {number[]} */ weights) => weights.reduce((all, weight) => all + weight, 0)
+const least = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.min(a, b), Infinity)
+const most = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.max(a, b), 0)
+
+/** n over m. */
+function choices(n = 0, m = 0) {
+	let found = 1n
+	for (let i = 0; i < m; i++) found = (found * BigInt(n - i)) / BigInt(i + 1)
+	return n < m ? 0n : found
+}
+
+/** With probability keep/2^64 uniform over the outputs whose set holds the value, `share` of all, else uniform over all;
+ * `empty` of `outputs` sets hold no value. @param {bigint} keep @param {Fraction} share @param {TwoLevels["extremes"]} extremes
+ * @returns {TwoLevels} */
+function mixture(keep, share, extremes, empty = 0n, outputs = 1n) {
+	const [n, d] = share, low = (ONE - keep) * n, high = keep * d + low
+	return { keep, high, low, extremes, greatest: [(outputs - empty) * high + empty * low, outputs * ONE * n] }
+}
+
+/** Of the sets of one value. @type {TwoLevels["extremes"]} */
+const singles = (weights) => [least(weights), most(weights)]
+
+/** Of the sets of this size. @param {number} size @returns {TwoLevels["extremes"]} */
+const subsets = (size) => (weights) => {
+	const sorted = [...weights].sort((a, b) => a - b)
+	return [total(sorted.slice(0, size)), total(sorted.slice(-size))]
+}
+
+/** Of Hadamard's sets: twice their weight is the sum of all weights and a transform of them.
+ * @param {number} size of a block @returns {TwoLevels["extremes"]} */
+const columns = (size) => (weights, more) => {
+	let lightest = Infinity, heaviest = 0
+	for (let start = 0; start < weights.length; start += size - 1) {
+		const own = weights.slice(start, start + size - 1)
+		const transformed = [own, own.map(() => 1)].map((values) => {
+			const row = Float64Array.from({ length: size }, (_, i) => (i && values[i - 1]) || 0)
+			for (let half = 1; half < size; half *= 2) for (let i = 0; i < size; i++) {
+				if (!(i & half)) [row[i], row[i + half]] = [row[i] + row[i + half], row[i] - row[i + half]]
+			}
+			return row.map((value) => (value + total(values)) / 2)
+		})
+		transformed[0].forEach((weight, i) => {
+			if (transformed[1][i] > 0) lightest = Math.min(lightest, weight)
+			if (more || transformed[1][i] < weights.length) heaviest = Math.max(heaviest, weight)
+		})
+	}
+	return [lightest, heaviest]
+}
+
+/** Values hidden within parts; those with place -1 are revealed unless the part's draw hides them.
+ * @param {TwoLevels[]} parts @param {ArrayLike<number>} partOf @param {ArrayLike<number>} places @returns {Law} */
+function lawOfParts(parts, partOf, places) {
+	const shown = (x = 0) => places[x] < 0 && parts[partOf[x]].keep > 0n, told = Array.from(places).map((_, x) => x).filter(shown)
+	return {
+		greatest: sum([...parts.map(({ greatest }) => greatest), ...told.map((x) => /** @type {Fraction} */ ([parts[partOf[x]].keep, ONE]))]),
+		classOf: (x) => 2 * partOf[x] + +(places[x] < 0),
+		ratio: (x, other) => (shown(x) || partOf[x] !== partOf[other] ? Infinity : ln(parts[partOf[x]].high, parts[partOf[x]].low)),
+		against(prior) {
+			const bounds = parts.map(({ high: h, low: l, extremes }, j) => {
+				const all = total(prior.filter((_, x) => partOf[x] === j)), hidden = prior.filter((_, x) => partOf[x] === j && places[x] >= 0)
+				const [light, heavy] = extremes(hidden, hidden.length < prior.length), [high, low] = [Number(h), Number(l)]
+				const average = (set = 0) => low * (all - set) + high * set
+				// Values of other parts have no likelihood.
+				return [Math.log(high / average(light)), parts.length === 1 ? Math.log(average(heavy) / low) : all ? Infinity : 0]
+			})
+			const alone = told.map((x) => [-Math.log(prior[x]), prior[x] ? Infinity : 0])
+			return [0, 1].map((side) => most([...bounds, ...alone].map((bound) => bound[side])))
+		},
+	}
+}
+
+/** The same for all of k values. @param {TwoLevels} two @returns {Law} */
+const lawOfOne = (two, k = 0) => lawOfParts([two], new Uint8Array(k), new Uint8Array(k))
+
+/** A bit for each value. @param {(x: number) => boolean} isHidden @returns {Law} */
+function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHidden) {
+	if (own < other) refuse("own", "be at least other", `${own}`)
+	const set = own * (ONE - other), unset = other * (ONE - own), power = BigInt(hidden)
+	// The likeliest where no bit is set, and Σ own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits.
+	const rest = [(ONE - own) * ONE, hidden < k ? (ONE - harmless) * (ONE - other) : 0n].reduce((a, b) => (a > b ? a : b))
+	const none = /** @type {Fraction} */ ([rest * (ONE - other) ** (power - 1n), ONE ** (power + 1n)])
+	const some = /** @type {Fraction} */ (other ? [own * (ONE ** power - (ONE - other) ** power), other * ONE ** power] : [own * power, ONE])
+	const law = /** @type {Law} */ ({
+		greatest: sum([none, some, [BigInt(k - hidden) * harmless, ONE]]),
+		classOf: (x) => +isHidden(x),
+		ratio(x, against) {
+			if (!isHidden(x)) return harmless ? Infinity : isHidden(against) ? ln(ONE - other, ONE - own) : 0
+			if (isHidden(against)) return ln(set, unset)
+			return Math.max(ln(own * ONE, other * (ONE - harmless)), ln((ONE - own) * ONE, (ONE - other) * (ONE - harmless)))
+		},
+	})
+	if (hidden < k) return law
+	// Every set of values is one of them.
+	const extremes = /** @type {TwoLevels["extremes"]} */ ((weights) => [least(weights), total(weights) - least(weights)])
+	return { ...law, against: lawOfOne({ keep: ONE, high: set, low: unset, extremes, greatest: law.greatest }, k).against }
+}
+
+/** @param {bigint[][]} rows over 2^62 @returns {Law} */
+function lawOfTable(rows) {
+	const outputs = [...rows[0].keys()], weights = rows.map((row) => Float64Array.from(row, Number))
+	const logs = weights.map((row) => row.map(Math.log)), known = new Float64Array(rows.length ** 2).fill(-1)
+	const greatest = outputs.reduce((all, y) => all + rows.reduce((most, row) => (row[y] > most ? row[y] : most), 0n), 0n)
+	return {
+		greatest: [greatest, TOTAL],
+		classOf: (x) => x,
+		columns: () => outputs.map((y) => weights.map((row) => row[y])),
+		ratio(x, other) {
+			const place = x * rows.length + other, own = logs[x], against = logs[other]
+			if (known[place] < 0) {
+				known[place] = 0
+				// Where both are impossible the difference is not a number, and not above.
+				for (let y = 0; y < own.length; y++) if (own[y] - against[y] > known[place]) known[place] = own[y] - against[y]
+			}
+			return known[place]
+		},
+		against(prior) {
+			const bounds = outputs.map((y) => {
+				const column = weights.map((row) => row[y]), average = total(column.map((weight, x) => weight * prior[x]))
+				return [Math.log(most(column) / average) || 0, Math.log(average / least(column)) || 0]
+			})
+			return [most(bounds.map(([upper]) => upper)), most(bounds.map(([, lower]) => lower))]
+		},
+	}
+}
+
+/** Two independent reports, of the value and of its block. @param {TwoLevels[]} parts @param {number[]} sizes of the sets
+ * @param {number[]} block @param {number[][]} members @returns {Law} */
+function lawOfBoth([value, label], sizes, block, members) {
+	// How many sets of so many blocks have so many values.
+	let ways = [new Map([[0, 1n]]), ...Array.from({ length: sizes[1] }, () => new Map())]
+	for (const { length } of members) {
+		for (let chosen = sizes[1]; chosen > 0; chosen--) {
+			for (const [values, count] of ways[chosen - 1]) ways[chosen].set(values + length, (ways[chosen].get(values + length) ?? 0n) + count)
+		}
+	}
+	const all = choices(block.length, sizes[0]) * choices(members.length, sizes[1])
+	// Where no value of the one set is in a block of the other, none is in both.
+	const apart = [...ways[sizes[1]]].reduce((sum, [values, count]) => sum + count * choices(block.length - values, sizes[0]), 0n)
+	const either = [value.high * label.low, value.low * label.high].reduce((a, b) => (a > b ? a : b))
+	const units = value.greatest[1] * label.greatest[1]
+	return {
+		greatest: [(all - apart) * value.high * label.high + apart * either, all * units],
+		classOf: (x) => block[x],
+		ratio: (x, other) => (block[x] === block[other] ? ln(value.high, value.low) : ln(value.high * label.high, value.low * label.low)),
+	}
+}
+
+/** @param {bigint[]} keep @param {number[]} sizes of the sets in high and in low blocks @param {number[]} block @returns {Law} */
+function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
+	const among = BigInt(block.length / blocks), many = BigInt(blocks)
+	/** In and out of the set, in a high and in a low block. @type {Fraction[][]} */
+	const levels = [BigInt(high), many - BigInt(high)].map((count, low) => {
+		const level = low ? ONE - keep[0] : keep[0], size = BigInt(sizes[low]), forced = size ? keep[1 + low] : 0n
+		const units = ONE * count * ONE, out = /** @type {Fraction} */ ([level * many * (ONE - forced), units])
+		return [size ? [level * many * (forced * among + (ONE - forced) * size), units * size] : out, out]
+	})
+	const over = (/** @type {Fraction} */ [n, d], /** @type {Fraction} */ [m, e]) => ln(n * e, d * m)
+	const kinds = [0, 1], room = [high, blocks - high]
+	const within = Math.max(...kinds.map((i) => over(levels[i][0], levels[i][1])))
+	const between = Math.max(...kinds.flatMap((i) => kinds.filter((j) => i !== j || room[i] > 1).map((j) => over(levels[i][0], levels[j][1]))))
+	return {
+		greatest: levels.flat().reduce((a, b) => (a[0] * b[1] > b[0] * a[1] ? a : b)),
+		classOf: (x) => block[x],
+		ratio: (x, other) => (block[x] === block[other] ? within : between),
+	}
+}
+
+// -- samplers -----------------------------------------------------------------------------------------------
+
+/** @param {TwoLevels} levels @param {Sample} sample @returns {Part} */
+const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shape = "") =>
+	Object.assign(sample, { levels, outputs, bits, shape, law: lawOfOne(levels, k) })
 
 /** What parts may have; -1 is a value that may be told. @type {Record<string, Maker<Part>>} */
 const PARTS = {
 	"randomized-response": (p, k) => {
 		const keep = integer(p.threshold)
-		return part((x, draws) => {
+		return part(mixture(keep, [1n, BigInt(k)], singles), (x, draws) => {
 			const kept = draws.bernoulli(keep, ONE), other = draws.below(k)
 			return BigInt(kept ? x : other)
-		}, BigInt(k))
+		}, k, BigInt(k))
 	},
 	"hadamard-response": (p, k) => {
 		const keep = integer(p.threshold), size = number(p.block_size, 2 ** 32, 2)
 		if (size & (size - 1)) refuse("block_size", "be a power of two", size)
 		const blocks = number(p.blocks, 2 ** 31, Math.ceil(k / (size - 1)))
-		return part((x, draws) => {
+		// Of one value half of the sets are empty, of two a quarter; of more none, as row 3 is the sum of rows 1 and 2.
+		const used = Math.floor(k / (size - 1)), left = k % (size - 1), outputs = BigInt(blocks) * BigInt(size)
+		const held = (values = 0) => BigInt(size - ([size, size / 2, size / 4][values] ?? 0))
+		const empty = outputs - BigInt(used) * held(size - 1) - held(left)
+		return part(mixture(keep, [1n, 2n * BigInt(blocks)], columns(size), empty, outputs), (x, draws) => {
 			const forced = draws.bernoulli(keep, ONE)
 			let column = draws.below(size), block = blocks > 1 ? draws.below(blocks) : 0
 			if (forced && x < 0) return -1n
@@ -148,16 +338,16 @@ const PARTS = {
 				if (ones.length % 2) column = (column ^ (row & -row)) >>> 0
 			}
 			return BigInt(block) * BigInt(size) + BigInt(column)
-		}, BigInt(blocks) * BigInt(size))
+		}, k, outputs)
 	},
 	"subset-selection": (p, k) => {
 		const keep = integer(p.threshold), planes = number(p.planes, 8, 1)
 		const size = number(p.size, k - 1, 1), coin = integer(p.coin, 1n << BigInt(planes))
-		return part((x, draws) => {
+		return part(mixture(keep, [BigInt(size), BigInt(k)], subsets(size)), (x, draws) => {
 			const forced = draws.bernoulli(keep, ONE), set = new Uint8Array(k)
 			choose(draws, planes, [[set, () => coin, () => size, forced ? x : -1]])
 			return forced && x < 0 ? -1n : asNumber(set)
-		}, 0n, k, `${k} ${planes}`)
+		}, k, 0n, k, `${k} ${planes}`)
 	},
 }
 
@@ -182,7 +372,8 @@ function parted(parts, partOf, places) {
 		if (index) return open ? outputs + BigInt(told) : offsets[own] + report
 		return (BigInt(open ? parts.length + told : own) << BigInt(body)) | (open ? 0n : report)
 	})
-	return Object.assign(sample, { layoutOf: (x = 0) => shapes.indexOf(parts[partOf[x]].shape) })
+	const law = lawOfParts(parts.map(({ levels }) => levels), partOf, places)
+	return Object.assign(sample, { law, layoutOf: (x = 0) => shapes.indexOf(parts[partOf[x]].shape) })
 }
 
 /** Sensitive values in one part. @param {string} name @returns {Maker} */
@@ -201,7 +392,7 @@ function table(p, k) {
 	const rows = each(p.weights, (row) => each(row, (weight) => integer(weight, TOTAL), outputs), k)
 	const wrong = rows.find((row) => row.reduce((sum, weight) => sum + weight) !== TOTAL)
 	if (wrong) refuse("weights", "sum to 2^62", `${wrong}`)
-	return (x, draws) => {
+	return Object.assign(/** @type {Sample} */ ((x, draws) => {
 		const left = [...rows[x], ...new Array(bins - outputs).fill(0n)]
 		const stay = left.map(() => capacity), alias = [...left.keys()]
 		const small = alias.filter((b) => left[b] < capacity).reverse()
@@ -216,12 +407,12 @@ function table(p, k) {
 		}
 		const bin = draws.below(bins)
 		return BigInt(draws.bernoulli(stay[bin], capacity) ? bin : alias[bin])
-	}
+	}), { law: lawOfTable(rows) })
 }
 
-/** One bit a value. @param {number} k @param {(x: number, i: number) => bigint} odds @returns {Sample} */
-const unary = (k, odds) => (x, draws) =>
-	asNumber(Uint8Array.from({ length: k }, (_, i) => +draws.bernoulli(odds(x, i), ONE)))
+/** One bit a value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
+const unary = (k, law, odds) => Object.assign(/** @type {Sample} */ ((x, draws) =>
+	asNumber(Uint8Array.from({ length: k }, (_, i) => +draws.bernoulli(odds(x, i), ONE)))), { law })
 
 /** @type {Record<string, Maker>} */
 const MECHANISMS = {
@@ -239,12 +430,12 @@ const MECHANISMS = {
 	"high-low-subset": highLow("subset-selection"),
 	"unary-encoding": (p, k) => {
 		const own = integer(p.own), other = integer(p.other)
-		return unary(k, (x, i) => (i === x ? own : other))
+		return unary(k, lawOfBits(own, other, 0n, k, k, () => true), (x, i) => (i === x ? own : other))
 	},
 	"utility-optimized-rappor": (p, k) => {
 		const hidden = sensitive(p.sensitive, k)
-		const own = integer(p.own), other = integer(p.other), harmless = integer(p.harmless)
-		return unary(k, (x, i) => (hidden.has(i) ? (i === x ? own : other) : i === x ? harmless : 0n))
+		const own = integer(p.own), other = integer(p.other, ONE - 1n), harmless = integer(p.harmless)
+		return unary(k, lawOfBits(own, other, harmless, k, hidden.size, (x) => hidden.has(x)), (x, i) => (hidden.has(i) ? (i === x ? own : other) : i === x ? harmless : 0n))
 	},
 	block: (p, k) => {
 		const { block, places, members, blocks } = blocksOf(p.blocks, k)
@@ -255,21 +446,22 @@ const MECHANISMS = {
 		return parted(parts, block, places)
 	},
 	"composed-subsets": (p, k) => {
-		const { block, blocks } = blocksOf(p.blocks, k), { planes, keep, coins } = lanesOf(p, 2)
+		const { block, blocks, members } = blocksOf(p.blocks, k), { planes, keep, coins } = lanesOf(p, 2)
 		const sizes = each(p.sizes, (size, i) => number(size, (i ? blocks : k) - 1, 1), 2)
-		return (x, draws) => {
+		const parts = keep.map((odds, i) => mixture(odds, [BigInt(sizes[i]), BigInt(i ? blocks : k)], subsets(sizes[i])))
+		return Object.assign(/** @type {Sample} */ ((x, draws) => {
 			const forced = keep.map((odds) => draws.bernoulli(odds, ONE)), all = new Uint8Array(k + blocks)
 			choose(draws, planes, [x, block[x]].map((own, i) =>
 				[all.subarray(i * k, k + i * blocks), () => coins[i], () => sizes[i], forced[i] ? own : -1]))
 			return asNumber(all)
-		}
+		}), { law: lawOfBoth(parts, sizes, block, members) })
 	},
 	"nested-subsets": (p, k) => {
 		const { block, places, members, blocks } = blocksOf(p.blocks, k), most = k / blocks
 		if (members.some((values) => values.length !== most)) refuse("blocks", "have one size", p.blocks)
 		const { planes, keep, coins } = lanesOf(p, 3), high = number(p.high, blocks - 1, 1)
 		const sizes = each(p.sizes, (size, i) => number(size, most - 1, 1 - i), 2)
-		return (x, draws) => {
+		return Object.assign(/** @type {Sample} */ ((x, draws) => {
 			const own = block[x], ownHigh = draws.bernoulli(keep[0], ONE)
 			const forced = draws.bernoulli(keep[ownHigh ? 1 : 2], ONE)
 			const report = new Uint8Array(k + blocks), set = report.subarray(k)
@@ -279,7 +471,7 @@ const MECHANISMS = {
 			choose(draws, planes, groups)
 			block.forEach((j, value) => (report[value] = groups[j + 1][0][places[value]]))
 			return asNumber(report)
-		}
+		}), { law: lawOfNested(keep, high, sizes, block, blocks) })
 	},
 }
 
@@ -298,6 +490,8 @@ function readDomain(given) {
 	const names = grid ? ["row", "column"] : order
 	const factors = each(names, (name) => readDomain(grid ? { size: grid[`${name}s`] } : product[name]))
 	return {
+		names,
+		sizes: factors.map((factor) => factor.size),
 		size: factors.reduce((all, factor) => all * factor.size, 1),
 		place: (value) => factors.reduce((at, factor, i) => {
 			const own = factor.place(value?.[Array.isArray(value) ? i : names[i]])
@@ -326,7 +520,151 @@ export function readMechanism(spec) {
 	if (spec.version !== 1) refuse(`the version of ${spec.mechanism}`, "be 1", spec.version, "UnknownSpec")
 	layouts.forEach(checkLayout)
 	const domain = readDomain(spec.domain), sample = make(spec.parameters, domain.size)
-	return { ...spec.report, domain, sample, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
+	return { ...spec.report, domain, sample, law: sample.law, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
+}
+
+// -- promises: what the law of a mechanism reveals, and whether it obeys a policy ----------------------------
+
+/** A number or a level of a document: "1", "-1/2", "0.25", "ln 3", "3/2*ln 5/2", "1+ln 2", "inf". @param {any} text */
+export function readLevel(text) {
+	if (text === "inf") return Infinity
+	const terms = String(text).split("+").map((term) => {
+		const [, sign, n, d, of, by] = /^(-?)(?=.)(?:(\d+(?:\.\d+)?)(?:\/(\d+))?)?(?:\*?ln (\d+)(?:\/(\d+))?)?$/.exec(term) ?? refuse("a level", "be a number", text)
+		return ((sign ? -1 : 1) * Number(n ?? 1) / Number(d ?? 1)) * (of ? Math.log(Number(of)) - Math.log(Number(by ?? 1)) : 1)
+	})
+	const level = total(terms)
+	return Number.isNaN(level) ? refuse("a level", "be a number", text) : level
+}
+
+/** Two values of each class stand for all pairs. @param {((x: number) => any)[]} classes */
+function representatives(size = 0, ...classes) {
+	const seen = new Map(), of = (x = 0) => classes.map((classOf) => classOf(x)).join()
+	const chosen = Array.from({ length: size }, (_, x) => x).filter((x) => seen.set(of(x), (seen.get(of(x)) ?? 0) + 1).get(of(x)) <= 2)
+	return { chosen, of }
+}
+
+/** The part of a product that each value has of one factor. @param {Domain} domain @param {string} name */
+function factorOf({ names = [], sizes = [] }, name) {
+	const at = names.indexOf(name), after = sizes.slice(at + 1).reduce((a, b) => a * b, 1)
+	if (at < 0) refuse("secret", `be one of ${names}`, name)
+	return (x = 0) => Math.floor(x / after) % sizes[at]
+}
+
+/** The distance of a metric policy. @param {any} distance @param {any} given the domain's document @returns {(x: number, other: number) => number} */
+function distanceOf(distance, given) {
+	if (Array.isArray(distance)) return (x, other) => readLevel(distance[x][other])
+	if (distance === "discrete") return () => 1
+	if (distance === "absolute") {
+		const labels = given.values ?? { length: given.size }
+		const at = Array.from(labels, (label, x) => (given.values ? label : x))
+		return (x, other) => Math.abs(at[x] - at[other])
+	}
+	if (distance !== "km" || !given.grid) refuse("distance", "be known", distance, "UnknownSpec")
+	const { rows, columns: across, latitude, longitude } = given.grid
+	const centre = ([low = 0, high = 0], i = 0, n = 1) => ((low + ((high - low) * (2 * i + 1)) / (2 * n)) * Math.PI) / 180
+	return (x, other) => {
+		const [[a, b], [c, d]] = [x, other].map((cell) => [centre(latitude, Math.floor(cell / across), rows), centre(longitude, cell % across, across)])
+		const half = Math.sin((a - c) / 2) ** 2 + Math.cos(a) * Math.cos(c) * Math.sin((b - d) / 2) ** 2
+		// Whole metres, as the policy has them; a hair's breadth more, as sines differ in their last places.
+		return Math.floor(2 * 6371008.8 * Math.asin(Math.sqrt(Math.min(1, half))) + 1e-6) / 1000
+	}
+}
+
+/** What a policy on pairs asks; of others, nothing. @param {any} document @param {Domain} domain @returns {Limits | undefined} */
+function limitsOf({ domain: given, policy: p }, domain) {
+	if (p.kind === "pairwise") return { classOf: (x) => x, limit: (x, other) => readLevel(p.matrix[x][other]) }
+	if (p.kind === "blocks") {
+		const epsilon = [p.epsilon].flat().map(readLevel), across = readLevel(p.across ?? "inf"), block = each(p.blocks, Number, domain.size)
+		return { classOf: (x) => block[x], limit: (x, other) => (block[x] !== block[other] ? across : epsilon.length > 1 ? epsilon[block[x]] ?? 0 : epsilon[0]) }
+	}
+	const epsilon = readLevel(p.epsilon)
+	if (p.kind === "uniform") return { classOf: () => 0, limit: () => epsilon }
+	if (p.kind === "high-low") {
+		const places = new Set(each(p.sensitive, (value) => domain.place(value)))
+		if (places.has(-1)) refuse("sensitive", "be values of the domain", p.sensitive)
+		return { classOf: (x) => places.has(x), limit: (x) => (places.has(x) ? epsilon : Infinity) }
+	}
+	if (p.kind === "metric") {
+		const distance = distanceOf(p.distance, given)
+		return { classOf: (x) => x, limit: (x, other) => epsilon * distance(x, other) || 0 }
+	}
+	if (p.kind === "secret") {
+		const secretOf = factorOf(domain, p.secret)
+		return { classOf: secretOf, limit: (x, other) => (secretOf(x) === secretOf(other) ? Infinity : epsilon) }
+	}
+	if (p.kind !== "prior") refuse("policy", "be of a known kind", p.kind, "UnknownSpec")
+}
+
+/** @param {Mechanism} mechanism @param {Limits} limits @returns {[number, number, number] | undefined} two values and a ratio above their limit */
+function broken({ domain, law }, { classOf, limit }) {
+	const { chosen } = representatives(domain.size, law.classOf, classOf)
+	for (const x of chosen) for (const other of chosen) {
+		if (x !== other && law.ratio(x, other) > limit(x, other) + TOLERANCE) return [x, other, law.ratio(x, other)]
+	}
+}
+
+/** The extreme laws of what stands beside each of s secrets, n values each. Of an estimate, whose laws are a region, the one
+ * in its middle. @param {any} distributions @returns {number[][][]} */
+function restOf({ known, "at-least": shares, "chi-square": estimated }, s = 0, n = 0) {
+	return each(known ?? shares ?? estimated?.counts, (given) => {
+		const row = each(given, readLevel, n), all = total(row), one = row.map((_, u) => row.map((_, v) => +(u === v)))
+		if (shares) return one.map((corner) => corner.map((unit, u) => row[u] + unit * (1 - all)))
+		// Of a secret that never occurs any law is known, and none is estimated.
+		return all ? [row.map((p) => p / all)] : known ? one : []
+	}, s)
+}
+
+/** Whether a mechanism obeys a policy, as far as that can be told here; refuses one that does not.
+ * @param {Mechanism} mechanism @param {any} document @returns {boolean} whether all of it was compared */
+function obeys(mechanism, document) {
+	const { domain, law } = mechanism, { policy: p } = document, limits = limitsOf(document, domain), epsilon = readLevel([p.epsilon ?? "inf"].flat()[0])
+	const violated = (/** @type {number} */ ratio, told = "") => refuse("the mechanism", `obey the ${p.kind} policy${told}`, `a likelihood ratio of e^${+ratio.toFixed(9)}`, "PolicyViolated")
+	const anything = p.kind !== "secret" || p.distributions.anything
+	const found = broken(mechanism, limits ?? { classOf: () => 0, limit: () => epsilon })
+	if (!found) return true
+	if (limits && anything) violated(found[2], ` between values ${found[0]} and ${found[1]}`)
+	if (p.kind === "prior") {
+		const [upper, lower] = law.against?.(each(p.prior, readLevel, domain.size)) ?? []
+		if (upper === undefined || lower === undefined) return false
+		const worst = Math.max(p.side === "lower" ? 0 : upper, p.side === "upper" ? 0 : lower)
+		return worst <= epsilon + TOLERANCE || violated(worst)
+	}
+	const secretOf = factorOf(domain, p.secret), cells = /** @type {number[][]} */ ([])
+	for (let x = 0; x < domain.size; x++) (cells[secretOf(x)] ??= []).push(x)
+	const laws = restOf(p.distributions, cells.length, cells[0].length), columns = law.columns?.()
+	if (!columns) return false
+	for (const column of columns) {
+		const bounds = cells.map((own, s) => {
+			const sums = laws[s].map((law) => total(law.map((p, u) => p * column[own[u]])))
+			return [most(sums), least(sums)]
+		})
+		bounds.forEach(([high], s) => bounds.forEach(([, low], other) => {
+			if (s !== other && Math.log(high / low) > epsilon + TOLERANCE) violated(Math.log(high / low))
+		}))
+	}
+	return !p.distributions["chi-square"]
+}
+
+/** What reports of a mechanism reveal, by its law; refuses a mechanism that breaks the policy.
+ * @param {Mechanism} mechanism @param {any} document the policy's @returns {Disclosure} */
+export function disclose(mechanism, document) {
+	const { domain: { size }, law } = mechanism, [n, d] = [law.greatest[0], law.greatest[1] * BigInt(size)]
+	// Never 1 unless it is.
+	const guess = n === d ? 1 : Math.min(Number((n << 80n) / d) / 2 ** 80, 1 - 2 ** -53)
+	return {
+		guess,
+		chance: 1 / size,
+		proved: obeys(mechanism, document),
+		levels(groupOf = () => 0, same = true) {
+			const { chosen, of } = representatives(size, law.classOf, groupOf), known = new Map()
+			for (const x of chosen) {
+				const others = chosen.filter((other) => other !== x && (groupOf(other) === groupOf(x)) === same)
+				known.set(of(x), most(others.map((other) => law.ratio(x, other))))
+			}
+			return Array.from({ length: size }, (_, x) => known.get(of(x)))
+		},
+		against: (prior) => law.against?.(prior),
+	}
 }
 
 /** A report's bytes. @param {Mechanism} mechanism @param {bigint} report */
@@ -340,16 +678,16 @@ export function privatize(mechanism, x) {
 	return mechanism.sample(x, bitDraws(auxiliary, layout, frame))
 }
 
-/** The record of a collection, or all; resolves when changes are on disk. @param {string} [url]
- * @param {(known: any) => any} [change] @returns {Promise<any>} */
-const records = (url, change) => new Promise((resolve, reject) => {
+/** All records, or what a change made of them; resolves when that is on disk.
+ * @param {(all: any[]) => any} [change] the record to keep, if there is one @returns {Promise<any>} */
+const records = (change) => new Promise((resolve, reject) => {
 	const opening = indexedDB.open("sfumato", 1)
 	opening.onupgradeneeded = () => opening.result.createObjectStore("answers", { keyPath: "collection" })
 	opening.onerror = () => reject(opening.error)
 	opening.onsuccess = () => {
 		const database = opening.result
 		const transaction = database.transaction("answers", "readwrite", { durability: "strict" })
-		const store = transaction.objectStore("answers"), asked = url ? store.get(url) : store.getAll()
+		const store = transaction.objectStore("answers"), asked = store.getAll()
 		asked.onsuccess = () => {
 			const changed = change?.(asked.result)
 			if (changed) store.put(changed)
@@ -375,7 +713,7 @@ export const flush = async () => await navigator.locks.request("sfumato", async 
 			// A busy collector, or who answers in its place, is asked again.
 			if (/408|429|5../.test(`${response.status}`) || (counted !== batch && !error)) throw error
 			const outcome = error ? { state: "refused", problem: error } : { state: "sent" }
-			await records(collection, (known) => ({ ...known, token: undefined, ...outcome }))
+			await records((all) => ({ ...all.find((known) => known.collection === collection), token: undefined, ...outcome }))
 		} catch {
 			waiting++
 		}
@@ -394,37 +732,53 @@ export async function openCollection(address) {
 	const response = await fetch(url, { credentials: "omit" }), text = await response.text()
 	if (!response.ok) refuse("the collection", "be there", text, "NotFound")
 	const document = JSON.parse(text), { smechanism, spolicy } = marked(text)
-	const { id, state, submission, mechanism_hash } = document
+	const { id, state, submission, mechanism_hash, title, previous } = document
 	// Another spelling is another key, and a second draw.
 	if (/[%?#]/.test(url) || !url.endsWith(`/v1/collections/${id}`)) refuse("the address", `end in ${id}`, url)
 	const bytes = new TextEncoder().encode(canonical(smechanism))
 	const hash = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)))
 	if (hash !== mechanism_hash) refuse("mechanism_hash", `be ${hash}`, mechanism_hash, "HashMismatch")
+	if (canonical(smechanism.sdomain) !== canonical(spolicy.sdomain)) refuse("the policy", "have the mechanism's domain", document.policy.domain)
 	const mechanism = readMechanism(document.mechanism), { domain, encoding } = mechanism
+	const version = previous && url.slice(0, -id.length) + previous, question = questionOf(title)
+	/** @param {any[]} all @returns {Answer | undefined} */
+	const given = (all) => all.find(({ collection }) => collection === url)
+	/** The reply to the same question in another collection, or in another version of this. @param {any[]} all @returns {Answer | undefined} */
+	const kept = (all) => all.find((known) => known.mechanism === hash && known.collection !== url &&
+		((question && known.question === question) || known.collection === version || known.previous === url))
 	return {
 		...document,
 		url,
 		domain,
-		answered: () => records(url),
+		disclosure: disclose(mechanism, document.policy),
+		answered: async () => given(await records()),
+		remembered: async () => kept(await records()),
 		async answer(value, token) {
-			const x = domain.place(value)
-			if (x < 0) refuse("the value", "be one of the domain", value)
-			if (!(await records(url))) {
+			const before = await records(), x = domain.place(value), wrong = () => refuse("the value", "be one of the domain", value)
+			if (x < 0 && (value !== undefined || !(given(before) ?? kept(before)))) wrong()
+			if (!given(before)) {
 				if (state !== "open") refuse("the collection", "be open", state, "NotOpen")
 				if (submission !== "open" && !token) refuse("token", "be given", token, "TokenNeeded")
 			}
-			const answer = await records(url, (known) => {
+			let repeated = true
+			const answer = await records((all) => {
 				// Whatever the value is now: a second draw would be a second release.
+				const known = given(all), memory = kept(all)
 				if (known) return known.state === "refused" && token ? { ...known, token, state: "waiting" } : known
-				const drawn = privatize(mechanism, x), batch = hex(randomBytes(16))
-				const report = encoding === "index" ? `${drawn}` : `"${hex(serialise(mechanism, drawn))}"`
-				return { collection: url, mechanism: hash, policy: canonical(spolicy), report, batch, token, state: "waiting" }
+				repeated = !!memory
+				const drawn = memory ? 0n : x < 0 ? wrong() : privatize(mechanism, x), batch = hex(randomBytes(16))
+				const report = memory?.report ?? (encoding === "index" ? `${drawn}` : `"${hex(serialise(mechanism, drawn))}"`)
+				return { collection: url, mechanism: hash, policy: canonical(spolicy), report, batch, token, state: "waiting",
+					question, previous: version || undefined, drawn: memory && (memory.drawn ?? memory.collection) }
 			})
 			soon()
-			return answer
+			return { ...answer, repeated }
 		},
 	}
 }
+
+/** Titles that differ in nothing that is read ask the same. @param {any} title */
+const questionOf = (title) => String(title ?? "").normalize("NFKC").replace(/\s+/g, " ").trim().toLowerCase()
 
 if (!isSecureContext) refuse("a page", "come by https", location.origin, "InsecurePage")
 addEventListener("online", soon)

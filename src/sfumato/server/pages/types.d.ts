@@ -21,8 +21,60 @@ export interface Decisions {
  */
 export type Sample = (x: number, draws: Decisions) => bigint
 
+/** Numerator and denominator. */
+export type Fraction = [bigint, bigint]
+
+/** Likelihoods of a report that are high for the values in its set and low for all others. */
+export interface TwoLevels {
+  /** Over 2^64: the probability that a report depends on the value. */
+  keep: bigint
+  high: bigint
+  low: bigint
+  /** The sum over the reports of the greatest likelihood. */
+  greatest: Fraction
+  /** The weights of the lightest set that is not empty and of the heaviest that does not hold all values, or `more` than these. */
+  extremes(weights: number[], more?: boolean): [number, number]
+}
+
+/** What is needed of a mechanism's law: exact where it is a fraction, else good to 1e-12. */
+export interface Law {
+  /** The sum over the reports of the greatest likelihood of a value. */
+  greatest: Fraction
+  /** Values of one class have the same ratios. */
+  classOf(x: number): number
+  /** The logarithm of the greatest ratio of the likelihoods of x and of another value for a report. */
+  ratio(x: number, other: number): number
+  /** The logarithms of the greatest ratios of a likelihood to the average over a prior, and of the average to a likelihood. */
+  against?(prior: number[]): number[]
+  /** Likelihoods of all values, a list for each report. */
+  columns?(): number[][]
+}
+
+/** What a policy asks of pairs: the logarithm of a likelihood ratio is at most the limit. */
+export interface Limits {
+  /** Values of one class have the same limits. */
+  classOf(x: number): any
+  limit(x: number, other: number): number
+}
+
+/** What a reply reveals, computed from the law of the mechanism that draws it. */
+export interface Disclosure {
+  /** The probability that the best guess of the answer from the reply is right, all answers being equally likely. */
+  guess: number
+  /** The same without the reply. */
+  chance: number
+  /** Whether the mechanism was shown to obey the policy; if not, that could not be decided here. */
+  proved: boolean
+  /** For each value, the logarithm of the greatest likelihood ratio against other values: of the same group, or of others. */
+  levels(groupOf?: (x: number) => any, same?: boolean): number[]
+  /** As of a law. */
+  against(prior: number[]): number[] | undefined
+}
+
 /** A mechanism that a part may have. */
 export interface Part extends Sample {
+  levels: TwoLevels
+  law: Law
   /** How many reports there are, if they are numbered; else 0. */
   outputs: bigint
   bits: number
@@ -31,7 +83,7 @@ export interface Part extends Sample {
 }
 
 /** What a mechanism's parameters say about k values. Where there are several layouts, `layoutOf` tells which. */
-export type Maker<T = Sample & { layoutOf?(x: number): number }> = (parameters: any, k: number) => T
+export type Maker<T = Sample & { law: Law; layoutOf?(x: number): number }> = (parameters: any, k: number) => T
 
 /** A set, a bit an element: its coin and its size (asked when they are needed), and the bit it is forced to have. */
 export type Group = [set: Uint8Array, coin: () => bigint, size: () => number, at: number, bit?: number]
@@ -39,6 +91,9 @@ export type Group = [set: Uint8Array, coin: () => bigint, size: () => number, at
 /** Values in a fixed order. */
 export interface Domain {
   size: number
+  /** Of a product. */
+  names?: string[]
+  sizes?: number[]
   /** The index of a value, or -1. */
   place(value: any): number
 }
@@ -49,6 +104,7 @@ export interface Mechanism {
   domain: Domain
   layoutOf(x: number): Layout
   sample: Sample
+  law: Law
 }
 
 /** What is kept of an answer: never the value. */
@@ -67,6 +123,12 @@ export interface Answer {
   problem?: { reason: string; message: string }
   /** What allows to send it, until it is sent. */
   token?: string
+  /** The collection's title, without what is not read of it: the same question is answered by the same reply. */
+  question?: string
+  /** The address of the version before. */
+  previous?: string
+  /** The collection that the reply was drawn for, where it was another. */
+  drawn?: string
 }
 
 /** A collection as the collector describes it, and what can be done with it. */
@@ -86,8 +148,15 @@ export interface Collection {
   /** Its address, in full. */
   url: string
   domain: Domain
+  /** What a reply reveals. A mechanism that breaks the policy is refused before. */
+  disclosure: Disclosure
   /** The answer that was given here, if one was. */
   answered(): Promise<Answer | undefined>
-  /** Draws once, keeps what was drawn, and sends it now or later, with the key or token that the collection asks for. */
-  answer(value: any, token?: string): Promise<Answer>
+  /** The answer to the same question in another collection, whose reply would be sent again. */
+  remembered(): Promise<Answer | undefined>
+  /**
+   * Draws once, keeps what was drawn, and sends it now or later, with the key or token that the collection asks for.
+   * What was drawn before is sent instead, whatever the value is now, which may then be left out: `repeated` says so.
+   */
+  answer(value?: any, token?: string): Promise<Answer & { repeated: boolean }>
 }
