@@ -501,7 +501,7 @@ def policies() -> list[sf.Policy]:
 
 def weaker(policy: sf.Policy) -> dict[str, Any]:
     """The document of a policy that asks a little more: every level less by a millionth."""
-    document = plain(policy.to_dict())
+    document: dict[str, Any] = plain(policy.to_dict())
 
     def less(level: Any) -> Any:
         if isinstance(level, list):

@@ -104,7 +104,13 @@ def answer_of(status: str, body: bytes, *headers: str) -> bytes:
 
 def description_of(mechanism: Mechanism, policy: sf.Policy) -> bytes:
     """What a collector serves that states a mechanism's true hash, and whatever policy."""
-    document = {"id": "falsecollection1", "title": "", "description": "", "state": "open", "submission": "open"}
+    document: dict[str, object] = {
+        "id": "falsecollection1",
+        "title": "",
+        "description": "",
+        "state": "open",
+        "submission": "open",
+    }
     document |= {"reports": 0, "previous": None, "mechanism_hash": mechanism.hash}
     body = json.dumps(document | {"mechanism": mechanism.spec, "policy": policy.to_dict()})
     return answer_of("200 OK", body.encode(), "Content-Type: application/json")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from collectors import Served, ServeProcess
 from components import PATIENCE, chromium
 
 import sfumato as sf
-from sfumato.exact import Epsilon
+from sfumato.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
@@ -373,7 +375,7 @@ def test_a_reload_in_the_middle_of_an_answer_changes_nothing(people: People, col
 
 
 def test_answers_given_without_network_arrive_once_later(people: People, collector: Served) -> None:
-    name, other = high_low(collector), high_low(collector)
+    name, other = high_low(collector), high_low(collector, "And which of these?")
     page = people()
     # One stays on the page until the network is back, one closes it and comes again.
     page.goto(f"{collector.url}/c/{name}?then={other}")
@@ -420,38 +422,259 @@ def test_who_would_rather_not_answer_draws_and_sends_nothing(people: People, col
     page.wait_for_selector("form")
 
 
+# -- what a reply reveals, as the page states it -------------------------------------------------------------
+
+
+def as_shown(share: float) -> str:
+    """A probability as pages show it: never as certain or impossible unless it is."""
+    if share < 1 and share >= 0.9995:
+        return "more than 99.9%"
+    return "less than 0.1%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
+
+
+def exposure_of(guess: float, chance: float) -> str:
+    """How loud the page has to be, in words that it then says."""
+    if guess == 1:
+        return "sent as it is"
+    if (guess - chance) / (1 - chance) < 0.5:
+        return ""
+    return "almost always gives your answer away" if guess >= 0.9 else "likely to give your answer away"
+
+
+def stated(collector: Served, mechanism: Mechanism, policy: sf.Policy, title: str = "Which of these?") -> str:
+    """The id of a collection with this mechanism."""
+    document = policy.to_dict()
+    return opened(collector, title, document["domain"], document["policy"], mechanism=mechanism.spec)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "5", "10", "20", "inf"])
+def test_the_odds_on_the_page_are_those_of_the_exact_law(people: People, collector: Served, epsilon: str) -> None:
+    domain, make = sf.Domain(ILLNESSES), sf.mechanisms
+    uniform, high_low = sf.Uniform(domain, epsilon), sf.HighLow(domain, ["hiv", "cancer"], epsilon)
+    blocks = sf.Blocks(domain, "aabb", epsilon)
+    cases: list[tuple[Mechanism, sf.Policy]] = [
+        (make.RandomizedResponse(domain, epsilon), uniform),
+        (make.HighLowSubset(domain, ["hiv", "cancer"], epsilon), high_low),
+    ]
+    if epsilon in ("1", "5", "inf"):
+        cases += [
+            (make.SubsetSelection(domain, epsilon, 2), uniform),
+            (make.UnaryEncoding(domain, epsilon), uniform),
+            (make.HadamardResponse(domain, epsilon), uniform),
+            (make.BlockMechanism.for_policy(blocks, "rr"), blocks),
+        ]
+    page = people()
+    for number, (mechanism, policy) in enumerate(cases):
+        name = stated(collector, mechanism, policy, f"Question {number} at {epsilon}")
+        guess, chance = mechanism.guess_probability(), Fraction(1, len(ILLNESSES))
+        page.goto(f"{collector.url}/c/{name}")
+        page.wait_for_selector("#odds")
+        said = page.inner_text(".promise")
+        assert f"right with probability {as_shown(float(guess))} (without the reply: 25.0%)" in said, mechanism
+        assert f"{float(guess):.3f}" != "1.000" or "more than 99.9%" in said or guess == 1
+        exposed = exposure_of(float(guess) if guess == 1 else min(float(guess), 1 - 2**-53), float(chance))
+        alarms = page.locator(".promise .alarm").all_inner_texts()
+        assert len(alarms) == bool(exposed), mechanism
+        assert all(exposed in alarm for alarm in alarms)
+        for denial in ("Not your answer", "need not be your answer"):
+            assert denial not in said
+
+
+def test_the_page_asks_nobody_else_what_a_reply_reveals(people: People, collector: Served) -> None:
+    """Neither the planner, however busy, nor a route that could fail: the form comes with its statement."""
+    name = opened(collector, "Which of these?", {"values": ILLNESSES}, {"kind": "uniform", "epsilon": "inf"})
+    page = people()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(collector.url)))
+    page.route("**/reveals", lambda _: None)  # as if the planner never answered
+    page.goto(f"{collector.url}/c/{name}")
+    page.wait_for_selector("form button[type=submit]")
+    assert "sent as it is" in page.inner_text(".promise .alarm")
+    assert {path for path in asked if path.startswith("/v1/")} == {f"/v1/collections/{name}"}
+    page.get_by_label("hiv", exact=True).check()
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.wait_for_selector("#outcome:has-text('It shows your answer')")
+    assert page.inner_text("#drawn") == "“hiv”"
+
+
+def test_a_mechanism_that_breaks_its_policy_is_not_run(people: People, collector: Served) -> None:
+    """The threshold 2^64 served under ε = 1/10, with its true hash: the page draws and sends nothing."""
+    policy = sf.Uniform(sf.Domain(ILLNESSES), "1/10")
+    name = stated(collector, sf.mechanisms.RandomizedResponse(policy.domain, "1/10"), policy)
+    false = sf.mechanisms.RandomizedResponse(policy.domain, "1/10", threshold=2**64)
+    served = read(collector, name) | {"mechanism": false.spec, "mechanism_hash": false.hash}
+    page = people()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.route(f"**/v1/collections/{name}", lambda route: route.fulfill(json=served))
+    page.goto(f"{collector.url}/c/{name}")
+    page.wait_for_selector(".alarm:has-text('breaks the rule that it states')")
+    assert page.locator("form").count() == 0
+    assert page.evaluate("import('/static/sfumato.js').then(module => module.answers())") == []
+    assert sent == []
+    # As it was opened, it is taken.
+    page.unroute(f"**/v1/collections/{name}")
+    page.click("text=Try again")
+    page.wait_for_selector(".reveals:has-text('from 10% to at most 11%')")
+
+
 @pytest.mark.parametrize(
-    ("policy", "said", "then"),
+    ("policy", "said"),
     [
-        ({"kind": "uniform", "epsilon": "1"}, "Not your answer itself", "It need not be your answer"),
-        ({"kind": "blocks", "blocks": [0, 0, 1, 1], "epsilon": "1"}, "Not your answer itself", "It need not be"),
-        ({"kind": "blocks", "blocks": [0, 0, 0, 1], "epsilon": "1"}, "it may be the answer itself", "It may be your"),
-        ({"kind": "high-low", "sensitive": ["hiv"], "epsilon": "1"}, "it may be the answer itself", "It may be your"),
+        ({"kind": "uniform", "epsilon": "1"}, ["from 10% to at most 23.2%"]),
+        ({"kind": "uniform", "epsilon": "1+ln 2"}, ["from 10% to at most 37.7%"]),
         (
-            {"kind": "prior", "prior": ["1/4"] * 4, "epsilon": "1", "side": "upper"},
-            "Not your answer itself",
-            "It need not be your answer",
+            {"kind": "high-low", "sensitive": ["hiv"], "epsilon": "1"},
+            [
+                "that it is “hiv” from 10% to at most 23.2%",
+                "If it is “none”, “flu” or “cancer”, your reply may show it",
+            ],
         ),
         (
-            {"kind": "uniform", "epsilon": "inf"},
-            "Expect your answer to be sent as it is",
-            "Expect it to be your answer",
+            {"kind": "blocks", "blocks": [0, 0, 1, 1], "epsilon": "1"},
+            [
+                "knows your group can raise their suspicion of one value from 10% to at most 23.2%",
+                "may show your group",
+            ],
+        ),
+        ({"kind": "blocks", "blocks": [0, 0, 0, 1], "epsilon": "1"}, ["If it is “cancer”, which stands alone"]),
+        ({"kind": "blocks", "blocks": [0, 0, 1, 1], "epsilon": "1", "across": "2"}, ["from 10% to at most"]),
+        (
+            {"kind": "prior", "prior": ["0.4", "0.3", "0.2", "0.1"], "epsilon": "1"},
+            ["that it is “cancer” from 10% to at"],
         ),
     ],
 )
-def test_nothing_is_promised_that_the_policy_does_not_hold(
-    people: People, collector: Served, policy: dict[str, Any], said: str, then: str
+def test_sentences_are_about_the_mechanism_and_within_the_policy(
+    people: People, collector: Served, policy: dict[str, Any], said: list[str]
 ) -> None:
     name = opened(collector, "Which of these?", {"values": ILLNESSES}, policy)
     page = people()
     page.goto(f"{collector.url}/c/{name}")
-    page.get_by_label("hiv", exact=True).check()
-    page.wait_for_selector(f".promise:has-text('{said}')")
-    assert ("Not your answer" in page.inner_text(".promise")) == said.startswith("Not")
-    page.get_by_role("button", name="Send" if policy["epsilon"] == "inf" else "Randomize and send", exact=True).click()
-    page.wait_for_selector(f"#outcome .promise:has-text('{then}')")
-    if policy["epsilon"] == "inf":
-        assert page.inner_text("#drawn") == "“hiv”"
+    page.wait_for_selector(".reveals")
+    sentences = page.inner_text(".reveals")
+    for sentence in said:
+        assert sentence in sentences
+    assert page.locator("#unproved").count() == 0
+    # No bound is above that of the policy.
+    rules = collector.as_admin("POST", "/v1/check", {"policy": read(collector, name)["policy"], "before": 0.1}).json
+    most = max(rule["after"] for rule in rules["suspicions"])
+    for bound in re.findall(r"at most ([\d.]+)%", sentences):
+        assert float(bound) / 100 <= most + 0.001
+
+
+def test_a_rule_about_an_estimate_is_stated_against_anything(people: People, collector: Served) -> None:
+    domain = sf.Domain.product(cheated=["yes", "no"], age=["young", "old"])
+    policy = sf.Secret(domain, "cheated", 1, sf.ChiSquare([[300, 100], [200, 400]]))
+    mechanism = sf.design(policy)
+    blocks = sf.Blocks(domain, [0, 0, 1, 1], "inf", across="1")
+    level = sf.audit(mechanism, blocks).worst.excess + 1  # of the worst pair of different secrets
+    name = stated(collector, mechanism, policy)
+    page = people()
+    page.goto(f"{collector.url}/c/{name}")
+    page.wait_for_selector("#unproved")
+    assert "cannot check the rule" in page.inner_text("#unproved")
+    sentences = page.inner_text(".reveals")
+    if math.isinf(level):
+        assert "may learn it from your reply" in sentences
+    else:
+        most = 0.1 / (0.1 + 0.9 * math.exp(-level))
+        (bound,) = re.findall(
+            r"from 10% to at most ([\d.]+)%, however the rest of your answer depends on it", sentences
+        )
+        assert most <= float(bound) / 100 <= most + 0.001
+
+
+def test_a_second_tab_is_told_that_the_first_has_answered(people: People, collector: Served) -> None:
+    name = opened(collector, "Which of these?", {"values": ILLNESSES}, {"kind": "uniform", "epsilon": "1"})
+    first = people()
+    second = first.context.new_page()
+    for page in (first, second):
+        page.goto(f"{collector.url}/c/{name}")
+        page.wait_for_selector("form")
+    choose(first, "hiv")
+    first.click("text=Randomize and send")
+    first.wait_for_selector("[data-state=sent]")
+    assert first.locator("#repeated").count() == 0
+    choose(second, "flu")
+    second.click("text=Randomize and send")
+    second.wait_for_selector("#repeated")
+    assert "already answered" in second.inner_text("#repeated")
+    assert "was not used" in second.inner_text("#repeated")
+    assert second.inner_text("#drawn") == first.inner_text("#drawn")
+    assert read(collector, name)["reports"] == 1
+
+
+def test_twelve_collections_that_ask_the_same_get_one_reply(
+    people: People, collector: Served, shot: Callable[[Page, str], None]
+) -> None:
+    names = [high_low(collector, "Which of these?") for _ in range(12)]
+    page = people()
+    sent: list[Any] = []
+    page.on("request", lambda request: sent.append(json.loads(request.post_data or "")) if request.post_data else None)
+    page.goto(f"{collector.url}/c/{names[0]}?then={','.join(names[1:])}")
+    choose(page, "hiv")
+    total = page.inner_text("#total")
+    assert "at most 23.2%" in total  # as of one
+    assert "11 questions ask the same" in total
+    page.click("text=Randomize and send")
+    page.wait_for_selector("[data-state=sent]")
+    for number in range(11):
+        page.click("text=Next question")
+        page.wait_for_selector("#remembered")
+        if number == 0:
+            shot(page, "survey-remembered")
+        assert page.locator("input[type=radio]").count() == 0
+        page.click("text=Send the same reply")
+        page.wait_for_selector("[data-state=sent]")
+        assert page.locator("#repeated").count() == 0
+    assert len({json.dumps(body["report"]) for body in sent}) == 1
+    assert len({body["batch"] for body in sent}) == 12
+    assert [read(collector, name)["reports"] for name in names] == [1] * 12
+
+
+def test_what_several_questions_reveal_is_added_up(people: People, collector: Served) -> None:
+    rules = {"Which of these?": "1", "And in your family?": "1/2", "And before?": "ln 2"}
+    names = [
+        opened(collector, title, {"values": ILLNESSES}, {"kind": "uniform", "epsilon": epsilon})
+        for title, epsilon in rules.items()
+    ]
+    page = people()
+    page.goto(f"{collector.url}/c/{names[0]}?then={names[1]},{names[2]}")
+    page.wait_for_selector("#total")
+    said = page.inner_text("#total")
+    # e^(1 + 1/2 + ln 2) times the odds of 1 to 9.
+    assert f"from 10% to at most {math.ceil(1000 / (1 + 9 / (2 * math.exp(1.5)))) / 10:g}%" in said
+    mechanisms = [sf.mechanism_from_spec(read(collector, name)["mechanism"]) for name in names]
+    guess = math.prod(float(mechanism.guess_probability()) for mechanism in mechanisms)
+    assert f"right with probability {as_shown(guess)} (without the replies: {as_shown(1 / 64)})" in said
+    # One that cannot be read is named.
+    page.route(f"**/v1/collections/{names[2]}", lambda route: route.fulfill(status=404, json={}))
+    page.reload()
+    page.wait_for_selector("#total:has-text('Question 3 cannot be read now')")
+    people.faults = [fault for fault in people.faults if "404" not in fault]
+
+
+@pytest.mark.parametrize(("epsilon", "said"), [("1", ""), ("2.5", "is likely to give"), ("6", "almost always gives")])
+def test_studio_warns_when_replies_give_answers_away(
+    people: People, collector: Served, shot: Callable[[Page, str], None], epsilon: str, said: str
+) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", f"Which of these, at {epsilon}?")
+    page.fill("#values", "\n".join(ILLNESSES))
+    page.locator("#epsilon").fill(epsilon)
+    planned(page, 2000)
+    warning = page.inner_text("#warning")
+    assert said in warning
+    assert bool(warning) == bool(said)
+    shot(page, f"studio-warning-{epsilon}")
+    page.click("text=Open the survey")
+    page.wait_for_selector("text=The survey is open")
+    name = page.input_value("#done input").rpartition("/")[2]
+    guess = float(sf.mechanism_from_spec(read(collector, name)["mechanism"]).guess_probability())
+    told = page.inner_text("#done")
+    assert (f"right with probability {as_shown(guess)} (without the reply: 25.0%)" in told) == bool(said)
 
 
 def test_studio_asks_for_people_and_its_charts_have_room_before_they_come(people: People, collector: Served) -> None:
@@ -517,15 +740,6 @@ def test_results_for_administrators_need_the_token(people: People, collector: Se
     page.click("text=Show the results")
     page.wait_for_selector("#reports:text-is('1')")
     assert collector.admin not in str(page.context.storage_state())  # in the tab, and nowhere that outlives it
-
-
-@pytest.mark.parametrize("level", ["1", "0.1", "3/2", "ln 3", "1/2*ln 3", "ln 3/2", "inf"])
-def test_levels_are_read_as_python_reads_them(people: People, collector: Served, level: str) -> None:
-    page = people()
-    page.goto(collector.url)
-    text = str(Epsilon(level))
-    told = page.evaluate("level => import('/static/words.js').then(words => String(words.levelOf(level)))", text)
-    assert float(told.replace("Infinity", "inf")) == pytest.approx(float(Epsilon(level)))
 
 
 def test_what_was_drawn_is_named_by_the_values_it_speaks_for(people: People, collector: Served) -> None:

@@ -471,6 +471,33 @@ def test_a_policy_is_put_into_words_and_numbers(collector: Served) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("policy", "level"),
+    [
+        (sf.Blocks(sf.Domain.range(6), "aabbbc", ["1", "2", "9"]), 2.0),  # a block of one value tells nothing within
+        (sf.Blocks(sf.Domain.range(3), "abc", 1), 0.0),
+        (sf.Blocks(sf.Domain.range(4), "aabb", "1", "5"), None),
+        (sf.Blocks(sf.Domain.range(4), "aabb", "inf"), np.inf),
+        (sf.Secret(sf.Domain.product(s=["a", "b"], u=sf.Domain.range(3)), "s", 1, sf.Anything()), 1.0),
+        (sf.Uniform(sf.Domain.range(4), 1), None),
+    ],
+)
+def test_what_is_learned_within_a_block(collector: Served, policy: sf.Policy, level: float | None) -> None:
+    said = collector.as_admin("POST", "/v1/check", {"policy": policy.to_dict(), "before": 0.1}).json["within"]
+    assert said == (None if level is None else pytest.approx(0.1 / (0.1 + 0.9 * np.exp(-level))))
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "5", "20", "inf"])
+def test_a_collection_is_opened_with_the_odds_of_a_right_guess(collector: Served, epsilon: str) -> None:
+    policy = sf.Uniform(sf.Domain.range(4), epsilon)
+    planned = collector.as_admin("POST", "/v1/plan", {"policy": policy.to_dict(), "n": 1000}).json
+    made = collector.as_admin("POST", "/v1/collections", {"title": "odds", "policy": policy.to_dict(), "n": 1000}).json
+    mechanism = sf.mechanism_from_spec(made["collection"]["mechanism"])
+    assert made["guess"] == planned["guess"] == pytest.approx(float(mechanism.guess_probability()), rel=1e-15)
+    assert made["chance"] == planned["chance"] == 0.25
+    assert (made["guess"] == 1) == (epsilon == "inf")
+
+
 def test_plans_are_those_of_the_planner(collector: Served) -> None:
     said = collector.as_admin("POST", "/v1/plan", {"policy": POLICY.to_dict(), "n": 1000}).json
     plan = sf.plan(POLICY, 1000)

@@ -303,29 +303,21 @@ def test_what_is_asked_for_by_many_is_computed_once() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("refused", [False, True])
-def test_a_collection_costs_the_planner_once(collector: Served, monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
+def test_participants_never_wait_for_the_planner(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a device needs to randomize and to say what that reveals comes without it, whoever else plans."""
     name, mechanism, _ = collector.create()
-    assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"] * 10), "some-reports").status == 200
-    ask, asked = Planner.ask, []
 
-    async def counted(self: Planner, job: str, **request: Any) -> Any:
-        asked.append(job)
-        await asyncio.sleep(0.1)
-        if refused:
-            raise Refusal("too-hard", "this takes longer")
-        return await ask(self, job, **request)
+    async def busy(_: Planner, job: str, **request: Any) -> Any:
+        raise AssertionError(f"the planner was asked to {job}: {request}")
 
-    monkeypatch.setattr(Planner, "ask", counted)
+    monkeypatch.setattr(Planner, "ask", busy)
     path = f"/v1/collections/{name}"
-    with ThreadPoolExecutor(12) as pool:
-        answers = list(pool.map(lambda _: collector.ask("GET", f"{path}/reveals"), range(12)))
-    for level in range(1, 20):
-        assert collector.ask("GET", f"{path}/estimate?level=0.{level:03}").status == 200
-    answers.append(collector.ask("GET", f"{path}/reveals"))
-    assert asked == ["check"]
-    assert {answer.reason for answer in answers} == {"too-hard" if refused else None}
-    assert len({answer.body for answer in answers}) == 1
+    assert collector.ask("GET", path).json["mechanism"] == mechanism.spec
+    assert collector.ask("GET", f"/c/{name}").status == 200
+    assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"] * 10), "some-reports").status == 200
+    assert collector.ask("GET", f"{path}/certificate").status == 200
+    # What a collector says that a reply reveals is no longer anybody's source.
+    assert collector.ask("GET", f"{path}/reveals").status == 404
 
 
 def test_a_stream_ends_when_its_reader_may_read_no_more(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:

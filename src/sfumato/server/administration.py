@@ -129,7 +129,7 @@ async def create_collection(collector: Collector, request: Request) -> JsonAnswe
     )
     await collector.writer.run(lambda store: store.add_collection(record))
     collection = await collector.collections.get(record.id)
-    return _json(Created(collection.answer(), key, made["why"]), 201)
+    return _json(Created(collection.answer(), key, made["why"], made["guess"], made["chance"]), 201)
 
 
 async def change_collection(collector: Collector, request: Request) -> JsonAnswer:

@@ -46,7 +46,6 @@ class Collector:
         self.estimates = Kept()
         # Of their own: estimates, of which there are as many as levels, push nothing out of them.
         self.decoded = Kept()
-        self.reveals = Kept()
         self.streams = 0
         self.stopping = asyncio.Event()
         self._retention = asyncio.create_task(self._forget())

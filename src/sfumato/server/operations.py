@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfumato.server import administration, downloads, ingest, live, results, reveals
+from sfumato.server import administration, downloads, ingest, live, results
 from sfumato.server.answers import JSON_TYPE
 from sfumato.server.bodies import BATCH_TYPE
 from sfumato.server.routes import Handler
@@ -163,14 +163,6 @@ OPERATIONS: tuple[Operation, ...] = (
         results.give_certificate,
         "anybody",
         dict[str, Any],
-    ),
-    Operation(
-        "GET",
-        "/v1/collections/{id}/reveals",
-        "What an answer can reveal at most: the policy in words and numbers, as `POST /v1/check` gives it.",
-        reveals.give_reveals,
-        "anybody",
-        Checked,
     ),
     Operation(
         "POST",

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import sys
+from fractions import Fraction
 from typing import Any
 
 from sfumato._audit import audit
@@ -19,8 +21,8 @@ from sfumato._estimate.decoders import decoder_for
 from sfumato._plan import plan
 from sfumato.documents import canonical_json, finite
 from sfumato.errors import InvalidInput, SfumatoError
-from sfumato.mechanisms import mechanism_from_spec
-from sfumato.policy import Policy, policy_from_dict
+from sfumato.mechanisms import Mechanism, mechanism_from_spec
+from sfumato.policy import Blocks, Policy, Secret, policy_from_dict
 from sfumato.policy.pairwise import PairwisePolicy
 from sfumato.policy.words import asks, least, suspicions
 from sfumato.regions import policy_region
@@ -132,8 +134,35 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         "least": least(policy),
         "region": region,
         "suspicions": found,
+        "within": _within(policy, Fraction(request["before"])),
         "policy": policy.to_dict(),
     }
+
+
+def _within(policy: Policy, before: Fraction) -> float | None:
+    """Return the greatest belief in a value for a stranger who knows its block, or in a value of the secret."""
+    odds = before / (1 - before)
+    if isinstance(policy, Secret):
+        first, second = policy.domain.factors[policy.secret].labels[:2]
+        after = policy.posterior_odds_bound(first, second, odds)
+    elif isinstance(policy, Blocks) and policy.across.is_infinite:
+        labels = policy.domain.labels
+        blocks: dict[int, list[object]] = {}
+        for label, block in zip(labels, policy.block_of.tolist(), strict=True):
+            blocks.setdefault(block, []).append(label)
+        several = (members for members in blocks.values() if len(members) > 1)
+        bounds = (policy.posterior_odds_bound(members[0], members[1], odds) for members in several)
+        after = max(bounds, default=float(odds))
+    else:
+        return None
+    return 1.0 if math.isinf(after) else after / (1 + after)
+
+
+def _odds(mechanism: Mechanism) -> dict[str, float]:
+    """Return the probability of a right guess with a report and without; 1 only where it is."""
+    exact = mechanism.guess_probability()
+    guess = 1.0 if exact == 1 else min(float(exact), math.nextafter(1.0, 0.0))
+    return {"guess": guess, "chance": 1 / len(mechanism.domain)}
 
 
 def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +170,13 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
     found = plan(_policy(request), request["n"], target=request["target"], max_bits=request["max_bits"])
     fields = ("name", "risk", "tv", "bits", "worst", "bound", "decoding", "classical")
     rows = [{field: getattr(row, field) for field in fields} for row in found.rows]
-    return {"n": found.n, "best": found.best.name, "why": found.why(), "rows": rows}
+    return {
+        "n": found.n,
+        "best": found.best.name,
+        "why": found.why(),
+        "rows": rows,
+        **_odds(found.best.mechanism),
+    }
 
 
 def create(request: dict[str, Any]) -> dict[str, Any]:
@@ -162,6 +197,7 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
         "mechanism": canonical_json(mechanism.spec),
         "certificate": certificate.to_json(),
         "why": why,
+        **_odds(mechanism),
     }
 
 

@@ -127,12 +127,25 @@ class CollectionAnswer(Struct, frozen=True):
     policy: dict[str, Any] | msgspec.Raw
 
 
+#: What reports of a mechanism reveal.
+Guess = Annotated[
+    float,
+    Meta(
+        description="The probability that the best guess of an answer from its report is right, all answers being "
+        "equally likely; for a plan, of its best mechanism. It is 1 only where every report shows the answer."
+    ),
+]
+Chance = Annotated[float, Meta(description="The same without the report.")]
+
+
 class Created(Struct, frozen=True):
     """A collection that was opened; its key, if it asks for one, is told here and never again."""
 
     collection: CollectionAnswer
     key: str | None
     why: str
+    guess: Guess
+    chance: Chance
 
 
 class ListedCollection(Struct, frozen=True):
@@ -246,6 +259,13 @@ class Checked(Struct, frozen=True):
     least: str
     region: Region | None
     suspicions: list[SuspicionRow]
+    within: Annotated[
+        float | None,
+        Meta(
+            description="The greatest belief in one value after an answer for a stranger who knows its block, where "
+            "blocks may be known; for a secret, in one value of the secret. Null for other policies."
+        ),
+    ]
     policy: dict[str, Any]
 
 
@@ -278,3 +298,5 @@ class PlanAnswer(Struct, frozen=True):
     best: str
     why: str
     rows: list[PlanRow]
+    guess: Guess
+    chance: Chance

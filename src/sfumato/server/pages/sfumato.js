@@ -663,7 +663,15 @@ export function disclose(mechanism, document) {
 			}
 			return Array.from({ length: size }, (_, x) => known.get(of(x)))
 		},
-		against: (prior) => law.against?.(prior),
+		after: (before, level) => before / (before + (1 - before) * Math.exp(-level)),
+		beliefs(before) {
+			const { kind, prior } = document.policy, known = kind === "prior" && /** @type {number[]} */ (prior.map(readLevel))
+			const [upper] = (known && law.against?.(known)) || [Infinity]
+			return this.levels().map((level, x) => {
+				const own = known ? known[x] : before
+				return [own, own && Math.min(this.after(own, level), own * Math.exp(upper), 1)]
+			})
+		},
 	}
 }
 
@@ -740,12 +748,14 @@ export async function openCollection(address) {
 	if (hash !== mechanism_hash) refuse("mechanism_hash", `be ${hash}`, mechanism_hash, "HashMismatch")
 	if (canonical(smechanism.sdomain) !== canonical(spolicy.sdomain)) refuse("the policy", "have the mechanism's domain", document.policy.domain)
 	const mechanism = readMechanism(document.mechanism), { domain, encoding } = mechanism
-	const version = previous && url.slice(0, -id.length) + previous, question = questionOf(title)
+	const version = versionBefore({ id, url, previous }), question = questionOf(title)
 	/** @param {any[]} all @returns {Answer | undefined} */
 	const given = (all) => all.find(({ collection }) => collection === url)
-	/** The reply to the same question in another collection, or in another version of this. @param {any[]} all @returns {Answer | undefined} */
-	const kept = (all) => all.find((known) => known.mechanism === hash && known.collection !== url &&
-		((question && known.question === question) || known.collection === version || known.previous === url))
+	/** Whether another collection, or another version of this, asks the same. */
+	const same = (collection = "", mechanism = "", asked = "", before = "") => mechanism === hash && collection !== url &&
+		((question && asked === question) || collection === version || before === url)
+	/** @param {any[]} all @returns {Answer | undefined} */
+	const kept = (all) => all.find((known) => same(known.collection, known.mechanism, known.question, known.previous))
 	return {
 		...document,
 		url,
@@ -753,6 +763,7 @@ export async function openCollection(address) {
 		disclosure: disclose(mechanism, document.policy),
 		answered: async () => given(await records()),
 		remembered: async () => kept(await records()),
+		asksAs: (other) => same(other.url, other.mechanism_hash, questionOf(other.title), versionBefore(other)),
 		async answer(value, token) {
 			const before = await records(), x = domain.place(value), wrong = () => refuse("the value", "be one of the domain", value)
 			if (x < 0 && (value !== undefined || !(given(before) ?? kept(before)))) wrong()
@@ -769,13 +780,16 @@ export async function openCollection(address) {
 				const drawn = memory ? 0n : x < 0 ? wrong() : privatize(mechanism, x), batch = hex(randomBytes(16))
 				const report = memory?.report ?? (encoding === "index" ? `${drawn}` : `"${hex(serialise(mechanism, drawn))}"`)
 				return { collection: url, mechanism: hash, policy: canonical(spolicy), report, batch, token, state: "waiting",
-					question, previous: version || undefined, drawn: memory && (memory.drawn ?? memory.collection) }
+					question, previous: version, drawn: memory && (memory.drawn ?? memory.collection) }
 			})
 			soon()
 			return { ...answer, repeated }
 		},
 	}
 }
+
+/** The address of the version before. @param {{ id: string, url: string, previous?: string | null }} collection */
+const versionBefore = ({ id, url, previous }) => (previous ? url.slice(0, -id.length) + previous : undefined)
 
 /** Titles that differ in nothing that is read ask the same. @param {any} title */
 const questionOf = (title) => String(title ?? "").normalize("NFKC").replace(/\s+/g, " ").trim().toLowerCase()

@@ -4,7 +4,7 @@ import { chart, errorChart, noChart, regionChart } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
 import { painter } from "./painter.js"
-import { reveals } from "./words.js"
+import { exposure, guessInWords, reveals } from "./words.js"
 
 /** @typedef {{ name: string, values: string }} Part */
 /** @typedef {{ title: string, description: string, kind: "list" | "grid" | "product", values: string, rows: number, columns: number,
@@ -250,6 +250,7 @@ function marks(asked) {
 }
 
 const promised = h("div", { class: "promise", id: "promise", "aria-live": "polite" })
+const warning = h("div", { id: "warning", role: "alert" })
 const rule = h("p", { class: "small quiet" })
 const region = h("div", { class: "chart", id: "region" })
 const regionSaid = h("p", { class: "small quiet" })
@@ -268,7 +269,7 @@ const strength = card("How strongly?", () => {
 	return [h("div", { class: "beside" },
 		h("div", {},
 			h("div", { class: "field" }, h("label", { for: "epsilon" }, "Level ε: ", shown, h("span", { class: "hint" }, "To the left, more is hidden; to the right, fewer people are needed.")), level),
-			promised, field("before", "What a stranger suspects beforehand", before), rule),
+			warning, promised, field("before", "What a stranger suspects beforehand", before), rule),
 		h("figure", { class: "chart" }, region, h("figcaption", {}, regionSaid)))]
 })
 
@@ -324,6 +325,21 @@ function excuse(error) {
 	return error instanceof Error ? error.message : String(error)
 }
 
+/** What an organiser has to know of replies that give answers away. */
+const EXPOSED = {
+	likely: "Warning: a reply is likely to give the answer away.",
+	nearly: "Warning: a reply almost always gives the answer away.",
+	always: "Warning: a reply is the answer. Nothing of it is hidden.",
+}
+
+/** @param {{ guess: number, chance: number }} odds @returns {HTMLElement | null} */
+function alarm(odds) {
+	const exposed = exposure(odds)
+	if (!exposed) return null
+	const [text, bound, rest] = guessInWords(odds, "somebody’s")
+	return h("div", { class: "alarm" }, h("p", {}, h("strong", {}, EXPOSED[exposed])), h("p", {}, text, h("strong", {}, bound), rest, " Participants are told so before they answer."))
+}
+
 const look = latest(async () => {
 	if (!adminToken()) return quiet("Give the admin token above to see what the planner says.")
 	try {
@@ -340,6 +356,7 @@ const look = latest(async () => {
 /** @param {string} text */
 function quiet(text) {
 	promised.replaceChildren(h("p", {}, text))
+	warning.replaceChildren()
 	for (const place of [rule, regionSaid]) place.textContent = ""
 	noChart(region)
 	noPlan("")
@@ -354,7 +371,7 @@ function noPlan(text) {
 
 /** @param {any} checked */
 function tellCheck(checked) {
-	promised.replaceChildren(...reveals(checked).map(([text, bound, rest]) => h("p", {}, text, bound && h("strong", {}, bound), rest)))
+	promised.replaceChildren(...reveals({ ...checked, before: survey.before }).map(([text, bound, rest]) => h("p", {}, text, bound && h("strong", {}, bound), rest)))
 	rule.textContent = `The rule: ${checked.asks}`
 	regionSaid.textContent = ""
 	region.hidden = !checked.region
@@ -365,7 +382,8 @@ function tellCheck(checked) {
 }
 
 /** @param {any} found */
-function tellPlan({ n, best, why: reason, rows }) {
+function tellPlan({ n, best, why: reason, rows, guess, chance }) {
+	warning.replaceChildren(alarm({ guess, chance }) ?? "")
 	const row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
 	if (!row || row.tv === null) return quiet("No mechanism can be planned for this.")
 	const needed = Math.ceil(n * (row.tv / 0.01) ** 2)
@@ -408,7 +426,10 @@ async function open(event) {
 				throw new Unfinished(`Question ${i + 1}: ${error instanceof Error ? error.message : error}`)
 			}
 		})
-		for (const body of bodies.slice(opened.length)) opened.push((await ask("/v1/collections", body)).collection)
+		for (const body of bodies.slice(opened.length)) {
+			const { collection, guess, chance } = await ask("/v1/collections", body)
+			opened.push({ ...collection, guess, chance })
+		}
 		const count = Math.min(MOST_LINKS, Math.max(1, Math.round(survey.links || 1)))
 		const tokens = survey.submission === "token" ? await Promise.all(opened.map(({ id }) => ask(`/v1/collections/${id}/tokens`, { count }))) : []
 		finished(opened, tokens.map((list) => list.tokens))
@@ -428,6 +449,11 @@ function finished(collections, tokens) {
 	const links = (tokens[0] ?? []).map((_, i) => `${link}#${tokens.map((list) => list[i]).join(",")}`)
 	const heading = h("h2", { tabindex: -1 }, "The survey is open")
 	done.replaceChildren(h("section", { class: "card" }, heading,
+		...collections.map((one) => {
+			const told = alarm(one)
+			if (told && collections.length > 1) told.prepend(h("p", {}, `${one.title}:`))
+			return told
+		}),
 		...(links.length ? [
 			h("p", {}, `${whole(links.length)} one-time links are ready, one for each person. They are shown now and never again.`),
 			h("p", { class: "actions" }, h("button", { type: "button", class: "main", id: "links-csv", onclick: () =>

@@ -1,8 +1,7 @@
 // What a participant sees: one question after another; each answer is randomized here, once, and only then sent.
-import { ask } from "./api.js"
 import { factorsOf, gridOf, labelsOf, nameOf } from "./domains.js"
-import { at, h } from "./dom.js"
-import { drawnInWords, inClear, reveals } from "./words.js"
+import { at, atMost, h } from "./dom.js"
+import { drawnInWords, exposure, factsOf, guessInWords, odds, reveals, together } from "./words.js"
 /** @import {Answer, Collection} from "./types" */
 
 const MANY = 12
@@ -49,6 +48,15 @@ async function begin() {
 /** @param {string} id */
 const addressOf = (id) => new URL(`/v1/collections/${id}`, location.href).href
 
+/** The collections of the link as far as they can be read: what is stated is what all of them reveal. @param {number} i @param {Collection} collection */
+async function everything(i, collection) {
+	const found = await Promise.all(ids.map((id, j) => (i === j ? collection : opened[j] ?? client.openCollection(addressOf(id)).catch(() => null))))
+	found.forEach((one, j) => (opened[j] = one))
+	return found
+}
+/** @type {(Collection | null)[]} */
+const opened = []
+
 /** @param {number} i */
 async function question(i) {
 	/** @type {Collection} */
@@ -59,6 +67,7 @@ async function question(i) {
 		const reason = error instanceof Error ? error.name : ""
 		const said = reason === "NotFound" ? "There is no such survey. Is the link complete?"
 			: reason === "TypeError" ? "The survey cannot be reached now. Try again when you are online."
+			: reason === "PolicyViolated" ? `This question breaks the rule that it states: its replies would reveal more. Nothing was drawn or sent. (${error instanceof Error ? error.message : error})`
 			: `This question cannot be answered safely: ${error instanceof Error ? error.message : error}`
 		return show(progress(i), h("h1", {}, "This question cannot be shown"), h("p", { class: "alarm" }, said), h("div", { class: "actions" },
 			h("button", { type: "button", class: "main", onclick: () => question(i) }, "Try again"), onwards(i)))
@@ -71,31 +80,34 @@ async function question(i) {
 	if (closed || missing) {
 		return show(progress(i), h("h1", {}, collection.title), h("p", { class: "alarm" }, closed || missing), h("div", { class: "actions" }, onwards(i)))
 	}
-	form(i, collection, secret)
+	form(i, collection, secret, await everything(i, collection), !!(await collection.remembered()))
 }
 
-/** @param {number} i @param {Collection} collection @param {string | undefined} secret */
-function form(i, collection, secret) {
-	const chooser = choices(collection.policy), fault = h("p", { class: "alarm", role: "alert", hidden: true })
-	const send = h("button", { type: "submit", class: "main" }, "Randomize and send")
+/** Without what the answer reveals there is no form. @param {number} i @param {Collection} collection @param {string | undefined} secret
+ * @param {(Collection | null)[]} all @param {boolean} remembered whether the reply to the same question is kept */
+function form(i, collection, secret, all, remembered) {
+	const chooser = remembered ? null : choices(collection.policy), fault = h("p", { class: "alarm", role: "alert", hidden: true })
+	const label = remembered ? "Send the same reply" : exposure(collection.disclosure) === "always" ? "Send" : "Randomize and send"
+	const send = h("button", { type: "submit", class: "main" }, label)
 	const asked = h("form", { onsubmit: async (/** @type {Event} */ event) => {
 		event.preventDefault()
-		const value = chooser.value()
-		fault.hidden = value !== undefined
-		if (value === undefined) {
+		const value = chooser?.value()
+		fault.hidden = !chooser || value !== undefined
+		if (chooser && value === undefined) {
 			fault.textContent = "Choose an answer first, or say below that you would rather not."
 			return chooser.element.querySelector("input")?.focus()
 		}
 		send.disabled = true
 		try {
-			outcome(i, collection, await collection.answer(value, secret))
+			const answer = await collection.answer(value, secret)
+			outcome(i, collection, answer, !!chooser && answer.repeated)
 		} catch (error) {
 			send.disabled = false
 			fault.hidden = false
 			fault.textContent = `Nothing was sent: ${error instanceof Error ? error.message : error}`
 		}
 	} },
-	chooser.element, fault, promise(collection, send),
+	chooser?.element ?? h("p", { id: "remembered" }, REMEMBERED), fault, promise(collection), ids.length > 1 && sum(all),
 	h("div", { class: "actions" }, send, h("button", { type: "button", onclick: () => refused(i, collection) }, "I would rather not answer")))
 	show(progress(i), h("h1", {}, collection.title), ...paragraphs(collection.description), h("div", { class: "card" }, asked))
 }
@@ -103,34 +115,46 @@ function form(i, collection, secret) {
 /** @param {string} text */
 const paragraphs = (text) => text.split(/\n+/).filter(Boolean).map((line) => h("p", { class: "lead" }, line))
 
-/** What may be said of a reply before and after it is drawn, by whether it may be the answer itself. */
-const TRUE_OF = {
-	none: ["Not your answer itself, but a random reply whose odds depend on it.", "It need not be your answer."],
-	some: ["A random reply whose odds depend on your answer. For some answers it may be the answer itself, as said below.", "It may be your answer."],
-	all: ["Expect your answer to be sent as it is: the rule of this survey hides nothing of it.", "Expect it to be your answer: the rule of this survey hides nothing of it."],
+const REMEMBERED = "You have answered this question before in this browser. The reply that was drawn then is sent again, and nothing is drawn now, so it tells no more about your answer. Whoever receives both replies may see that they come from the same person. If your answer has changed since, the reply does not."
+
+const REPEATED = "This browser has already answered this question, perhaps in another tab. The reply that was drawn then is sent. The answer that you chose now was not used."
+
+/** What is said of a reply before and after it is drawn, by how likely it gives the answer away. */
+const EXPOSED = {
+	"": ["A random reply whose odds depend on your answer.", "It was drawn at random, with odds that depend on your answer."],
+	likely: ["Careful: the reply is likely to give your answer away.", "It is likely to give your answer away."],
+	nearly: ["Careful: the reply almost always gives your answer away.", "It almost always gives the answer away."],
+	always: ["Careful: your answer is sent as it is. The reply always shows it.", "It shows your answer."],
 }
 
-/** What the collector says that an answer can reveal; asked for once. @param {Collection} collection */
-const learned = (collection) => (checks[collection.id] ??= ask(`/v1/collections/${collection.id}/reveals`))
-/** @type {Record<string, Promise<any>>} */
-const checks = {}
+/** @param {[string, string, string]} sentence its text, what is to be stressed, and the rest */
+const stressed = ([text, bound, rest]) => [text, bound && h("strong", {}, bound), rest]
 
-/** What is sent and what it can reveal. @param {Collection} collection @param {HTMLElement} send the button */
-function promise(collection, send) {
-	// What is not known yet, or cannot be, is not promised.
-	const what = h("p", {}, "A reply whose odds depend on your answer."), told = h("ul", { class: "reveals" }, h("li", {}, "…"))
-	learned(collection).then((checked) => {
-		const clear = inClear(checked)
-		what.textContent = TRUE_OF[clear][0]
-		if (clear === "all") {
-			what.className = "alarm"
-			send.textContent = "Send"
-		}
-		told.replaceChildren(...reveals(checked, "reply").map(([text, bound, rest]) => h("li", {}, text, bound && h("strong", {}, bound), rest)))
-	}).catch(() => told.replaceChildren(h("li", {}, `The rule is: ${collection.asks}`)))
+/** What is sent and what it can reveal, by the law of the mechanism that draws it. @param {Collection} collection */
+function promise(collection) {
+	const { disclosure } = collection, exposed = exposure(disclosure)
+	const unproved = !disclosure.proved && h("li", { id: "unproved" }, `This page cannot check the rule of the survey itself (${collection.asks.replace(/\.$/, "")}). What is said here is computed from the randomizer alone, whatever the rule is.`)
 	return h("section", { class: "promise", "aria-label": "What will be sent" },
-		h("h2", {}, "What will be sent"), what, told,
-		h("p", { class: "small quiet" }, "This device draws the reply, keeps it, and sends it; nothing else of your answer is stored or sent. If you would rather not answer, nothing is drawn."))
+		h("h2", {}, "What will be sent"), h("p", exposed ? { class: "alarm loud", role: "alert" } : {}, EXPOSED[exposed][0]),
+		h("p", { id: "odds" }, ...stressed(guessInWords(disclosure))),
+		h("ul", { class: "reveals" }, ...reveals(factsOf(collection), "reply").map((sentence) => h("li", {}, ...stressed(sentence))), unproved),
+		h("p", { class: "small quiet" }, "This device computed these odds, draws the reply, keeps it, and sends it; nothing else of your answer is stored or sent. If you would rather not answer, nothing is drawn."))
+}
+
+/** What all questions of the link reveal together. @param {(Collection | null)[]} all */
+function sum(all) {
+	const known = /** @type {Collection[]} */ (all.filter(Boolean)), { after, guess, chance, drawn, shows } = together(known)
+	const numbers = (/** @type {number[]} */ places) => places.map((place) => all.indexOf(known[place]) + 1).join(", ")
+	const missing = all.flatMap((one, i) => (one ? [] : [i + 1]))
+	return h("section", { class: "promise", id: "total", "aria-label": "All questions together" },
+		h("h2", {}, `All ${ids.length} questions together`),
+		h("p", after < 0.9 ? {} : { class: "alarm loud" }, ...stressed(after < 0.9995
+			? ["What replies reveal adds up. All of them together can raise a stranger’s suspicion of something about you from 10% to at most ", atMost(after), "."]
+			: ["What replies reveal adds up. All of them together can make a stranger nearly certain of something about you: from 10% to ", odds(after), "."])),
+		h("p", {}, ...stressed(["A stranger’s best guess of all your answers is right with probability ", odds(guess), ` (without the replies: ${odds(chance)}), if all answers are equally likely and independent.`])),
+		drawn < known.length && h("p", {}, `${known.length - drawn === 1 ? "One question asks" : `${known.length - drawn} questions ask`} the same as another: the same reply is sent again, and counts once here.`),
+		shows.length > 0 && h("p", {}, `Question${shows.length > 1 ? "s" : ""} ${numbers(shows)}: the reply may also show an answer, or a part of it, that the rule does not hide. That is not in this sum.`),
+		missing.length > 0 && h("p", {}, `Question${missing.length > 1 ? "s" : ""} ${missing.join(", ")} cannot be read now, and ${missing.length > 1 ? "are" : "is"} not in this sum.`))
 }
 
 /** @param {number} i @param {Collection} collection */
@@ -154,17 +178,18 @@ const SAID = {
 	refused: ["Your reply was not accepted", ""],
 }
 
-/** @param {number} i @param {Collection} collection @param {Answer} answer */
-function outcome(i, collection, answer) {
+/** @param {number} i @param {Collection} collection @param {Answer} answer @param {boolean} [unused] whether another answer was chosen now */
+function outcome(i, collection, answer, unused) {
 	const heading = h("h2", {}), explained = h("p", {}), problem = h("p", { class: "alarm", hidden: true })
-	const drawn = drawnInWords(collection.mechanism, answer.report), what = h("span", {})
-	learned(collection).then((checked) => what.append(`${TRUE_OF[inClear(checked)][1]} `)).catch(() => 0)
+	const drawn = drawnInWords(collection.mechanism, answer.report), exposed = exposure(collection.disclosure)
 	const results = /** @type {any} */ (collection).results === "public" && i + 1 >= ids.length
 	show(progress(i), h("h1", {}, collection.title), h("div", { class: "card", id: "outcome" },
-		heading, explained, problem,
+		heading, unused && h("p", { class: "alarm loud", id: "repeated", role: "alert" }, REPEATED), explained, problem,
 		h("div", { class: "promise" },
 			h("p", {}, "The reply that was drawn: ", h("strong", { id: "drawn" }, drawn ?? `code ${JSON.parse(answer.report)}`), "."),
-			h("p", { class: "small quiet" }, what, "It is never drawn again: a second draw would reveal more. Opening this page again shows the same.")),
+			h("p", {}, `${EXPOSED[exposed][1]} `, ...stressed(guessInWords(collection.disclosure))),
+			answer.drawn && h("p", {}, "It was drawn when this browser first answered this question, and sent again."),
+			h("p", { class: "small quiet" }, "It is never drawn again: a second draw would reveal more. Opening this page again shows the same.")),
 		h("details", {}, h("summary", {}, "Exactly what is sent"), h("pre", {}, h("code", { id: "sent" }, `{"batch":"${answer.batch}","report":${answer.report}}`))),
 		h("div", { class: "actions" }, onwards(i), results && h("a", { class: "button", href: `/c/${collection.id}/results` }, "See the results so far"))))
 	const tell = (/** @type {Answer} */ { state, problem: why }) => {

@@ -67,8 +67,10 @@ export interface Disclosure {
   proved: boolean
   /** For each value, the logarithm of the greatest likelihood ratio against other values: of the same group, or of others. */
   levels(groupOf?: (x: number) => any, same?: boolean): number[]
-  /** As of a law. */
-  against(prior: number[]): number[] | undefined
+  /** What is believed of a value with probability `before` is believed at most so much after a reply of this level. */
+  after(before: number, level: number): number
+  /** For each value that, and what was believed before: `before`, or what the policy's prior says. */
+  beliefs(before: number): number[][]
 }
 
 /** A mechanism that a part may have. */
@@ -138,6 +140,8 @@ export interface Collection {
   description: string
   state: "open" | "closed" | "archived"
   submission: "open" | "key" | "token"
+  /** The id of the version before. */
+  previous?: string | null
   /** What the policy asks, in words. */
   asks: string
   /** The mechanism's spec. */
@@ -152,6 +156,8 @@ export interface Collection {
   disclosure: Disclosure
   /** The answer that was given here, if one was. */
   answered(): Promise<Answer | undefined>
+  /** Whether another collection asks the same question, by the same mechanism. */
+  asksAs(other: Collection): boolean
   /** The answer to the same question in another collection, whose reply would be sent again. */
   remembered(): Promise<Answer | undefined>
   /**

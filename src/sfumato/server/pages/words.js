@@ -1,35 +1,87 @@
-// What an answer can reveal, and what a certificate proves, in plain words.
-import { labelsOf, listed, nameOf } from "./domains.js"
-import { atMost } from "./dom.js"
+// What a reply can reveal, and what a certificate proves, in plain words.
+import { factorsOf, labelsOf, listed, nameOf } from "./domains.js"
+import { atMost, percent } from "./dom.js"
+/** @import {Collection, Disclosure} from "./types" */
 
-/** What a policy's level is as a number: "1", "3/2", "ln 3", "1/2*ln 3", "inf". @param {any} level */
-export function levelOf(level) {
-	const found = /^(?:(\d+(?:\.\d+)?)(?:\/(\d+))?)?(?:\*?ln (\d+)(?:\/(\d+))?)?$/.exec(String(level))
-	if (level === "inf") return Infinity
-	if (!found || !found[0]) return NaN
-	const [, n, d, of, by] = found
-	return (Number(n ?? 1) / Number(d ?? 1)) * (of ? Math.log(Number(of) / Number(by ?? 1)) : 1)
+/** What a policy (of which the planner tells) or a mechanism (whose law the device knows) lets be learned: by whoever believed
+ * a value with `before`; `within`, by who knows its group, or of a secret.
+ * @typedef {{ policy: any, before: number, suspicions: { values: any[], count: number, before: number, after: number }[], within: number | null }} Facts */
+
+/** What a stranger believes of a participant's answer before the reply. */
+const BEFORE = 0.1
+
+/** @param {number[]} levels */
+const greatest = (levels) => levels.reduce((a, b) => Math.max(a, b), 0)
+
+/** The facts of a collection's mechanism; the level of what it hides; and whether a reply may show something beside that.
+ * @param {Collection} collection @returns {Facts & { level: number, shows: boolean }} */
+export function factsOf({ policy: document, disclosure }) {
+	const { domain, policy } = document, labels = labelsOf(domain), facts = { policy: document, before: BEFORE }
+	const inside = (/** @type {number[]} */ levels) =>
+		({ ...facts, suspicions: [], within: disclosure.after(BEFORE, greatest(levels)), level: greatest(levels), shows: true })
+	if (policy.kind === "secret") {
+		const at = factorsOf(domain).findIndex(({ name }) => name === policy.secret)
+		return inside(disclosure.levels((x) => labels[x][at], false))
+	}
+	const groupOf = (/** @type {number} */ x) => policy.blocks[x]
+	if (policy.kind === "blocks" && greatest(disclosure.levels(groupOf, false)) === Infinity) return inside(disclosure.levels(groupOf))
+	/** @type {Map<string, Facts["suspicions"][0]>} */
+	const groups = new Map()
+	disclosure.beliefs(BEFORE).forEach(([before, after], x) => {
+		const key = [before, after].map((share) => share.toFixed(9)).join(), group = groups.get(key) ?? { values: [], count: 0, before, after }
+		group.values.push(labels[x])
+		groups.set(key, { ...group, count: group.count + 1 })
+	})
+	const levels = disclosure.levels(), hidden = levels.filter(Number.isFinite)
+	const suspicions = [...groups.values()].sort((a, b) => a.after - b.after)
+	return { ...facts, suspicions, within: null, level: greatest(hidden), shows: hidden.length < levels.length }
 }
 
-/** What is believed with `before` is believed at most so much after an answer of this level. @param {number} before @param {number} level */
-const moved = (before, level) => before / (before + (1 - before) * Math.exp(-level))
+/** How likely a reply gives the answer away: "" where less than half of what guessing leaves is learned.
+ * @param {{ guess: number, chance: number }} odds @returns {"" | "likely" | "nearly" | "always"} */
+export function exposure({ guess, chance }) {
+	if (chance === 1) return ""
+	if (guess === 1) return "always"
+	return (guess - chance) / (1 - chance) < 0.5 ? "" : guess < 0.9 ? "likely" : "nearly"
+}
+
+/** A probability that is shown neither as certain nor as impossible unless it is. @param {number} share */
+export const odds = (share) => (share < 1 && share >= 0.9995 ? "more than 99.9%" : share > 0 && share < 0.0005 ? "less than 0.1%" : percent(share))
+
+/** What stands before the odds, the odds, and what stands behind. @param {{ guess: number, chance: number }} known
+ * @param {string} [whose] @returns {[string, string, string]} */
+export const guessInWords = ({ guess, chance }, whose = "your") =>
+	[`From the reply alone, a stranger’s best guess of ${whose} answer is right with probability `, odds(guess), ` (without the reply: ${odds(chance)}), if all answers are equally likely.`]
+
+/** What all replies of a survey reveal together. @param {Collection[]} collections
+ * @returns {{ after: number, guess: number, chance: number, drawn: number, shows: number[] }} */
+export function together(collections) {
+	// What asks the same as one before is answered by the same reply.
+	const drawn = collections.filter((one, i) => !collections.slice(0, i).some((other) => one.url === other.url || one.asksAs(other)))
+	const facts = drawn.map(factsOf), level = facts.reduce((sum, one) => sum + one.level, 0)
+	const product = (/** @type {"guess" | "chance"} */ key) => drawn.reduce((all, { disclosure }) => all * disclosure[key], 1)
+	return { after: drawn[0].disclosure.after(BEFORE, level), guess: product("guess"), chance: product("chance"), drawn: drawn.length,
+		shows: drawn.filter((_, i) => facts[i].shows).map((one) => collections.indexOf(one)) }
+}
 
 /** @param {string} text @returns {[string, string]} a sentence and what of it is the bound */
 const raise = (text, before = 0, after = 0) => [`${text} from ${atMost(before)} to at most `, atMost(after)]
 
 /** Sentences about what an answer can reveal: each a text, a bound to stress (or "") and what follows.
- * @param {any} checked the answer of `check` @param {string} [seen] what a stranger sees @returns {[string, string, string][]} */
-export function reveals({ policy: document, suspicions }, seen = "answer") {
+ * @param {Facts} facts @param {string} [seen] what a stranger sees @returns {[string, string, string][]} */
+export function reveals({ policy: document, before: suspected, suspicions, within }, seen = "answer") {
 	const { domain, policy } = document
 	const names = (/** @type {any[]} */ values, count = values.length) => listed(values.map((value) => nameOf(value, domain)), 6, count)
-	if (policy.kind === "blocks" && policy.across === "inf") return ofBlocks(domain, policy, suspicions[0].before, names, seen)
+	if (within !== null && policy.kind === "blocks") return ofBlocks(domain, policy, suspected, within, names, seen)
+	if (within !== null) {
+		const known = policy.distributions.anything ? "" : ", however the rest of your answer depends on it"
+		const learned = /** @type {[string, string, string]} */ (within < 1
+			? [...raise(`A stranger who sees your ${seen} can raise their suspicion of your “${policy.secret}”`, suspected, within), `${known}.`]
+			: [`A stranger who knows how the rest of your answer depends on your “${policy.secret}” may learn it from your ${seen}.`, "", ""])
+		return [learned, ["Of the rest they may learn more.", "", ""]]
+	}
 	/** @type {[string, string, string][]} */
 	const found = []
-	if (policy.kind === "secret") {
-		const level = levelOf(policy.epsilon), { before } = suspicions[0]
-		const parts = raise(`A stranger who sees your ${seen} can raise their suspicion of your “${policy.secret}”`, before, moved(before, level))
-		return [[...parts, "."], ["Of the rest they may learn more.", "", ""]]
-	}
 	for (const { values, count, before, after } of suspicions) {
 		const all = suspicions.length === 1 ? "" : ` that it is ${names(values, count)}`
 		if (after < 1) found.push([...raise(`A stranger who sees your ${seen} can raise their suspicion${all}`, before, after), "."])
@@ -38,33 +90,16 @@ export function reveals({ policy: document, suspicions }, seen = "answer") {
 	return found
 }
 
-/** For which values a reply may be the answer in clear, as far as the policy goes.
- * @param {any} checked the answer of `check` @returns {"all" | "some" | "none"} */
-export function inClear({ least, policy: { domain, policy }, suspicions }) {
-	if (least.startsWith("inf (nothing") || (policy.kind === "prior" && levelOf(policy.epsilon) === Infinity)) return "all"
-	if (policy.kind === "secret") return "none" // the secret is part of every answer
-	if (policy.kind === "blocks" && policy.across === "inf") {
-		const { alone, levels } = blocksOf(domain, policy)
-		return alone.length || levels.includes(Infinity) ? "some" : "none"
-	}
-	return suspicions.some((/** @type {any} */ { after }) => after >= 1) ? "some" : "none"
-}
-
-/** @param {any} domain @param {any} policy */
-function blocksOf(domain, policy) {
+/** @param {any} domain @param {any} policy @param {number} before @param {number} within @param {(values: any[]) => string} names @param {string} seen
+ * @returns {[string, string, string][]} */
+function ofBlocks(domain, policy, before, within, names, seen) {
 	/** @type {any[][]} */
 	const blocks = []
 	labelsOf(domain).forEach((value, i) => (blocks[policy.blocks[i]] ??= []).push(value))
-	return { blocks, levels: [policy.epsilon].flat().map(levelOf), alone: blocks.filter((block) => block.length === 1).flat() }
-}
-
-/** @param {any} domain @param {any} policy @param {number} before @param {(values: any[]) => string} names @param {string} seen
- * @returns {[string, string, string][]} */
-function ofBlocks(domain, policy, before, names, seen) {
-	const { blocks, levels, alone } = blocksOf(domain, policy), many = blocks.length > 1
+	const alone = blocks.filter((block) => block.length === 1).flat(), many = blocks.length > 1
 	/** @type {[string, string, string][]} */
-	const found = [[...raise(`A stranger who sees your ${seen}${many ? " and knows your group" : ""} can raise their suspicion of one value`,
-		before, moved(before, Math.max(...levels))), "."]]
+	const found = [within < 1 ? [...raise(`A stranger who sees your ${seen}${many ? " and knows your group" : ""} can raise their suspicion of one value`, before, within), "."]
+		: [`Whatever it is, your ${seen} may show it.`, "", ""]]
 	if (many) found.push([`Your ${seen} may show your group`, "", domain.grid ? ", one of the coloured areas of the map." : `: ${groups(blocks, names)}.`])
 	if (alone.length) found.push([`If it is ${names(alone)}, which stands alone, your ${seen} may show it.`, "", ""])
 	return found
