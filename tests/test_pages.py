@@ -585,6 +585,30 @@ def test_a_rule_about_an_estimate_is_stated_against_anything(people: People, col
         assert most <= float(bound) / 100 <= most + 0.001
 
 
+def test_what_is_hidden_by_a_search_is_neither_lost_nor_sent(people: People, collector: Served) -> None:
+    values = [f"{word} {number}" for word in ("alder", "birch") for number in range(10)]
+    name = opened(collector, "Which tree?", {"values": values}, {"kind": "uniform", "epsilon": "inf"})
+    page = people()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.goto(f"{collector.url}/c/{name}")
+    page.get_by_label("alder 3", exact=True).check()
+    page.fill("input[type=search]", "birch")
+    page.press("input[type=search]", "Enter")
+    # Nothing was answered, and what is chosen can be seen.
+    assert page.locator("#outcome").count() == 0
+    visible = page.locator(".choice:visible").all_inner_texts()
+    assert visible == ["alder 3", *(value for value in values if value.startswith("birch"))]
+    assert page.inner_text(".chosen") == "Chosen: alder 3."
+    page.get_by_label("birch 7", exact=True).check()
+    assert page.locator(".choice:visible").all_inner_texts() == values[10:]
+    assert page.inner_text(".chosen") == "Chosen: birch 7."
+    assert sent == []
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.wait_for_selector("[data-state=sent]")
+    assert page.inner_text("#drawn") == "“birch 7”"
+
+
 def test_a_second_tab_is_told_that_the_first_has_answered(people: People, collector: Served) -> None:
     name = opened(collector, "Which of these?", {"values": ILLNESSES}, {"kind": "uniform", "epsilon": "1"})
     first = people()

@@ -243,19 +243,26 @@ function choices({ domain, policy }) {
 function listChoice(legend, labels, name) {
 	const options = labels.map((label, i) => h("label", { class: "choice" }, h("input", { type: "radio", name, value: i }), h("span", {}, String(label))))
 	const list = h("div", { class: labels.length > MANY ? "choices long" : "choices" }, ...options)
-	const search = labels.length > MANY && h("div", { class: "field" }, h("input", {
-		type: "search", "aria-label": `Search: ${legend}`, placeholder: "Search …",
-		oninput: (/** @type {any} */ event) => {
-			const sought = event.target.value.trim().toLowerCase()
-			options.forEach((option, i) => (option.hidden = !String(labels[i]).toLowerCase().includes(sought)))
-		},
-	}))
-	const element = h("fieldset", {}, h("legend", {}, legend), search, list)
 	const value = () => {
-		const chosen = /** @type {HTMLInputElement | null} */ (element.querySelector("input:checked"))
+		const chosen = /** @type {HTMLInputElement | null} */ (list.querySelector("input:checked"))
 		return chosen ? labels[Number(chosen.value)] : undefined
 	}
-	return { element, value }
+	if (labels.length <= MANY) return { element: h("fieldset", {}, h("legend", {}, legend), list), value }
+	const said = h("p", { class: "chosen quiet", "aria-live": "polite" }, "Nothing is chosen yet.")
+	const search = h("input", {
+		type: "search", "aria-label": `Search: ${legend}`, placeholder: "Search …",
+		oninput: () => filter(),
+		// Whoever looks for an answer has not given it.
+		onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && event.preventDefault(),
+	})
+	// What is chosen stays in sight, whatever is looked for.
+	const filter = () => {
+		const sought = search.value.trim().toLowerCase(), chosen = value()
+		options.forEach((option, i) => (option.hidden = labels[i] !== chosen && !String(labels[i]).toLowerCase().includes(sought)))
+		if (chosen !== undefined) said.textContent = `Chosen: ${chosen}.`
+	}
+	list.addEventListener("change", filter)
+	return { element: h("fieldset", {}, h("legend", {}, legend), h("div", { class: "field" }, search), list, said), value }
 }
 
 /** Groups that a reply may show have colours. @param {any} domain @param {any} policy */
