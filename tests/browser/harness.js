@@ -53,7 +53,8 @@ export const laws = (specs) => specs.map((spec) => {
   return { greatest: law.greatest.map(String), ratios: places.map((x) => places.map((other) => (x === other ? 0 : law.ratio(x, other)))) }
 })
 
-export const odds = (specs) => specs.map((spec) => readMechanism(spec).law.greatest.map(String))
+/** In hexadecimal digits: there may be many. */
+export const odds = (specs) => specs.map((spec) => readMechanism(spec).law.greatest.map((part) => part.toString(16)))
 
 /** The ratios to the average over a prior. */
 export const against = (pairs) => pairs.map(([spec, prior]) => readMechanism(spec).law.against(prior))

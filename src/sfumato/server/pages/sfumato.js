@@ -213,13 +213,14 @@ const lawOfOne = (two, k = 0) => lawOfParts([two], new Uint8Array(k), new Uint8A
 /** A bit for each value. @param {(x: number) => boolean} isHidden @returns {Law} */
 function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHidden) {
 	if (own < other) refuse("own", "be at least other", `${own}`)
-	const set = own * (ONE - other), unset = other * (ONE - own), power = BigInt(hidden)
-	// The likeliest where no bit is set, and Σ own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits.
-	const rest = [(ONE - own) * ONE, hidden < k ? (ONE - harmless) * (ONE - other) : 0n].reduce((a, b) => (a > b ? a : b))
-	const none = /** @type {Fraction} */ ([rest * (ONE - other) ** (power - 1n), ONE ** (power + 1n)])
-	const some = /** @type {Fraction} */ (other ? [own * (ONE ** power - (ONE - other) ** power), other * ONE ** power] : [own * power, ONE])
+	const set = own * (ONE - other), unset = other * (ONE - own), s = BigInt(hidden), alone = BigInt(k - hidden) * harmless
+	// The likeliest where no bit is set, and Σ own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits. Numbers of 64·s
+	// bits: they are not reduced.
+	const none = [(ONE - own) * ONE, hidden < k ? (ONE - harmless) * (ONE - other) : 0n].reduce((a, b) => (a > b ? a : b))
+	const power = other ? (ONE - other) ** (s - 1n) : 1n, whole = other ? ONE ** s : ONE
+	const some = other ? own * (whole - power * (ONE - other)) * ONE : own * s * ONE
 	const law = /** @type {Law} */ ({
-		greatest: sum([none, some, [BigInt(k - hidden) * harmless, ONE]]),
+		greatest: other ? [none * power * other + some + alone * other * whole, other * whole * ONE] : [none + some + alone * ONE, ONE * ONE],
 		classOf: (x) => +isHidden(x),
 		ratio(x, against) {
 			if (!isHidden(x)) return harmless ? Infinity : isHidden(against) ? ln(ONE - other, ONE - own) : 0
@@ -230,7 +231,7 @@ function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHid
 	if (hidden < k) return law
 	// Every set of values is one of them.
 	const extremes = /** @type {TwoLevels["extremes"]} */ ((weights) => [least(weights), total(weights) - least(weights)])
-	return { ...law, against: lawOfOne({ keep: ONE, high: set, low: unset, extremes, greatest: law.greatest }, k).against }
+	return { ...law, against: lawOfOne({ keep: ONE, high: set, low: unset, extremes, greatest: [0n, 1n] }, k).against }
 }
 
 /** @param {bigint[][]} rows over 2^62 @returns {Law} */
@@ -656,10 +657,15 @@ export function disclose(mechanism, document) {
 		chance: 1 / size,
 		proved: obeys(mechanism, document),
 		levels(groupOf = () => 0, same = true) {
-			const { chosen, of } = representatives(size, law.classOf, groupOf), known = new Map()
+			const { chosen, of } = representatives(size, law.classOf, groupOf), known = new Map(), groups = new Map()
+			for (const x of chosen) groups.set(groupOf(x), [...(groups.get(groupOf(x)) ?? []), x])
 			for (const x of chosen) {
-				const others = chosen.filter((other) => other !== x && (groupOf(other) === groupOf(x)) === same)
-				known.set(of(x), most(others.map((other) => law.ratio(x, other))))
+				let level = 0
+				for (const other of same ? groups.get(groupOf(x)) : chosen) {
+					if (other !== x && (same || groupOf(other) !== groupOf(x))) level = Math.max(level, law.ratio(x, other))
+					if (level === Infinity) break
+				}
+				known.set(of(x), level)
 			}
 			return Array.from({ length: size }, (_, x) => known.get(of(x)))
 		},
