@@ -20,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from components import PATIENCE, absent, chromium
 
@@ -560,6 +561,32 @@ def test_a_policy_over_another_domain_is_refused(page: Page, collector: Collecto
     text = collector.collections["domains"]
     collector.collections["domains"] = f'{text[: text.index(chr(34) + "policy" + chr(34))]}"policy": {policy}}}'
     assert answer(page, address, "hiv")["refused"] == "InvalidInput"
+
+
+def test_documents_that_only_look_like_a_policy_are_refused(shared: Page) -> None:
+    """Each would let the identity pass if its numbers were taken as they are."""
+    pairs = sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(2))
+    identity = sf.mechanisms.TableMechanism.from_matrix(pairs, np.eye(4))
+    wrong: list[dict[str, Any]] = [
+        {"kind": "prior", "prior": ["100"] * 4, "epsilon": "1", "side": "upper"},
+        {"kind": "prior", "prior": ["2", "-1", "0", "0"], "epsilon": "1", "side": "upper"},
+        {"kind": "prior", "prior": ["1/2", "1/2"], "epsilon": "1"},
+        {"kind": "pairwise", "matrix": [["0"]]},
+        {"kind": "pairwise", "matrix": [["0", "NaN", "1", "1"]] * 4},
+        {"kind": "blocks", "blocks": [0, 1], "epsilon": "1"},
+        {"kind": "metric", "distance": "furlongs", "epsilon": "1"},
+        {"kind": "metric", "distance": "absolute", "epsilon": "1"},
+        {"kind": "high-low", "sensitive": ["nobody"], "epsilon": "1"},
+        {"kind": "uniform"},
+        {"kind": "something", "epsilon": "1"},
+        {"kind": "secret", "secret": "name", "epsilon": "1", "distributions": {"anything": True}},
+        {"kind": "secret", "secret": "sex", "epsilon": "1", "distributions": {}},
+        {"kind": "secret", "secret": "sex", "epsilon": "1", "distributions": {"known": [["1/2"], ["1/2"]]}},
+        {"kind": "secret", "secret": "sex", "epsilon": "1", "distributions": {"at-least": [["2", "-1"], ["1", "0"]]}},
+    ]
+    cases = [(identity.spec, {"domain": pairs.to_dict(), "policy": policy}) for policy in wrong]
+    for policy, verdict in zip(wrong, harness(shared, "verdicts", cases), strict=True):
+        assert verdict in ("InvalidInput", "UnknownSpec", "PolicyViolated", "TypeError"), policy
 
 
 @pytest.mark.parametrize("level", ["1", "0.1", "3/2", "ln 3", "1/2*ln 3", "ln 3/2", "1+ln 2", "-1+ln 5", "0", "inf"])

@@ -142,9 +142,9 @@ const most = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.ma
 
 /** n over m. */
 function choices(n = 0, m = 0) {
-	let found = 1n
-	for (let i = 0; i < m; i++) found = (found * BigInt(n - i)) / BigInt(i + 1)
-	return n < m ? 0n : found
+	let product = 1n
+	for (let i = 0; i < m; i++) product = (product * BigInt(n - i)) / BigInt(i + 1)
+	return n < m ? 0n : product
 }
 
 /** With probability keep/2^64 uniform over the outputs whose set holds the value, `share` of all, else uniform over all;
@@ -169,8 +169,8 @@ const subsets = (size) => (weights) => {
 const columns = (size) => (weights, more) => {
 	let lightest = Infinity, heaviest = 0
 	for (let start = 0; start < weights.length; start += size - 1) {
-		const own = weights.slice(start, start + size - 1)
-		const transformed = [own, own.map(() => 1)].map((values) => {
+		const block = weights.slice(start, start + size - 1)
+		const transformed = [block, block.map(() => 1)].map((values) => {
 			const row = Float64Array.from({ length: size }, (_, i) => (i && values[i - 1]) || 0)
 			for (let half = 1; half < size; half *= 2) for (let i = 0; i < size; i++) {
 				if (!(i & half)) [row[i], row[i + half]] = [row[i] + row[i + half], row[i] - row[i + half]]
@@ -188,11 +188,11 @@ const columns = (size) => (weights, more) => {
 /** Values hidden within parts; those with place -1 are revealed unless the part's draw hides them.
  * @param {TwoLevels[]} parts @param {ArrayLike<number>} partOf @param {ArrayLike<number>} places @returns {Law} */
 function lawOfParts(parts, partOf, places) {
-	const shown = (x = 0) => places[x] < 0 && parts[partOf[x]].keep > 0n, told = Array.from(places).map((_, x) => x).filter(shown)
+	const isRevealed = (x = 0) => places[x] < 0 && parts[partOf[x]].keep > 0n, revealed = Array.from(places, (_, x) => x).filter(isRevealed)
 	return {
-		greatest: sum([...parts.map(({ greatest }) => greatest), ...told.map((x) => /** @type {Fraction} */ ([parts[partOf[x]].keep, ONE]))]),
+		greatest: sum([...parts.map(({ greatest }) => greatest), ...revealed.map((x) => /** @type {Fraction} */ ([parts[partOf[x]].keep, ONE]))]),
 		classOf: (x) => 2 * partOf[x] + +(places[x] < 0),
-		ratio: (x, other) => (shown(x) || partOf[x] !== partOf[other] ? Infinity : ln(parts[partOf[x]].high, parts[partOf[x]].low)),
+		ratio: (x, other) => (isRevealed(x) || partOf[x] !== partOf[other] ? Infinity : ln(parts[partOf[x]].high, parts[partOf[x]].low)),
 		against(prior) {
 			const bounds = parts.map(({ high: h, low: l, extremes }, j) => {
 				const all = total(prior.filter((_, x) => partOf[x] === j)), hidden = prior.filter((_, x) => partOf[x] === j && places[x] >= 0)
@@ -201,7 +201,7 @@ function lawOfParts(parts, partOf, places) {
 				// Values of other parts have no likelihood.
 				return [Math.log(high / average(light)), parts.length === 1 ? Math.log(average(heavy) / low) : all ? Infinity : 0]
 			})
-			const alone = told.map((x) => [-Math.log(prior[x]), prior[x] ? Infinity : 0])
+			const alone = revealed.map((x) => [-Math.log(prior[x]), prior[x] ? Infinity : 0])
 			return [0, 1].map((side) => most([...bounds, ...alone].map((bound) => bound[side])))
 		},
 	}
@@ -237,20 +237,20 @@ function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHid
 /** @param {bigint[][]} rows over 2^62 @returns {Law} */
 function lawOfTable(rows) {
 	const outputs = [...rows[0].keys()], weights = rows.map((row) => Float64Array.from(row, Number))
-	const logs = weights.map((row) => row.map(Math.log)), known = new Float64Array(rows.length ** 2).fill(-1)
+	const logs = weights.map((row) => row.map(Math.log)), cache = new Float64Array(rows.length ** 2).fill(-1)
 	const greatest = outputs.reduce((all, y) => all + rows.reduce((most, row) => (row[y] > most ? row[y] : most), 0n), 0n)
 	return {
 		greatest: [greatest, TOTAL],
 		classOf: (x) => x,
 		columns: () => outputs.map((y) => weights.map((row) => row[y])),
 		ratio(x, other) {
-			const place = x * rows.length + other, own = logs[x], against = logs[other]
-			if (known[place] < 0) {
-				known[place] = 0
+			const place = x * rows.length + other, first = logs[x], second = logs[other]
+			if (cache[place] < 0) {
+				cache[place] = 0
 				// Where both are impossible the difference is not a number, and not above.
-				for (let y = 0; y < own.length; y++) if (own[y] - against[y] > known[place]) known[place] = own[y] - against[y]
+				for (let y = 0; y < first.length; y++) if (first[y] - second[y] > cache[place]) cache[place] = first[y] - second[y]
 			}
-			return known[place]
+			return cache[place]
 		},
 		against(prior) {
 			const bounds = outputs.map((y) => {
@@ -266,7 +266,7 @@ function lawOfTable(rows) {
  * @param {number[]} block @param {number[][]} members @returns {Law} */
 function lawOfBoth([value, label], sizes, block, members) {
 	// How many sets of so many blocks have so many values.
-	let ways = [new Map([[0, 1n]]), ...Array.from({ length: sizes[1] }, () => new Map())]
+	const ways = [new Map([[0, 1n]]), ...Array.from({ length: sizes[1] }, () => new Map())]
 	for (const { length } of members) {
 		for (let chosen = sizes[1]; chosen > 0; chosen--) {
 			for (const [values, count] of ways[chosen - 1]) ways[chosen].set(values + length, (ways[chosen].get(values + length) ?? 0n) + count)
@@ -575,7 +575,9 @@ function distanceOf(distance, given) {
 function limitsOf({ domain: given, policy: p }, domain) {
 	if (p.kind === "pairwise") return { classOf: (x) => x, limit: (x, other) => readLevel(p.matrix[x][other]) }
 	if (p.kind === "blocks") {
-		const epsilon = [p.epsilon].flat().map(readLevel), across = readLevel(p.across ?? "inf"), block = each(p.blocks, Number, domain.size)
+		const epsilon = [p.epsilon].flat().map(readLevel), across = readLevel(p.across ?? "inf")
+		// Numbered in order of first appearance.
+		const numbers = new Map(), block = each(p.blocks, (label) => numbers.get(label) ?? numbers.set(label, numbers.size).size - 1, domain.size)
 		return { classOf: (x) => block[x], limit: (x, other) => (block[x] !== block[other] ? across : epsilon.length > 1 ? epsilon[block[x]] ?? 0 : epsilon[0]) }
 	}
 	const epsilon = readLevel(p.epsilon)
@@ -600,15 +602,22 @@ function limitsOf({ domain: given, policy: p }, domain) {
 function broken({ domain, law }, { classOf, limit }) {
 	const { chosen } = representatives(domain.size, law.classOf, classOf)
 	for (const x of chosen) for (const other of chosen) {
-		if (x !== other && law.ratio(x, other) > limit(x, other) + TOLERANCE) return [x, other, law.ratio(x, other)]
+		// What is not a number is not within.
+		if (x !== other && !(law.ratio(x, other) <= limit(x, other) + TOLERANCE)) return [x, other, law.ratio(x, other)]
 	}
+}
+
+/** Probabilities, which sum to at most one. @param {any} given */
+function sharesOf(given, n = 0) {
+	const shares = each(given, readLevel, n)
+	return shares.every((share) => share >= 0) && total(shares) <= 1 + TOLERANCE ? shares : refuse("probabilities", "sum to one", given)
 }
 
 /** The extreme laws of what stands beside each of s secrets, n values each. Of an estimate, whose laws are a region, the one
  * in its middle. @param {any} distributions @returns {number[][][]} */
 function restOf({ known, "at-least": shares, "chi-square": estimated }, s = 0, n = 0) {
 	return each(known ?? shares ?? estimated?.counts, (given) => {
-		const row = each(given, readLevel, n), all = total(row), one = row.map((_, u) => row.map((_, v) => +(u === v)))
+		const row = estimated ? each(given, (count) => number(count, 2 ** 53), n) : sharesOf(given, n), all = total(row), one = row.map((_, u) => row.map((_, v) => +(u === v)))
 		if (shares) return one.map((corner) => corner.map((unit, u) => row[u] + unit * (1 - all)))
 		// Of a secret that never occurs any law is known, and none is estimated.
 		return all ? [row.map((p) => p / all)] : known ? one : []
@@ -619,13 +628,13 @@ function restOf({ known, "at-least": shares, "chi-square": estimated }, s = 0, n
  * @param {Mechanism} mechanism @param {any} document @returns {boolean} whether all of it was compared */
 function obeys(mechanism, document) {
 	const { domain, law } = mechanism, { policy: p } = document, limits = limitsOf(document, domain), epsilon = readLevel([p.epsilon ?? "inf"].flat()[0])
-	const violated = (/** @type {number} */ ratio, told = "") => refuse("the mechanism", `obey the ${p.kind} policy${told}`, `a likelihood ratio of e^${+ratio.toFixed(9)}`, "PolicyViolated")
+	const violated = (/** @type {number} */ ratio, where = "") => refuse("the mechanism", `obey the ${p.kind} policy${where}`, `a likelihood ratio of e^${+ratio.toFixed(9)}`, "PolicyViolated")
 	const anything = p.kind !== "secret" || p.distributions.anything
-	const found = broken(mechanism, limits ?? { classOf: () => 0, limit: () => epsilon })
-	if (!found) return true
-	if (limits && anything) violated(found[2], ` between values ${found[0]} and ${found[1]}`)
+	const violation = broken(mechanism, limits ?? { classOf: () => 0, limit: () => epsilon })
+	if (!violation) return true
+	if (limits && anything) violated(violation[2], ` between values ${violation[0]} and ${violation[1]}`)
 	if (p.kind === "prior") {
-		const [upper, lower] = law.against?.(each(p.prior, readLevel, domain.size)) ?? []
+		const [upper, lower] = law.against?.(sharesOf(p.prior, domain.size)) ?? []
 		if (upper === undefined || lower === undefined) return false
 		const worst = Math.max(p.side === "lower" ? 0 : upper, p.side === "upper" ? 0 : lower)
 		return worst <= epsilon + TOLERANCE || violated(worst)
@@ -635,12 +644,12 @@ function obeys(mechanism, document) {
 	const laws = restOf(p.distributions, cells.length, cells[0].length), columns = law.columns?.()
 	if (!columns) return false
 	for (const column of columns) {
-		const bounds = cells.map((own, s) => {
-			const sums = laws[s].map((law) => total(law.map((p, u) => p * column[own[u]])))
+		const bounds = cells.map((members, s) => {
+			const sums = laws[s].map((law) => total(law.map((p, u) => p * column[members[u]])))
 			return [most(sums), least(sums)]
 		})
 		bounds.forEach(([high], s) => bounds.forEach(([, low], other) => {
-			if (s !== other && Math.log(high / low) > epsilon + TOLERANCE) violated(Math.log(high / low))
+			if (s !== other && high && !(Math.log(high / low) <= epsilon + TOLERANCE)) violated(Math.log(high / low))
 		}))
 	}
 	return !p.distributions["chi-square"]
@@ -657,7 +666,7 @@ export function disclose(mechanism, document) {
 		chance: 1 / size,
 		proved: obeys(mechanism, document),
 		levels(groupOf = () => 0, same = true) {
-			const { chosen, of } = representatives(size, law.classOf, groupOf), known = new Map(), groups = new Map()
+			const { chosen, of } = representatives(size, law.classOf, groupOf), levels = new Map(), groups = new Map()
 			for (const x of chosen) groups.set(groupOf(x), [...(groups.get(groupOf(x)) ?? []), x])
 			for (const x of chosen) {
 				let level = 0
@@ -665,17 +674,17 @@ export function disclose(mechanism, document) {
 					if (other !== x && (same || groupOf(other) !== groupOf(x))) level = Math.max(level, law.ratio(x, other))
 					if (level === Infinity) break
 				}
-				known.set(of(x), level)
+				levels.set(of(x), level)
 			}
-			return Array.from({ length: size }, (_, x) => known.get(of(x)))
+			return Array.from({ length: size }, (_, x) => levels.get(of(x)))
 		},
 		after: (before, level) => before / (before + (1 - before) * Math.exp(-level)),
 		beliefs(before) {
-			const { kind, prior } = document.policy, known = kind === "prior" && /** @type {number[]} */ (prior.map(readLevel))
-			const [upper] = (known && law.against?.(known)) || [Infinity]
+			const { kind, prior: given } = document.policy, prior = kind === "prior" && sharesOf(given, size)
+			const [upper] = (prior && law.against?.(prior)) || [Infinity]
 			return this.levels().map((level, x) => {
-				const own = known ? known[x] : before
-				return [own, own && Math.min(this.after(own, level), own * Math.exp(upper), 1)]
+				const belief = prior ? prior[x] : before
+				return [belief, belief && Math.min(this.after(belief, level), belief * Math.exp(upper), 1)]
 			})
 		},
 	}
