@@ -162,6 +162,9 @@ def test_a_fresh_collector_says_what_it_is_and_how_to_start(
     page = people(DESKTOP)
     page.goto(collector.url)
     told = page.inner_text("main")
+    assert "every question states it before it is answered" in told
+    for promise in ("nobody sees", "how little"):  # surveys that hide nothing are listed here too
+        assert promise not in told
     assert "admin token" in told
     assert "sfumato admin-tokens --new" in told
     shot(page, "first-fresh")

@@ -192,9 +192,9 @@ const keeping = card("What must stay hidden?", () => {
 	const asked = question()
 	/** @type {[string, string, string][]} */
 	const kinds = [
-		["uniform", "Every value, alike", "no value can be told from any other"],
+		["uniform", "Every value, alike", "all values are equally hard to tell apart"],
 		["high-low", "Some values are sensitive", "the others may be told, which makes the error smaller"],
-		["blocks", "Which one of a group", "the group may be told, the value within it not"],
+		["blocks", "Which one of a group", "the group may be told, the value within it is hidden"],
 	]
 	if (asked.kind === "product") kinds.push(["secret", "One part is the secret", "whatever the other parts give away about it"])
 	return [oneOf(asked, "keep", "The rule", kinds, () => {
