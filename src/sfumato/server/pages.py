@@ -63,8 +63,8 @@ async def give_file(collector: Collector, request: Request) -> Response:  # noqa
 
 
 _WHAT = """<p class="lead">Surveys in which each answer is randomized on the device of the person who gives it, and only
-the random reply is sent. How much a reply reveals is set by who makes the survey, and every question states it before it
-is answered. From many replies the shares of all answers can be estimated, with intervals.</p>"""
+the random reply is sent. How much a reply reveals is set by who makes the survey, and every question states it before
+it is answered. From many replies the shares of all answers can be estimated, with intervals.</p>"""
 
 _START = """<section class="card"><h2>{heading}</h2>
 <p>In <a href="/studio">Studio</a> you describe what may be answered and what must stay hidden, see what error to
