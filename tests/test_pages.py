@@ -660,6 +660,16 @@ def test_twelve_collections_that_ask_the_same_get_one_reply(
     assert [read(collector, name)["reports"] for name in names] == [1] * 12
 
 
+def test_the_same_question_by_another_randomizer_is_said_to_add_up(people: People, collector: Served) -> None:
+    rules = [{"kind": "uniform", "epsilon": epsilon} for epsilon in ("1", "2")]
+    first, second = (opened(collector, "How often?", {"values": ILLNESSES}, rule) for rule in rules)
+    page = people()
+    answer(page, f"{collector.url}/c/{first}", "flu")
+    page.goto(f"{collector.url}/c/{second}")
+    page.wait_for_selector("#anew:has-text('what both reveal adds up')")
+    assert page.locator("input[type=radio]").count() == len(ILLNESSES)
+
+
 def test_what_several_questions_reveal_is_added_up(people: People, collector: Served) -> None:
     rules = {"Which of these?": "1", "And in your family?": "1/2", "And before?": "ln 2"}
     names = [

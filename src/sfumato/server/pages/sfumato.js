@@ -767,10 +767,13 @@ export async function openCollection(address) {
 	/** @param {any[]} all @returns {Answer | undefined} */
 	const given = (all) => all.find(({ collection }) => collection === url)
 	/** Whether another collection, or another version of this, asks the same. */
-	const same = (collection = "", mechanism = "", asked = "", before = "") => mechanism === hash && collection !== url &&
+	const same = (collection = "", asked = "", before = "") => collection !== url &&
 		((question && asked === question) || collection === version || before === url)
+	const values = `{"domain":${canonical(spolicy.sdomain)},`
+	/** Answers to the same question about the same values. @param {any[]} all @returns {Answer[]} */
+	const related = (all) => all.filter((known) => same(known.collection, known.question, known.previous) && known.policy.startsWith(values))
 	/** @param {any[]} all @returns {Answer | undefined} */
-	const kept = (all) => all.find((known) => same(known.collection, known.mechanism, known.question, known.previous))
+	const kept = (all) => related(all).find((known) => known.mechanism === hash)
 	return {
 		...document,
 		url,
@@ -778,7 +781,8 @@ export async function openCollection(address) {
 		disclosure: disclose(mechanism, document.policy),
 		answered: async () => given(await records()),
 		remembered: async () => kept(await records()),
-		asksAs: (other) => same(other.url, other.mechanism_hash, questionOf(other.title), versionBefore(other)),
+		drawnAnew: async () => !kept(await records()) && related(await records()).length > 0,
+		asksAs: (other) => other.mechanism_hash === hash && same(other.url, questionOf(other.title), versionBefore(other)),
 		async answer(value, token) {
 			const before = await records(), x = domain.place(value), wrong = () => refuse("the value", "be one of the domain", value)
 			if (x < 0 && (value !== undefined || !(given(before) ?? kept(before)))) wrong()

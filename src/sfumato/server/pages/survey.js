@@ -80,13 +80,14 @@ async function question(i) {
 	if (closed || missing) {
 		return show(progress(i), h("h1", {}, collection.title), h("p", { class: "alarm" }, closed || missing), h("div", { class: "actions" }, onwards(i)))
 	}
-	form(i, collection, secret, await everything(i, collection), !!(await collection.remembered()))
+	const memory = (await collection.remembered()) ? "same" : (await collection.drawnAnew()) ? "other" : ""
+	form(i, collection, secret, await everything(i, collection), memory)
 }
 
 /** Without what the answer reveals there is no form. @param {number} i @param {Collection} collection @param {string | undefined} secret
- * @param {(Collection | null)[]} all @param {boolean} remembered whether the reply to the same question is kept */
-function form(i, collection, secret, all, remembered) {
-	const chooser = remembered ? null : choices(collection.policy), fault = h("p", { class: "alarm", role: "alert", hidden: true })
+ * @param {(Collection | null)[]} all @param {"" | "same" | "other"} memory whether a reply to the same question is kept, of the same mechanism */
+function form(i, collection, secret, all, memory) {
+	const remembered = memory === "same", chooser = remembered ? null : choices(collection.policy), fault = h("p", { class: "alarm", role: "alert", hidden: true })
 	const label = remembered ? "Send the same reply" : exposure(collection.disclosure) === "always" ? "Send" : "Randomize and send"
 	const send = h("button", { type: "submit", class: "main" }, label)
 	const asked = h("form", { onsubmit: async (/** @type {Event} */ event) => {
@@ -107,7 +108,7 @@ function form(i, collection, secret, all, remembered) {
 			fault.textContent = `Nothing was sent: ${error instanceof Error ? error.message : error}`
 		}
 	} },
-	chooser?.element ?? h("p", { id: "remembered" }, REMEMBERED), fault, promise(collection), ids.length > 1 && sum(all),
+	chooser?.element ?? h("p", { id: "remembered" }, REMEMBERED), memory === "other" && h("p", { class: "alarm", id: "anew" }, ANEW), fault, promise(collection), ids.length > 1 && sum(all),
 	h("div", { class: "actions" }, send, h("button", { type: "button", onclick: () => refused(i, collection) }, "I would rather not answer")))
 	show(progress(i), h("h1", {}, collection.title), ...paragraphs(collection.description), h("div", { class: "card" }, asked))
 }
@@ -116,6 +117,8 @@ function form(i, collection, secret, all, remembered) {
 const paragraphs = (text) => text.split(/\n+/).filter(Boolean).map((line) => h("p", { class: "lead" }, line))
 
 const REMEMBERED = "You have answered this question before in this browser. The reply that was drawn then is sent again, and nothing is drawn now, so it tells no more about your answer. Whoever receives both replies may see that they come from the same person. If your answer has changed since, the reply does not."
+
+const ANEW = "This browser has answered this question before, when it was asked with another randomizer. That reply cannot be sent here. A new one is drawn, and what both reveal adds up."
 
 const REPEATED = "This browser has already answered this question, perhaps in another tab. The reply that was drawn then is sent. The answer that you chose now was not used."
 
