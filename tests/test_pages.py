@@ -851,6 +851,13 @@ def test_pages_are_readable(
     page.goto(f"{collector.url}/c/{name}")
     page.wait_for_selector(".reveals strong")
     look("survey")
+    loud = opened(collector, "Which of these?", {"values": ILLNESSES}, {"kind": "uniform", "epsilon": "5"})
+    page.goto(f"{collector.url}/c/{loud}?then={name}")
+    page.wait_for_selector("#total")
+    assert page.locator(".loud").count() == 2  # the reply's alarm, and the sum's
+    look("survey-alarm")
+    page.goto(f"{collector.url}/c/{name}")
+    page.wait_for_selector(".reveals strong")
     page.locator(".cells input").nth(9).check(force=True)
     page.click("text=Randomize and send")
     page.wait_for_selector("[data-state=sent]")
