@@ -441,3 +441,34 @@ def test_only_an_estimate_teaches() -> None:
         sf.learn_prior([0.5, 0.5])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="towards must sum to one"):
         sf.learn_prior(past(2, 100, 1)[0], towards=[0.5, 0.4])
+
+
+@pytest.mark.parametrize("method", ["mmse", "unbiased"])
+def test_intervals_of_a_total_with_few_errors_hold_the_truth(method: str) -> None:
+    """At ε = 6 half a person is misreported on average: ± 1.96 standard errors hold the truth in 87% or less.
+
+    80 collections at fixed seeds; a coverage of 0.95 is rejected with probability below 1e-6.
+    """
+    generator = np.random.default_rng(5)
+    priors = generator.random(200)
+    users = sf.LocalPriors(priors, 6, priors_are="public")
+    held, normal = 0, 0
+    for seed in range(80):
+        values = (generator.random(200) < priors).astype(np.int64)
+        total = users.estimate(users.privatize(values, sf.InsecureSeeded(seed)), method)
+        low, high = total.interval()
+        held += low <= values.sum() <= high
+        normal += abs(total.value - values.sum()) <= 1.96 * total.standard_error
+        assert (total.p_value(float(values.sum())) > 0.05) == (low <= values.sum() <= high)
+        np.testing.assert_allclose(total.share.interval(), np.array([low, high]) / 200)
+    assert held >= 63  # 62 or fewer of 80 have a probability below 1e-6 at 95%
+    assert held > normal
+
+
+def test_a_total_of_many_errors_has_a_normal_interval() -> None:
+    users = sf.LocalPriors(np.full(20_000, 0.5), 1, priors_are="public")
+    total = users.estimate(users.privatize([0] * 20_000, sf.InsecureSeeded(1)))
+    low, high = total.interval()
+    assert high - low == pytest.approx(2 * 1.959964 * total.standard_error, rel=1e-6)
+    both = total.merge(total)
+    assert both.interval()[1] - both.value == pytest.approx(math.sqrt(2) * (high - total.value), rel=1e-6)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._estimate import LinearEstimate
+from sfumato._estimate.noise import NORMAL_FROM, Events, error_tails, largest_error
 from sfumato.cores import core_count
 from sfumato.domain import Domain
 from sfumato.entropy import MAIN, SecureStream, Stream, keystream
@@ -85,19 +86,45 @@ def _up(numerator: int, denominator: int) -> int:
 
 @dataclass(frozen=True)
 class LocalTotal(LinearEstimate):
-    """How many of ``n`` users hold the second value: ``value`` with its ``standard_error``."""
+    """How many of ``n`` users hold the second value: ``value`` with its ``standard_error``.
+
+    ``events`` are what the error is made of: people whose value is not the one that their report makes likely. Where
+    few of them are expected, intervals come from the law of their number and not from the normal law.
+    """
 
     n: int
+    events: tuple[Events, ...] = field(default=(), kw_only=True)
 
     @property
-    def share(self) -> LinearEstimate:
+    def _few_events(self) -> bool:
+        largest = max((abs(event.size) for event in self.events), default=0.0)
+        return 0 < self.standard_error < NORMAL_FROM * largest
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return a confidence interval: a truth is left out only if so large an error has probability (1 - level)/2."""
+        normal = super().interval(level)
+        if not self._few_events:
+            return normal
+        least, greatest = largest_error(self.events, self.standard_error, 1 - level)
+        return self.value - greatest, self.value - least
+
+    def p_value(self, null: float = 0.0) -> float:
+        """Return the two-sided probability of so large a distance from ``null`` if it is the truth."""
+        if not self._few_events:
+            return super().p_value(null)
+        tails = error_tails(self.events, self.standard_error, np.array([self.value - null]))
+        return min(1.0, 2 * float(np.min(tails)))
+
+    @property
+    def share(self) -> LocalTotal:
         """The same, as a share of the users."""
-        return LinearEstimate(self.value / self.n, self.standard_error / self.n)
+        events = tuple(event.scaled(1 / self.n) for event in self.events)
+        return LocalTotal(self.value / self.n, self.standard_error / self.n, self.n, events=events)
 
     def merge(self, other: LocalTotal) -> LocalTotal:
         """The total of both groups of users: independent, so variances add."""
         error = float(np.hypot(self.standard_error, other.standard_error))
-        return LocalTotal(self.value + other.value, error, self.n + other.n)
+        return LocalTotal(self.value + other.value, error, self.n + other.n, events=self.events + other.events)
 
 
 class LocalPriors:
@@ -195,7 +222,10 @@ class LocalPriors:
         chosen = self._reports(reports)
         if method == "mmse":
             means = self.posterior_means(chosen)
-            return LocalTotal(float(means.sum()), float(np.sum(means * (1 - means))) ** 0.5, len(self))
+            error = float(np.sum(means * (1 - means))) ** 0.5
+            ones = np.ones(len(self))
+            # A user who holds the second value makes the total larger than the sum of the means: the error falls.
+            return LocalTotal(float(means.sum()), error, len(self), events=tuple(Events.of(means, -ones, ones)))
         if method != "unbiased":
             raise InvalidInput("LocalPriors", "method", "be one of mmse, unbiased", method)
         told = self.thresholds.astype(np.int64)
@@ -206,7 +236,12 @@ class LocalPriors:
         each = (chosen - ones[:, 0]) / gap
         noise = ones * (1 - ones)
         variance = float(np.sum((noise[:, 0] + each * (noise[:, 1] - noise[:, 0])) / gap**2))
-        return LocalTotal(float(each.sum()), max(variance, 0.0) ** 0.5, len(self))
+        # How many hold each value is as uncertain as the total; at least one each is reckoned with.
+        events = []
+        for x, holds in enumerate((1 - each, each)):
+            weights = np.full(len(self), max(float(holds.sum()), 1.0) / len(self))
+            events += Events.of(ones[:, x], 1 / gap, weights)
+        return LocalTotal(float(each.sum()), max(variance, 0.0) ** 0.5, len(self), events=tuple(events))
 
     @property
     def errors(self) -> Floats:

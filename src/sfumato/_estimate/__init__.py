@@ -23,7 +23,16 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import checked_distribution
 
-__all__ = ["METHODS", "Estimate", "GroupedEstimate", "LinearEstimate", "combine", "estimate", "estimate_groups"]
+__all__ = [
+    "METHODS",
+    "Estimate",
+    "GroupedEstimate",
+    "LinearEstimate",
+    "combine",
+    "decoder_of_method",
+    "estimate",
+    "estimate_groups",
+]
 
 METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
 
@@ -53,7 +62,7 @@ def estimate(
         raise InvalidInput("estimate", "the aggregate", "have at least one report", 0)
     if (method == "mmse") != (prior is not None):
         raise InvalidInput("estimate", "prior", "be given with method 'mmse', and only with it", method)
-    decoder = _efficient_decoder(mechanism) if method == "efficient" else decoder_for(mechanism)
+    decoder = decoder_of_method(mechanism, method)
     shares = aggregate.counts / aggregate.n
     unbiased = decoder.frequencies(shares)
     nearest = decoder.nearest(unbiased, shares)
@@ -80,7 +89,10 @@ def _check(mechanism: object, aggregate: object) -> None:
     aggregate.check(mechanism)
 
 
-def _efficient_decoder(mechanism: Mechanism) -> Decoder:
+def decoder_of_method(mechanism: Mechanism, method: str) -> Decoder:
+    """Return the decoder that ``estimate`` uses for a method."""
+    if method != "efficient":
+        return decoder_for(mechanism)
     if mechanism.encoding != "index":
         must = "not be 'efficient' for bitmaps, whose own estimate is"
         raise InvalidInput("estimate", "method", must, mechanism.name)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._estimate.decoder import Decoder
+from sfumato._estimate.limits import ScoreLaw
 from sfumato._estimate.result import Estimate
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.simplex import project_beside_clear
@@ -54,6 +56,28 @@ class _CombinedDecoder(Decoder):
         parts = zip(self._weights, self._parts, strict=True)
         pulled = ((w.T @ weights if w.ndim == 2 else w * weights, decoder, n) for w, (decoder, n) in parts)
         return self._n * sum(decoder.variance(vector, p) / n for vector, decoder, n in pulled)
+
+    def score_levels(self) -> tuple[Floats, Floats]:
+        raise InvalidInput("combine", "scores", "be those of a cohort", "all cohorts")
+
+    def score_probabilities(self, p: Floats) -> Floats:  # noqa: ARG002
+        return self.score_levels()[1]
+
+    def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:  # noqa: ARG002
+        """Return the laws of the cohorts by a value's own weights, with the variance of the combined estimate."""
+        whole = np.sum(self._own, axis=0)
+        weights = [own / whole for own in self._own]
+        apart = sum(
+            (w**2 * decoder.variances(p) / size for w, (decoder, size) in zip(weights, self._parts, strict=True)),
+            np.zeros(self.size),
+        )
+        exact = self.variances(p) / self._n
+        spread = np.sqrt(np.divide(exact, apart, out=np.ones(self.size), where=apart > 0))
+        return [
+            replace(law, weight=law.weight * w, spread=law.spread * spread)
+            for w, (decoder, size) in zip(weights, self._parts, strict=True)
+            for law in decoder.score_laws(p, size)
+        ]
 
     def reach(self) -> tuple[Floats, Floats]:
         raise CannotDecide("dishonest reports also move the weights of combined cohorts; bound each cohort by itself")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from sfumato._estimate.decoder import Decoder, Floats
+from sfumato._estimate.limits import ScoreLaw
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import ComposedSubsets, SubsetSelection
 
@@ -80,6 +84,24 @@ class ComposedSubsetsDecoder(Decoder):
         moved = by_block @ self._correction @ self._masses(weights * own)
         moved += by_block @ free * total + by_block @ slope * mean
         return alone + 2 * float(moved) + float(by_block @ self._corrections(p) @ by_block) - mean**2
+
+    # -- the scores of one report ------------------------------------------------------------------------------
+
+    def score_levels(self) -> tuple[Floats, Floats]:
+        """Return the scores of p̂₁, which the correction by blocks changes little but for their variance."""
+        own = self._other + self._gap
+        levels = (np.array([0.0, 1.0]) - self._other) / self._gap
+        return np.tile(levels, (self.size, 1)), np.tile([1 - own, own], (self.size, 1))
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        held = self._other + self._gap * p
+        return np.column_stack([1 - held, held])
+
+    def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
+        """Return the law of p̂₁, with the variance of the corrected estimate."""
+        (law,) = super().score_laws(p, n)
+        held = self._other + self._gap * p
+        return [replace(law, spread=self._gap * np.sqrt(self.variances(p) / (held * (1 - held))))]
 
     # -- the reach of one report -------------------------------------------------------------------------------
 

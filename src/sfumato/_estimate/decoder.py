@@ -7,10 +7,12 @@ of n reports is 1/n of what ``covariance(p)`` gives for one report of a person d
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._estimate.limits import ScoreLaw
 from sfumato.simplex import project_beside_clear
 
 __all__ = ["Decoder", "Floats", "HistogramDecoder"]
@@ -19,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Beside what a report counts for a value, this is nothing: rounding of a matrix that was inverted.
 _NOTHING = 1e-9
+#: Mass of the uniform distribution that is mixed into p before it is divided by.
+_LEAST_MASS = 1e-6
 
 
 class Decoder(ABC):
@@ -57,6 +61,37 @@ class Decoder(ABC):
     @abstractmethod
     def variance(self, weights: Floats, p: Floats) -> float:
         """The variance of Σ weight·frequency from one report at p: weights·covariance·weights, without the matrix."""
+
+    @abstractmethod
+    def score_levels(self) -> tuple[Floats, Floats]:
+        """Return the scores that a report can have for each value, and their probabilities for people who have it.
+
+        Both have a row per value. A score that a value does not have may stand in its row with probability zero.
+        """
+
+    @abstractmethod
+    def score_probabilities(self, p: Floats) -> Floats:
+        """Return the probabilities of the scores of ``score_levels`` for one report at p."""
+
+    def score_elsewhere(self) -> Floats:
+        """Return the probabilities of the scores for people whose value is of another group of ``told_together``."""
+        return np.zeros(self.score_levels()[1].shape)
+
+    def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
+        """Return the law of each value's scores over n reports, with the groups' totals and make-up at p."""
+        # Every value has some mass here, so that what the others of its group have can be divided out.
+        p = (1 - _LEAST_MASS) * p + _LEAST_MASS / self.size
+        levels, own = self.score_levels()
+        elsewhere = self.score_elsewhere()
+        group = self.told_together()
+        mass = np.bincount(group, weights=p)[group] if group.any() else np.ones(self.size)
+        others = np.where(np.bincount(group)[group] > 1, mass - p, 0.0)
+        outside = elsewhere * (1 - mass)[:, None]
+        rest = np.maximum(self.score_probabilities(p) - p[:, None] * own - outside, 0.0)
+        total = rest.sum(axis=1, keepdims=True)
+        same = np.divide(rest, total, out=elsewhere.copy(), where=(others > 0)[:, None] & (total > 0))
+        ones = np.ones(self.size)
+        return [ScoreLaw(levels, own, same, elsewhere, np.where(others > 0, mass, 0.0), n * ones, ones, ones)]
 
     @abstractmethod
     def reach(self) -> tuple[Floats, Floats]:

@@ -104,6 +104,28 @@ class HadamardDecoder(HistogramDecoder):
         own += weights.sum() * self._rest / (self._blocks * self._columns)
         return own
 
+    @property
+    def set_levels(self) -> Floats:
+        """The scores of a value for a column of its block, by the sign, and for one of another block."""
+        levels = np.array([-1.0, 1.0, 0.0]) / self.gamma
+        return levels[:2] if self._blocks == 1 else levels
+
+    def set_probabilities(self, p: Floats, total: float) -> Floats:
+        """Return the probabilities of ``set_levels`` for each value; they sum to that of a column report."""
+        in_block = self._of_blocks(self.gamma * self._by_row(p).sum(axis=1) + self._rest * total / self._blocks)
+        columns = self.gamma * float(p.sum()) + self._rest * total
+        signs = [(in_block - self.gamma * p) / 2, (in_block + self.gamma * p) / 2, columns - in_block]
+        return np.maximum(np.column_stack(signs[: len(self.set_levels)]), 0.0)
+
+    def score_levels(self) -> tuple[Floats, Floats]:
+        in_block = self.gamma + self._rest / self._blocks
+        own = np.array([(in_block - self.gamma) / 2, (in_block + self.gamma) / 2, 1 - in_block])
+        levels = self.set_levels
+        return np.tile(levels, (self.size, 1)), np.tile(own[: len(levels)], (self.size, 1))
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        return self.set_probabilities(p, 1.0)
+
     def reach(self) -> tuple[Floats, Floats]:
         return np.full(self.size, -1 / self.gamma), np.full(self.size, 1 / self.gamma)
 

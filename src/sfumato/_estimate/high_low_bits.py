@@ -58,5 +58,13 @@ class HighLowBitsDecoder(Decoder):
         pairs += 2 * self._noise * total * clear
         return float(scaled**2 @ held + pairs - (scaled @ held) ** 2)
 
+    def score_levels(self) -> tuple[Floats, Floats]:
+        own = self.other + self.gap
+        return np.column_stack([-self.other, 1 - self.other]) / self.gap[:, None], np.column_stack([1 - own, own])
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        held = self.shares(p)
+        return np.column_stack([1 - held, held])
+
     def reach(self) -> tuple[Floats, Floats]:
         return -self.other / self.gap, (1 - self.other) / self.gap

@@ -51,6 +51,19 @@ class InclusionDecoder(Decoder):
         pairs += 2 * (self._with_own - self._without_own) * ((weights * p) @ (total - weights))
         return float(weights**2 @ held + pairs - (weights @ held) ** 2) / self.gap**2
 
+    def score_levels(self) -> tuple[Floats, Floats]:
+        own = self.other + self.gap
+        return np.tile(self.set_levels, (self.size, 1)), np.tile([1 - own, own], (self.size, 1))
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        held = self.shares(p)
+        return np.column_stack([1 - held, held])
+
+    @property
+    def set_levels(self) -> Floats:
+        """The scores of a value that the set does not hold, and of one that it holds."""
+        return (np.array([0.0, 1.0]) - self.other) / self.gap
+
     def reach(self) -> tuple[Floats, Floats]:
         ends = np.array([0.0, 1.0]) - self.other
         return np.full(self.size, ends[0] / self.gap), np.full(self.size, ends[1] / self.gap)
@@ -88,6 +101,12 @@ class SetDecoder(InclusionDecoder):
         """E[φ²; a set] of each value's score φ = (1[held] - b)/(a - b)."""
         sets = self.gamma * float(p.sum()) + self._rest * total
         return np.asarray((self.law(p, total) * (1 - 2 * self.other) + sets * self.other**2) / self.gap**2)
+
+    def set_probabilities(self, p: Floats, total: float) -> Floats:
+        """Return the probabilities of ``set_levels`` for each value; they sum to that of a set report."""
+        held = self.law(p, total)
+        sets = self.gamma * float(p.sum()) + self._rest * total
+        return np.column_stack([np.maximum(sets - held, 0.0), held])
 
     def products(self, p: Floats, total: float) -> Floats:
         """E[φφ'; a set]."""

@@ -86,6 +86,17 @@ class NestedSubsetsDecoder(Decoder):
         elsewhere = (self._high - own_high) / (self._blocks - 1)
         return np.concatenate([*found, elsewhere + (own_high - elsewhere) * masses])
 
+    def score_levels(self) -> tuple[Floats, Floats]:
+        first = np.zeros(self.size)
+        first[0] = 1.0
+        own = self.score_probabilities(first)[0]  # the same for every value
+        return np.tile(self._scores.ravel(), (self.size, 1)), np.tile(own, (self.size, 1))
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        in_high, in_low, high = np.split(self.shares(p), [self.size, 2 * self.size])
+        high = high[self._block_of]
+        return np.maximum(np.column_stack([in_high, high - in_high, in_low, 1 - high - in_low]), 0.0)
+
     def reach(self) -> tuple[Floats, Floats]:
         # No value is in the set of a low block where these sets are empty.
         possible = self._scores.ravel() if self._sizes[1] else self._scores.ravel()[[0, 1, 3]]

@@ -142,6 +142,43 @@ class PartedDecoder(Decoder):
             square += float(decoder.gamma * p[part.open] @ scores**2)
         return square - float(weights @ p) ** 2
 
+    def score_levels(self) -> tuple[Floats, Floats]:
+        levels, own = np.zeros((2, self.size, self._score_count))
+        for part in self.parts:
+            decoder = part.decoder
+            first = np.zeros(decoder.size)
+            first[0] = 1.0
+            sets = len(decoder.set_levels)
+            levels[part.hidden, :sets] = decoder.set_levels
+            levels[part.hidden, sets] = decoder.in_clear
+            own[part.hidden, :sets] = decoder.set_probabilities(first, 1.0)[0]  # the same for every value of the part
+            levels[part.open, 1] = 1 / decoder.gamma
+            own[part.open, :2] = 1 - decoder.gamma, decoder.gamma
+        return levels, own
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        probabilities = np.zeros((self.size, self._score_count))
+        for part, total in self._with_totals(p):
+            decoder, sets = part.decoder, len(part.decoder.set_levels)
+            probabilities[part.hidden, :sets] = decoder.set_probabilities(p[part.hidden], total)
+            probabilities[part.hidden, sets] = decoder.gamma * float(p[part.open].sum())
+            probabilities[part.hidden, sets + 1] = max(1 - total, 0.0) if len(self.parts) > 1 else 0.0
+            told = decoder.gamma * p[part.open]
+            probabilities[part.open, 0], probabilities[part.open, 1] = 1 - told, told
+        return probabilities
+
+    def score_elsewhere(self) -> Floats:
+        elsewhere = np.zeros((self.size, self._score_count))
+        for part in self.parts:
+            elsewhere[part.hidden, len(part.decoder.set_levels) + 1] = 1.0
+            elsewhere[part.open, 0] = 1.0
+        return elsewhere
+
+    @property
+    def _score_count(self) -> int:
+        """Those of sets, that of a report that reveals another value of the part, and 0 for reports of other parts."""
+        return max(len(part.decoder.set_levels) for part in self.parts) + 2
+
     def told_together(self) -> Indices:
         groups = np.empty(self.size, dtype=np.int64)
         for number, part in enumerate(self.parts):

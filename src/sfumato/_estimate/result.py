@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._estimate.decoder import Decoder
-from sfumato._estimate.few import FEW, limits_of_few
 from sfumato._estimate.likelihood import Fit
+from sfumato._estimate.limits import confidence_limits
 from sfumato.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 
@@ -145,28 +145,30 @@ class Estimate:
         return self.decoder.covariance(self.nearest) / self.n
 
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
-        """Lower and upper limits, within [0, 1]. ``simultaneous``: all of them hold together (Bonferroni)."""
+        """Return lower and upper confidence limits of each frequency, within [0, 1].
+
+        Parameters
+        ----------
+        level
+            The confidence: how often the interval of a value holds its true frequency.
+        simultaneous
+            Whether all intervals together hold with this confidence (Bonferroni).
+
+        Notes
+        -----
+        The limits invert the law of the unbiased estimate (see ``sfumato._estimate.limits``): the exact binomial law of
+        a value's count where it has one, a saddlepoint approximation elsewhere, the normal law for large counts. An
+        interval is never a single point, unless the domain has a single value. It is widened to hold a projected or
+        fitted frequency that lies outside.
+        """
         tests = len(self.domain) if simultaneous else 1
-        reach = _quantile(level, tests) * np.sqrt(self._variances / self.n)
-        alpha = (1 - level) / tests
-        # If reports that were not seen had a share of more than 1 - α^(1/n), at least one of n would have been another
-        # but for probability α (Clopper and Pearson); each may count as much as one report can.
-        unseen = -math.expm1(math.log(alpha) / self.n)
-        least, greatest = self.decoder.span()
-        low = self.unbiased - np.maximum(reach, unseen * (self.unbiased - least))
-        high = self.unbiased + np.maximum(reach, unseen * (greatest - self.unbiased))
-        # What is told in clear by few, or by all but few, has the limits of a count.
-        clear, told = self._in_clear
-        few = np.minimum(told, self.n - told) < FEW
-        if few.any():
-            told, clear = told[few], clear[few]
-            mostly = told > self.n / 2
-            fewer, more = limits_of_few(np.where(mostly, self.n - told, told), self.n, alpha)
-            low[clear] = greatest[clear] * np.where(mostly, 1 - more, fewer)
-            high[clear] = greatest[clear] * np.where(mostly, 1 - fewer, more)
-        # A projected or fitted point may lie outside: the interval is widened to hold it, never moved.
-        low, high = np.minimum(low, self.frequencies), np.maximum(high, self.frequencies)
-        return np.clip(low, 0, 1), np.clip(high, 0, 1)
+        _quantile(level, tests)
+        if len(self.domain) == 1:
+            return np.ones(1), np.ones(1)
+        laws = self.decoder.score_laws(self.nearest, self.n)
+        low, high = confidence_limits(laws, self.unbiased, (1 - level) / tests)
+        inside = np.clip(self.frequencies, 0, 1)
+        return np.minimum(low, inside), np.maximum(high, inside)
 
     @property
     def expected_tv(self) -> float:

@@ -32,6 +32,12 @@ class TableDecoder(HistogramDecoder):
     def pull(self, weights: Floats) -> Floats:
         return np.asarray(self._matrix @ weights)
 
+    def score_levels(self) -> tuple[Floats, Floats]:
+        return self._left_inverse, self._matrix
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        return np.broadcast_to(self.shares(p), self._matrix.shape)
+
     def reach(self) -> tuple[Floats, Floats]:
         return self._left_inverse.min(axis=1), self._left_inverse.max(axis=1)
 

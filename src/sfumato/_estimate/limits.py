@@ -1,0 +1,344 @@
+"""Confidence limits of a frequency, from the law of what one report counts for it.
+
+An unbiased estimate is a mean of scores, one per report. The scores of people who have a value have the law ``own``,
+those of people with another value of the same group the law ``same``, and those of all other people ``elsewhere``. A
+group is a set of values whose total the reports reveal: a block, or all values. The confidence limits of a frequency
+are the frequencies t at which the observed estimate would be as extreme as α/2 allows, the observed outcome counted
+half (mid-P). The total of the group stays as observed while t moves.
+
+Near the ends of [0, 1] a plain limit may leave the interval of possible frequencies, and nothing would remain. The
+probability that a limit is compared with is therefore relative to that at the end itself,
+
+    P_t(S ≤ s) = α · min(1/2, P_0(S ≤ s)).
+
+It is the plain α/2 where the estimate is at or above its median at t = 0. No solution is t = 0. Where no report counts
+for the value it is the rule of three, (1 - t)^n = α. Limits that are moved in this way only widen an interval, so that
+its coverage does not fall.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ScoreLaw", "confidence_limits"]
+
+Floats = npt.NDArray[np.float64]
+Tails = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
+
+#: Largest relative error of a tail probability for which the normal law replaces the exact one.
+_TAIL_ERROR = 0.1
+#: A count this close to an integer, relative to it, is that integer.
+_ROUNDING = 1e-9
+#: Tails below this are not resolved by the inversion of a characteristic function.
+_LEAST_TAIL = 1e-8
+#: Deviations, and largest scores, from the mean within which a sum lies but for a negligible probability.
+_REACH = 6.0
+#: Smoothing of a sum, relative to its largest score and to its deviation: it halves an atom, and changes little else.
+_SMOOTHING = (0.15, 0.1)
+#: Points at which a characteristic function is evaluated at most; the numbers above need 204.
+_MOST_NODES = 256
+#: Complex numbers that are held at once.
+_CHUNK = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreLaw:
+    """The score of one report for each value, a row per value.
+
+    Attributes
+    ----------
+    levels
+        The scores that a report may have.
+    own
+        Their probabilities for people who have the value.
+    same
+        Their probabilities for people who have another value of the group.
+    elsewhere
+        Their probabilities for all other people.
+    mass
+        The total frequency of the group.
+    reports
+        The number of reports that are averaged.
+    weight
+        The weight of this mean in the estimate; 1 unless several cohorts are combined.
+    spread
+        The standard deviation of the estimate, relative to that of the weighted mean of these scores: a correction that
+        scores of this form do not hold changes it from 1.
+    """
+
+    levels: Floats
+    own: Floats
+    same: Floats
+    elsewhere: Floats
+    mass: Floats
+    reports: Floats
+    weight: Floats
+    spread: Floats
+
+    def rows(self, rows: npt.NDArray[Any]) -> ScoreLaw:
+        """Return the laws of some of the values."""
+        return ScoreLaw(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+    def fractions(self, t: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the fractions of people with each of the three laws if the value has frequency t."""
+        others = np.maximum(self.mass - t, 0.0)
+        return t, others, 1 - t - others
+
+    @property
+    def parts(self) -> tuple[Floats, Floats, Floats]:
+        """The laws that ``fractions`` are the fractions of."""
+        return self.own, self.same, self.elsewhere
+
+
+class _Moments:
+    """The variance of the estimate at each t, and ``unit``, the most that one report may add to the estimate."""
+
+    def __init__(self, laws: Sequence[ScoreLaw]) -> None:
+        self._laws = laws
+        self._scales = [(law.weight * law.spread) ** 2 / law.reports for law in laws]
+        self._squares = [[np.sum(part * law.levels**2, axis=1) for part in law.parts] for law in laws]
+        sizes = [np.abs(law.weight) * law.spread * np.ptp(law.levels, axis=1) / law.reports for law in laws]
+        self.unit: Floats = np.max(sizes, axis=0)
+
+    def variance(self, t: Floats) -> Floats:
+        total = np.zeros(len(t))
+        for law, scale, squares in zip(self._laws, self._scales, self._squares, strict=True):
+            square = sum(fraction * each for fraction, each in zip(law.fractions(t), squares, strict=True))
+            total += scale * (square - t**2)
+        return np.maximum(total, 0.0)
+
+    def coefficients(self) -> tuple[Floats, Floats, Floats]:
+        """Return A, B, C of the variance A + B·t - C·t², as it is while t is at most the mass of the group."""
+        constant, slope, square = np.zeros((3, len(self.unit)))
+        for law, scale, (own, same, elsewhere) in zip(self._laws, self._scales, self._squares, strict=True):
+            alone = law.mass == 0  # no other value in the group
+            constant += scale * (law.mass * same + (1 - law.mass) * elsewhere)
+            slope += scale * (own - np.where(alone, elsewhere, same))
+            square += scale
+        return constant, slope, square
+
+
+def confidence_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return the lower and upper confidence limits of each frequency, within [0, 1].
+
+    Parameters
+    ----------
+    laws
+        The law of the scores of each cohort; one cohort unless estimates were combined.
+    estimate
+        The unbiased estimate of each frequency: the weighted sum of the cohorts' mean scores.
+    alpha
+        The probability with which the interval of one value may miss.
+
+    Notes
+    -----
+    Limits of large counts come from the normal law with the variance at the limit (the score interval). Limits of
+    smaller ones come from the binomial law where a report has two scores, and otherwise from the law of the sum of
+    scores, by inversion of its characteristic function (Davies 1980).
+    """
+    moments = _Moments(laws)
+    low, high, rough = _normal_limits(moments, estimate, alpha)
+    binomial = rough & _has_two_scores(laws)
+    for rows, limits in ((binomial, _binomial_limits), (rough & ~binomial, _inverted_limits)):
+        chosen = np.flatnonzero(rows)
+        if len(chosen):
+            better = limits([law.rows(chosen) for law in laws], estimate[chosen], alpha)
+            # A tail too small to be computed leaves no limit: the normal one stays, which works with logarithms.
+            low[chosen], high[chosen] = (
+                np.where(np.isnan(new), old[chosen], new) for new, old in zip(better, (low, high), strict=True)
+            )
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+# -- many reports: the normal law --------------------------------------------------------------------------
+
+
+def _normal_limits(moments: _Moments, estimate: Floats, alpha: float) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """Return the limits of the score interval, and for which values it is too rough.
+
+    With the variance A + B·t - C·t² and the quantile z the limits solve (estimate - t)² = z²(A + B·t - C·t²).
+    """
+    from scipy.special import log_ndtr, ndtri_exp
+
+    constant, slope, square = moments.coefficients()
+
+    def limit(end: float, side: int) -> tuple[Floats, Floats]:
+        distance = side * (estimate - end)
+        spread = np.sqrt(moments.variance(np.full(len(estimate), end)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at_end = np.where(spread > 0, distance / spread, np.where(distance > 0, np.inf, 0.0))
+        z = -ndtri_exp(math.log(alpha) + np.minimum(log_ndtr(at_end), -math.log(2)))
+        a, b, c = 1 + z**2 * square, 2 * estimate + z**2 * slope, estimate**2 - z**2 * constant
+        return (b + side * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))) / (2 * a), z
+
+    high, z_high = limit(0.0, 1)
+    low, z_low = limit(1.0, -1)
+    # The skewness of the mean is at most unit/deviation, and moves a tail by a factor of about 1 + skewness·z³/6.
+    deviation = np.sqrt(moments.variance(np.clip(estimate, 0, 1)))
+    return low, high, deviation * _TAIL_ERROR < moments.unit * np.maximum(z_low, z_high) ** 3 / 6
+
+
+# -- two scores: the binomial law --------------------------------------------------------------------------
+
+
+def _has_two_scores(laws: Sequence[ScoreLaw]) -> npt.NDArray[np.bool_]:
+    """Return for which values a report has one of two scores."""
+    return np.asarray((_possible(laws[0]).sum(axis=1) == 2) & (len(laws) == 1))
+
+
+def _possible(law: ScoreLaw) -> npt.NDArray[np.bool_]:
+    return np.asarray((law.own > 0) | (law.same > 0) | (law.elsewhere > 0))
+
+
+def _binomial_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return the mid-P limits where the reports with the higher score have a binomial count.
+
+    Their probability is affine in the frequency, whatever the other values' frequencies are.
+    """
+    (law,) = laws
+    levels = np.where(_possible(law), law.levels, np.nan)
+    bottom = np.nanmin(levels, axis=1)
+    # Many values have the same count and the same scores: their limits are computed once.
+    columns = [estimate, law.reports, law.spread, bottom, np.nanmax(levels, axis=1) - bottom]
+    problems, place = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    estimate, reports, spread, bottom, gap = problems.T
+
+    def tails(t: Floats, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+        scored = t + (estimate[rows] - t) / spread[rows]
+        counts = np.clip(reports[rows] * (scored - bottom[rows]) / gap[rows], 0, reports[rows])
+        near = np.rint(counts)
+        counts = np.where(np.abs(counts - near) < _ROUNDING * np.maximum(near, 1), near, counts)
+        return _binomial_tails(counts, reports[rows], np.clip((t - bottom[rows]) / gap[rows], 0.0, 1.0))
+
+    everything = np.zeros(len(problems)), np.ones(len(problems))
+    low, high = _limits(tails, len(problems), alpha, everything)
+    return low[place.ravel()], high[place.ravel()]
+
+
+def _binomial_tails(counts: Floats, reports: Floats, probability: Floats) -> tuple[Floats, Floats]:
+    """Return the probabilities of at most and of at least ``counts`` successes, the count itself counted half."""
+    from scipy.special import betainc, betaincc
+
+    failures = reports - counts
+    with np.errstate(invalid="ignore"):
+        up_to = np.where(failures <= 0, 1.0, betaincc(counts + 1, failures, probability))
+        above = np.where(failures <= 0, 0.0, betainc(counts + 1, failures, probability))
+        below = np.where(counts <= 0, 0.0, betaincc(counts, failures + 1, probability))
+        from_on = np.where(counts <= 0, 1.0, betainc(counts, failures + 1, probability))
+    return (up_to + below) / 2, (above + from_on) / 2
+
+
+# -- any scores: the characteristic function -----------------------------------------------------------------
+
+
+def _inverted_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:
+    size = max(1, _CHUNK // (_MOST_NODES * max(law.levels.shape[1] for law in laws)))
+    parts = []
+    for start in range(0, len(estimate), size):
+        rows = np.arange(start, min(start + size, len(estimate)))
+        inversion = _Inversion([law.rows(rows) for law in laws], estimate[rows], alpha)
+        parts.append(_limits(inversion.tails, len(rows), alpha, inversion.range, _LEAST_TAIL))
+    low, high = zip(*parts, strict=True)
+    return np.concatenate(low), np.concatenate(high)
+
+
+class _Inversion:
+    """The law of the estimate at any t, from the characteristic functions of the scores, which do not depend on t.
+
+    The estimate is smoothed by a normal variable that is small next to one score, or next to the deviation of the sum:
+    it counts an atom at the observed estimate half, and lets the integral end.
+    """
+
+    def __init__(self, laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> None:
+        self._laws, self._estimate = laws, estimate
+        moments = _Moments(laws)
+        # A limit lies within this of the estimate: where few reports count, within those that were not seen.
+        low, high, _ = _normal_limits(moments, estimate, alpha)
+        unseen = 2 * math.log(2 / alpha) * moments.unit
+        ends = (np.minimum(low, estimate - unseen), estimate, np.maximum(high, estimate + unseen))
+        deviation = np.sqrt(np.max([moments.variance(np.clip(end, 0.0, 1.0)) for end in ends], axis=0))
+        self._reach = _REACH * (deviation + moments.unit)
+        smoothing = np.maximum(_SMOOTHING[0] * moments.unit, _SMOOTHING[1] * deviation)
+        step = np.pi / self._reach
+        # The kernel of the smoothing is below 2e-9 at the last point.
+        nodes = np.arange(min(int(np.max(6.4 / (smoothing * step))) + 1, _MOST_NODES)) + 0.5
+        self._points = nodes * step[:, None]
+        self._kernel = np.exp(-((smoothing[:, None] * self._points) ** 2) / 2) / (np.pi * nodes)
+        self._parts = [self._transforms(law) for law in laws]
+        #: The least and the greatest frequency at which the estimate is not out of reach.
+        self.range = np.clip(estimate - self._reach, 0.0, 1.0), np.clip(estimate + self._reach, 0.0, 1.0)
+
+    def _transforms(self, law: ScoreLaw) -> tuple[npt.NDArray[np.complex128], ...]:
+        scale = law.weight * law.spread / law.reports
+        waves = np.exp(1j * self._points[:, :, None] * (scale[:, None] * law.levels)[:, None, :])
+        return tuple(np.einsum("rul,rl->ru", waves, part) for part in law.parts)
+
+    def tails(self, t: Floats, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Return the lower and the upper tail of the estimate at t."""
+        points, estimate = self._points[rows], self._estimate[rows]
+        exponent = np.zeros(points.shape, np.complex128)
+        mean = np.zeros(len(t))
+        for law, parts in zip(self._laws, self._parts, strict=True):
+            chosen = law.rows(rows)
+            fractions = zip(chosen.fractions(t), parts, strict=True)
+            mixture = sum(fraction[:, None] * part[rows] for fraction, part in fractions)
+            with np.errstate(divide="ignore"):
+                logarithm = np.log(mixture)
+            exponent += chosen.reports[:, None] * logarithm
+            mean += chosen.weight * chosen.spread * t
+        # The correction that the spread stands for leaves the mean at t.
+        exponent += 1j * points * (t - mean - estimate)[:, None]
+        lower = 0.5 - np.sum(np.exp(exponent).imag * self._kernel[rows], axis=1)
+        far = np.abs(t - estimate) > self._reach[rows]
+        lower = np.where(far, np.where(t > estimate, 0.0, 1.0), np.clip(lower, 0.0, 1.0))
+        return lower, 1 - lower
+
+
+# -- from tails to limits --------------------------------------------------------------------------------------
+
+
+def _limits(
+    tails: Tails, count: int, alpha: float, within: tuple[Floats, Floats], least: float = 0.0
+) -> tuple[Floats, Floats]:
+    """Return where the tails have the probability that a limit needs; NaN where it is ``least`` or below.
+
+    ``within`` are the frequencies between which the limits lie.
+    """
+    rows, (first, last) = np.arange(count), within
+    lower_at_0, upper_at_1 = tails(np.zeros(count), rows)[0], tails(np.ones(count), rows)[1]
+    high = _crossing(lambda t, chosen: tails(t, chosen)[0], alpha * np.minimum(lower_at_0, 0.5), first, last, least)
+    low = _crossing(lambda t, chosen: tails(t, chosen)[1], alpha * np.minimum(upper_at_1, 0.5), last, first, least)
+    return low, high
+
+
+def _crossing(
+    tail: Callable[[Floats, npt.NDArray[np.int64]], Floats], level: Floats, first: Floats, last: Floats, least: float
+) -> Floats:
+    """Return where a tail, which falls from ``first`` to ``last``, crosses a level; ``last`` if it stays above."""
+    from scipy.optimize import elementwise
+    from scipy.special import ndtri
+
+    def distance(t: Floats, row: Floats) -> Floats:
+        chosen = row.astype(np.int64)
+        # On the normal scale a tail is nearly a straight line, and a few steps suffice.
+        return np.asarray(np.clip(ndtri(tail(t, chosen)), -40, 40) - ndtri(level[chosen]))
+
+    crossing = np.full(len(level), np.nan)
+    possible = np.flatnonzero(level > least)
+    stays = distance(last[possible], possible.astype(np.float64)) >= 0
+    crossing[possible[stays]] = last[possible[stays]]
+    searched = possible[~stays]
+    if len(searched):
+        # Where tails are not resolved, neither are the last digits of a limit.
+        tolerances = {"xatol": 1e-300, "xrtol": max(least, 1e-12), "fatol": 1e3 * least, "frtol": 0.0}
+        ends = np.sort([first[searched], last[searched]], axis=0)
+        bracket, rows = (ends[0], ends[1]), searched.astype(np.float64)
+        result = elementwise.find_root(distance, bracket, args=(rows,), tolerances=tolerances)
+        crossing[searched] = np.where(result.success, result.x, np.nan)
+    return crossing

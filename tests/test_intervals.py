@@ -1,0 +1,276 @@
+"""How often intervals hold the truth, for every family of mechanisms, by simulation from the law of the counts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+import sfumato as sf
+from sfumato._aggregate import Aggregate
+from sfumato._estimate.decoder import Decoder
+from sfumato._estimate.decoders import decoder_for
+from sfumato._estimate.limits import ScoreLaw, confidence_limits
+from sfumato._simulate.binomial import CountDraws
+from sfumato._simulate.counts import law_of_counts
+from sfumato.mechanisms import (
+    BinaryOptimal,
+    BlockMechanism,
+    ComposedSubsets,
+    HadamardResponse,
+    HighLowHadamard,
+    HighLowSubset,
+    Mechanism,
+    NestedSubsets,
+    RandomizedResponse,
+    SubsetSelection,
+    TableMechanism,
+    UnaryEncoding,
+    UtilityOptimizedRappor,
+    UtilityOptimizedRR,
+)
+
+Floats = npt.NDArray[np.float64]
+
+D = sf.Domain.range(5)
+#: Coverage that every interval of 95% must have.
+LEAST = 0.91
+#: False-rejection rate of one setting, shared among its values.
+ALPHA = 1e-6
+
+FAMILIES: dict[str, Callable[[int], Mechanism]] = {
+    "randomized response": lambda epsilon: RandomizedResponse(D, epsilon),
+    "unary": lambda epsilon: UnaryEncoding(D, epsilon),
+    "unary, optimized": lambda epsilon: UnaryEncoding(D, epsilon, optimized=True),
+    "subset": lambda epsilon: SubsetSelection(D, epsilon, 2),
+    "hadamard": lambda epsilon: HadamardResponse(D, epsilon),
+    "hadamard, blocks": lambda epsilon: HadamardResponse(D, epsilon, block_size=4, blocks=2),
+    "table": lambda epsilon: TableMechanism.from_matrix(D, wide_matrix(epsilon)),
+    "binary": lambda epsilon: BinaryOptimal.for_policy(
+        sf.Pairwise(sf.Domain.range(2), [[0, epsilon], [2 * epsilon, 0]])
+    ),
+    "high-low subset": lambda epsilon: HighLowSubset(D, [0, 1, 2], epsilon, 2),
+    "high-low hadamard": lambda epsilon: HighLowHadamard(D, [0, 1, 2], epsilon),
+    "uo-rr": lambda epsilon: UtilityOptimizedRR(D, [0, 1, 2], epsilon),
+    "uo-rappor": lambda epsilon: UtilityOptimizedRappor(D, [0, 1, 2], epsilon),
+    "blocks, rr": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "rr"),
+    "blocks, subset": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "subset"),
+    "blocks, hadamard": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "hadamard"),
+    "nested": lambda epsilon: NestedSubsets.for_policy(sf.Blocks(sf.Domain.range(6), "aaabbb", epsilon, 2 * epsilon)),
+    "composed": lambda epsilon: ComposedSubsets.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon)),
+}
+
+SETTINGS = [(1, 30), (1, 400), (4, 30), (4, 400)]
+
+
+def wide_matrix(epsilon: int) -> Floats:
+    """More outputs than values, of two kinds: half as much of the privacy is spent by one output in three."""
+    sharp, dull = (
+        np.exp(-level * np.abs(np.subtract.outer(np.arange(5), np.arange(5)))) for level in (epsilon, epsilon / 2)
+    )
+    matrix = np.hstack([2 * sharp, dull])
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
+
+
+def zipf(size: int) -> Floats:
+    weights = 1 / np.arange(1, size + 1)
+    return np.asarray(weights / weights.sum())
+
+
+def truths(size: int) -> dict[str, Floats]:
+    falling = 1 / np.arange(1, size + 1) ** 2
+    peak = np.where(np.arange(size) == size - 1, 0.9, 0.1 / (size - 1))
+    return {"falling": falling / falling.sum(), "peak": peak}
+
+
+def counts_of(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int) -> npt.NDArray[np.int64]:
+    """The counts of many collections."""
+    decoder = decoder_for(mechanism)
+    if mechanism.encoding == "index":
+        law = np.maximum(decoder.shares(truth), 0)
+        return np.random.default_rng(seed).multinomial(n, law / law.sum(), repetitions)
+    law_of = law_of_counts(mechanism)
+    if law_of is None:
+        values = np.random.default_rng(seed).choice(len(truth), n * repetitions, p=truth)
+        reports = sf.privatize(mechanism, values, sf.InsecureSeeded(seed))
+        starts = range(0, len(values), n)
+        return np.stack([sf.aggregate(mechanism, reports[start : start + n]).counts for start in starts])
+    draws = CountDraws(sf.InsecureSeeded(seed))
+    return np.stack([law_of(draws, n, truth) for _ in range(repetitions)])
+
+
+def stacked(laws: list[ScoreLaw]) -> ScoreLaw:
+    return ScoreLaw(*(np.concatenate([getattr(law, name.name) for law in laws]) for name in fields(ScoreLaw)))
+
+
+def limits(decoder: Decoder, counts: npt.NDArray[np.int64], n: int, alpha: float) -> tuple[Floats, Floats]:
+    """The limits of many collections, all at once: what ``Estimate.interval`` gives for each."""
+    laws, estimates = [], []
+    for row in counts:
+        unbiased = decoder.frequencies(row / n)
+        (law,) = decoder.score_laws(decoder.nearest(unbiased, row / n), n)
+        laws.append(law)
+        estimates.append(unbiased)
+    low, high = confidence_limits([stacked(laws)], np.concatenate(estimates), alpha)
+    return low.reshape(len(counts), -1), high.reshape(len(counts), -1)
+
+
+def too_few(held: Floats, repetitions: int, least: float = LEAST) -> bool:
+    """Whether so few intervals held the truth that a coverage of ``least`` is refuted: an exact test."""
+    covered = np.rint(held * repetitions)
+    return bool((stats.binom.cdf(covered, repetitions, least) < ALPHA / len(held)).any())
+
+
+def coverage(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int = 1) -> tuple[Floats, float]:
+    """How often the interval of each value, and how often all simultaneous intervals together, hold the truth."""
+    decoder = decoder_for(mechanism)
+    counts, weight = np.unique(counts_of(mechanism, n, truth, repetitions, seed), axis=0, return_counts=True)
+    held = []
+    for alpha in (0.05, 0.05 / len(truth)):
+        low, high = limits(decoder, counts, n, alpha)
+        assert (high > low).all()
+        held.append((low <= truth + 1e-12) & (truth <= high + 1e-12))
+    each, together = held
+    return weight @ each / repetitions, float(weight @ together.all(axis=1)) / repetitions
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_intervals_of_every_family_hold_the_truth(name: str, request: pytest.FixtureRequest) -> None:
+    """At a fixed seed; a coverage of 0.91 is rejected with probability at most 1e-6 per setting.
+
+    With --soak 20,000 collections per setting, which must themselves have a coverage of at least 0.91.
+    """
+    soak = request.config.getoption("--soak")
+    repetitions = 20_000 if soak else 300
+    shapes = ("falling", "peak")
+    settings = itertools.product(SETTINGS, shapes) if soak else zip((SETTINGS[0], SETTINGS[-1]), shapes, strict=True)
+    for (epsilon, n), shape in settings:
+        mechanism = FAMILIES[name](epsilon)
+        truth = truths(len(mechanism.domain))[shape]
+        each, together = coverage(mechanism, n, truth, repetitions)
+        assert not too_few(each, repetitions), (epsilon, n, shape, each)
+        assert not too_few(np.array([together]), repetitions, 0.93), (epsilon, n, shape, together)
+        if soak:
+            print(f"{name}, ε = {epsilon}, n = {n}, {shape}: {each.min():.4f} … {each.max():.4f}, all {together:.4f}")
+            assert each.min() >= LEAST
+
+
+def test_normal_intervals_would_be_rejected() -> None:
+    """The power of the test above: estimate ± 1.96 standard errors, as it was, at ε = 5 and 20 people."""
+    mechanism, n, truth = RandomizedResponse(sf.Domain.range(2), 5), 20, np.array([0.9, 0.1])
+    counts = counts_of(mechanism, n, truth, 2_000, 1)
+    held = np.zeros(2)
+    for row in counts:
+        estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, n, row))
+        held += np.abs(estimate.unbiased - truth) <= 1.96 * estimate.standard_errors
+    assert too_few(held / 2_000, 2_000, 0.93)
+    assert not too_few(coverage(mechanism, n, truth, 2_000)[0], 2_000, 0.93)
+
+
+def test_limits_of_many_collections_are_those_of_each() -> None:
+    for name in ("subset", "hadamard, blocks", "high-low subset", "composed", "table"):
+        mechanism = FAMILIES[name](1)
+        counts = counts_of(mechanism, 60, truths(5)["falling"], 3, 5)
+        low, high = limits(decoder_for(mechanism), counts, 60, 0.05)
+        for row, least, greatest in zip(counts, low, high, strict=True):
+            one = sf.estimate(mechanism, Aggregate(mechanism.hash, 60, row), "unbiased").interval()
+            inside = np.clip(decoder_for(mechanism).frequencies(row / 60), 0, 1)
+            np.testing.assert_allclose(one, [np.minimum(least, inside), np.maximum(greatest, inside)], atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_intervals_of_one_to_three_reports_are_wide(name: str, n: int) -> None:
+    mechanism = FAMILIES[name](2)
+    size = len(mechanism.domain)
+    reports = sf.privatize(mechanism, list(range(n))[:size], sf.InsecureSeeded(3)) if size >= n else None
+    if reports is None:
+        return
+    low, high = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).interval()
+    assert ((low >= 0) & (high <= 1) & (high - low > 0.2)).all()
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "20", "inf"])
+@pytest.mark.parametrize("kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse])
+def test_intervals_at_extreme_levels(kind: Callable[..., Mechanism], epsilon: str) -> None:
+    mechanism = kind(D, epsilon)
+    for n in (1, 50, 2000):
+        reports = sf.privatize(mechanism, [0] * n, sf.InsecureSeeded(n + 1))
+        low, high = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).interval()
+        assert (high > low).all()
+        assert low[0] <= 1 <= high[0]
+        assert (low[1:] == 0).all()
+        if epsilon == "1e-9":
+            assert high == pytest.approx(1)
+
+
+# -- many reports ----------------------------------------------------------------------------------------------
+
+COLLECTIONS = 20_000
+REPORTS = 10_000
+#: Least coverage at 10,000 reports: what is lost to the normal law is computed to be less, below.
+NEARLY = 0.9475
+
+
+@pytest.mark.parametrize("kind", [RandomizedResponse, HadamardResponse])
+def test_intervals_hold_the_truth_as_often_as_they_say(kind: type[RandomizedResponse] | type[HadamardResponse]) -> None:
+    """20,000 collections of 10,000 reports at a fixed seed: coverage of nominal 95% intervals, value by value.
+
+    False rejection: at most 1e-6 in all, by exact binomial quantiles. Power: intervals 5% too short are rejected.
+    """
+    mechanism, truth = kind(sf.Domain.range(20), 1), zipf(20)
+    decoder = decoder_for(mechanism)
+    counts = counts_of(mechanism, REPORTS, truth, COLLECTIONS, 20_240_229)
+    low, high = limits(decoder, counts, REPORTS, 0.05)
+    held = ((low <= truth) & (truth <= high)).mean(axis=0)
+    centre, reach = (low + high) / 2, 0.95 * (high - low) / 2
+    by_short = (np.abs(centre - truth) <= reach).mean(axis=0)
+    assert not too_few(held, COLLECTIONS, NEARLY), held
+    assert too_few(by_short, COLLECTIONS, NEARLY), by_short
+
+
+def test_the_normal_approximation_costs_less_than_the_tolerance() -> None:
+    # Randomized response counts a binomial for each value: the coverage of the limits is a finite sum.
+    mechanism, truth = RandomizedResponse(sf.Domain.range(20), 1), zipf(20)
+    decoder = decoder_for(mechanism)
+    counts = np.arange(REPORTS + 1)
+    (law,) = decoder.score_laws(truth, REPORTS)
+    for value, chance in enumerate(decoder.shares(truth)):
+        likely = counts[stats.binom.pmf(counts, REPORTS, chance) > 1e-12]
+        estimate = (likely / REPORTS - decoder.shares(np.zeros(20))[0]) / (law.own[0, 1] - law.same[0, 1])
+        low, high = confidence_limits([law.rows(np.full(len(likely), value))], estimate, 0.05)
+        holds = (low <= truth[value]) & (truth[value] <= high)
+        assert float(stats.binom.pmf(likely, REPORTS, chance) @ holds) >= NEARLY
+
+
+@pytest.mark.parametrize("least", [LEAST, NEARLY])
+def test_the_coverage_test_is_exact(least: float) -> None:
+    # At the least coverage that is allowed it rejects with probability at most ALPHA over all values together.
+    every = np.arange(COLLECTIONS + 1)
+    rejected = stats.binom.cdf(every, COLLECTIONS, least) < ALPHA / 20
+    assert 20 * float(stats.binom.pmf(every, COLLECTIONS, least) @ rejected) <= ALPHA
+
+
+# -- several cohorts -------------------------------------------------------------------------------------------
+
+
+def test_intervals_of_combined_cohorts_hold_the_truth(request: pytest.FixtureRequest) -> None:
+    """Few people at a high ε: the normal interval of this setting covers 0.87. False rejection below 1e-6."""
+    repetitions = 4_000 if request.config.getoption("--soak") else 300
+    truth = truths(5)["peak"]
+    cohorts = [(RandomizedResponse(D, 5), 30), (SubsetSelection(D, 3, 2), 20)]
+    counts = [counts_of(mechanism, n, truth, repetitions, 7) for mechanism, n in cohorts]
+    held = np.zeros(5)
+    for rows in zip(*counts, strict=True):
+        estimates = [
+            sf.estimate(mechanism, Aggregate(mechanism.hash, n, row))
+            for (mechanism, n), row in zip(cohorts, rows, strict=True)
+        ]
+        low, high = sf.combine(estimates).interval()
+        held += (low <= truth) & (truth <= high)
+    assert not too_few(held / repetitions, repetitions)
