@@ -641,8 +641,8 @@ def test_limits_of_a_revealed_count_are_where_each_tail_has_half_of_alpha(n: int
     at_most = stats.binom.cdf(counts - 1, n, high) + stats.binom.pmf(counts, n, high) / 2
     at_least = stats.binom.sf(counts, n, low) + stats.binom.pmf(counts, n, low) / 2
     inner = (counts > 0) & (counts < n)
-    # Exactly for few reports; for many the normal law may replace theirs.
-    for few, tolerance in ((counts < 10, 1e-4), (counts >= 10, 0.1)):
+    # Exactly for few reports; for more the normal law may replace theirs, the earlier the larger alpha is.
+    for few, tolerance in ((counts < 3, 1e-4), (counts >= 3, 0.1)):
         assert at_most[inner & few] == pytest.approx(alpha / 2, rel=tolerance)
         assert at_least[inner & few] == pytest.approx(alpha / 2, rel=tolerance)
     # Of no report at all, and of all reports, what the rule of three leaves.

@@ -223,7 +223,7 @@ def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -
         found = sf.estimate(mechanism, counts, method)
         assert np.sqrt(found.decoder.variances(found.nearest).min()) < 1e-7
         kept = decoded(mechanism, counts, method)
-        assert len(kept) == 300 * 6 * 8  # the matrix alone takes 300 times 300 numbers
+        assert len(kept) == 300 * 3 * 8  # the matrix alone takes 300 times 300 numbers
         again = estimate_of(mechanism, counts.n, method, kept)
         for level in (0.5, 0.95, 0.9999999999999998):
             np.testing.assert_array_equal(again.interval(level), found.interval(level))
