@@ -142,8 +142,9 @@ ARGUMENTS = {
     "estimate": "what `estimate` gave",
     "method": "how to estimate: one of those that `estimate` names",
     "level, simultaneous": "the confidence level of intervals, and whether all of them are to hold together",
-    "truth": "the true frequencies, where they are known",
-    "p, prior": "how probable each value is; uniform if left out. For two values, a number: that of the second",
+    "truth": "the true frequencies, where they are known, as `p`",
+    "p, prior": "how probable each value is; uniform if left out. In domain order, or "
+    "[with labels](how-to/use-labelled-data.md); for two values, a number: that of the second",
     "prior_odds, before": "what somebody believed before: odds, or a probability",
     "side": "which of the two bounds of a prior policy are asked: those that `Prior` names",
     "utility": "what the best is best for: one of those that `optimal` names",
@@ -175,6 +176,8 @@ TYPES = {
     "EpsilonLike": 'a number, a fraction, or a text such as `"0.5"`, `"1/2"`, `"ln 3"`, `"inf"`',
     "Label": "a text, a number, or a tuple of labels",
     "Floats, Counts, Codes, Indices": "arrays of doubles; of integers",
+    "Frequencies": "a number per value: a list, a tuple, an array, or anything "
+    "[with labels](how-to/use-labelled-data.md)",
     "Distance": "a name, a function of two labels, or a matrix",
     "Weights": "the weight of each question by its name",
     "Columns": "the name of a column, or of the columns of a product",

@@ -91,7 +91,7 @@ def test_bad_questions_are_refused() -> None:
         (["a"] * 12, "truth must be 12 probabilities"),
         ({3: 0.5}, "truth must be probabilities that sum to one"),
         ({3: "all"}, "truth must be 12 probabilities"),
-        ({12: 1}, "label must be"),
+        ({12: 1}, "each label of truth must be an int from 0 to 11; got 12"),
     ]
     for truth, culprit in unfit:
         with pytest.raises(InvalidInput, match=culprit):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
-
 from sfumato._plan import checked_bits, most_outputs, plan
 from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_count, checked_kind
+from sfumato.mechanisms.base import Frequencies, checked_count, checked_kind
 from sfumato.optimize import ExpectedLoss, Goal, goal_of, optimal
 from sfumato.optimize.weighted import Progress
 from sfumato.policy import Policy
@@ -25,7 +20,7 @@ def design(
     *,
     mechanism: str | None = None,
     utility: str | Goal = "estimation",
-    p: Sequence[float] | npt.NDArray[np.float64] | None = None,
+    p: Frequencies | None = None,
     max_bits: int | None = None,
     max_seconds: float | None = None,
     progress: Progress | None = None,
@@ -45,7 +40,7 @@ def designed(
     n: int | None = None,
     mechanism: str | None = None,
     utility: str | Goal = "estimation",
-    p: Sequence[float] | npt.NDArray[np.float64] | None = None,
+    p: Frequencies | None = None,
     max_bits: int | None = None,
     max_seconds: float | None = None,
     progress: Progress | None = None,

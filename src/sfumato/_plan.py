@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -17,7 +17,7 @@ from sfumato.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.exact import ZERO
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import MOST_PEOPLE, checked_count, checked_distribution, checked_kind
+from sfumato.mechanisms.base import MOST_PEOPLE, Frequencies, checked_count, checked_distribution, checked_kind
 from sfumato.optimize import Optimum, optimal
 from sfumato.optimize.orbits import best_orbits
 from sfumato.optimize.weighted import Progress
@@ -145,7 +145,7 @@ def plan(
     n: int | None = None,
     *,
     target: float | None = None,
-    p: Sequence[float] | npt.NDArray[np.float64] | None = None,
+    p: Frequencies | None = None,
     max_bits: int | None = None,
     max_seconds: float | None = None,
     progress: Progress | None = None,
@@ -153,7 +153,8 @@ def plan(
     """Compare every suitable mechanism at n reports, or find the n at which the best one meets a target.
 
     ``target`` is an expected total variation error. ``p`` is the distribution at which errors are predicted, uniform
-    unless given (for most of these mechanisms the worst case). ``max_bits`` limits the recommendation. Where no
+    unless given (for most of these mechanisms the worst case): in domain order, or with labels (a mapping, a pandas
+    Series), by which it is aligned. ``max_bits`` limits the recommendation. Where no
     structure of the policy says what is best, the optimal design is compared too: for small domains always, for larger
     ones if ``max_seconds`` are given to its search. It also bounds what any mechanism can do.
     """
@@ -211,7 +212,7 @@ def _rows_of_one_report(
 ) -> Iterator[Row]:
     if len(policy.domain) < 2:
         raise InvalidInput("plan", "the domain", "have at least two values", policy.domain)
-    distribution = checked_distribution(p, len(policy.domain), "plan")
+    distribution = checked_distribution(p, policy.domain, "plan")
     bound = _least_risk(policy) if p is None else None
 
     def row(name: str, mechanism: Mechanism, decoding: str, classical: bool = False) -> Row:

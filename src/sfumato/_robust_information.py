@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_distribution
+from sfumato.mechanisms.base import Frequencies, checked_distribution
 from sfumato.mechanisms.reporting import information
 from sfumato.policy import ChiSquare, Policy, Secret
 
@@ -36,9 +34,7 @@ class RobustInformation:
         return self.at_estimate / self.entropy if self.entropy > 0 else 0.0
 
 
-def robust_information(
-    mechanism: Mechanism, policy: Policy, p: Sequence[float] | npt.NDArray[np.float64] | None = None
-) -> RobustInformation:
+def robust_information(mechanism: Mechanism, policy: Policy, p: Frequencies | None = None) -> RobustInformation:
     """What a mechanism tells under a ``Secret`` policy with ``ChiSquare``; ``p`` is another distribution to ask for."""
     if not isinstance(policy, Secret) or not isinstance(policy.distributions, ChiSquare):
         raise InvalidInput("robust_information", "policy", "be a Secret under ChiSquare", policy)
@@ -47,7 +43,7 @@ def robust_information(
     rows = mechanism.matrix()[policy.cells.ravel()]
     confidence = policy.distributions
     estimate = confidence.shares.ravel()
-    given = None if p is None else checked_distribution(p, len(mechanism.domain))[policy.cells.ravel()]
+    given = None if p is None else checked_distribution(p, mechanism.domain, "robust_information")[policy.cells.ravel()]
     least = min(information(corner, rows) for corner in confidence.corners())
     return RobustInformation(
         information(estimate, rows),

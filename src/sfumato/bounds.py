@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, own_labels
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike
 from sfumato.mechanisms import Mechanism, SubsetSelection
-from sfumato.mechanisms.base import checked_count
+from sfumato.mechanisms.base import Frequencies, checked_count
 from sfumato.policy import Blocks, Policy, Uniform, structure_of
 
 __all__ = [
@@ -121,7 +121,7 @@ def block_reports(sizes: Sequence[int], epsilon: EpsilonLike, tv: float) -> int:
     return _reports(c * math.sqrt(float(np.sum(_checked_sizes(sizes) ** 2))), tv)
 
 
-def reports_for(mechanism: Mechanism, tv: float, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> int:
+def reports_for(mechanism: Mechanism, tv: float, p: Frequencies | None = None) -> int:
     """Reports of any mechanism after which the expected total variation distance is at most ``tv``.
 
     From its exact risk R, by E|p̂-p|₁ ≤ √(k·R/n): at p, or at the worst distribution where none is given.
@@ -167,7 +167,8 @@ def blocks_least_risk(
 ) -> float:
     """lim n·E|p̂-p|² of the best mechanism for blocks that may be told in clear, at p uniform within each block.
 
-    ``sizes`` are those of the blocks.
+    ``sizes`` are those of the blocks. If they are labelled (a pandas Series, a mapping), levels and masses that are
+    labelled too are aligned with them.
 
     ``totals`` are the masses w_j of the blocks; without them, the greatest over all. Telling the block costs no privacy
     and helps, so the best mechanism tells it, and hides the value with the best mechanism for k_j values. To first
@@ -176,6 +177,11 @@ def blocks_least_risk(
 
         Σ_j w_j·r_j + |q_j|²·w_j(1-w_j) = Σ_j w_j·(r_j + 1/k_j) - w_j²/k_j,  as |q_j|² = 1/k_j.
     """
+    blocks = own_labels(sizes, "blocks_least_risk", "sizes")
+    if blocks is not None:
+        sizes = align(blocks, sizes, "blocks_least_risk", "sizes")
+        epsilon = align(blocks, epsilon, "blocks_least_risk", "epsilon")
+        totals = align(blocks, totals, "blocks_least_risk", "totals")
     counts = _checked_sizes(sizes)
     epsilons: list[Any] = list(epsilon) if isinstance(epsilon, (list, tuple)) else [epsilon] * len(counts)
     if len(epsilons) != len(counts):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.domain import read_numbers
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import checked_count
@@ -145,12 +146,11 @@ def estimate_error(
     At the assumed prior the bias is zero. The estimate is never unbiased for a given value: it leans to the prior.
     """
     size = len(mechanism.domain)
-    numbers = np.arange(size, dtype=np.float64) if values is None else np.asarray(values, np.float64)
-    if numbers.shape != (size,) or not np.isfinite(numbers).all():
-        raise InvalidInput("estimate_error", "values", f"be {size} finite numbers", values)
-    names = [repr(label) for label in mechanism.domain]
+    numbers = np.arange(size, dtype=np.float64)
+    if values is not None:
+        numbers = read_numbers(mechanism.domain, values, "estimate_error", "values")
     believed, actual = (
-        np.array([float(p) for p in read_distribution("estimate_error", parameter, given, names)])
+        np.array([float(p) for p in read_distribution("estimate_error", parameter, given, mechanism.domain)])
         for parameter, given in (("the assumed prior", assumed), ("the true prior", true))
     )
     matrix = mechanism.matrix()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import exact_fraction, information
 from sfumato.mechanisms import Mechanism
@@ -30,6 +30,7 @@ class Law:
     """``rows[x][y]``: the exact probability of the y-th of ``outputs`` given the value with index x.
 
     Numbers are read as a person means them (a float is its shortest decimal), and each row must sum to exactly one.
+    Rows are in domain order, or have labels (a DataFrame, a mapping from values to rows) and are aligned by them.
     """
 
     domain: Domain
@@ -39,7 +40,8 @@ class Law:
     def __init__(
         self, domain: Domain, rows: Sequence[Sequence[Any]], outputs: Sequence[Hashable] | None = None
     ) -> None:
-        exact = _stochastic("Law", rows, [repr(label) for label in domain])
+        checked_domain("Law", domain)
+        exact = _stochastic("Law", align_table(domain, None, rows, "Law", "rows"), [repr(label) for label in domain])
         width = len(exact[0])
         names = tuple(range(width) if outputs is None else outputs)
         if len(names) != width or len(set(names)) != width:
@@ -71,6 +73,8 @@ class Law:
 
         Each new column is a non-negative combination of old ones, and a policy is a convex cone: it holds on.
         """
+        if unaligned_table(matrix, "then", "matrix") is not matrix:
+            raise InvalidInput("then", "matrix", "be rows of numbers in the order of the outputs", matrix)
         exact = _stochastic("then", matrix, [f"output {output!r}" for output in self.outputs])
         columns = list(zip(*exact, strict=True))
         return Law(self.domain, [[_dot(row, column) for column in columns] for row in self.rows])
@@ -94,23 +98,26 @@ class Law:
 
     def posterior(self, prior: Sequence[Any], output: Hashable) -> tuple[Fraction, ...]:
         """What an observer believes who held ``prior`` and saw ``output``: exact probabilities, in domain order."""
-        if len(prior) != len(self.domain):
-            raise InvalidInput("posterior", "prior", f"have {len(self.domain)} entries", len(prior))
-        (before,) = _stochastic("posterior", [prior], ["the prior"])
+        before = self._prior("posterior", prior)
         joint = [p * likelihood for p, likelihood in zip(before, self.column(output), strict=True)]
         total = sum(joint, Fraction(0))
         if total == 0:
             raise InvalidInput("posterior", "output", "be possible under the prior", output)
         return tuple(p / total for p in joint)
 
+    def _prior(self, what: str, given: Any) -> tuple[Fraction, ...]:
+        prior = align(self.domain, given, what, "prior")
+        if len(prior) != len(self.domain):
+            raise InvalidInput(what, "prior", f"have {len(self.domain)} entries", len(prior))
+        (exact,) = _stochastic(what, [prior], ["the prior"])
+        return exact
+
     def mutual_information(self, prior: Sequence[Any]) -> float:
         """I(X;Y) in nats between a value drawn from ``prior`` and the output, to double precision.
 
         Whatever obeys ``Prior(domain, prior, epsilon)`` tells at most ε·tanh(ε/2) (``Prior.information_bound``).
         """
-        if len(prior) != len(self.domain):
-            raise InvalidInput("mutual_information", "prior", f"have {len(self.domain)} entries", len(prior))
-        (before,) = _stochastic("mutual_information", [prior], ["the prior"])
+        before = self._prior("mutual_information", prior)
         return information(
             (p * t, t / average)
             for column in zip(*self.rows, strict=True)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from sfumato._estimate import LinearEstimate
 from sfumato._estimate.noise import NORMAL_FROM, Events, error_tails, largest_error
 from sfumato.cores import core_count
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, checked_domain, own_labels
 from sfumato.entropy import MAIN, SecureStream, Stream, keystream
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, EpsilonLike, floor_of_ratio
@@ -132,6 +132,9 @@ class LocalPriors:
 
     A prior is rounded to a multiple of 2^-62, and that is the prior a report is private under. ``priors_are`` must be
     one of "public", "cohort" and "released": see ``DECLARATIONS``. Immutable.
+
+    Priors that are labelled with their users (a pandas Series, a mapping) fix the order of the users. Values, priors
+    and reports that are labelled too are then brought into it, and what has no labels is in this order already.
     """
 
     def __init__(
@@ -143,12 +146,13 @@ class LocalPriors:
         domain: Domain | None = None,
     ) -> None:
         _check_declared(priors_are)
-        self.domain = Domain([0, 1]) if domain is None else domain
+        self.domain = Domain([0, 1]) if domain is None else checked_domain("LocalPriors", domain)
         if len(self.domain) != 2:
             raise InvalidInput("LocalPriors", "domain", "have exactly two values", len(self.domain))
         self.epsilon = Epsilon(epsilon, what="LocalPriors")
         self.priors_are = priors_are
-        self._fixed = _fixed_point("priors", priors)
+        self._users = own_labels(priors, "LocalPriors", "priors")
+        self._fixed = _fixed_point("priors", self._by_user("priors", priors))
 
     def __len__(self) -> int:
         return len(self._fixed)
@@ -194,7 +198,7 @@ class LocalPriors:
 
     def privatize(self, values: Any, stream: Stream | None = None) -> npt.NDArray[np.uint8]:
         """A report for the value of each user, 0 or 1, in order; randomness is secure unless ``stream`` is given."""
-        indices = self.domain.encode(values)
+        indices = self.domain.encode(self._by_user("values", values))
         self._check_count("values", len(indices))
         chosen = np.take_along_axis(self.thresholds, indices[:, None], axis=1)[:, 0]
         per_chunk = LAYOUT.chunk_values
@@ -250,7 +254,7 @@ class LocalPriors:
 
     def error_if(self, true_priors: Any) -> tuple[float, float]:
         """Bias and mean square error of the ``mmse`` total if the true priors are these, and not those assumed."""
-        true = _fixed_point("true_priors", true_priors) / TOTAL
+        true = _fixed_point("true_priors", self._by_user("true_priors", true_priors)) / TOTAL
         self._check_count("true_priors", len(true))
         biases, squares = self._error_parts(true)
         bias = float(biases.sum())
@@ -277,11 +281,21 @@ class LocalPriors:
         return bias, square
 
     def _reports(self, reports: Any) -> npt.NDArray[np.uint8]:
-        array = np.asarray(reports)
+        array = np.asarray(self._by_user("reports", reports))
         self._check_count("reports", array.shape[0] if array.ndim == 1 else -1)
         if array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
             raise InvalidInput("LocalPriors", "reports", "be 0 or 1", reports)
         return array.astype(np.uint8)
+
+    def _by_user(self, what: str, given: Any) -> Any:
+        """Return entries in the order of the users: by label, where both these and the priors have labels."""
+        if self._users is None:
+            return given
+        labels = own_labels(given, "LocalPriors", what)
+        if labels is not None and len(labels) < len(self._users):
+            without = next(user for user in self._users if user not in labels)
+            raise InvalidInput("LocalPriors", what, "be one for each user", f"none for {without!r}")
+        return align(self._users, given, "LocalPriors", what)
 
     def _check_count(self, what: str, count: int) -> None:
         if count != len(self):

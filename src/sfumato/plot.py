@@ -14,6 +14,7 @@ import numpy as np
 from sfumato._estimate import Estimate
 from sfumato._estimate.percent import percent
 from sfumato._plan import plan
+from sfumato.domain import align
 from sfumato.errors import InvalidInput, MissingExtra
 from sfumato.laws import Law
 from sfumato.mechanisms import Mechanism
@@ -57,13 +58,16 @@ def save(figure: Figure, path: Path | str) -> None:
 def plot_estimate(estimate: Estimate, level: float = 0.95, truth: Any = None, *, simultaneous: bool = False) -> Figure:
     """Frequencies with their intervals, as bars; as a map where the domain is a grid; beside the truth if given.
 
-    ``simultaneous`` intervals hold all together, as those of ``Estimate.interval``.
+    ``simultaneous`` intervals hold all together, as those of ``Estimate.interval``. The truth is in domain order, or
+    has labels (a mapping, a pandas Series) and is aligned by them.
     """
     if estimate.domain.kind == "grid":
         return _plot_map(estimate)
-    if truth is not None and np.shape(truth) != (len(estimate.domain),):
-        must = f"have {len(estimate.domain)} entries, one for each value"
-        raise InvalidInput("plot_estimate", "truth", must, truth)
+    if truth is not None:
+        truth = align(estimate.domain, truth, "plot_estimate", "truth")
+        if np.shape(truth) != (len(estimate.domain),):
+            must = f"have {len(estimate.domain)} entries, one for each value"
+            raise InvalidInput("plot_estimate", "truth", must, truth)
     low, high = estimate.interval(level, simultaneous=simultaneous)
     shown = f"{percent(level)} interval{', all together' if simultaneous else ''}"
     places = np.arange(len(estimate.domain))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -39,7 +39,9 @@ class LearntPrior:
         return Prior(self.domain, self.prior, epsilon, side)
 
 
-def learn_prior(estimate: Estimate, *, towards: Sequence[Any] | None = None, level: float = 0.95) -> LearntPrior:
+def learn_prior(
+    estimate: Estimate, *, towards: Sequence[Any] | Mapping[Any, Any] | None = None, level: float = 0.95
+) -> LearntPrior:
     """A prior from an estimate of past reports, drawn towards ``towards`` (uniform unless given) by its share of noise.
 
     It is a mixture of the distribution nearest to the estimate and the one leant on, so it lies in [0, 1], sums to one,
@@ -49,14 +51,13 @@ def learn_prior(estimate: Estimate, *, towards: Sequence[Any] | None = None, lev
     if not isinstance(estimate, Estimate):
         raise InvalidInput("learn_prior", "estimate", "be an Estimate, made from private reports", estimate)
     domain = estimate.domain
-    names = [repr(label) for label in domain]
     given = [Fraction(1, len(domain))] * len(domain) if towards is None else towards
-    centre = np.array([float(p) for p in read_distribution("learn_prior", "towards", given, names)])
+    centre = np.array([float(p) for p in read_distribution("learn_prior", "towards", given, domain)])
     distance = float(np.sum((estimate.nearest - centre) ** 2))
     noise = float(np.sum(estimate.decoder.variances(estimate.nearest))) / estimate.n
     shrinkage = noise / (noise + distance) if noise else 0.0
     point = estimate.nearest + shrinkage * (centre - estimate.nearest)
-    prior = read_distribution("learn_prior", "the estimate", point.tolist(), names)
+    prior = read_distribution("learn_prior", "the estimate", point.tolist(), domain)
     low, high = estimate.interval(level, simultaneous=True)
     likely = PriorBox(
         domain,

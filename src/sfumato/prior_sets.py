@@ -8,14 +8,14 @@ priors is found at its corners: a list of priors stands for all their mixtures.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from sfumato._audit import audit
 from sfumato.certificate import Certificate
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, EpsilonLike, exact_fraction, excess
 from sfumato.laws import law_of
@@ -40,25 +40,29 @@ class PriorSet(ABC):
 
 
 class PriorMixtures(PriorSet):
-    """All mixtures of a few priors."""
+    """All mixtures of a few priors; each is a list in domain order, or has labels."""
 
-    def __init__(self, domain: Domain, priors: Sequence[Sequence[Any]]) -> None:
-        self.domain = domain
-        names = [repr(label) for label in domain]
+    def __init__(self, domain: Domain, priors: Sequence[Sequence[Any] | Mapping[Any, Any]]) -> None:
+        self.domain = checked_domain("PriorMixtures", domain)
         given = read_list("PriorMixtures", "priors", "be a list of priors", priors)
         if not given:
             raise InvalidInput("PriorMixtures", "priors", "hold at least one", priors)
-        self.priors = [read_distribution("PriorMixtures", f"prior {i}", prior, names) for i, prior in enumerate(given)]
+        self.priors = [read_distribution("PriorMixtures", f"prior {i}", prior, domain) for i, prior in enumerate(given)]
 
     def extremes(self, likelihoods: Sequence[Fraction]) -> Iterator[Distribution]:  # noqa: ARG002
         return iter(self.priors)
 
 
 class PriorBox(PriorSet):
-    """All priors with ``low[x] ≤ π_x ≤ high[x]``: an interval for two values, a box cut by the simplex for more."""
+    """All priors with ``low[x] ≤ π_x ≤ high[x]``: an interval for two values, a box cut by the simplex for more.
 
-    def __init__(self, domain: Domain, low: Sequence[Any], high: Sequence[Any]) -> None:
-        self.domain = domain
+    The limits are lists in domain order, or have labels (a mapping, a pandas Series) and are aligned by them.
+    """
+
+    def __init__(
+        self, domain: Domain, low: Sequence[Any] | Mapping[Any, Any], high: Sequence[Any] | Mapping[Any, Any]
+    ) -> None:
+        self.domain = checked_domain("PriorBox", domain)
         self.low, self.high = self._limits("low", low), self._limits("high", high)
         for label, least, most in zip(domain, self.low, self.high, strict=True):
             if least > most:
@@ -68,16 +72,17 @@ class PriorBox(PriorSet):
             raise InvalidInput("PriorBox", "low and high", "leave room for a sum of one", sums)
 
     @classmethod
-    def around(cls, domain: Domain, prior: Sequence[Any], radius: Any) -> PriorBox:
+    def around(cls, domain: Domain, prior: Sequence[Any] | Mapping[Any, Any], radius: Any) -> PriorBox:
         """Every prior that differs by at most ``radius`` in each probability."""
-        centre = read_distribution("PriorBox", "prior", prior, [repr(label) for label in domain])
+        centre = read_distribution("PriorBox", "prior", prior, checked_domain("PriorBox", domain))
         reach = _number("radius", radius)
         if reach < 0:
             raise InvalidInput("PriorBox", "radius", "be at least 0", radius)
         return cls(domain, [max(p - reach, Fraction(0)) for p in centre], [min(p + reach, Fraction(1)) for p in centre])
 
-    def _limits(self, which: str, given: Sequence[Any]) -> Distribution:
-        numbers = read_list("PriorBox", which, f"be {len(self.domain)} numbers", given)
+    def _limits(self, which: str, given: Any) -> Distribution:
+        aligned = align(self.domain, given, "PriorBox", which)
+        numbers = read_list("PriorBox", which, f"be {len(self.domain)} numbers", aligned)
         if len(numbers) != len(self.domain):
             raise InvalidInput("PriorBox", which, f"have {len(self.domain)} entries", len(numbers))
         exact = tuple(_number(f"{which} of {label!r}", n) for label, n in zip(self.domain, numbers, strict=True))
@@ -118,7 +123,10 @@ class PriorSetAudit:
 
 
 def audit_priors(
-    mechanism: Mechanism, priors: PriorSet | Sequence[Sequence[Any]], epsilon: EpsilonLike, side: str = "both"
+    mechanism: Mechanism,
+    priors: PriorSet | Sequence[Sequence[Any] | Mapping[Any, Any]],
+    epsilon: EpsilonLike,
+    side: str = "both",
 ) -> PriorSetAudit:
     """Does the mechanism keep ε-LIP whichever prior of the set is the true one? Exact.
 

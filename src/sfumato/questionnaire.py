@@ -21,7 +21,7 @@ from sfumato._estimate import Estimate
 from sfumato._estimate.decoders import decoder_for
 from sfumato._estimate.result import LinearEstimate
 from sfumato._plan import Row, plan
-from sfumato.domain import Domain
+from sfumato.domain import Domain, read_mapping
 from sfumato.entropy import AUXILIARY, Stream, WordReader, secure
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike, exact_fraction
@@ -241,8 +241,9 @@ def _read_questions(given: Any) -> dict[str, Domain]:
 
 
 def _read_weights(given: Any, questions: Mapping[str, Domain]) -> dict[str, Fraction]:
-    if not isinstance(given, Mapping) or set(given) != set(questions):
-        must = f"name each of the questions {', '.join(map(repr, questions))}"
+    must = f"name each of the questions {', '.join(map(repr, questions))}"
+    given = read_mapping(given, "Questionnaire", "weights", must)
+    if set(given) != set(questions):
         raise InvalidInput("Questionnaire", "weights", must, given)
     exact = {}
     for name in questions:

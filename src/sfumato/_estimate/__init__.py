@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from sfumato._estimate.result import Estimate, LinearEstimate
 from sfumato._estimate.table import TableDecoder
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_distribution
+from sfumato.mechanisms.base import Frequencies, checked_distribution
 
 __all__ = [
     "METHODS",
@@ -42,7 +42,7 @@ def estimate(
     aggregate: Aggregate,
     method: str = "unbiased",
     *,
-    prior: Sequence[float] | npt.NDArray[np.float64] | None = None,
+    prior: Frequencies | None = None,
 ) -> Estimate:
     """Estimate how frequent each value is among the people who reported.
 
@@ -74,7 +74,7 @@ def estimate(
         fit = _fit(decoder, shares, aggregate.n)
         frequencies = fit.frequencies
     elif method == "mmse":
-        believed = checked_distribution(prior, decoder.size, "estimate", "prior")
+        believed = checked_distribution(prior, mechanism.domain, "estimate", "prior")
         frequencies = _mean_posterior(mechanism, decoder, shares, believed)
     return Estimate(mechanism.domain, aggregate.n, method, frequencies, unbiased, nearest, decoder, fit)
 

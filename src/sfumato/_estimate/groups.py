@@ -9,6 +9,7 @@ from typing import Any
 
 from sfumato._aggregate import Aggregate
 from sfumato._estimate.result import Estimate, LinearEstimate, frequency_of, is_number
+from sfumato.domain import read_mapping
 from sfumato.errors import InvalidInput
 
 __all__ = ["GroupedEstimate"]
@@ -31,6 +32,7 @@ class GroupedEstimate:
 
     def weighted(self, weights: Mapping[Any, float]) -> dict[object, LinearEstimate]:
         """Frequencies in a population made up of the groups in these shares (survey weights)."""
+        weights = read_mapping(weights, "weighted", "weights", f"name each of the groups {list(self.groups)}")
         if set(weights) != set(self.groups):
             raise InvalidInput("weighted", "weights", f"name each of the groups {list(self.groups)}", list(weights))
         if not all(is_number(weight) and math.isfinite(weight) for weight in weights.values()):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sfumato._estimate.decoder import Decoder
 from sfumato._estimate.likelihood import Fit
 from sfumato._estimate.limits import confidence_limits
-from sfumato.domain import Domain
+from sfumato.domain import Domain, read_numbers
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -176,7 +176,11 @@ class Estimate:
         return float(np.sum(np.sqrt(self._variances / self.n))) * float(np.sqrt(2 / np.pi)) / 2
 
     def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
-        """The estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast."""
+        """The estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast.
+
+        Weights are in domain order, or have labels (a pandas Series) and are aligned by them; a mapping may leave out
+        values of weight zero.
+        """
         vector = self._weights(weights)
         # How far one report of each value moves the sum: not at all if all values have one weight.
         expected = float(vector @ self.nearest)
@@ -191,9 +195,17 @@ class Estimate:
         unseen = float((np.abs(vector - expected) * counts).max()) / self.n
         return LinearEstimate(float(vector @ self.unbiased), (variance / self.n) ** 0.5, unseen=unseen)
 
-    def share(self, values: Sequence[Any]) -> LinearEstimate:
-        """The share of people whose value is one of these."""
-        return self.linear(dict.fromkeys(values, 1.0))
+    def share(self, values: object) -> LinearEstimate:
+        """The share of people whose value is one of these: a value, or several of them in a list or a column."""
+        if isinstance(values, Mapping):
+            raise InvalidInput("share", "values", "be a value, or a list of values", values)
+        # A text is one value, never its letters; a tuple is one value of a product or a grid, or several of others.
+        single = not isinstance(values, Iterable) or isinstance(values, str)
+        single = single or (isinstance(values, tuple) and values in self.domain)
+        chosen = [values] if single else list(cast("Iterable[object]", values))
+        weights = np.zeros(len(self.domain))
+        weights[[self.domain.index(value) for value in chosen]] = 1.0
+        return self.linear(weights)
 
     def mean(self) -> LinearEstimate:
         """The mean of numeric labels."""
@@ -203,20 +215,7 @@ class Estimate:
         return self.linear(np.array(labels, dtype=np.float64))
 
     def _weights(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
-        size = len(self.domain)
-        vector = np.zeros(size)
-        try:
-            if isinstance(weights, Mapping):
-                vector[[self.domain.index(label) for label in weights]] = list(weights.values())
-            else:
-                vector = np.asarray(weights, dtype=np.float64)
-        except InvalidInput:
-            raise
-        except (TypeError, ValueError):
-            raise InvalidInput("linear", "weights", "be numbers", weights) from None
-        if vector.shape != (size,) or not np.isfinite(vector).all():
-            raise InvalidInput("linear", "weights", f"be {size} finite numbers", weights)
-        return vector
+        return read_numbers(self.domain, weights, "linear", "weights", absent=0.0)
 
     def influence(self, fraction: float) -> Floats:
         """The most that a fraction of dishonest reports can move each frequency, up or down."""

@@ -8,7 +8,7 @@ simulated is anybody's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from sfumato.domain import Domain
 from sfumato.entropy import InsecureSeeded
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, TableMechanism
-from sfumato.mechanisms.base import checked_count, checked_distribution, checked_kind
+from sfumato.mechanisms.base import Frequencies, checked_count, checked_distribution, checked_kind
 from sfumato.policy import Policy
 
 __all__ = ["TRUTHS", "Simulation", "simulate"]
@@ -96,7 +96,7 @@ def simulate(
     what: Policy | Mechanism,
     *,
     n: int,
-    truth: str | Mapping[Any, float] | Sequence[float] | Floats = "uniform",
+    truth: str | Frequencies = "uniform",
     method: str = "unbiased",
     seed: int = 0,
     one_by_one: bool | None = None,
@@ -105,8 +105,8 @@ def simulate(
     """Draw n people from a truth, privatize, aggregate, estimate.
 
     ``what`` is a mechanism, or a policy to design one for. n is at most 2^53. ``truth`` is a distribution in the order
-    of the domain, a mapping from values to their shares (the others have none), or one of ``"uniform"``, ``"zipf"`` and
-    ``"geometric"``.
+    of the domain, a mapping from values to their shares (the others have none), a pandas Series or a frame with a share
+    for every value, aligned by label, or one of ``"uniform"``, ``"zipf"`` and ``"geometric"``.
     ``one_by_one`` makes and counts every report; if False, the counts are drawn from their law, which takes seconds for
     any n and has the same distribution. Left out, four million people are drawn one by one, and more where no law of
     the counts is known.
@@ -130,15 +130,12 @@ def simulate(
 
 
 def _distribution(truth: Any, domain: Domain) -> Floats:
-    if isinstance(truth, Mapping):
-        shares = {domain.index(label): share for label, share in truth.items()}
-        truth = [shares.get(x, 0.0) for x in range(len(domain))]
-    elif truth is None or (isinstance(truth, str) and truth not in TRUTHS):
+    if truth is None or (isinstance(truth, str) and truth not in TRUTHS):
         raise InvalidInput("simulate", "truth", f"be a distribution, or one of {', '.join(TRUTHS)}", truth)
-    elif isinstance(truth, str):
+    if isinstance(truth, str):
         weights = TRUTHS[truth](len(domain))
         truth = weights / weights.sum()
-    return checked_distribution(truth, len(domain), "simulate", "truth")
+    return checked_distribution(truth, domain, "simulate", "truth", absent=0.0)
 
 
 def _counted_one_by_one(

@@ -7,9 +7,33 @@
 
 A label's place in that order is its index. ``encode`` turns columns of values into indices and
 refuses, by row, anything that is not a label: nothing is rounded, guessed or dropped on the way.
+
+Inputs with one entry per value are aligned by label where they have labels: ``align`` and ``align_table``.
 """
 
-from sfumato.domain.domain import Domain
+from sfumato.domain.domain import Domain, checked_domain
+from sfumato.domain.labelled import (
+    align,
+    align_table,
+    has_labels,
+    is_missing,
+    own_labels,
+    read_mapping,
+    read_numbers,
+    unaligned_table,
+)
 from sfumato.domain.scalars import Label
 
-__all__ = ["Domain", "Label"]
+__all__ = [
+    "Domain",
+    "Label",
+    "align",
+    "align_table",
+    "checked_domain",
+    "has_labels",
+    "is_missing",
+    "own_labels",
+    "read_mapping",
+    "read_numbers",
+    "unaligned_table",
+]

@@ -213,6 +213,19 @@ class Domain:
         return Domain.from_dict, (self.to_dict(),)
 
 
+def checked_domain(what: str, given: object) -> Domain:
+    """Return the domain that was given; reject anything else, such as a list of labels.
+
+    >>> checked_domain("Uniform", ["yes", "no"])
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.InvalidInput: Uniform: domain must be a Domain, such as Domain(["yes", "no"]); got ['yes', 'no']
+    """
+    if not isinstance(given, Domain):
+        raise At(what, "domain").refuse('be a Domain, such as Domain(["yes", "no"])', given)
+    return given
+
+
 def _kind_of(labels: object, at: At) -> Kind:
     if isinstance(labels, Domain):
         return labels._kind

@@ -10,24 +10,27 @@ import functools
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.documents import canonical_hash
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
 from sfumato.exact import Epsilon
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.policy.base import Policy
 from sfumato.simplex import project_to_simplex
 
-__all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
+__all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Frequencies", "Mechanism", "mechanism_from_spec"]
+
+#: A number per value: in domain order, or under labels.
+Frequencies: TypeAlias = Sequence[float] | Mapping[Any, float] | npt.NDArray[np.float64]
 
 #: `matrix()` refuses to build more entries than this.
 LARGEST_MATRIX = 10**7
@@ -175,10 +178,13 @@ class Mechanism(ABC):
     def energies(self) -> npt.NDArray[np.float64] | None:
         """For each value the mean of |φ(Y)|², φ the unbiased estimate from one report; None where there is none."""
 
-    def risk(self, n: int, p: Sequence[float] | npt.NDArray[np.float64] | None = None) -> float:
-        """Expected squared l2 error of the unbiased estimate from n reports; p defaults to uniform."""
+    def risk(self, n: int, p: Frequencies | None = None) -> float:
+        """Expected squared l2 error of the unbiased estimate from n reports; p defaults to uniform.
+
+        p is in domain order, or has labels (a mapping, a pandas Series) and is aligned by them.
+        """
         # E|mean φ - p|² = (E|φ|² - |p|²)/n for any estimate that is a mean over the reports.
-        probabilities = checked_distribution(p, len(self.domain))
+        probabilities = checked_distribution(p, self.domain)
         energies = self.energies()
         if energies is None:
             return math.inf
@@ -307,13 +313,18 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
 
 
 def checked_distribution(
-    p: Sequence[float] | npt.NDArray[np.float64] | None, size: int, what: str = "risk", parameter: str = "p"
+    p: Frequencies | None, domain: Domain, what: str = "risk", parameter: str = "p", *, absent: float | None = None
 ) -> npt.NDArray[np.float64]:
-    """The distribution at which a risk is asked for; uniform unless given."""
+    """Return the distribution at which a risk is asked for, in domain order; uniform unless given.
+
+    ``absent`` is the share of values that a mapping leaves out; without it, it must name all.
+    """
+    size = len(domain)
     if p is None:
         return np.full(size, 1 / size)
+    aligned = align(domain, p, what, parameter, absent=absent)
     try:
-        array = np.asarray(p, dtype=np.float64)
+        array = np.asarray(aligned, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(what, parameter, f"be {size} probabilities", p) from None
     if array.shape != (size,):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import INFINITE, Epsilon
 from sfumato.mechanisms.hadamard import HadamardResponse
@@ -125,6 +125,7 @@ def _best_part(size: int, epsilon: Epsilon, names: Sequence[str], most_bits: flo
 
 
 def _checked_blocks(domain: Domain, blocks: Any) -> npt.NDArray[np.int64]:
+    blocks = align(checked_domain("BlockMechanism", domain), blocks, "BlockMechanism", "blocks")
     try:
         block_of = np.asarray(blocks)
     except ValueError:  # lists of unequal lengths

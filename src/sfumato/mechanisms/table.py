@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import exact_fraction
 from sfumato.mechanisms.alias import TOTAL, TOTAL_BITS, AliasTable
@@ -37,14 +37,15 @@ class TableMechanism(Mechanism):
     """Output y for value x with probability ``weights[x, y] / 2^62``.
 
     The constructor takes the integers themselves. ``from_matrix`` takes probabilities and rounds them, on the
-    private side of a policy if one is given.
+    private side of a policy if one is given. Rows are in domain order, or have labels (a DataFrame, a mapping from
+    values to rows) and are aligned by them.
     """
 
     name = "table"
     encoding = "index"
 
     def __init__(self, domain: Domain, weights: Any) -> None:
-        self.domain = domain
+        self.domain = checked_domain("TableMechanism", domain)
         self.weights = _checked_weights(domain, weights)
         self.weights.setflags(write=False)
         bin_bits = (self.weights.shape[1] - 1).bit_length()
@@ -154,8 +155,14 @@ def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:
         )
 
 
+def _rows(domain: Domain, given: Any, parameter: str) -> list[list[Any]]:
+    """Return the rows in domain order; those with labels are aligned by them."""
+    aligned = align_table(checked_domain("TableMechanism", domain), None, given, "TableMechanism", parameter)
+    return aligned.tolist() if isinstance(aligned, np.ndarray) else [list(row) for row in aligned]
+
+
 def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
-    rows = weights.tolist() if isinstance(weights, np.ndarray) else [list(row) for row in weights]
+    rows = _rows(domain, weights, "weights")
     _checked_shape(domain, rows)
     for label, row in zip(domain, rows, strict=True):
         for y, weight in enumerate(row):
@@ -169,7 +176,7 @@ def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
 
 
 def _checked_matrix(domain: Domain, matrix: Any) -> list[list[Fraction]]:
-    rows = matrix.tolist() if isinstance(matrix, np.ndarray) else [list(row) for row in matrix]
+    rows = _rows(domain, matrix, "the matrix")
     _checked_shape(domain, rows)
     exact = []
     for label, row in zip(domain, rows, strict=True):

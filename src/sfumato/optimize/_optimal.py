@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import TableMechanism
-from sfumato.mechanisms.base import checked_distribution
+from sfumato.mechanisms.base import Frequencies, checked_distribution
 from sfumato.optimize.estimation import best_design, scaled
 from sfumato.optimize.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
 from sfumato.optimize.interior import lost
@@ -36,7 +35,7 @@ def optimal(
     policy: Policy,
     utility: str | Goal = "estimation",
     *,
-    p: Sequence[float] | Floats | None = None,
+    p: Frequencies | None = None,
     max_seconds: float | None = None,
     max_outputs: int | None = None,
     progress: Progress | None = None,
@@ -55,7 +54,7 @@ def optimal(
     size = len(policy.domain)
     if p is None and isinstance(policy, Prior):
         p = [float(share) for share in policy.prior]
-    distribution = np.maximum(checked_distribution(p, size, "optimal"), LEAST_SHARE / size)
+    distribution = np.maximum(checked_distribution(p, policy.domain, "optimal"), LEAST_SHARE / size)
     distribution /= distribution.sum()
     goal = goal_of(utility, policy.domain)
     if isinstance(goal, WorstEstimation) and p is not None and not isinstance(policy, Prior):

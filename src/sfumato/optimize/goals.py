@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align_table, read_numbers, unaligned_table
 from sfumato.errors import InvalidInput
 from sfumato.optimize.estimation import Solved, least_error
 from sfumato.optimize.slice import Slice
@@ -151,8 +151,8 @@ def _told_slope(at: Floats) -> Floats:
 class SquaredError(SumGoal):
     """The expected squared error of a number for each value, by its mean given the report.
 
-    Numbers are given for all values or, as a mapping, for some (the others are zero: ``{"flu": 1}`` is the frequency of
-    one value); without any, labels must be numbers.
+    Numbers are given for all values, in domain order or with labels (a pandas Series), or, as a mapping, for some (the
+    others are zero: ``{"flu": 1}`` is the frequency of one value); without any, labels must be numbers.
     """
 
     name = "mmse"
@@ -167,16 +167,8 @@ class SquaredError(SumGoal):
         if given is None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in domain.labels):
             raise InvalidInput("mmse", "the labels", "be numbers, or SquaredError be given them", domain.labels[0])
         fitted = SquaredError(given)
-        try:
-            if isinstance(given, Mapping):
-                fitted.numbers = np.zeros(len(domain))
-                fitted.numbers[[domain.index(label) for label in given]] = list(given.values())
-            else:
-                fitted.numbers = np.array(domain.labels if given is None else given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput("SquaredError", "numbers", "be numbers", given) from None
-        if fitted.numbers.shape != (len(domain),) or not np.all(np.isfinite(fitted.numbers)):
-            raise InvalidInput("SquaredError", "numbers", f"be {len(domain)} finite numbers", given)
+        numbers = domain.labels if given is None else given
+        fitted.numbers = read_numbers(domain, numbers, "SquaredError", "numbers", absent=0.0)
         return fitted
 
     def on(self, slice_: Slice, p: Floats) -> Utility:
@@ -200,14 +192,17 @@ class ExpectedLoss(SumGoal):
     """The loss L(x, d) of each decision d for each value x; the report is a decision.
 
     As in location privacy: values are places, a decision is the place that is acted on, the loss is their distance.
+    Rows are in domain order, or have labels (a DataFrame, a mapping from values to rows) and are aligned by them.
+    Decisions are numbered in the order of the columns, whatever these are called.
     """
 
     name = "expected-loss"
     small_is_good = True
 
     def __init__(self, matrix: Any) -> None:
+        self._given = matrix
         try:
-            losses = np.array(matrix, dtype=np.float64)
+            losses = np.array(unaligned_table(matrix, "ExpectedLoss", "matrix"), dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidInput("ExpectedLoss", "matrix", "be rows of numbers", matrix) from None
         if losses.ndim != 2 or not losses.size or not np.all(np.isfinite(losses)):
@@ -216,6 +211,9 @@ class ExpectedLoss(SumGoal):
         self.matrix: Floats = losses
 
     def checked(self, domain: Domain) -> ExpectedLoss:
+        aligned = align_table(domain, None, self._given, "ExpectedLoss", "matrix")
+        if aligned is not self._given:
+            return ExpectedLoss(aligned).checked(domain)
         if len(self.matrix) != len(domain):
             raise InvalidInput("ExpectedLoss", "matrix", f"have {len(domain)} rows, one per value", len(self.matrix))
         return self

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from sfumato.documents import canonical_hash
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, exact_fraction, exceeds, excess
 
@@ -112,7 +112,8 @@ class Policy(ABC):
     def allows(self, likelihoods: Sequence[object]) -> bool:
         """Whether this likelihood vector lies in the policy's cone. Exact.
 
-        Ints, Fractions, Decimals and texts are taken as they are, floats as their shortest decimal.
+        Ints, Fractions, Decimals and texts are taken as they are, floats as their shortest decimal. Likelihoods are in
+        domain order, or have labels (a mapping, a pandas Series) and are aligned by them.
         """
         return not self.worst(likelihoods).violated
 
@@ -121,6 +122,7 @@ class Policy(ABC):
         return all(self.allows(column) for column in columns)
 
     def _checked(self, likelihoods: Sequence[object]) -> list[Fraction]:
+        likelihoods = align(self.domain, likelihoods, type(self).__name__, "likelihoods")
         if len(likelihoods) != len(self.domain):
             raise InvalidInput(type(self).__name__, "likelihoods", f"have {len(self.domain)} entries", len(likelihoods))
         exact = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, checked_domain, has_labels, is_missing
 from sfumato.errors import InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
 from sfumato.policy.base import Policy, read_list
@@ -21,9 +21,10 @@ __all__ = ["Blocks"]
 class Blocks(PairwisePolicy):
     """Level ``epsilon`` between values of one block, ``across`` between values of different blocks.
 
-    ``blocks`` is a list of lists of values, or one block label per value in domain order. ``epsilon`` is one
-    level, or one per block (blocks given by labels count in order of first appearance). ``across`` is
-    infinite unless given: the block itself may then be known.
+    ``blocks`` is a list of lists of values, a mapping from the name of each block to such a list, or one block label
+    per value: in domain order, or aligned by value (a mapping, a pandas Series). ``epsilon`` is one level, or one per
+    block (blocks given by labels count in order of first appearance in the domain). ``across`` is infinite unless
+    given: the block itself may then be known.
     """
 
     kind = "blocks"
@@ -31,11 +32,11 @@ class Blocks(PairwisePolicy):
     def __init__(
         self,
         domain: Domain,
-        blocks: Iterable[Any],
+        blocks: Iterable[Any] | Mapping[Any, Any],
         epsilon: EpsilonLike | Sequence[EpsilonLike],
         across: EpsilonLike = INFINITE,
     ) -> None:
-        self.domain = domain
+        self.domain = checked_domain("Blocks", domain)
         given = _read_blocks(domain, blocks)
         epsilons = _read_epsilons(epsilon, int(given.max()) + 1)
         # Blocks are numbered in order of first appearance, so that one policy has one document.
@@ -104,18 +105,25 @@ class Blocks(PairwisePolicy):
         return Blocks(self.domain.subset(values), block, within, self.across)
 
 
-def _read_blocks(domain: Domain, blocks: Iterable[Any]) -> npt.NDArray[np.int64]:
+def _read_blocks(domain: Domain, blocks: Iterable[Any] | Mapping[Any, Any]) -> npt.NDArray[np.int64]:
     wanted = f"be lists of values, or one label for each of the {len(domain)} values"
+    if isinstance(blocks, Mapping) and blocks and all(map(_is_block, blocks.values())):
+        blocks = list(blocks.values())
+    by_value = has_labels(domain, blocks)
+    blocks = align(domain, blocks, "Blocks", "blocks")
     given = list(blocks) if isinstance(blocks, str) else read_list("Blocks", "blocks", wanted, blocks)
     # A tuple may be a label (of a cell, of a combination); where it holds values of the domain, it is a block of them.
     is_partition = bool(given) and all(
-        isinstance(block, (list, set, frozenset, range, np.ndarray))
-        or (isinstance(block, tuple) and all(value in domain for value in block))
+        _is_block(block) or (not by_value and isinstance(block, tuple) and all(value in domain for value in block))
         for block in given
     )
     if not is_partition:
         if len(given) != len(domain):
             raise InvalidInput("Blocks", "blocks", wanted, f"{len(given)} labels")
+        # A value without a block would be one by itself, and might be revealed.
+        without = next((x for x, label in enumerate(given) if is_missing(label)), None)
+        if without is not None:
+            raise InvalidInput("Blocks", f"the block of {domain.label(without)!r}", "be a label", given[without])
         numbers: dict[object, int] = {}
         try:
             return np.array([numbers.setdefault(label, len(numbers)) for label in given], dtype=np.int64)
@@ -138,6 +146,10 @@ def _read_blocks(domain: Domain, blocks: Iterable[Any]) -> npt.NDArray[np.int64]
             "Blocks", "blocks", "hold every value of the domain", f"none for {domain.label(int(missing[0]))!r}{more}"
         )
     return block_of
+
+
+def _is_block(block: object) -> bool:
+    return isinstance(block, (list, set, frozenset, range, np.ndarray))
 
 
 def _read_epsilons(epsilon: EpsilonLike | Sequence[EpsilonLike], count: int) -> tuple[Epsilon, ...]:

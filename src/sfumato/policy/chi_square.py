@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.domain import Domain, align_table, unaligned_table
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import chi_square_is_likelier, exact_fraction
 from sfumato.policy.base import read_list
 from sfumato.policy.confidence import Pair
-from sfumato.policy.distributions import AtLeast, Distributions
+from sfumato.policy.distributions import AtLeast, Distributions, table_axes
 
 __all__ = ["ChiSquare", "greatest_distance", "share_range"]
 
@@ -34,7 +35,8 @@ _MOST_SUBSET_CELLS = 16
 class ChiSquare(Distributions):
     """All P with ``Σ P̂²/P ≤ B + 1``, P̂ the shares of ``counts`` (RLDP eq. 4): a (1-alpha)-confidence set for P.
 
-    ``counts`` has a row per value of S and a column per value of U, from n people whose data are public. n·B is the
+    ``counts`` has a row per value of S and a column per value of U, from n people whose data are public; a table with
+    labels (``pandas.crosstab``, a Series under (S, U)) is aligned by them once it is part of a policy. n·B is the
     (1-alpha)-quantile of chi-square with |S|·|U| - 1 degrees of freedom, rounded outwards: the set is never too small.
     A cell that was never seen may have any share that its neighbours leave, and a secret that was never seen any law
     of U. The confidence is that of the chi-square approximation: for many cells and few people it is lower.
@@ -42,7 +44,9 @@ class ChiSquare(Distributions):
 
     def __init__(self, counts: Any, alpha: Any = "0.05") -> None:
         must = "be rows of counts, one row per value of the secret"
-        rows = [read_list("ChiSquare", "counts", must, row) for row in read_list("ChiSquare", "counts", must, counts)]
+        self._given = counts
+        table = read_list("ChiSquare", "counts", must, unaligned_table(counts, "ChiSquare", "counts"))
+        rows = [read_list("ChiSquare", "counts", must, row) for row in table]
         if len(rows) < 2:
             raise InvalidInput("ChiSquare", "counts", "have at least two rows, one per value of the secret", len(rows))
         if len({len(row) for row in rows}) != 1 or not rows[0]:
@@ -60,7 +64,12 @@ class ChiSquare(Distributions):
         #: P̂, exact.
         self.estimate = tuple(tuple(Fraction(count, self.n) for count in row) for row in self.counts)
 
-    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:  # noqa: ARG002
+    def check(self, cells: Domain) -> Distributions:
+        secrets, others = table_axes(cells)
+        shape = len(secrets), len(others)
+        aligned = align_table(secrets, others, self._given, "ChiSquare", "counts", cells=cells)
+        if aligned is not self._given:
+            return ChiSquare(aligned, self.alpha).check(cells)
         if (len(self.counts), len(self.counts[0])) != shape:
             got = f"{len(self.counts)} rows of {len(self.counts[0])}"
             raise InvalidInput("ChiSquare", "counts", f"be {shape[0]} rows of {shape[1]} counts", got)
@@ -100,7 +109,13 @@ class ChiSquare(Distributions):
 
     def holds(self, joint: Sequence[Sequence[Any]]) -> bool:
         """Whether a joint distribution lies in the set. Exact."""
-        exact = [[exact_fraction(p) for p in row] for row in joint]
+        try:
+            unlabelled = unaligned_table(joint, "ChiSquare", "joint") is joint
+            exact = [[exact_fraction(p) for p in row] for row in joint] if unlabelled else []
+        except (TypeError, ValueError, ArithmeticError):
+            exact = []
+        if not exact:
+            raise InvalidInput("ChiSquare", "joint", "be rows of numbers in the order of the counts", joint)
         if [len(row) for row in exact] != [len(row) for row in self.counts]:
             raise InvalidInput("ChiSquare", "joint", f"be {len(self.counts)} rows of {len(self.counts[0])}", joint)
         cells = list(zip(itertools.chain(*exact), itertools.chain(*self.estimate), strict=True))

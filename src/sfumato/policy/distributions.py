@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from sfumato.domain import Domain, align_table
 from sfumato.errors import InvalidInput
 from sfumato.exact import exact_fraction
 from sfumato.policy.base import read_list
-from sfumato.policy.prior import read_distribution
+from sfumato.policy.prior import read_probabilities
 
-__all__ = ["Anything", "AtLeast", "Distributions", "Known"]
+__all__ = ["Anything", "AtLeast", "Distributions", "Known", "table_axes"]
+
+
+def table_axes(cells: Domain) -> tuple[Domain, Domain]:
+    """Return the values of the rows and of the columns of a table over a product: its first factor, and the others."""
+    (_, secrets), *others = cells.factors.items()
+    return secrets, others[0][1] if len(others) == 1 else Domain.product(**dict(others))
 
 
 class Distributions(ABC):
@@ -29,28 +35,34 @@ class Distributions(ABC):
         CannotDecide where there are infinitely many.
         """
 
-    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:  # noqa: ARG002
-        """This set, fitted to |S| by |U| cells, or an error that names the cell by its ``secrets`` and ``others``."""
+    def check(self, cells: Domain) -> Distributions:  # noqa: ARG002
+        """Return this set, fitted to the cells of a product whose first factor is S, or reject what does not fit."""
         return self
 
 
 class Known(Distributions):
-    """The joint distribution is known: one row per value of S, one column per value of U."""
+    """The joint distribution is known: one row per value of S, one column per value of U.
+
+    A table with labels is aligned by them: a DataFrame, a mapping of mappings, or a Series or mapping under (S, U).
+    """
 
     def __init__(self, joint: Any) -> None:
         self._given = joint
         self.joint: tuple[tuple[Fraction, ...], ...] = ()
 
-    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:
+    def check(self, cells: Domain) -> Distributions:
+        secrets, others = table_axes(cells)
+        shape = len(secrets), len(others)
         must = f"be {shape[0]} rows of {shape[1]} probabilities"
-        rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, self._given)]
+        given = align_table(secrets, others, self._given, "Known", "joint", cells=cells)
+        rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, given)]
         if len(rows) != shape[0]:
             raise InvalidInput("Known", "joint", must, f"{len(rows)} rows")
         for number, row in enumerate(rows):
             if len(row) != shape[1]:
                 raise InvalidInput("Known", "joint", must, f"{len(row)} in row {number}")
         names = [f"({s!r}, {u!r})" for s in secrets for u in others]
-        flat = read_distribution("Known", "the probability", [p for row in rows for p in row], names)
+        flat = read_probabilities("Known", "the probability", [p for row in rows for p in row], names)
         fitted = Known(self._given)
         fitted.joint = tuple(flat[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0]))
         return fitted
@@ -67,7 +79,7 @@ class Known(Distributions):
 
 
 class AtLeast(Distributions):
-    """Each P(u|s) is at least a given share: one row per value of S, which sums to at most one.
+    """Each P(u|s) is at least a given share: one row per value of S, which sums to at most one; or labelled, as Known.
 
     The laws of U given s form a simplex, whose corners give one value of U all that the least shares leave. RLDP's
     polytope around a confidence set (Theorem 11) is of this kind.
@@ -77,9 +89,12 @@ class AtLeast(Distributions):
         self._given = shares
         self.shares: tuple[tuple[Fraction, ...], ...] = ()
 
-    def check(self, shape: tuple[int, int], secrets: Sequence[object], others: Sequence[object]) -> Distributions:
+    def check(self, cells: Domain) -> Distributions:
+        secrets, others = table_axes(cells)
+        shape = len(secrets), len(others)
         must = f"be {shape[0]} rows of {shape[1]} least shares"
-        rows = [read_list("AtLeast", "shares", must, row) for row in read_list("AtLeast", "shares", must, self._given)]
+        given = align_table(secrets, others, self._given, "AtLeast", "shares", cells=cells)
+        rows = [read_list("AtLeast", "shares", must, row) for row in read_list("AtLeast", "shares", must, given)]
         if [len(row) for row in rows] != [shape[1]] * shape[0]:
             raise InvalidInput("AtLeast", "shares", must, [len(row) for row in rows])
         fitted = AtLeast(self._given)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, checked_domain, has_labels
 from sfumato.errors import InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
 from sfumato.policy.base import Policy, read_list
@@ -23,15 +23,16 @@ class HighLow(PairwisePolicy):
     """``T_x ≤ e^ε·T_x'`` for every sensitive x and any x': a sensitive value can always be denied.
 
     A harmless value may be reported in clear: nothing bounds its likelihood from above. Every value being
-    sensitive is legal, and the same as Uniform.
+    sensitive is legal, and the same as Uniform. ``sensitive`` is a list of values, or says of every value whether it is
+    (a mapping or a pandas Series of bools, under the values).
     """
 
     kind = "high-low"
 
-    def __init__(self, domain: Domain, sensitive: Iterable[object], epsilon: EpsilonLike) -> None:
-        self.domain = domain
+    def __init__(self, domain: Domain, sensitive: Iterable[object] | Mapping[Any, bool], epsilon: EpsilonLike) -> None:
+        self.domain = checked_domain("HighLow", domain)
         self.epsilon = Epsilon(epsilon, what="HighLow")
-        given = read_list("HighLow", "sensitive", "be a list of values", sensitive)
+        given = read_list("HighLow", "sensitive", "be a list of values", _flagged(domain, sensitive))
         indices = [domain.index(value) for value in given]
         if not indices:
             raise InvalidInput("HighLow", "sensitive", "name at least one value", [])
@@ -83,3 +84,14 @@ class HighLow(PairwisePolicy):
         if not left:
             return Pairwise(domain, {})
         return Uniform(domain, self.epsilon) if len(left) == len(values) else HighLow(domain, left, self.epsilon)
+
+
+def _flagged(domain: Domain, sensitive: Any) -> Any:
+    """Return the values that bools with labels flag; anything else as it is."""
+    if not has_labels(domain, sensitive):
+        return sensitive
+    entries = list(sensitive.values()) if isinstance(sensitive, Mapping) else list(sensitive)
+    if not entries or not all(isinstance(entry, (bool, np.bool_)) for entry in entries):
+        return sensitive
+    flags = align(domain, sensitive, "HighLow", "sensitive")
+    return [label for label, flag in zip(domain, flags, strict=True) if flag]

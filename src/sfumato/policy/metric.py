@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, EpsilonLike, exact_fraction
 from sfumato.policy.base import Policy
@@ -19,7 +19,7 @@ from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["Metric"]
 
-Distance = str | Callable[[Any, Any], Any] | Sequence[Sequence[Any]] | npt.NDArray[Any]
+Distance = str | Callable[[Any, Any], Any] | Sequence[Sequence[Any]] | Mapping[Any, Any] | npt.NDArray[Any]
 
 _EARTH_RADIUS_KM = 6371.0088
 
@@ -27,7 +27,8 @@ _EARTH_RADIUS_KM = 6371.0088
 class Metric(PairwisePolicy):
     """``T_x ≤ e^(ε·d(x,x'))·T_x'`` for a distance d; ``epsilon`` is per unit of distance.
 
-    ``distance`` is a symmetric matrix in domain order, a function of two labels, ``"absolute"`` (difference
+    ``distance`` is a symmetric matrix in domain order, one with labels on both axes (a DataFrame, a mapping of
+    mappings), a function of two labels, ``"absolute"`` (difference
     of numeric labels), ``"discrete"`` (1 between any two), or ``"km"`` (between the centres of grid cells on
     the sphere, rounded down to whole metres: the private side).
     """
@@ -35,9 +36,9 @@ class Metric(PairwisePolicy):
     kind = "metric"
 
     def __init__(self, domain: Domain, distance: Distance, epsilon: EpsilonLike) -> None:
+        self.domain = checked_domain("Metric", domain)
         if len(domain) > LARGEST_DENSE:
             raise InvalidInput("Metric", "domain", f"have at most {LARGEST_DENSE} values", len(domain))
-        self.domain = domain
         self.epsilon = Epsilon(epsilon, what="Metric")
         self._distance = distance if isinstance(distance, str) else None
         self._places, self._distances = _read_distance(domain, distance)
@@ -93,6 +94,7 @@ def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.i
         labels = domain.labels
         array = np.array([[distance(a, b) for b in labels] for a in labels], dtype=object)
     else:
+        distance = align_table(domain, domain, distance, "Metric", "distance")
         array = np.asarray(distance, dtype=None if isinstance(distance, np.ndarray) else object)
     if array.shape != (size, size):
         raise InvalidInput("Metric", "distance", f"be a {size} by {size} matrix like its domain", array.shape)

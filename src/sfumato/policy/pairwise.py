@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import CannotCompose, CannotDecide, InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
@@ -139,13 +139,14 @@ class Pairwise(PairwisePolicy):
     """Any matrix of epsilons: ``Pairwise(domain, matrix)``, asymmetric if need be, ``inf`` for no rule.
 
     ``matrix[x][x']`` bounds how much likelier ``x`` may make an output than ``x'`` does. Give a dense square
-    matrix, or a mapping ``{(value, other value): epsilon}`` in which what is not named is not constrained.
+    matrix in domain order, one with labels on both axes (a DataFrame, a mapping of mappings), which is aligned by them,
+    or a mapping ``{(value, other value): epsilon}`` in which what is not named is not constrained.
     """
 
     kind = "pairwise"
 
     def __init__(self, domain: Domain, matrix: Any) -> None:
-        self.domain = domain
+        self.domain = checked_domain("Pairwise", domain)
         self._levels = _read_matrix(domain, matrix)
 
     @classmethod
@@ -186,8 +187,9 @@ def _read_matrix(domain: Domain, matrix: Any) -> Levels:
     size = len(domain)
     if size > LARGEST_DENSE:
         raise InvalidInput("Pairwise", "domain", f"have at most {LARGEST_DENSE} values", size)
-    if isinstance(matrix, Mapping):
+    if isinstance(matrix, Mapping) and not _is_nested(matrix):
         return _read_sparse(domain, matrix)
+    matrix = align_table(domain, domain, matrix, "Pairwise", "matrix")
     try:
         array = np.asarray(matrix, dtype=None if isinstance(matrix, np.ndarray) else object)
     except ValueError:
@@ -214,6 +216,11 @@ def _read_matrix(domain: Domain, matrix: Any) -> Levels:
                 "Pairwise", f"the matrix at ({domain.label(x)!r}, itself)", "be 0", entries[positions[x, x]]
             )
     return Levels.from_epsilons(positions, epsilons)
+
+
+def _is_nested(matrix: Mapping[Any, Any]) -> bool:
+    """Whether a mapping holds the rows of a matrix, not levels of pairs."""
+    return bool(matrix) and all(isinstance(row, Mapping) for row in matrix.values())
 
 
 def _hashable(entry: Any, domain: Domain, place: int) -> Any:

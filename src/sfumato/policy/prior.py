@@ -6,17 +6,17 @@ Jiang, Li, Tandon: Context-aware Data Aggregation with Localized Information Pri
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exact_fraction, sign_of_sum
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst, read_list
 from sfumato.policy.uniform import Uniform
 
-__all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "read_distribution"]
+__all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "read_distribution", "read_probabilities"]
 
 #: Which of the two inequalities a policy asks for: ``upper`` is T_x ≤ e^ε·(π·T), ``lower`` is T_x ≥ e^-ε·(π·T).
 SIDES = ("both", "upper", "lower")
@@ -31,7 +31,8 @@ _FLOAT_TOLERANCE = Fraction(1, 10**9)
 class Prior(Policy):
     """``e^-ε·(π·T) ≤ T_x ≤ e^ε·(π·T)`` for every value, also for values of prior zero.
 
-    The prior is part of the public rules: which prior a report was made under is visible to everyone.
+    The prior is part of the public rules: which prior a report was made under is visible to everyone. It is a list in
+    domain order, or has labels (a mapping, a pandas Series) and is aligned by them.
 
     ``side="upper"`` asks only the right inequality: no report makes a value more than e^ε times as probable as it was,
     but one may rule a value out. ``side="lower"`` asks only the left one: no report makes a value less than e^-ε times
@@ -40,11 +41,13 @@ class Prior(Policy):
 
     kind = "prior"
 
-    def __init__(self, domain: Domain, prior: Sequence[Any], epsilon: EpsilonLike, side: str = "both") -> None:
+    def __init__(
+        self, domain: Domain, prior: Sequence[Any] | Mapping[Any, Any], epsilon: EpsilonLike, side: str = "both"
+    ) -> None:
+        self.domain = checked_domain("Prior", domain)
         if side not in SIDES:
             raise InvalidInput("Prior", "side", f"be one of {', '.join(SIDES)}", side)
-        self.domain = domain
-        self.prior = read_distribution("Prior", "prior", prior, [repr(label) for label in domain])
+        self.prior = read_distribution("Prior", "prior", prior, domain)
         self.epsilon = Epsilon(epsilon, what="Prior")
         self.side = side
 
@@ -220,8 +223,14 @@ def _told_by_one(held: float, epsilon: float) -> float:
     return held * most * math.log(most) - (1 - held) * least * epsilon
 
 
-def read_distribution(what: str, parameter: str, given: Sequence[Any], names: Sequence[str]) -> tuple[Fraction, ...]:
-    """Exact probabilities, one per name, summing to one."""
+def read_distribution(what: str, parameter: str, given: Any, domain: Domain) -> tuple[Fraction, ...]:
+    """Return exact probabilities in domain order, summing to one; those with labels are aligned by them."""
+    aligned = align(domain, given, what, parameter)
+    return read_probabilities(what, parameter, aligned, [repr(label) for label in domain])
+
+
+def read_probabilities(what: str, parameter: str, given: Any, names: Sequence[str]) -> tuple[Fraction, ...]:
+    """Return exact probabilities, one per name, summing to one."""
     probabilities = read_list(what, parameter, f"be a list of {len(names)} probabilities", given)
     if len(probabilities) != len(names):
         raise InvalidInput(what, parameter, f"have {len(names)} entries", f"{len(probabilities)} entries")

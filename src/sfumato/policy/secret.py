@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
@@ -37,12 +37,6 @@ _FEW = 64
 _TRACE = 1e-9
 
 
-def _without(label: Any, axis: int) -> object:
-    """What stands beside the secret in a member of the product."""
-    rest = label[:axis] + label[axis + 1 :]
-    return rest[0] if len(rest) == 1 else rest
-
-
 class Secret(Policy):
     """``P(U|s)·T_s ≤ e^ε·P(U|s')·T_s'`` for all secrets s ≠ s' and every distribution P in a given set.
 
@@ -53,7 +47,7 @@ class Secret(Policy):
     kind = "secret"
 
     def __init__(self, domain: Domain, secret: str, epsilon: EpsilonLike, distributions: Distributions) -> None:
-        factors = domain.factors
+        factors = checked_domain("Secret", domain).factors
         if secret not in list(factors):
             names = f"one of {', '.join(factors)}" if factors else "a factor of a Domain.product"
             raise InvalidInput("Secret", "secret", f"name {names}", secret)
@@ -74,8 +68,8 @@ class Secret(Policy):
         grid = np.arange(len(domain)).reshape([len(factor) for factor in factors.values()])
         self.cells = np.moveaxis(grid, axis, 0).reshape(len(factors[secret]), -1)
         self._secrets = list(factors[secret])
-        others = [_without(domain.label(int(i)), axis) for i in self.cells[0]]
-        self.distributions = distributions.check((self.cells.shape[0], self.cells.shape[1]), self._secrets, others)
+        others = {name: factor for name, factor in factors.items() if name != secret}
+        self.distributions = distributions.check(Domain.product(**{secret: factors[secret]}, **others))
 
     @property
     def as_pairwise(self) -> Blocks | None:
@@ -212,7 +206,7 @@ class Secret(Policy):
         It is a rule of this policy, exactly: its laws of U belong to one distribution of the set. Which rule is the
         closest is found in doubles. Where the rules are infinitely many, this is how a solver meets them one by one.
         """
-        return self.cuts([likelihoods])[0]
+        return self.cuts([align(self.domain, likelihoods, "Secret", "likelihoods")])[0]
 
     def cuts(self, vectors: Iterable[Sequence[float]]) -> list[Inequality | None]:
         """``cut`` for each of many likelihood vectors, together."""

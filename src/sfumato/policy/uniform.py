@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.exact import ZERO, Epsilon, EpsilonLike
 from sfumato.policy.base import Policy
 from sfumato.policy.levels import Levels
@@ -23,7 +23,7 @@ class Uniform(PairwisePolicy):
     kind = "uniform"
 
     def __init__(self, domain: Domain, epsilon: EpsilonLike) -> None:
-        self.domain = domain
+        self.domain = checked_domain("Uniform", domain)
         self.epsilon = Epsilon(epsilon, what="Uniform")
 
     def level(self, x: int, other: int) -> Epsilon:

@@ -1,0 +1,477 @@
+"""Inputs with one entry per value of a domain: those that have labels are aligned by label.
+
+A list, a tuple or an array has no labels, and its entries are in the order of the domain. These have labels:
+
+================================================================  ====================================================
+input                                                             labels
+================================================================  ====================================================
+mapping, ``pyarrow.StructScalar``, ``pyarrow.MapScalar``          keys
+``pandas.Series``, ``pandas.DataFrame`` of one column             index
+frame of two columns (pandas, polars, Arrow; also structs)        first column; the second one holds the entries
+frame with a column for each factor of a product, and one more    columns named like the factors
+``pandas.DataFrame`` as a matrix                                  index and columns
+polars or Arrow frame as a matrix                                 first column for rows, names of the others for columns
+mapping of mappings as a matrix                                   outer keys for rows, inner keys for columns
+================================================================  ====================================================
+
+The labels of a product or a grid are tuples: a ``pandas.MultiIndex``. Its levels may be in any order if they have the
+names of the factors. A label that is missing, unknown or given twice is rejected by name.
+
+The default index of pandas (0, 1, 2, …, without a name) is a label only if the labels of the domain are numbers. Over
+other labels such a Series has none, like a list.
+
+No data-frame library is imported here: objects are recognised by the names of their classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain.domain import Domain
+from sfumato.domain.kinds.listed import list_of
+from sfumato.domain.kinds.product import Product
+from sfumato.domain.lookup import index_of
+from sfumato.domain.refusals import At, listing
+from sfumato.errors import InvalidInput
+
+__all__ = [
+    "align",
+    "align_table",
+    "has_labels",
+    "is_missing",
+    "own_labels",
+    "read_mapping",
+    "read_numbers",
+    "unaligned_table",
+]
+
+#: Labels and the entries that they belong to.
+Pairs: TypeAlias = tuple[list[Any], list[Any]]
+#: The names of the columns of a frame, and how to read the one at a position.
+Frame: TypeAlias = tuple[list[Any], Callable[[int], list[Any]]]
+
+_FORMS = frozenset(
+    {
+        ("pandas", "Series"),
+        ("pandas", "DataFrame"),
+        ("polars", "Series"),
+        ("polars", "DataFrame"),
+        ("pyarrow", "Table"),
+        ("pyarrow", "RecordBatch"),
+        ("pyarrow", "Array"),
+        ("pyarrow", "ChunkedArray"),
+        ("pyarrow", "StructScalar"),
+        ("pyarrow", "MapScalar"),
+    }
+)
+_UNLABELLED = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
+_FRAMES = ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
+
+
+def align(domain: Domain, given: Any, what: str, parameter: str, *, absent: float | None = None) -> Any:
+    """Return the entries of a labelled input in the order of the domain.
+
+    Parameters
+    ----------
+    domain
+        The values that the entries belong to.
+    given
+        One entry per value, in any form that the module lists.
+    what, parameter
+        The function and its parameter, as error messages name them.
+    absent
+        The entry of values that a *mapping* leaves out. Without it every value must be named. A Series or a frame must
+        always name every value: it was computed, and what it lacks was lost on the way.
+
+    Returns
+    -------
+    Any
+        A list in the order of the domain, or ``given`` itself where it has no labels.
+
+    Raises
+    ------
+    InvalidInput
+        If a label is missing, unknown or given twice.
+
+    Examples
+    --------
+    >>> align(Domain(["a", "b"]), {"b": "2/3", "a": "1/3"}, "Prior", "prior")
+    ['1/3', '2/3']
+    >>> align(Domain(["a", "b"]), ["2/3", "1/3"], "Prior", "prior")
+    ['2/3', '1/3']
+    >>> align(Domain(["a", "b"]), {"b": 1}, "Prior", "prior")
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.InvalidInput: Prior: prior must name every value of its domain; got "none for 'a'"
+    """
+    if type(given) in (list, tuple, np.ndarray):  # nearly always
+        return given
+    form, at = _form(given), At(what, parameter)
+    if form in ("pyarrow.Array", "pyarrow.ChunkedArray") and _struct_names(given) is None:
+        return given.to_pylist()
+    if form == "pandas.Series" and _is_positional(given.index, domain):
+        return _entries(given)
+    pairs = _pairs(domain, given, form, at)
+    if pairs is None:
+        return given
+    is_mapping = form is None
+    labels, entries = pairs
+    countable = form == "pandas.Series" and all(isinstance(entry, (int, float)) for entry in entries)
+    hint = " (reindex(domain.labels, fill_value=0) adds zeros)" if countable else ""
+    places = _places(domain, labels, at)
+    missing = np.flatnonzero(places < 0).tolist()
+    if missing and (absent is None or not is_mapping):
+        names = listing([domain.label(x) for x in missing], most=3)
+        raise at.refuse(f"name every value of its domain{hint}", f"none for {names}")
+    return [absent if place < 0 else entries[place] for place in places.tolist()]
+
+
+def align_table(
+    rows: Domain, columns: Domain | None, given: Any, what: str, parameter: str, *, cells: Domain | None = None
+) -> Any:
+    """Return a labelled table with its rows, and its columns, in the order of their domains.
+
+    Parameters
+    ----------
+    rows, columns
+        The values of the rows and of the columns. Columns without a domain keep their order, whatever their labels.
+    given
+        A table, in any form that the module lists; rows of a list may be labelled one by one.
+    what, parameter
+        The function and its parameter, as error messages name them.
+    cells
+        The product of rows and columns, row factor first. With it the cells may also be listed under their tuples (a
+        Series with a MultiIndex, a mapping), and a frame whose axes have the names of the factors must not have them
+        exchanged.
+
+    Returns
+    -------
+    Any
+        A list of rows or an array, or ``given`` itself where it has no labels.
+
+    Raises
+    ------
+    InvalidInput
+        If a label is missing, unknown or given twice, or if only one of the two axes has labels.
+
+    Examples
+    --------
+    >>> domain = Domain(["a", "b"])
+    >>> align_table(domain, domain, {"b": {"a": 3, "b": 0}, "a": {"a": 0, "b": 2}}, "Metric", "distance")
+    [[0, 2], [3, 0]]
+    """
+    if isinstance(given, np.ndarray):
+        return given
+    form, at = _form(given), At(what, parameter)
+    if form == "pandas.DataFrame":
+        return _align_pandas_table(rows, columns, given, at, cells)
+    if form in _FRAMES:
+        return _align_frame_table(rows, columns, given, at)
+    if cells is not None and _names_cells(rows, given, form):
+        flat = align(cells, given, what, parameter)
+        width = len(cells) // len(rows)
+        return [flat[start : start + width] for start in range(0, len(flat), width)]
+    outer = align(rows, given, what, parameter)
+    if not isinstance(outer, (list, tuple)) or not any(_has_labels(row) for row in outer):
+        return outer
+    if columns is None:
+        raise at.refuse("have rows without labels, as its columns have no values", outer[0])
+    named = rows.labels if len(outer) == len(rows) else tuple(range(len(outer)))
+    return [align(columns, row, what, f"{parameter}[{name!r}]") for name, row in zip(named, outer, strict=True)]
+
+
+def read_numbers(
+    domain: Domain, given: Any, what: str, parameter: str, *, absent: float | None = None
+) -> npt.NDArray[np.float64]:
+    """Return one finite double per value in the order of the domain; labels and ``absent`` as for ``align``."""
+    aligned = align(domain, given, what, parameter, absent=absent)
+    try:
+        numbers = np.asarray(aligned, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(what, parameter, "be numbers", given) from None
+    if numbers.shape != (len(domain),) or not np.isfinite(numbers).all():
+        raise InvalidInput(what, parameter, f"be {len(domain)} finite numbers", given)
+    return numbers
+
+
+def unaligned_table(given: Any, what: str, parameter: str) -> Any:
+    """Return a labelled table in its own order, for a reader that learns later which values it is about."""
+    if isinstance(given, np.ndarray):
+        return given
+    form, at = _form(given), At(what, parameter)
+    if form == "pandas.DataFrame":
+        return given.to_numpy()
+    if form in _FRAMES:
+        _, column = _frame(given)
+        return [list(row) for row in zip(*map(column, range(1, _width(given))), strict=True)]
+    if isinstance(given, (list, tuple)) and not any(map(_has_labels, given)):
+        return given
+    if isinstance(given, (list, tuple)):
+        labels, entries = list[Any](), list(given)
+    elif form == "pandas.Series" or (form is None and isinstance(given, Mapping)):
+        labels, entries = _pairs_of_keys(given, form)
+    else:
+        return given
+    if any(_has_labels(entry) for entry in entries):
+        columns = _domain_of(_labels_of(entries[0]), at)
+        return [align(columns, entry, what, parameter) for entry in entries]
+    if labels and all(isinstance(label, tuple) and len(label) > 1 for label in labels):
+        return _rows_of_cells(labels, entries, at)
+    return entries
+
+
+def has_labels(domain: Domain, given: Any) -> bool:
+    """Return whether ``align`` reads an input by label."""
+    if _form(given) == "pandas.Series":
+        return not _is_positional(given.index, domain)
+    return _has_labels(given)
+
+
+def own_labels(given: Any, what: str, parameter: str) -> Domain | None:
+    """Return the labels of a Series or a mapping as a domain, in the order they have there; None if it has none."""
+    form = _form(given)
+    if form != "pandas.Series" and (form is not None or not isinstance(given, Mapping)):
+        return None
+    return _domain_of(_labels_of(given), At(what, f"the labels of {parameter}"))
+
+
+def is_missing(entry: object) -> bool:
+    """Return whether an entry stands for a missing one: None, NaN, or what pandas has for it."""
+    return (
+        entry is None or (isinstance(entry, float) and entry != entry) or type(entry).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _rows_of_cells(labels: list[Any], entries: list[Any], at: At) -> list[list[Any]]:
+    """Return the rows of a table whose cells are listed: the first part of a label is its row, the rest its column."""
+    rows, columns = dict.fromkeys(label[0] for label in labels), dict.fromkeys(label[1:] for label in labels)
+    by_cell = dict(zip(labels, entries, strict=True))
+    if len(by_cell) < len(labels):
+        twice = next(label for n, label in enumerate(labels) if label in labels[:n])
+        raise at.refuse("have every cell once", f"{twice!r} twice")
+    missing = [(row, *column) for row in rows for column in columns if (row, *column) not in by_cell]
+    if missing:
+        raise at.refuse("have every cell of the table", f"none for {listing(missing, most=3)}")
+    return [[by_cell[(row, *column)] for column in columns] for row in rows]
+
+
+def read_mapping(given: Any, what: str, parameter: str, must: str) -> dict[Any, Any]:
+    """Return a mapping or a pandas Series as a dict from labels to entries, whatever the labels are."""
+    form = _form(given)
+    if form is None and isinstance(given, Mapping):
+        return dict(given)
+    if form != "pandas.Series":
+        raise InvalidInput(what, parameter, must, given)
+    labels, entries = _pairs_of_keys(given, form)
+    twice = next((label for n, label in enumerate(labels) if label in labels[:n]), None)
+    if twice is not None:
+        raise InvalidInput(what, parameter, "name each once", f"{twice!r} twice")
+    return dict(zip(labels, entries, strict=True))
+
+
+# -- what an object is -------------------------------------------------------------------------------------
+
+
+def _form(given: object) -> str | None:
+    """Return "library.class" for an object of a data-frame library, also for one of a subclass; None for others."""
+    for kind in type(given).__mro__:
+        form = (kind.__module__.partition(".")[0], kind.__name__)
+        if form in _FORMS:
+            return ".".join(form)
+    return None
+
+
+def _has_labels(given: Any) -> bool:
+    form = _form(given)
+    if form == "pandas.Series":
+        return not _is_default(given.index)
+    return isinstance(given, Mapping) if form is None else form not in _UNLABELLED
+
+
+def _labels_of(given: Any) -> list[Any]:
+    return _pairs_of_keys(given, _form(given))[0]
+
+
+def _is_default(index: Any) -> bool:
+    """Whether pandas made this index because none was given."""
+    made = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    return bool(made and index.name is None)
+
+
+def _is_positional(index: Any, domain: Domain) -> bool:
+    """Whether entries under this index are in the order of the domain: there are no labels, and none can be meant."""
+    label = domain.label(0)
+    return _is_default(index) and not (isinstance(label, (int, float)) and not isinstance(label, bool))
+
+
+def _struct_names(given: Any) -> list[str] | None:
+    """Return the names of the fields of an Arrow array of structs; None for an array of anything else."""
+    kind = given.type
+    return [kind.field(i).name for i in range(kind.num_fields)] if str(kind).startswith("struct<") else None
+
+
+def _entries(series: Any) -> list[Any]:
+    """Return the entries of a pandas Series as Python objects; short floats keep their own width."""
+    array = series.to_numpy()
+    short = array.dtype.kind == "f" and array.dtype.itemsize < 8
+    return list(array) if short else list(array.tolist())
+
+
+def _frame(given: Any) -> Frame:
+    form = _form(given)
+    if form == "pandas.DataFrame":
+        return list(given.columns), lambda i: _entries(given.iloc[:, i])
+    if form == "polars.DataFrame":
+        return list(given.columns), lambda i: list(given.to_series(i).to_list())
+    if form in ("pyarrow.Table", "pyarrow.RecordBatch"):
+        return list(given.schema.names), lambda i: list(given.column(i).to_pylist())
+    fields = given.flatten()
+    return _struct_names(given) or [], lambda i: list(fields[i].to_pylist())
+
+
+def _width(given: Any) -> int:
+    return len(_frame(given)[0])
+
+
+# -- labels and their entries ------------------------------------------------------------------------------
+
+
+def _pairs(domain: Domain, given: Any, form: str | None, at: At) -> Pairs | None:
+    """Return the labels of an input and their entries; None where it has no labels."""
+    if form == "polars.Series" or (form is None and not isinstance(given, Mapping)):
+        return None
+    if form == "pandas.DataFrame" and len(given.columns) == 1:
+        given, form = given.iloc[:, 0], "pandas.Series"
+    if form == "pandas.Series":
+        labels, entries = _pairs_of_keys(given, form)
+        return _in_factor_order(domain, labels, list(given.index.names), at), entries
+    if form is not None and not form.endswith("Scalar"):
+        if form == "pandas.DataFrame" and not _is_default(given.index):
+            raise at.refuse("be a Series, or a frame of one column, under its index", f"columns {list(given.columns)}")
+        return _pairs_of_frame(domain, given, at)
+    return _pairs_of_keys(given, form)
+
+
+def _pairs_of_keys(given: Any, form: str | None) -> Pairs:
+    if form == "pandas.Series":
+        return list(given.index), _entries(given)
+    if form == "pyarrow.StructScalar":
+        names = [given.type.field(i).name for i in range(given.type.num_fields)]
+        return names, [given[i].as_py() for i in range(len(names))]
+    items = given.as_py() if form == "pyarrow.MapScalar" else list(given.items())
+    return [label for label, _ in items], [entry for _, entry in items]
+
+
+def _pairs_of_frame(domain: Domain, given: Any, at: At) -> Pairs:
+    """Return the labels in the first column, or in those named like the factors, and the entries in the other one."""
+    names, column = _frame(given)
+    parts = _parts(domain)
+    if parts and len(names) == len(parts) + 1 and all(names.count(part) == 1 for part in parts):
+        places = [names.index(part) for part in parts]
+        (other,) = set(range(len(names))) - set(places)
+        return list(zip(*map(column, places), strict=True)), column(other)
+    if len(names) != 2:
+        factors = f", or the columns {listing(parts)} and one more," if parts else ""
+        raise at.refuse(f"have two columns, values and numbers{factors} where it is a frame", f"columns {names}")
+    return column(0), column(1)
+
+
+def _parts(domain: Domain) -> list[str]:
+    """Return the names of the parts of the labels, which are tuples; none where they are not."""
+    kind = domain._kind.by_label
+    return list(kind.factors) if isinstance(kind, Product) else []
+
+
+def _in_factor_order(domain: Domain, labels: list[Any], names: Sequence[Hashable], at: At) -> list[Any]:
+    """Return tuples with their parts in the order of the factors, by the names of the levels where these have any."""
+    parts = _parts(domain)
+    if not parts or not set(names) & set(parts):
+        return labels
+    if sorted(map(repr, names)) != sorted(map(repr, parts)):
+        raise at.refuse(f"have the levels {listing(parts)} in its index", list(names))
+    order = [list(names).index(part) for part in parts]
+    return [tuple(label[i] for i in order) for label in labels]
+
+
+def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int64]:
+    """Return for each value of the domain the position of its label; -1 where there is none."""
+    kind, label_at = domain._kind.by_label, At(at.what, f"each label of {at.parameter}")
+    places = np.full(len(domain), -1, dtype=np.int64)
+    for position, label in enumerate(labels):
+        x = index_of(kind, label, label_at)
+        if places[x] >= 0:
+            raise at.refuse("name each value once", f"{domain.label(x)!r} twice")
+        places[x] = position
+    return places
+
+
+# -- tables ------------------------------------------------------------------------------------------------
+
+
+def _align_pandas_table(rows: Domain, columns: Domain | None, given: Any, at: At, cells: Domain | None) -> Any:
+    if cells is not None:
+        _check_axes(given, at, list(cells.factors))
+    row_order = _axis_order(rows, given.index, at.then(", rows"))
+    if columns is None:
+        return given.to_numpy() if row_order is None else given.to_numpy()[row_order]
+    column_order = _axis_order(columns, given.columns, at.then(", columns"))
+    if (row_order is None) != (column_order is None) and _is_default(given.index) != _is_default(given.columns):
+        bare = "rows (set_index)" if row_order is None else "columns"
+        raise at.refuse(f"have labels for its {bare} too, or for neither axis", list(given.columns))
+    array = given.to_numpy()
+    array = array if row_order is None else array[row_order]
+    return array if column_order is None else array[:, column_order]
+
+
+def _axis_order(domain: Domain, index: Any, at: At) -> npt.NDArray[np.int64] | None:
+    """Return the position of each value on an axis of a frame; None where the axis has no labels."""
+    if _is_positional(index, domain):
+        return None
+    labels = _in_factor_order(domain, list(index), list(index.names), at)
+    places = _places(domain, labels, at)
+    missing = np.flatnonzero(places < 0).tolist()
+    if missing:
+        names = listing([domain.label(x) for x in missing], most=3)
+        raise at.refuse("name every value", f"none for {names}")
+    return places
+
+
+def _check_axes(given: Any, at: At, factors: Sequence[str]) -> None:
+    """Reject a frame that names its axes like the factors, and has them exchanged."""
+    of_rows, of_columns = list(given.index.names), list(given.columns.names)
+    if any(name in factors[1:] for name in of_rows) or factors[0] in of_columns:
+        must = f"have {factors[0]!r} in its rows and {listing(factors[1:])} in its columns"
+        raise at.refuse(must, f"{of_rows} in its rows and {of_columns} in its columns")
+
+
+def _align_frame_table(rows: Domain, columns: Domain | None, given: Any, at: At) -> list[list[Any]]:
+    """Align a frame without an index: the first column has the labels of its rows."""
+    names, column = _frame(given)
+    if len(names) < 2 or (columns is not None and len(names) != len(columns) + 1):
+        raise at.refuse("have the labels of its rows in the first column, then a column per value", f"columns {names}")
+    by_column = [column(i) for i in range(1, len(names))]
+    if columns is not None:
+        by_column = align(columns, dict(zip(names[1:], by_column, strict=True)), at.what, f"{at.parameter}, columns")
+    by_row = [list(row) for row in zip(*by_column, strict=True)]
+    places = _places(rows, column(0), at.then(", rows"))
+    if (places < 0).any():
+        names = [rows.label(x) for x in np.flatnonzero(places < 0).tolist()]
+        raise at.then(", rows").refuse("name every value", f"none for {listing(names, most=3)}")
+    return [by_row[place] for place in places.tolist()]
+
+
+def _names_cells(rows: Domain, given: Any, form: str | None) -> bool:
+    """Whether labels are those of cells, not of rows."""
+    if form == "pandas.Series":
+        return type(given.index).__name__ == "MultiIndex" and not all(label in rows for label in given.index)
+    if form is not None or not isinstance(given, Mapping) or not given:
+        return False
+    return all(isinstance(key, tuple) for key in given) and not all(key in rows for key in given)
+
+
+def _domain_of(labels: list[Any], at: At) -> Domain:
+    return Domain._of(list_of(labels, at, tuples=True))
