@@ -41,7 +41,7 @@ import numpy.typing as npt
 from sfumato._audit import audit
 from sfumato._privatize import privatize
 from sfumato.documents import check_keys
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.entropy import Stream, secure
 from sfumato.errors import BudgetExceeded, CannotCompose, CannotDecide, InvalidInput, UnknownSpec, ValueChanged
 from sfumato.exact import INFINITE, ZERO, Epsilon, exceeds
@@ -150,7 +150,7 @@ class Ledger:
         greatest once more. What does not compose (a secret under a known distribution; a prior beside another
         policy) is counted at the ε of classical LDP that it keeps, and so is what only then lies within the budget.
         """
-        releases = self._about(domain)
+        releases = self._about(checked_domain("Ledger.spent", domain))
         return self._account(domain, releases).total if releases else None
 
     @property
@@ -167,7 +167,7 @@ class Ledger:
 
         Known for budgets and spendings on pairs of values; else CannotDecide: ask ``allows`` about a release.
         """
-        budget = self._budgets.get(domain)
+        budget = self._budgets.get(checked_domain("Ledger.remaining", domain))
         if budget is None:
             return ZERO if self._budgets else None
         limit = _on_pairs(budget)
@@ -510,7 +510,8 @@ def _said(policy: Policy) -> str:
 
 
 def _read_budgets(budget: Any) -> dict[Domain, Policy]:
-    policies = [] if budget is None else list(budget) if isinstance(budget, Iterable) else [budget]
+    several = isinstance(budget, Iterable) and not isinstance(budget, str)
+    policies = [] if budget is None else list(budget) if several else [budget]
     budgets: dict[Domain, Policy] = {}
     for policy in policies:
         if not isinstance(policy, Policy):

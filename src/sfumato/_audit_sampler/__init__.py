@@ -170,6 +170,8 @@ def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], 
         spread = [x, other, 0, 1, size - 1, size // 2]
         indices = sorted(list(dict.fromkeys(spread))[:_MOST_VALUES])
     else:
+        if isinstance(values, (str, bytes, Mapping)):
+            raise InvalidInput("audit_sampler", "values", "be a list of values", values)
         for value in values:
             if value not in policy.domain:
                 raise InvalidInput("audit_sampler", "values", "be values of the policy's domain", value)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike, sign_of_sum
 from sfumato.mechanisms.alias import TOTAL
@@ -38,7 +38,7 @@ class BinaryMechanism(TableMechanism):
     @classmethod
     def check_two_values(cls, parameter: str, domain: Domain, must: str = "have exactly two values") -> None:
         """Refuse ``parameter`` unless its domain has two values; ``must`` is what the refusal asks for."""
-        if len(domain) != 2:
+        if len(checked_domain(cls.__name__, domain)) != 2:
             raise InvalidInput(cls.__name__, parameter, must, len(domain))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, EpsilonLike
 from sfumato.mechanisms.base import Finished, checked_integer, read_epsilon
@@ -46,7 +46,7 @@ class HadamardResponse(MixtureMechanism):
         k = len(domain)
         if k < 2 and block_size is None:
             raise InvalidInput("HadamardResponse", "domain", "have at least two values", domain)
-        self.domain = domain
+        self.domain = checked_domain("HadamardResponse", domain)
         self.epsilon = read_epsilon("HadamardResponse", epsilon)
         if block_size is None:
             if blocks is not None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, EpsilonLike
 from sfumato.mechanisms.base import Mechanism, checked_integer
@@ -41,7 +41,7 @@ class NestedMechanism(Mechanism):
 
     def _read(self, domain: Domain, blocks: Iterable[Any], epsilon: EpsilonLike, across: EpsilonLike) -> None:
         what = type(self).__name__
-        self.domain = domain
+        self.domain = checked_domain(what, domain)
         self.epsilon = Epsilon(epsilon, what=what)
         self.across = Epsilon(across, what=what, parameter="across")
         if self.across.is_infinite:

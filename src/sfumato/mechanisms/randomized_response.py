@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.exact import EpsilonLike
 from sfumato.mechanisms.base import FEW_VALUES, Finished, checked_integer, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
@@ -27,7 +27,7 @@ class RandomizedResponse(InclusionMixture):
     encoding = "index"
 
     def __init__(self, domain: Domain, epsilon: EpsilonLike, *, threshold: int | str | None = None) -> None:
-        self.domain = domain
+        self.domain = checked_domain("RandomizedResponse", domain)
         self.epsilon = read_epsilon("RandomizedResponse", epsilon)
         self.share = Fraction(1, len(domain))
         if threshold is None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.documents import canonical_hash
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon
 from sfumato.mechanisms.table import TableMechanism, left_inverse
@@ -52,7 +52,7 @@ class SecretTable(TableMechanism):
     """A table over a product domain that remembers which factor is the secret."""
 
     def __init__(self, domain: Domain, secret: str, weights: Any) -> None:
-        if secret not in list(domain.factors):
+        if secret not in list(checked_domain(type(self).__name__, domain).factors):
             names = f"one of {', '.join(domain.factors)}" if domain.factors else "a factor of a Domain.product"
             raise InvalidInput(type(self).__name__, "secret", f"name {names}", secret)
         self.secret = secret

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike, floor_of_ratio, sign_of_sum
 from sfumato.mechanisms.base import FEW_VALUES, Finished, checked_integer, read_epsilon
@@ -54,7 +54,7 @@ class SubsetSelection(InclusionMixture):
         k = len(domain)
         if k < 2:
             raise InvalidInput("SubsetSelection", "domain", "have at least two values", domain)
-        self.domain = domain
+        self.domain = checked_domain("SubsetSelection", domain)
         self.epsilon = read_epsilon("SubsetSelection", epsilon)
         best = best_subset_size(k, self.epsilon) if size is None else size
         self.size = checked_integer("SubsetSelection", "size", best, 1, k - 1)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, EpsilonLike, floor_of_ratio
 from sfumato.mechanisms.base import Finished, Mechanism, checked_integer, read_epsilon
@@ -95,9 +95,9 @@ class UnaryEncoding(IndependentBits, InclusionMechanism):
         own: int | str | None = None,
         other: int | str | None = None,
     ) -> None:
+        self.domain = checked_domain("UnaryEncoding", domain)
         if len(domain) < 2:
             raise InvalidInput("UnaryEncoding", "domain", "have at least two values", domain)
-        self.domain = domain
         self.epsilon = read_epsilon("UnaryEncoding", epsilon)
         self.optimized = bool(optimized)
         best_own, best_other = _thresholds(self.epsilon, self.optimized)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.exact import Epsilon, EpsilonLike, floor_of_ratio
 from sfumato.mechanisms.base import checked_integer, read_epsilon
@@ -49,7 +49,7 @@ class UtilityOptimizedRappor(IndependentBits):
         what = "UtilityOptimizedRappor"
         if len(domain) < 2:
             raise InvalidInput(what, "domain", "have at least two values", domain)
-        self.domain = domain
+        self.domain = checked_domain("UtilityOptimizedRappor", domain)
         self.epsilon = read_epsilon(what, epsilon)
         self.is_sensitive = HighLow(domain, sensitive, self.epsilon).is_sensitive
         self.is_sensitive.setflags(write=False)

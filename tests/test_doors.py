@@ -1,0 +1,98 @@
+"""What comes in is accepted or rejected at once: what is no domain, what is one value, which names are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sfumato as sf
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import BlockMechanism, ComposedSubsets, Mechanism, RandomizedResponse, TableMechanism
+from sfumato.prior_sets import PriorMixtures
+
+DOMAIN = sf.Domain(["?", "Private", "State"])
+PAIRS = sf.Domain.product(S=["n", "y"], U=["y", "n"])
+UNIFORM = sf.Uniform(DOMAIN, 2)
+ESTIMATE = sf.simulate(RandomizedResponse(DOMAIN, 2), n=2_000, truth=[0.1, 0.6, 0.3], seed=3).estimate
+
+LABELS: Any = ["a", "b"]
+DOORS: dict[str, Callable[[], object]] = {
+    "Uniform": lambda: sf.Uniform(LABELS, 1),
+    "HighLow": lambda: sf.HighLow(LABELS, ["a"], 1),
+    "Blocks": lambda: sf.Blocks(LABELS, [["a"], ["b"]], 1),
+    "Metric": lambda: sf.Metric(LABELS, "discrete", 1),
+    "Pairwise": lambda: sf.Pairwise(LABELS, [[0, 1], [1, 0]]),
+    "Prior": lambda: sf.Prior(LABELS, ["1/2", "1/2"], 1),
+    "Secret": lambda: sf.Secret(LABELS, "a", 1, sf.Anything()),
+    "Law": lambda: sf.Law(LABELS, [[1], [1]]),
+    "LocalPriors": lambda: sf.LocalPriors([0.5], 1, priors_are="public", domain=LABELS),
+    "PriorBox": lambda: sf.PriorBox(LABELS, [0, 0], [1, 1]),
+    "PriorBox.around": lambda: sf.PriorBox.around(LABELS, [0.5, 0.5], 0),
+    "PriorMixtures": lambda: PriorMixtures(LABELS, [[0.5, 0.5]]),
+    "Ledger.spent": lambda: sf.Ledger().spent(LABELS),
+    "Ledger.remaining": lambda: sf.Ledger().remaining(LABELS),
+    "RandomizedResponse": lambda: RandomizedResponse(LABELS, 1),
+    "UnaryEncoding": lambda: sf.mechanisms.UnaryEncoding(LABELS, 1),
+    "SubsetSelection": lambda: sf.mechanisms.SubsetSelection(LABELS, 1),
+    "HadamardResponse": lambda: sf.mechanisms.HadamardResponse(LABELS, 1),
+    "UtilityOptimizedRappor": lambda: sf.mechanisms.UtilityOptimizedRappor(LABELS, ["a"], 1),
+    "UtilityOptimizedRR": lambda: sf.mechanisms.UtilityOptimizedRR(LABELS, ["a"], 1),
+    "HighLowSubset": lambda: sf.mechanisms.HighLowSubset(LABELS, ["a"], 1),
+    "HighLowHadamard": lambda: sf.mechanisms.HighLowHadamard(LABELS, ["a"], 1),
+    "BlockMechanism": lambda: BlockMechanism(LABELS, [0, 0], []),
+    "NestedSubsets": lambda: sf.mechanisms.NestedSubsets(LABELS, [0, 1], 1, 2),
+    "ComposedSubsets": lambda: ComposedSubsets(LABELS, [0, 1], 1, 2),
+    "BinaryOptimal": lambda: sf.mechanisms.BinaryOptimal(LABELS, 1, 1),
+    "PriorBinary": lambda: sf.mechanisms.PriorBinary(LABELS, [0.5, 0.5], 1),
+    "PriorSymmetric": lambda: sf.mechanisms.PriorSymmetric(LABELS, [0.5, 0.5], 1),
+    "TableMechanism": lambda: TableMechanism(LABELS, [[2**62], [2**62]]),
+    "TableMechanism.from_matrix": lambda: TableMechanism.from_matrix(LABELS, [[1], [1]]),
+    "SecretRandomizedResponse": lambda: sf.mechanisms.SecretRandomizedResponse(LABELS, "S", 1),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_list_of_labels_is_no_domain(door: str) -> None:
+    with pytest.raises(InvalidInput, match=r"domain must be a Domain, such as Domain\(\[\"yes\", \"no\"\]\)"):
+        DOORS[door]()
+
+
+def test_every_mechanism_that_takes_a_domain_is_tried() -> None:
+    from sfumato.mechanisms.reporting import ReportingMechanism
+
+    tried = {door.partition(".")[0] for door in DOORS}
+    classes = {
+        kind.__name__
+        for kind in Mechanism.registry.values()
+        if kind.__module__.startswith("sfumato.") and not issubclass(kind, ReportingMechanism)
+    }
+    assert classes <= tried
+
+
+def test_a_share_is_that_of_one_value_or_of_several() -> None:
+    assert ESTIMATE.share("State") == ESTIMATE.share(["State"]) == ESTIMATE.share(pd.Series(["State"]))
+    with pytest.raises(InvalidInput, match=r"must be one of the str labels .*; got 'Male'"):
+        ESTIMATE.share("Male")
+    with pytest.raises(InvalidInput, match="values must be a value, or a list of values"):
+        ESTIMATE.share({"State": 1})
+    pairs = sf.simulate(sf.Uniform(PAIRS, 1), n=100).estimate
+    assert pairs.share(("n", "y")) == pairs.share([("n", "y")])
+    assert pairs.share((("n", "y"), ("y", "y"))) == pairs.share([("n", "y"), ("y", "y")])
+    numbers = sf.simulate(sf.Uniform(sf.Domain.range(3), 1), n=100).estimate
+    assert numbers.share(1) == numbers.share([1])
+    assert numbers.share((0, 1)) == numbers.share([0, 1])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sf.audit_sampler(lambda _: 0, UNIFORM, values="State"),
+        lambda: sf.Ledger(budget="ab"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_text_is_not_a_list_of_letters(call: Callable[[], object]) -> None:
+    with pytest.raises(InvalidInput, match=r"; got '(State|ab)'"):
+        call()
