@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -84,6 +85,17 @@ def test_a_share_is_that_of_one_value_or_of_several() -> None:
     numbers = sf.simulate(sf.Uniform(sf.Domain.range(3), 1), n=100).estimate
     assert numbers.share(1) == numbers.share([1])
     assert numbers.share((0, 1)) == numbers.share([0, 1])
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "ln 3", 2, "inf"])
+def test_binary_is_randomized_response_where_two_values_are_alike(epsilon: Any) -> None:
+    policy = sf.Uniform(sf.Domain(["a", "b"]), epsilon)
+    mechanism = sf.design(policy, mechanism="binary")
+    assert sf.audit(mechanism, policy).holds
+    np.testing.assert_allclose(mechanism.matrix(), sf.design(policy, mechanism="rr").matrix(), rtol=1e-15)
+    assert "binary" not in {row.name for row in sf.plan(policy, 100).rows}
+    symmetric = sf.Pairwise(policy.domain, [[0, epsilon], [epsilon, 0]])
+    assert sf.design(symmetric, mechanism="binary") == mechanism
 
 
 @pytest.mark.parametrize(

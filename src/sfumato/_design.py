@@ -66,6 +66,8 @@ def designed(
         return best
     value = optimum.value
     for name, candidate in suitable.items():
+        if not candidate.compared:
+            continue
         try:
             other = candidate.build()
             reached = goal.value(other.matrix(), optimum.p)

@@ -225,6 +225,8 @@ def _rows_of_one_report(
         bound = optimum.bound if bound is None and math.isfinite(optimum.bound) else bound
         yield row("optimal", optimum.mechanism, "k²")
     for name, candidate in candidates(policy, max_bits).items():
+        if not candidate.compared:
+            continue
         try:
             yield row(name, candidate.build(), candidate.decoding, candidate.classical)
         except CannotDecide:  # no such mechanism has reports of so few bits

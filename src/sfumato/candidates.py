@@ -44,11 +44,15 @@ _LARGEST_TABLE = 512
 
 @dataclass(frozen=True)
 class Candidate:
-    """How to build a mechanism, what decoding its reports costs for k values, and whether it is classical ε-LDP."""
+    """How to build a mechanism, what decoding its reports costs for k values, and whether it is classical ε-LDP.
+
+    One that is not ``compared`` has the law of another candidate, and is built only where its name is given.
+    """
 
     build: Callable[[], Mechanism]
     decoding: str
     classical: bool = False
+    compared: bool = True
 
 
 _CLASSICAL: dict[str, tuple[Callable[[Domain, Epsilon], Mechanism], str]] = {
@@ -77,10 +81,14 @@ def candidates(policy: Policy, max_bits: int | None = None, utility: str = "esti
     if isinstance(policy, Secret) and len(policy.domain) <= _LARGEST_TABLE:
         found |= _for_secret(policy, utility)
     simplest = structure_of(policy)
-    if isinstance(simplest, Uniform) or not isinstance(simplest, PairwisePolicy):
+    if not isinstance(simplest, PairwisePolicy):
         return found
     if len(simplest.domain) == 2:
-        found["binary"] = Candidate(partial(BinaryOptimal.for_policy, simplest), "k")
+        # Two values at one level: the law of randomized response.
+        other = not isinstance(simplest, Uniform)
+        found["binary"] = Candidate(partial(BinaryOptimal.for_policy, simplest), "k", compared=other)
+    if isinstance(simplest, Uniform):
+        return found
     if isinstance(simplest, HighLow):
         kinds: dict[str, tuple[Callable[..., Mechanism], str]] = {
             "high-low-subset": (HighLowSubset, "s per report"),
