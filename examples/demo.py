@@ -26,6 +26,12 @@ from sfumato.plot import plot_estimate, plot_levels, plot_plan
 
 FOLDER = Path(__file__).parents[1] / "build" / "demo"
 
+#: The survey: how many people have which answer, and which answers must be deniable.
+PEOPLE = {"none": 27_000, "flu": 14_000, "hiv": 1_500, "cancer": 3_500, "prefer not to say": 4_000}
+ANSWERS = [answer for answer, count in PEOPLE.items() for _ in range(count)]
+SHARES = {answer: count / len(ANSWERS) for answer, count in PEOPLE.items()}
+POLICY = sf.HighLow(sf.Domain(list(PEOPLE)), sensitive=["hiv", "cancer"], epsilon=1)
+
 
 class Report:
     """Collects what is printed, and pictures, for a page that stands alone."""
@@ -69,6 +75,15 @@ def collect(mechanism: Mechanism, values: Any, method: str) -> sf.Estimate:
     return sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
 
 
+def beside_the_truth(estimate: sf.Estimate) -> str:
+    """A line for each answer of the survey: its true share, and what private reports say of it."""
+    low, high = estimate.interval()
+    return "\n".join(
+        f"{answer!s:20} truth {SHARES[str(answer)]:.4f}   estimate {share:.4f}   95% interval [{a:.4f}, {b:.4f}]"
+        for answer, share, a, b in zip(estimate.values, estimate.frequencies, low, high, strict=True)
+    )
+
+
 @contextlib.contextmanager
 def collector(folder: Path) -> Iterator[tuple[str, str]]:
     """`sfumato serve` on a free port of this machine: its URL and its admin token."""
@@ -88,27 +103,23 @@ def collector(folder: Path) -> Iterator[tuple[str, str]]:
 
 def service(report: Report) -> None:
     report.heading("The same survey as a service: reports over HTTP, each counted exactly once")
-    domain = sf.Domain(["none", "flu", "hiv", "cancer", "prefer not to say"])
-    policy = sf.HighLow(domain, sensitive=["hiv", "cancer"], epsilon=1)
-    answers = ["none", "flu", "none", "hiv", "none", "cancer", "prefer not to say", "flu"] * 500
     with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (url, token):
         with Client(url, token) as admin:
-            collection, key = admin.create("Health survey", policy, submission="key")
+            collection, key = admin.create("Health survey", POLICY, submission="key")
         with Client(url, key) as client:
             mechanism = client.collection(collection).mechanism
             sf.audit_again(client.certificate(collection))  # a client need not believe the collector
-            reports = sf.privatize(mechanism, answers)
+            reports = sf.privatize(mechanism, ANSWERS)
             sent = client.submit(collection, reports, batch="monday")
             client.submit(collection, reports, batch="monday")  # the network hiccupped: sent again, counted once
             counts = client.aggregate(collection)
     report.text(f"{sent[0].reports:,} reports of {mechanism.bits} bits sent twice to {url}; counted: {counts.n:,}")
-    report.text(sf.estimate(mechanism, counts, "simplex"))
+    report.text(beside_the_truth(sf.estimate(mechanism, counts)))
 
 
 def survey(report: Report) -> None:
     report.heading("A survey: 'hiv' and 'cancer' must be deniable, the rest may be told")
-    domain = sf.Domain(["none", "flu", "hiv", "cancer", "prefer not to say"])
-    policy = sf.HighLow(domain, sensitive=["hiv", "cancer"], epsilon=1)
+    policy, n = POLICY, len(ANSWERS)
     report.text(policy)
     odds = policy.posterior_odds_bound("hiv", "none")
     report.text(
@@ -118,8 +129,6 @@ def survey(report: Report) -> None:
         plot_levels(policy), "How much likelier a row may make an answer than a column: ε, blank for no rule."
     )
 
-    people = {"none": 27_000, "flu": 14_000, "hiv": 1_500, "cancer": 3_500, "prefer not to say": 4_000}
-    n = sum(people.values())
     plan = sf.plan(policy, n)
     report.text(plan)
     report.picture(plot_plan(policy), "The error to expect, before anybody is asked.")
@@ -127,21 +136,16 @@ def survey(report: Report) -> None:
     mechanism = sf.design(policy, n)
     certificate = sf.audit(mechanism, policy).raise_if_violated()
     report.text(certificate)
-    broken = RandomizedResponse(domain, 1, threshold=RandomizedResponse(domain, 1).threshold + 1)
+    allowed = RandomizedResponse(policy.domain, 1)
+    broken = RandomizedResponse(policy.domain, 1, threshold=allowed.threshold + 1)
     report.text(f"One part in 2^64 too much is caught: {sf.audit(broken, policy).summary()}")
 
-    answers = [value for value, count in people.items() for _ in range(count)]
-    estimate = collect(mechanism, answers, "unbiased")
-    truth = [people[str(value)] / n for value in domain]
-    low, high = estimate.interval()
-    lines = [
-        f"{value!s:20} truth {t:.4f}   estimate {f:.4f}   95% interval [{a:.4f}, {b:.4f}]"
-        for value, t, f, a, b in zip(domain, truth, estimate.frequencies, low, high, strict=True)
-    ]
-    report.text("\n".join(lines))
-    report.text(f"Sensitive together: {estimate.share(['hiv', 'cancer'])} (truth {(1_500 + 3_500) / n:.4f})")
+    estimate = collect(mechanism, ANSWERS, "unbiased")
+    report.text(beside_the_truth(estimate))
+    sensitive = SHARES["hiv"] + SHARES["cancer"]
+    report.text(f"Sensitive together: {estimate.share(['hiv', 'cancer'])} (truth {sensitive:.4f})")
     report.picture(
-        plot_estimate(estimate, truth=truth), "The survey: estimate, intervals, and the truth that stayed home."
+        plot_estimate(estimate, truth=SHARES), "The survey: estimate, intervals, and the truth that stayed home."
     )
 
 

@@ -164,3 +164,14 @@ def test_the_demo_runs() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "obeys the high-low policy" in result.stdout
+    # The survey and the service ask the same people; 0.05 is ten standard errors.
+    survey, service = (
+        [(answer.strip(), float(truth), float(estimate)) for answer, truth, estimate in rows]
+        for rows in (
+            re.findall(r"^(.+?) truth (\S+) +estimate (\S+)", part, flags=re.MULTILINE)
+            for part in result.stdout.partition("== A map of a city")[0].split("== The same survey as a service")
+        )
+    )
+    assert [row[:2] for row in survey] == [row[:2] for row in service]
+    assert len(service) == 5
+    assert all(abs(truth - estimate) < 0.05 for _, truth, estimate in [*survey, *service])
