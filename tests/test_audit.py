@@ -447,7 +447,6 @@ def test_a_certificate_says_what_it_rests_on() -> None:
 def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
     document = json.loads(example().to_json())
     del document["read"]
-    document["evidence"] = "what an earlier version said of it"
     older = sf.Certificate.from_json(json.dumps(document))
     assert older.read is None
     assert json.loads(older.to_json()) == document
@@ -455,6 +454,92 @@ def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
     assert older.raise_if_violated() is older
     with pytest.raises(CannotDecide, match="and that was None"):
         older.raise_if_violated(read="smaller")
+
+
+#: Mechanisms with the evidence that versions before ``read`` gave for them, and what this one reads.
+BEFORE_READ: list[tuple[Any, str, str]] = [
+    (RandomizedResponse(sf.Domain.range(5), 1), "law read from the sampler, every branch of all 5 values", "all"),
+    (
+        RandomizedResponse(sf.Domain.range(2000), 1),
+        "stated law; the sampler read on every branch of 0, 1000, 1999, and equal to it there",
+        "some",
+    ),
+    (
+        HighLowSubset(sf.Domain.range(100), [1, 2, 3, 4, 5, 6, 7, 8], 1),
+        "stated law; the sampler read on every branch of 0, 50, 99, and equal to it there",
+        "some",
+    ),
+    (
+        UnaryEncoding(sf.Domain.range(100), 1),
+        "stated law; the sampler read bit by bit for 0, 50, 99, and equal to it there",
+        "some",
+    ),
+    (
+        SubsetSelection(sf.Domain.range(100), 1),
+        "stated law; the sampler has too many branches at this size to be read",
+        "smaller",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "evidence", "read"), BEFORE_READ, ids=lambda case: getattr(case, "name", ""))
+def test_certificates_from_before_may_use_the_words_of_their_time(mechanism: Any, evidence: str, read: str) -> None:
+    policy = sf.HighLow(mechanism.domain, getattr(mechanism, "sensitive", mechanism.domain.labels), 1)
+    document = json.loads(sf.audit(mechanism, policy).to_json())
+    assert document.pop("read") == read
+    assert sf.audit_again(sf.Certificate.from_json(json.dumps({**document, "evidence": evidence}))).read == read
+    for wishful in ("trust me", "law read from the sampler, every branch of all 100 values", evidence + " "):
+        with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+            sf.audit_again(sf.Certificate.from_json(json.dumps({**document, "evidence": wishful})))
+
+
+def test_edited_information_is_refused() -> None:
+    policy = sf.Prior(DOMAIN, ["0.5", "0.2", "0.1", "0.1", "0.1"], 1)
+    document = json.loads(sf.audit(RandomizedResponse(DOMAIN, 1), policy).to_json())
+    stated = document["information"]
+    assert sf.audit_again(sf.Certificate.from_json(json.dumps(document))).information == stated["nats"]
+    for edited in (
+        {**stated, "nats": 0.0},
+        {**stated, "nats": None},
+        {**stated, "bound": 2 * stated["bound"]},
+        {"nats": 0.0, "bound": None},
+        {"nats": None, "bound": None},
+    ):
+        with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+            sf.audit_again(sf.Certificate.from_json(json.dumps({**document, "information": edited})))
+    without = {key: value for key, value in document.items() if key != "information"}
+    with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+        sf.audit_again(sf.Certificate.from_json(json.dumps(without)))
+    del without["read"]  # from before either was stated
+    assert sf.audit_again(sf.Certificate.from_json(json.dumps(without))).information == stated["nats"]
+    for nats in (0.0, None):
+        edited_older = {**without, "information": {"nats": nats, "bound": None if nats == 0 else 1.0}}
+        with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+            sf.audit_again(sf.Certificate.from_json(json.dumps(edited_older)))
+    of_pairs = {**json.loads(example().to_json()), "information": {"nats": 0.1, "bound": None}}
+    with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+        sf.audit_again(sf.Certificate.from_json(json.dumps(of_pairs)))
+
+
+def test_a_certificate_has_the_keys_it_has_and_no_others() -> None:
+    document = json.loads(example().to_json())
+    for edited, culprit in (
+        ({**document, "approved": "by everybody"}, "document key must be one of .*; got 'approved'"),
+        ({**document, "worst": {**document["worst"], "note": ""}}, "worst key must be one of .*; got 'note'"),
+        (
+            {**document, "information": {"nats": 1.0, "bound": 1.0, "bits": 2}},
+            "information key must be one of .*'bits'",
+        ),
+        ({**document, "information": {"nats": "0.1", "bound": 1.0}}, "information nats must be a number or null"),
+        ({**document, "holds": 1}, "holds must be true or false; got 1"),
+        ({**document, "worst": {**document["worst"], "violated": 0}}, "violated must be true or false; got 0"),
+        ({key: value for key, value in document.items() if key != "fault"}, "must have the key 'fault'"),
+    ):
+        with pytest.raises(InvalidInput, match=culprit):
+            sf.Certificate.from_json(json.dumps(edited))
+    twice = json.dumps(document).replace('"holds": true', '"holds": false, "holds": true')
+    with pytest.raises(InvalidInput, match="have every key once; got 'holds'"):
+        sf.Certificate.from_json(twice)
 
 
 def test_a_forged_certificate_is_refused() -> None:

@@ -38,6 +38,9 @@ _MOST_RUNS = 400_000
 #: The information that reports carry is summed over a law of at most this many entries.
 _MOST_TOLD = 20_000
 
+#: How evidence begins where the law was not read from the sampler, and what it says of one with too many branches.
+_STATED, _TOO_MANY = "stated law;", " the sampler has too many branches at this size to be read"
+
 #: An output, and the likelihood of each value for it (up to a common factor).
 Column = tuple[bytes | None, list[Fraction]]
 #: The probability of each serialised report of one value.
@@ -74,26 +77,51 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
 
 
 def audit_again(certificate: Certificate) -> Certificate:
-    """Repeat the audit from the certificate's own content, and refuse one that says something else."""
+    """Repeat the audit from the certificate's own content, and refuse one that says something else.
+
+    Everything that it states is compared, the evidence and the information too. Certificates from before ``read`` was
+    stated may use the words of that time for what this audit finds, and need not state the information.
+    """
     checked_kind("audit_again", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
-    repeated = audit(mechanism_from_spec(certificate.mechanism), policy_from_dict(certificate.policy))
-    # An older one does not say how much was read, and says in other words what was.
-    older = dataclasses.replace(repeated, read=None, evidence=certificate.evidence)
-    found = repeated if certificate.read else older
-    if found != certificate or not _agree(certificate, repeated):
+    mechanism = mechanism_from_spec(certificate.mechanism)
+    repeated = audit(mechanism, policy_from_dict(certificate.policy))
+    expected = repeated
+    if certificate.read is None:
+        known = certificate.evidence in _evidence_before_read(mechanism, repeated.evidence)
+        evidence = certificate.evidence if known else repeated.evidence
+        expected = dataclasses.replace(repeated, read=None, evidence=evidence)
+    if expected != certificate or not _agree(certificate, repeated):
         raise InvalidInput("a certificate", "its findings", f"be those of the audit: {repeated}", str(certificate))
     return repeated
 
 
 def _agree(certificate: Certificate, repeated: Certificate) -> bool:
-    """Whether the two say the same of the information told, where the certificate says anything."""
-    return certificate.information_bound is None or all(
-        stated == found or (stated is not None and found is not None and math.isclose(stated, found, rel_tol=1e-9))
-        for stated, found in (
-            (certificate.information, repeated.information),
-            (certificate.information_bound, repeated.information_bound),
-        )
+    """Return whether the two state the same information; a certificate from before ``read`` may state none."""
+    stated = (certificate.information, certificate.information_bound)
+    if certificate.read is None and stated == (None, None):
+        return True
+    return all(
+        one == other or (one is not None and other is not None and math.isclose(one, other, rel_tol=1e-9))
+        for one, other in zip(stated, (repeated.information, repeated.information_bound), strict=True)
     )
+
+
+def _evidence_before_read(mechanism: Mechanism, evidence: str) -> set[str]:
+    """Return what certificates without ``read`` may say where this audit has this evidence.
+
+    They read the same values, before mechanisms named ``kinds`` only three, and no smaller sampler of the class.
+    """
+    size = len(mechanism.domain)
+    first_three = sorted({0, size // 2, size - 1})
+    allowed = {evidence}
+    if evidence.startswith(f"{_STATED}{_TOO_MANY}"):
+        allowed.add(f"{_STATED}{_TOO_MANY}")
+    for spots in (first_three, _spots(mechanism)):
+        if evidence == _equal_there(mechanism, _spots(mechanism)):
+            allowed.add(_equal_there(mechanism, spots))
+        if evidence == _equal_bits(mechanism, _spots(mechanism)):
+            allowed.add(f"{_STATED} the sampler read bit by bit for {_named(mechanism, spots)}, and equal to it there")
+    return allowed
 
 
 def _information(reading: _Reading, policy: Prior) -> float | None:
@@ -153,7 +181,12 @@ def _read_sampler(mechanism: Mechanism) -> _Reading:
 
 
 def _equal_there(mechanism: Mechanism, spots: Iterable[int]) -> str:
-    return f"stated law; the sampler read on every branch of {_named(mechanism, spots)}, and equal to it there"
+    return f"{_STATED} the sampler read on every branch of {_named(mechanism, spots)}, and equal to it there"
+
+
+def _equal_bits(mechanism: Mechanism, spots: Iterable[int]) -> str:
+    named = _named(mechanism, spots)
+    return f"{_STATED} the sampler read bit by bit for {named}, where no bit before is set, and equal to it there"
 
 
 def _laws_of_all(mechanism: Mechanism, known: Iterable[Law] = (), runs: int = 0) -> list[Law] | None:
@@ -181,8 +214,8 @@ def _named(mechanism: Mechanism, spots: Iterable[int]) -> str:
 
 def _read_smaller(mechanism: Mechanism, done: Sequence[int]) -> _Reading:
     """Where all but the values ``done`` have too many branches: what the same class does over fewer values."""
-    evidence = f"{_equal_there(mechanism, done)}; for others" if done else "stated law;"
-    evidence += " the sampler has too many branches at this size to be read"
+    evidence = f"{_equal_there(mechanism, done)}; for others" if done else _STATED
+    evidence += _TOO_MANY
     try:
         smaller = mechanism.smaller()
     except (InvalidInput, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
@@ -203,11 +236,7 @@ def _read_bits(mechanism: IndependentBits) -> _Reading:
     fault = next(filter(None, (_fault_of_bits(mechanism, x) for x in spots)), None)
     if fault:
         return _Reading("sampler read", "some", fault)
-    named = _named(mechanism, spots)
-    return _Reading(
-        f"stated law; the sampler read bit by bit for {named}, where no bit before is set, and equal to it there",
-        "some",
-    )
+    return _Reading(_equal_bits(mechanism, spots), "some")
 
 
 def _fault_of_bits(mechanism: IndependentBits, x: int) -> str | None:

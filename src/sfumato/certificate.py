@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from sfumato.documents import canonical_hash
+from sfumato.documents import canonical_hash, check_keys
 from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
 from sfumato.exact import Epsilon
 from sfumato.policy.base import Worst
@@ -16,6 +17,12 @@ __all__ = ["Certificate", "Read"]
 
 _FORMAT = "sfumato-certificate"
 _VERSION = 1
+#: The keys of every certificate, and those of its worst inequality.
+_NEEDED = (
+    "format", "version", "holds", "worst", "output", "fault", "evidence",
+    "mechanism_hash", "policy_hash", "mechanism", "policy",
+)  # fmt: skip
+_WORST = ("violated", "excess", "left", "right", "epsilon", "names")
 
 #: How much of the sampler was read, from most to least: every branch of every value; some values; only one of the same
 #: class over fewer values; nothing.
@@ -117,19 +124,20 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """Read a certificate. It is only as good as ``audit_again`` makes it."""
+        """Read a certificate; reject unknown and repeated keys. It is only as good as ``audit_again`` makes it."""
         try:
-            document = json.loads(text)
+            document = json.loads(text, object_pairs_hook=_once_each)
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
                 raise InvalidInput(
                     "a certificate", "format and version", f"be {_FORMAT} {_VERSION}", document["format"]
                 )
-            worst = document["worst"]
+            check_keys("a certificate", "the document", document, needed=_NEEDED, optional=("read", "information"))
+            worst = check_keys("a certificate", "worst", document["worst"], needed=_WORST)
             names = None if worst["names"] is None else (_label(worst["names"][0]), _label(worst["names"][1]))
             certificate = cls(
-                holds=document["holds"],
+                holds=_flag(document, "holds"),
                 worst=Worst(
-                    worst["violated"], float(worst["excess"]), Fraction(worst["left"]), Fraction(worst["right"]),
+                    _flag(worst, "violated"), float(worst["excess"]), Fraction(worst["left"]), Fraction(worst["right"]),
                     Epsilon(worst["epsilon"]), names,
                 ),
                 output=_text(document, "output"),
@@ -153,6 +161,22 @@ class Certificate:
         return certificate
 
 
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; reject a key that occurs twice, for readers differ in which of the two they believe."""
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidInput("a certificate", "the document", "have every key once", twice)
+    return document
+
+
+def _flag(document: Mapping[str, Any], key: str) -> bool:
+    if not isinstance(document[key], bool):
+        raise InvalidInput("a certificate", key, "be true or false", document[key])
+    return bool(document[key])
+
+
 def _text(document: dict[str, Any], key: str) -> str | None:
     text = document[key]
     if text is not None and not isinstance(text, str):
@@ -169,7 +193,11 @@ def _read(document: dict[str, Any]) -> Read | None:
 
 def _nats(document: dict[str, Any], part: str) -> float | None:
     # Absent for other policies, and in certificates from before it was stated.
-    stated = document["information"][part] if "information" in document else None
+    if "information" not in document:
+        return None
+    stated = check_keys("a certificate", "information", document["information"], needed=("nats", "bound"))[part]
+    if stated is not None and (isinstance(stated, bool) or not isinstance(stated, (int, float))):
+        raise InvalidInput("a certificate", f"information {part}", "be a number or null", stated)
     return None if stated is None else float(stated)
 
 
