@@ -549,6 +549,41 @@ def test_prior_against_its_own_kind(case: Case, more: int) -> None:
     assert implies(policy, policy.compose(policy))
 
 
+def test_what_binds_nothing_implies_and_is_implied_as_if_nothing_were_asked() -> None:
+    """A cone that holds every unit vector holds all likelihoods, at whatever level it is stated."""
+    everything: list[Policy] = [
+        *(Prior(XY, ["5/7", "2/7"], "inf", side) for side in ("both", "upper", "lower")),
+        Prior(XY, ["1/3", "2/3"], 2, "upper"),
+        Prior(XY, ["1/2", "1/2"], "ln 2", "upper"),
+        Pairwise(XY, {}),
+    ]
+    something: list[Policy] = [
+        Prior(XY, ["1/3", "2/3"], 2, "lower"),
+        Prior(XY, ["1/3", "2/3"], 2),
+        Prior(XY, ["1/3", "2/3"], 1, "upper"),
+        Prior(XY, ["1/2", "1/2"], just_below(Epsilon("ln 2")), "upper"),
+        Prior(XY, [0, 1], 100, "upper"),
+        Uniform(XY, 100),
+        Pairwise(XY, {("x", "y"): 100}),
+    ]
+    for policies, holds in ((everything, True), (something, False)):
+        for policy in policies:
+            assert all(policy.allows(unit) for unit in ([1, 0], [0, 1])) == holds
+    for vacuous in everything:
+        for policy in (*everything, *something):
+            assert implies(policy, vacuous)
+            assert implies(vacuous, policy) == (policy in everything)
+
+
+def test_known_secrets_beside_what_binds_nothing() -> None:
+    product = product_domain(2, 2)
+    known = Secret(product, "S", 1, Known([["1/4"] * 2] * 2))
+    vacuous = Prior(product, ["1/4"] * 4, "ln 4", "upper")
+    assert implies(known, vacuous)
+    assert not implies(vacuous, known)
+    assert implies(vacuous, Secret(product, "S", "inf", Known([["1/4"] * 2] * 2)))
+
+
 # -- ε-LDP ⇒ ε-LIP ⇒ 2ε-LDP --------------------------------------------------------------------------------
 
 

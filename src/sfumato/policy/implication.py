@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import ZERO, Epsilon, sign_of_sum
+from sfumato.exact import ZERO, Epsilon, exceeds, sign_of_sum
 from sfumato.policy.base import Inequality, Policy
 from sfumato.policy.levels import LARGEST_DENSE
 from sfumato.policy.pairwise import PairwisePolicy, representatives
@@ -32,6 +32,10 @@ def implies(first: Policy, second: Policy) -> bool:
     first, second = _simplest(first), _simplest(second)
     if isinstance(first, PairwisePolicy) and isinstance(second, PairwisePolicy):
         return _pairwise_implies_pairwise(first, second)
+    if _binds_nothing(second):
+        return True
+    if _binds_nothing(first):
+        return False
     if isinstance(first, PairwisePolicy) and isinstance(second, Prior):
         return _pairwise_implies_prior(first, second)
     if isinstance(first, PairwisePolicy) and isinstance(second, Secret):
@@ -46,8 +50,6 @@ def implies(first: Policy, second: Policy) -> bool:
             return first.epsilon <= second.epsilon
         if _is_member(first, second) and first.epsilon <= second.epsilon:
             return True
-    if next(iter(second.inequalities()), None) is None:
-        return True
     raise CannotDecide(f"whether a {first.kind} policy implies this {second.kind} policy is not decided here")
 
 
@@ -55,6 +57,23 @@ def _simplest(policy: Policy) -> Policy:
     """A secret under Anything is a policy on pairs."""
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else None
     return policy if pairwise is None else pairwise
+
+
+def _binds_nothing(policy: Policy) -> bool:
+    """Return whether every mechanism obeys the policy: its cone holds every unit vector, and so all likelihoods.
+
+    Between two values or two secrets any finite level excludes an output that only one of them can have. A prior does
+    not where only the upper side is asked for: such an output makes a value 1/π times as probable.
+    """
+    if isinstance(policy, PairwisePolicy):
+        return policy.least[0].is_infinite
+    if isinstance(policy, Secret):
+        return policy.epsilon.is_infinite
+    if isinstance(policy, Prior) and policy.side == "upper":
+        return not exceeds(Fraction(1), min(policy.prior), policy.epsilon)
+    if isinstance(policy, Prior):
+        return policy.epsilon.is_infinite or len(policy.domain) == 1
+    return next(iter(policy.inequalities()), None) is None
 
 
 def _is_member(first: Secret, second: Secret) -> bool:
@@ -75,7 +94,7 @@ def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) ->
 
 
 def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
-    if second.epsilon.is_infinite or first.greatest_effective[0] <= second.epsilon:
+    if first.greatest_effective[0] <= second.epsilon:
         return True  # ε-LDP implies ε-LIP, whatever the prior
     if len(first.domain) > LARGEST_DENSE:
         raise CannotDecide(f"comparing {len(first.domain)} values one by one is refused (at most {LARGEST_DENSE})")
@@ -109,10 +128,8 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
 
 
 def _prior_implies_pairwise(first: Prior, second: PairwisePolicy) -> bool:
-    if len(first.domain) == 1 or (first.side == "both" and first.epsilon * 2 <= second.least[0]):
+    if first.side == "both" and first.epsilon * 2 <= second.least[0]:
         return True  # ε-LIP implies 2ε-LDP
-    if first.epsilon.is_infinite:
-        return second.least[0].is_infinite
     levels, prior = second.levels(), first.prior
     checked: set[tuple[Fraction, Fraction, int]] = set()
     for x in range(len(prior)):
@@ -143,10 +160,6 @@ def _largest_ratio(cone: Prior, a: Fraction, b: Fraction) -> tuple[Terms, Terms]
 
 
 def _prior_implies_prior(first: Prior, second: Prior) -> bool:
-    if second.epsilon.is_infinite:
-        return True
-    if first.epsilon.is_infinite:
-        return len(first.domain) == 1
     if first.prior == second.prior and first.epsilon <= second.epsilon and first.side in ("both", second.side):
         return True
     return all(_greatest_value_is_at_most_zero(first, rule) for rule in second.inequalities())
