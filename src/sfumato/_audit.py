@@ -80,7 +80,7 @@ def audit_again(certificate: Certificate) -> Certificate:
     """Repeat the audit from the certificate's own content, and refuse one that says something else.
 
     Everything that it states is compared, the evidence and the information too. Certificates from before ``read`` was
-    stated may use the words of that time for what this audit finds, and need not state the information.
+    stated may use the words of that time for what this audit finds; earlier ones do not state the information.
     """
     checked_kind("audit_again", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
     mechanism = mechanism_from_spec(certificate.mechanism)
@@ -96,11 +96,9 @@ def audit_again(certificate: Certificate) -> Certificate:
 
 
 def _agree(certificate: Certificate, repeated: Certificate) -> bool:
-    """Return whether the two state the same information; a certificate from before ``read`` may state none."""
+    """Return whether the two state the same information, or the certificate, which may be an early one, none at all."""
     stated = (certificate.information, certificate.information_bound)
-    if certificate.read is None and stated == (None, None):
-        return True
-    return all(
+    return stated == (None, None) or all(
         one == other or (one is not None and other is not None and math.isclose(one, other, rel_tol=1e-9))
         for one, other in zip(stated, (repeated.information, repeated.information_bound), strict=True)
     )

@@ -17,10 +17,10 @@ __all__ = ["Certificate", "Read"]
 
 _FORMAT = "sfumato-certificate"
 _VERSION = 1
-#: The keys of every certificate, and those of its worst inequality.
-_NEEDED = (
-    "format", "version", "holds", "worst", "output", "fault", "evidence",
-    "mechanism_hash", "policy_hash", "mechanism", "policy",
+#: The keys of a certificate, and those of its worst inequality.
+_KEYS = (
+    "format", "version", "holds", "worst", "output", "fault", "evidence", "read",
+    "mechanism_hash", "policy_hash", "mechanism", "policy", "information",
 )  # fmt: skip
 _WORST = ("violated", "excess", "left", "right", "epsilon", "names")
 
@@ -131,8 +131,8 @@ class Certificate:
                 raise InvalidInput(
                     "a certificate", "format and version", f"be {_FORMAT} {_VERSION}", document["format"]
                 )
-            check_keys("a certificate", "the document", document, needed=_NEEDED, optional=("read", "information"))
-            worst = check_keys("a certificate", "worst", document["worst"], needed=_WORST)
+            check_keys("a certificate", "the document", document, optional=_KEYS)
+            worst = check_keys("a certificate", "worst", document["worst"], optional=_WORST)
             names = None if worst["names"] is None else (_label(worst["names"][0]), _label(worst["names"][1]))
             certificate = cls(
                 holds=_flag(document, "holds"),
@@ -195,10 +195,13 @@ def _nats(document: dict[str, Any], part: str) -> float | None:
     # Absent for other policies, and in certificates from before it was stated.
     if "information" not in document:
         return None
-    stated = check_keys("a certificate", "information", document["information"], needed=("nats", "bound"))[part]
-    if stated is not None and (isinstance(stated, bool) or not isinstance(stated, (int, float))):
-        raise InvalidInput("a certificate", f"information {part}", "be a number or null", stated)
-    return None if stated is None else float(stated)
+    stated = document["information"][part]
+    check_keys("a certificate", "information", document["information"], optional=("nats", "bound"))
+    if stated is None and part == "nats":  # of a long law none is stated, but the bound always is
+        return None
+    if isinstance(stated, bool) or not isinstance(stated, (int, float)):
+        raise TypeError(f"{part} must be a number, not {stated!r}")
+    return float(stated)
 
 
 def _cut(text: str) -> str:
