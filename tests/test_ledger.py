@@ -37,6 +37,7 @@ from sfumato.mechanisms import (
     HadamardResponse,
     Mechanism,
     RandomizedResponse,
+    SecretRandomizedResponse,
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
@@ -293,6 +294,53 @@ def test_a_known_distribution_is_charged_against_anything_where_the_mechanism_ke
     assert ledger.spent(PRODUCT) == sf.Uniform(PRODUCT, "3/2")
     assert not ledger.allows("c", response(1, PRODUCT), policy)
     assert ledger.allows("c", response("1/2", PRODUCT), policy)
+
+
+@pytest.mark.parametrize("distributions", [sf.Known(EVEN), sf.ChiSquare([[10, 20], [30, 40]])])
+@pytest.mark.parametrize("epsilon", [1, "ln 3", "0.3"])
+def test_a_secret_is_charged_at_what_an_audit_proves_against_anything(distributions: Any, epsilon: Any) -> None:
+    """Secret randomized response keeps no classical epsilon of its own, but hides the secret from anybody."""
+    once = sf.Epsilon(epsilon)
+    policy = sf.Secret(PRODUCT, "S", epsilon, distributions)
+    mechanism = SecretRandomizedResponse(PRODUCT, "S", epsilon)
+    assert sf.audit(mechanism, sf.Secret(PRODUCT, "S", epsilon, sf.Anything())).holds
+    ledger = Ledger(sf.Secret(PRODUCT, "S", once * 2, distributions))
+    ledger.charge("a", mechanism, policy)
+    assert ledger.spent(PRODUCT) == policy
+    assert ledger.total == once * 2  # two values of one secret may differ by that
+    ledger.charge("b", mechanism, policy)
+    assert ledger.spent(PRODUCT) == sf.Secret(PRODUCT, "S", once * 2, sf.Anything())
+    assert ledger.total == once * 4
+    assert not ledger.allows("c", mechanism, policy)
+    assert not ledger.allows("c", response("0.01", PRODUCT), policy)
+    restored = Ledger.from_json(ledger.to_json())
+    assert restored.releases == ledger.releases
+    assert restored.spent(PRODUCT) == ledger.spent(PRODUCT)
+
+
+def test_what_is_charged_against_anything_is_the_mechanisms_level_not_that_of_the_policy() -> None:
+    known = sf.Known([["0.4", "0.1"], ["0.1", "0.4"]])
+    for epsilon, expected in ((2, "ln 3"), ("1.5", "ln 3")):
+        ledger = Ledger()
+        ledger.charge("a", SecretRandomizedResponse(PRODUCT, "S", "ln 3"), sf.Secret(PRODUCT, "S", epsilon, known))
+        assert ledger.releases[0].hiding == sf.Epsilon(expected)
+    # Randomized response on U alone, at ln 3: nearly harmless to S under the known distribution, ln 3 against anything.
+    on_u = TableMechanism.from_matrix(PRODUCT, [["3/4", "1/4"], ["1/4", "3/4"]] * 2)
+    policy = sf.Secret(PRODUCT, "S", "0.7", known)
+    assert sf.audit(on_u, policy).holds
+    assert not sf.audit(on_u, sf.Secret(PRODUCT, "S", "1.098612288", sf.Anything())).holds
+    ledger = Ledger()
+    for name in ("a", "b"):
+        ledger.charge(name, on_u, policy)
+    assert ledger.spent(PRODUCT) == sf.Secret(PRODUCT, "S", "2.197224578", sf.Anything())
+    assert "hiding" not in json.loads(charged([sf.Uniform(FRUIT, 1)], lambda _: response(1)).to_json())["releases"][0]
+
+
+def test_a_level_against_anything_belongs_to_a_secret() -> None:
+    document = json.loads(charged([sf.Uniform(FRUIT, 1)], lambda _: response(1)).to_json())
+    document["releases"][0]["hiding"] = "1"
+    with pytest.raises(InvalidInput, match="hiding must be stated of a secret only"):
+        Ledger.from_json(json.dumps(document))
 
 
 def test_a_known_distribution_within_a_classical_budget() -> None:

@@ -23,6 +23,7 @@ device. So the file is made readable by its owner alone, and should be kept wher
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import hmac
@@ -40,6 +41,7 @@ import numpy.typing as npt
 
 from sfumato._audit import audit
 from sfumato._privatize import privatize
+from sfumato.certificate import Certificate, Read
 from sfumato.documents import check_keys
 from sfumato.domain import Domain, checked_domain
 from sfumato.entropy import Stream, secure
@@ -47,8 +49,9 @@ from sfumato.errors import BudgetExceeded, CannotCompose, CannotDecide, InvalidI
 from sfumato.exact import INFINITE, ZERO, Epsilon, exceeds
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.two_level import TwoLevelMechanism
-from sfumato.policy import Policy, Prior, Secret, Uniform, implies, policy_from_dict
+from sfumato.policy import Anything, Policy, Prior, Secret, Uniform, implies, policy_from_dict
 from sfumato.policy.pairwise import PairwisePolicy, representatives
+from sfumato.policy.prior import log_rounded_up
 from sfumato.reports.atomic import replacing
 from sfumato.reports.locks import locked
 from sfumato.reports.validity import check_reports
@@ -65,6 +68,8 @@ class Release:
 
     ``classical`` is the ε of classical LDP that the mechanism keeps, where it keeps one. ``value`` is the keyed digest
     of the value and ``report`` the serialised report; both are None for what was charged without an answer.
+    ``hiding`` is the ε at which the mechanism hides the secret of the policy whatever the distribution; it is proved by
+    an audit where the policy itself knows a distribution, and None elsewhere and where there is no such ε.
     """
 
     collection: str
@@ -73,17 +78,25 @@ class Release:
     policy: Policy
     value: str | None = None
     report: bytes | None = None
+    hiding: Epsilon | None = None
 
     @property
     def worst_case(self) -> Epsilon:
         """The least ε at which this release is known to keep classical LDP, whatever anybody knows."""
-        stated = _greatest_level(self.policy)
-        return stated if self.classical is None else min(self.classical, stated)
+        charged = self.against_anything
+        return INFINITE if charged is None else _greatest_level(charged)
 
     @property
-    def against_anything(self) -> Uniform | None:
+    def against_anything(self) -> Policy | None:
         """What is charged where the policy itself does not compose."""
-        return None if self.worst_case.is_infinite else Uniform(self.policy.domain, self.worst_case)
+        stated = _greatest_level(self.policy)
+        classical = stated if self.classical is None else min(self.classical, stated)
+        if not classical.is_infinite:
+            return Uniform(self.policy.domain, classical)
+        if self.hiding is None:
+            return None
+        assert isinstance(self.policy, Secret)
+        return Secret(self.policy.domain, self.policy.secret, self.hiding, Anything())
 
 
 @dataclass(frozen=True)
@@ -148,7 +161,8 @@ class Ledger:
 
         As Policy.compose has it: levels on pairs add, n releases under one prior take their sum and all but the
         greatest once more. What does not compose (a secret under a known distribution; a prior beside another
-        policy) is counted at the ε of classical LDP that it keeps, and so is what only then lies within the budget.
+        policy) is counted at the ε of classical LDP that it keeps, and so is what only then lies within the budget. A
+        secret whose mechanism keeps none is counted at the ε that an audit proves whatever the distribution.
         """
         releases = self._about(checked_domain("Ledger.spent", domain))
         return self._account(domain, releases).total if releases else None
@@ -229,7 +243,7 @@ class Ledger:
             self._check_budget(release)
             reports = privatize(mechanism, [value], stream)
             report = reports[0].tobytes() if mechanism.report_shape else mechanism.serialise(int(reports[0]))
-            self._releases.append(_with_report(release, report))
+            self._releases.append(dataclasses.replace(release, report=report))
             return reports
 
     def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
@@ -256,7 +270,9 @@ class Ledger:
         if mechanism.domain != policy.domain:
             raise InvalidInput("Ledger", "policy", "have the mechanism's domain", policy.domain)
         _check_obeys(mechanism, policy)
-        return Release(collection, mechanism.hash, _classical_epsilon(mechanism), policy)
+        classical = _classical_epsilon(mechanism)
+        hiding = _hiding_epsilon(mechanism, policy) if classical is None else None
+        return Release(collection, mechanism.hash, classical, policy, hiding=hiding)
 
     def _asked(
         self, collection: str, mechanism: Mechanism, policy: Policy, value: object
@@ -272,8 +288,7 @@ class Ledger:
         for earlier in self._answered(collection):
             if earlier.value == digest:
                 return earlier, earlier.report
-        release = self._new(collection, mechanism, policy)
-        return Release(collection, release.mechanism, release.classical, policy, digest), None
+        return dataclasses.replace(self._new(collection, mechanism, policy), value=digest), None
 
     def _with(self, release: Release) -> _Account:
         return self._account(release.policy.domain, [*self._about(release.policy.domain), release])
@@ -490,7 +505,41 @@ def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
     classical = _classical_epsilon(mechanism)
     if classical is None or not _certainly_implies(Uniform(policy.domain, classical), policy):
         # Of a class from elsewhere nobody has compared the sampler with its law but this audit.
-        audit(mechanism, policy).raise_if_violated(read="none" if mechanism.is_of_library else "smaller")
+        audit(mechanism, policy).raise_if_violated(read=_least_read(mechanism))
+
+
+def _least_read(mechanism: Mechanism) -> Read:
+    return "none" if mechanism.is_of_library else "smaller"
+
+
+@functools.lru_cache(maxsize=32)  # as above
+def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
+    """Return the least ε, as far as it is found, at which an audit proves that the secret is hidden from anybody.
+
+    That is the level of the policy or of the mechanism, or a multiple of 10^-9. None where the policy composes by
+    itself, and where some report rules out a secret.
+    """
+    if not isinstance(policy, Secret) or isinstance(policy.distributions, Anything):
+        return None
+
+    def audited(epsilon: Epsilon) -> Certificate:
+        return audit(mechanism, Secret(policy.domain, policy.secret, epsilon, Anything()))
+
+    try:
+        worst = audited(ZERO).worst  # at ε = 0 the greatest ratio of likelihoods comes closest to breaking it
+        if worst.names is None or worst.right == 0:
+            return None
+        level = log_rounded_up([(worst.left, ZERO)], [(worst.right, ZERO)])
+        # Doubles chose the worst; should another be greater by a last digit, the next step covers it.
+        candidates = {level, level + Epsilon("0.000000001"), policy.epsilon, getattr(mechanism, "epsilon", None)}
+        for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
+            certificate = audited(epsilon)
+            if certificate.holds:
+                certificate.raise_if_violated(read=_least_read(mechanism))
+                return epsilon
+    except CannotDecide:
+        return None
+    return None
 
 
 def _certainly_implies(first: Policy, second: Policy) -> bool:
@@ -527,10 +576,6 @@ def _check_name(what: str, parameter: str, given: object) -> None:
         raise InvalidInput(what, parameter, "be a name", given)
 
 
-def _with_report(release: Release, report: bytes) -> Release:
-    return Release(release.collection, release.mechanism, release.classical, release.policy, release.value, report)
-
-
 def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:
     if len(report) != (mechanism.bits + 7) // 8:
         must = f"have {(mechanism.bits + 7) // 8} bytes"
@@ -550,14 +595,18 @@ def _release_document(release: Release) -> dict[str, Any]:
         "policy": release.policy.to_dict(),
         "value": release.value,
         "report": None if release.report is None else release.report.hex(),
+        **({} if release.hiding is None else {"hiding": str(release.hiding)}),
     }
 
 
 def _read_release(number: int, given: object) -> Release:
     what = f"release {number}"
     keys = ("collection", "mechanism", "classical", "policy", "value", "report")
-    document = check_keys("a ledger", what, given, needed=keys)
+    document = check_keys("a ledger", what, given, needed=keys, optional=["hiding"])
     collection, classical = document["collection"], document["classical"]
+    policy, hiding = policy_from_dict(document["policy"]), document.get("hiding")
+    if hiding is not None and not isinstance(policy, Secret):
+        raise InvalidInput("a ledger", f"{what}, hiding", "be stated of a secret only", hiding)
     value, report = document["value"], document["report"]
     _check_name("a ledger", f"{what}, collection", collection)
     if (value is None) != (report is None):
@@ -566,9 +615,10 @@ def _read_release(number: int, given: object) -> Release:
         collection,
         _read_hex(f"{what}, mechanism", document["mechanism"], 32).hex(),
         None if classical is None else Epsilon(classical, what="a ledger", parameter=f"{what}, classical"),
-        policy_from_dict(document["policy"]),
+        policy,
         None if value is None else _read_hex(f"{what}, value", value, 32).hex(),
         None if report is None else _read_hex(f"{what}, report", report),
+        None if hiding is None else Epsilon(hiding, what="a ledger", parameter=f"{what}, hiding"),
     )
 
 

@@ -16,7 +16,7 @@ from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exact_fraction, 
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst, read_list
 from sfumato.policy.uniform import Uniform
 
-__all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "read_distribution", "read_probabilities"]
+__all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "log_rounded_up", "read_distribution", "read_probabilities"]
 
 #: Which of the two inequalities a policy asks for: ``upper`` is T_x ≤ e^ε·(π·T), ``lower`` is T_x ≥ e^-ε·(π·T).
 SIDES = ("both", "upper", "lower")
@@ -109,7 +109,7 @@ class Prior(Policy):
         if self.side == "both" or place == against:
             return float(prior_odds) * (ZERO if place == against else self.epsilon * 2).exp()
         held = self.prior[place if self.side == "lower" else against]
-        return float(prior_odds) * _log_rounded_up(*self.largest_ratio(held)).exp()
+        return float(prior_odds) * log_rounded_up(*self.largest_ratio(held)).exp()
 
     def largest_ratio(self, held: Fraction) -> tuple[Terms, Terms]:
         """Numerator and denominator of the largest T_x/T_x' under one side; a denominator of none means no bound.
@@ -139,7 +139,7 @@ class Prior(Policy):
             return (self.epsilon * 2).as_promise()
         if len(indices) == 1:
             return ZERO
-        return _log_rounded_up(*self.largest_ratio(min(self.prior[x] for x in indices)))
+        return log_rounded_up(*self.largest_ratio(min(self.prior[x] for x in indices)))
 
     def information_bound(self) -> float:
         """The most that a report of an allowed mechanism can tell: a bound on I(X;Y) at the prior, in nats.
@@ -198,7 +198,7 @@ class Prior(Policy):
 Terms = list[tuple[Fraction, Epsilon]]
 
 
-def _log_rounded_up(numerator: Terms, denominator: Terms) -> Epsilon:
+def log_rounded_up(numerator: Terms, denominator: Terms) -> Epsilon:
     """The least level in steps of 10^-9 that is certainly at least ln(numerator/denominator); infinite over nothing."""
     if not denominator:
         return INFINITE
