@@ -219,6 +219,19 @@ def _tenths(given: Any) -> Any:
     return [_tenths(value) for value in given] if isinstance(given, list) else given / 10
 
 
+@pytest.mark.parametrize("kind", [sf.Known, sf.ChiSquare])
+def test_a_table_keeps_its_labels_from_one_policy_to_the_next(kind: Any) -> None:
+    table = pd.crosstab(PEOPLE.S, PEOPLE.U)
+    given = kind(table / 10 if kind is sf.Known else table)
+    first = sf.Secret(PAIRS, "S", 1, given)
+    turned = sf.Domain.product(S=["y", "n"], U=["n", "y"])
+    for distributions in (given, first.distributions):
+        second = sf.Secret(turned, "S", 1, distributions)
+        flat = second.distributions.document()
+        rows = flat["known"] if kind is sf.Known else flat["chi-square"]["counts"]
+        assert rows == ([["3/10", "1/5"], ["2/5", "1/10"]] if kind is sf.Known else [[3, 2], [4, 1]])
+
+
 def test_a_table_with_its_axes_exchanged_is_rejected() -> None:
     exchanged = pd.crosstab(PEOPLE.U, PEOPLE.S)
     with pytest.raises(InvalidInput, match="counts must have 'S' in its rows and 'U' in its columns"):
@@ -411,6 +424,27 @@ def test_users_with_priors_of_their_own_are_matched_by_label() -> None:
         users.privatize(values.drop("bob"))
     unnamed = sf.LocalPriors(pd.Series([0.1, 0.9, 0.5]), 1, priors_are="public")
     assert unnamed.error_if(pd.Series([0.5, 0.9, 0.1], index=[2, 1, 0])) == unnamed.error_if([0.1, 0.9, 0.5])
+
+
+def test_labels_of_other_libraries_are_not_ignored() -> None:
+    class Series:
+        """As dask, modin and others have: values under an index, and an array of them for numpy."""
+
+        index = SHUFFLED
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.array([0.6, 0.3, 0.1], dtype)
+
+        def __iter__(self) -> Any:
+            return iter([0.6, 0.3, 0.1])
+
+        def __len__(self) -> int:
+            return 3
+
+    given: Any = Series()
+    for take in (lambda: sf.Prior(DOMAIN, given, 1), lambda: sf.plan(UNIFORM, 10, p=given)):
+        with pytest.raises(InvalidInput, match="be of pandas, polars or Arrow, a mapping, or a list in domain order"):
+            take()
 
 
 def test_policy_documents_may_name_values() -> None:

@@ -32,6 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.domain.domain import Domain
+from sfumato.domain.kinds.base import Scalar
+from sfumato.domain.kinds.counted import Counted
 from sfumato.domain.kinds.listed import list_of
 from sfumato.domain.kinds.product import Product
 from sfumato.domain.lookup import index_of
@@ -113,7 +115,9 @@ def align(domain: Domain, given: Any, what: str, parameter: str, *, absent: floa
     form, at = _form(given), At(what, parameter)
     if form in ("pyarrow.Array", "pyarrow.ChunkedArray") and _struct_names(given) is None:
         return given.to_pylist()
-    if form == "pandas.Series" and _is_positional(given.index, domain):
+    if form is None and _is_labelled_elsewhere(given):
+        raise at.refuse("be of pandas, polars or Arrow, a mapping, or a list in domain order", type(given))
+    if form == "pandas.Series" and (_is_positional(given.index, domain) or _is_whole_range(given.index, domain)):
         return _entries(given)
     pairs = _pairs(domain, given, form, at)
     if pairs is None:
@@ -236,6 +240,8 @@ def own_labels(given: Any, what: str, parameter: str) -> Domain | None:
     form = _form(given)
     if form != "pandas.Series" and (form is not None or not isinstance(given, Mapping)):
         return None
+    if form is not None and _is_default(given.index):
+        return Domain.range(len(given))
     return _domain_of(_labels_of(given), At(what, f"the labels of {parameter}"))
 
 
@@ -300,6 +306,17 @@ def _is_default(index: Any) -> bool:
     """Whether pandas made this index because none was given."""
     made = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
     return bool(made and index.name is None)
+
+
+def _is_labelled_elsewhere(given: Any) -> bool:
+    """Return whether an object has labels that are not read here: an index or coordinates of another library."""
+    is_array = hasattr(given, "__array__") and not isinstance(given, np.ndarray)
+    return is_array and (hasattr(given, "coords") or not callable(getattr(given, "index", len)))
+
+
+def _is_whole_range(index: Any, domain: Domain) -> bool:
+    """Return whether the labels are those of the domain in its order, without looking at each."""
+    return _is_default(index) and isinstance(domain._kind, Counted) and len(index) == len(domain)
 
 
 def _is_positional(index: Any, domain: Domain) -> bool:
@@ -399,13 +416,18 @@ def _in_factor_order(domain: Domain, labels: list[Any], names: Sequence[Hashable
 
 def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int64]:
     """Return for each value of the domain the position of its label; -1 where there is none."""
-    kind, label_at = domain._kind.by_label, At(at.what, f"each label of {at.parameter}")
+    kind, items = domain._kind.by_label, list(labels)
+    each = (
+        kind.of_items(items) if isinstance(kind, Scalar) else np.array([kind.place(item) for item in items], np.int64)
+    )
+    unknown = np.flatnonzero(each < 0)
+    if len(unknown):
+        index_of(kind, items[unknown[0]], At(at.what, f"each label of {at.parameter}"))
+    named, counts = np.unique(each, return_counts=True)
+    if len(named) < len(each):
+        raise at.refuse("name each value once", f"{domain.label(int(named[counts > 1][0]))!r} twice")
     places = np.full(len(domain), -1, dtype=np.int64)
-    for position, label in enumerate(labels):
-        x = index_of(kind, label, label_at)
-        if places[x] >= 0:
-            raise at.refuse("name each value once", f"{domain.label(x)!r} twice")
-        places[x] = position
+    places[each] = np.arange(len(each))
     return places
 
 

@@ -68,12 +68,12 @@ class ChiSquare(Distributions):
         secrets, others = table_axes(cells)
         shape = len(secrets), len(others)
         aligned = align_table(secrets, others, self._given, "ChiSquare", "counts", cells=cells)
-        if aligned is not self._given:
-            return ChiSquare(aligned, self.alpha).check(cells)
-        if (len(self.counts), len(self.counts[0])) != shape:
-            got = f"{len(self.counts)} rows of {len(self.counts[0])}"
+        fitted = self if aligned is self._given else ChiSquare(aligned, self.alpha)
+        fitted._given = self._given  # with its labels, should it become part of another policy
+        if (len(fitted.counts), len(fitted.counts[0])) != shape:
+            got = f"{len(fitted.counts)} rows of {len(fitted.counts[0])}"
             raise InvalidInput("ChiSquare", "counts", f"be {shape[0]} rows of {shape[1]} counts", got)
-        return self
+        return fitted
 
     def document(self) -> dict[str, Any]:
         return {"chi-square": {"counts": [list(row) for row in self.counts], "alpha": str(self.alpha)}}

@@ -206,11 +206,11 @@ class Secret(Policy):
         It is a rule of this policy, exactly: its laws of U belong to one distribution of the set. Which rule is the
         closest is found in doubles. Where the rules are infinitely many, this is how a solver meets them one by one.
         """
-        return self.cuts([align(self.domain, likelihoods, "Secret", "likelihoods")])[0]
+        return self.cuts([likelihoods])[0]
 
     def cuts(self, vectors: Iterable[Sequence[float]]) -> list[Inequality | None]:
         """``cut`` for each of many likelihood vectors, together."""
-        columns = np.maximum(np.array([list(vector) for vector in vectors], dtype=np.float64), 0.0)
+        columns = np.maximum(np.array([list(self._aligned(vector)) for vector in vectors], dtype=np.float64), 0.0)
         if columns.ndim != 2 or columns.shape[1] != len(self.domain):
             raise InvalidInput("Secret", "likelihoods", f"have {len(self.domain)} entries", columns.shape)
         if self.epsilon.is_infinite:
@@ -230,6 +230,9 @@ class Secret(Policy):
                 law, against = _laws_within(self.distributions.pair(s, other), found.laws[i])
                 cuts.append(self._rule(s, law, other, against) if column.any() else None)
         return cuts
+
+    def _aligned(self, likelihoods: Any) -> Any:
+        return align(self.domain, likelihoods, "Secret", "likelihoods")
 
     def _cuts_listed(self, columns: npt.NDArray[np.float64]) -> list[Inequality | None]:
         rules = list(self.inequalities())
