@@ -490,8 +490,14 @@ def test_a_ledger_charges_against_anything_or_refuses() -> None:
     assert ledger.spent(policy.domain) == policy
     ledger.charge("second", HadamardResponse(policy.domain, 1), policy)
     assert ledger.spent(policy.domain) == sf.Uniform(policy.domain, "3/2")
+    # Secret randomized response hides the secret at its ε whatever the distribution, which an audit proves.
+    hiding = sf.Ledger()
+    for name in ("first", "second"):
+        hiding.charge(name, SecretRandomizedResponse(policy.domain, "S", 1), policy)
+    assert hiding.spent(policy.domain) == sf.Secret(policy.domain, "S", 2, sf.Anything())
     # A mechanism that only keeps the policy, and no ε whatever the distribution, cannot be followed by another.
-    table = SecretRandomizedResponse(policy.domain, "S", 1)
+    table = sf.design(policy, mechanism="conditional-rr")
+    assert (table.matrix() == 0).any()  # some report rules out a value of one secret, and with it that secret
     ledger = sf.Ledger()
     ledger.charge("first", table, policy)
     with pytest.raises(CannotCompose, match="have no bound together"):
