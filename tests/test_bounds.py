@@ -295,7 +295,8 @@ def test_least_risks_of_policies() -> None:
     assert bounds.least_risk(dense) == pytest.approx(bounds.least_risk(blocks))
     assert bounds.least_risk(sf.HighLow(R(5), [1], 1)) is None
     assert bounds.least_risk(sf.Blocks(R(4), "aabb", 1, across=2)) is None
-    assert bounds.least_risk(sf.Prior(R(2), ["1/2", "1/2"], 1)) is None
+    assert bounds.least_risk(sf.Prior(R(2), ["1/2", "1/2"], 1)) == pytest.approx(bounds.prior_least_risk(2, 1))
+    assert bounds.least_risk(sf.Prior(R(2), ["1/3", "2/3"], 1)) is None
 
 
 # -- edges and refusals ----------------------------------------------------------------------------------------

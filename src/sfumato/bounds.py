@@ -20,7 +20,7 @@ from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike
 from sfumato.mechanisms import Mechanism, SubsetSelection
 from sfumato.mechanisms.base import Frequencies, checked_count
-from sfumato.policy import Blocks, Policy, Uniform, structure_of
+from sfumato.policy import Blocks, Policy, Prior, Uniform, structure_of
 
 __all__ = [
     "block_l1",
@@ -31,6 +31,7 @@ __all__ = [
     "high_low_l2",
     "high_low_reports",
     "least_risk",
+    "prior_least_risk",
     "reports_for",
     "uniform_least_risk",
 ]
@@ -209,12 +210,60 @@ def _worst_totals(slopes: npt.NDArray[np.float64], counts: npt.NDArray[np.float6
     return np.asarray(counts * np.maximum(slopes - levels[last], 0.0) / 2)
 
 
+def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
+    """Return lim n·E|p̂-p|² of the best mechanism for a uniform prior, at the uniform distribution.
+
+    Parameters
+    ----------
+    k
+        The number of values.
+    epsilon
+        The ε of the prior policy.
+    side
+        The side of the prior policy: ``"both"``, ``"upper"`` or ``"lower"``.
+
+    Returns
+    -------
+    float
+        (k-1)²/(Σv² - k), where v has d values e^ε, one value in between and all others e^-ε, and sums to k.
+
+    Notes
+    -----
+    Let v be the likelihoods of an output divided by their mean, so that Σv = k and the policy asks
+    e^-ε ≤ v ≤ e^ε (one of the two for one side). With expectations over the outputs at the uniform distribution, the
+    information is J = E[v v'], and the risk is tr J⁻¹ - 1/k. E v = 1, so J·1 = k·1, and the other k-1 eigenvalues of J
+    sum to E|v|² - k. The sum of their inverses is at least (k-1)²/(E|v|² - k), and |v|², which is convex, is greatest
+    at a vertex of the polytope: at most one value lies strictly between the limits. A uniform permutation of that
+    vertex makes all k-1 eigenvalues equal, and so attains the bound.
+
+    Examples
+    --------
+    >>> round(prior_least_risk(20, 1), 2)
+    17.68
+    >>> round(prior_least_risk(20, "inf"), 2)
+    0.95
+    """
+    level = Epsilon(epsilon, what="a bound")
+    if k == 1:
+        return 0.0
+    # All in deviations from the mean, which lose nothing where ε is small. No value of v exceeds k.
+    high = k - 1.0 if side == "lower" else min(math.expm1(min(float(level), math.log(k))), k - 1.0)
+    low = -1.0 if side == "upper" else math.expm1(-float(level))
+    if high <= 0 or low >= 0:
+        return math.inf
+    d = min(math.floor(-k * low / (high - low)), k - 1)
+    between = -d * high - (k - d - 1) * low
+    return (k - 1) ** 2 / (d * high**2 + between**2 + (k - d - 1) * low**2)
+
+
 def least_risk(policy: Policy) -> float | None:
     """lim n·E|p̂-p|² of the best mechanism at the uniform distribution, or None where no closed form is known.
 
-    Known for one level between all values, and for blocks that may be told in clear.
+    Known for one level between all values, for a uniform prior, and for blocks that may be told in clear.
     """
     simplest = structure_of(policy)
+    if isinstance(simplest, Prior) and simplest.is_uniform:
+        return prior_least_risk(len(simplest.domain), simplest.epsilon, simplest.side)
     if isinstance(simplest, Uniform):
         return uniform_least_risk(len(simplest.domain), simplest.epsilon)
     if isinstance(simplest, Blocks) and simplest.across.is_infinite:

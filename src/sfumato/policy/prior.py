@@ -5,8 +5,9 @@ Jiang, Li, Tandon: Context-aware Data Aggregation with Localized Information Pri
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -141,6 +142,50 @@ class Prior(Policy):
             return ZERO
         return log_rounded_up(*self.largest_ratio(min(self.prior[x] for x in indices)))
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all values have the same prior."""
+        return min(self.prior) == max(self.prior)
+
+    @functools.cached_property
+    def implying_level(self) -> Epsilon:
+        """The greatest ε of classical LDP that implies the policy, rounded down to nine digits or more.
+
+        The extreme likelihood vectors of classical LDP are high on any set of values, so the lightest set is the value
+        of least prior and the heaviest set all values but that one. It is never below the ε of the policy.
+        """
+        if len(self.domain) == 1:
+            return INFINITE
+        least = min(self.prior)
+        return self.greatest_two_level(least, 1 - least)
+
+    def greatest_two_level(self, lightest: Fraction, heaviest: Fraction) -> Epsilon:
+        """Return the greatest ε' at which likelihoods of two levels, in the ratio e^ε', obey the policy.
+
+        It is rounded down to nine digits or more, and never below the ε of the policy, which suffices for every set.
+
+        Parameters
+        ----------
+        lightest, heaviest
+            The least and the greatest prior of a set of values on which an output is likelier than elsewhere.
+
+        Notes
+        -----
+        With r = e^ε' on the set, 1 elsewhere and w its prior, the average is 1 + (r-1)·w. The upper side asks
+        r - 1 ≤ (e^ε-1)/(1 - w·e^ε), or nothing where w·e^ε ≥ 1, which is hardest for the lightest set. The lower side
+        asks r - 1 ≤ (e^ε-1)/w, which is hardest for the heaviest set.
+        """
+        if self.epsilon.is_infinite or self.epsilon == ZERO:
+            return self.epsilon
+        step = _STEP if self.epsilon > _STEP * 10**9 else _STEP / 10 ** math.ceil(-math.log10(float(self.epsilon)))
+        one = (Fraction(1), ZERO)
+        # The greatest r as fractions of sums of powers of e; a denominator that is not positive means no limit.
+        upper: Fractional = [(1 - lightest, self.epsilon)], [one, (-lightest, self.epsilon)]
+        lower: Fractional = [(Fraction(1), self.epsilon), (heaviest - 1, ZERO)], [(heaviest, ZERO)]
+        limits = {"both": [upper, lower], "upper": [upper], "lower": [lower]}[self.side]
+        binding = [limit for limit in limits if sign_of_sum(limit[1]) > 0]
+        return max(self.epsilon, min((_log_rounded_down(*limit, step) for limit in binding), default=INFINITE))
+
     def information_bound(self) -> float:
         """The most that a report of an allowed mechanism can tell: a bound on I(X;Y) at the prior, in nats.
 
@@ -196,24 +241,40 @@ class Prior(Policy):
 
 
 Terms = list[tuple[Fraction, Epsilon]]
+#: A numerator and a denominator.
+Fractional = tuple[Terms, Terms]
+
+#: Levels that are rounded up are multiples of this.
+_STEP = Epsilon(1) / 10**9
 
 
 def log_rounded_up(numerator: Terms, denominator: Terms) -> Epsilon:
     """The least level in steps of 10^-9 that is certainly at least ln(numerator/denominator); infinite over nothing."""
     if not denominator:
         return INFINITE
-    step = Epsilon(1) / 10**9
+    below = _last_step(lambda steps: _sign_over(numerator, denominator, _STEP * steps) > 0)
+    return (_STEP * (below + 1)).as_promise()
 
-    def is_enough(steps: int) -> bool:
-        return sign_of_sum([*numerator, *((-c, e + step * steps) for c, e in denominator)]) <= 0
 
+def _log_rounded_down(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
+    """The greatest multiple of a step that is certainly at most ln(numerator/denominator), which is at least 0."""
+    return step * _last_step(lambda steps: _sign_over(numerator, denominator, step * steps) >= 0)
+
+
+def _sign_over(numerator: Terms, denominator: Terms, level: Epsilon) -> int:
+    """The sign of numerator - e^level·denominator."""
+    return sign_of_sum([*numerator, *((-c, e + level) for c, e in denominator)])
+
+
+def _last_step(holds: Callable[[int], bool]) -> int:
+    """The last number of steps for which something holds, -1 if it holds for none; what fails once fails ever after."""
     low, high = -1, 0
-    while not is_enough(high):
+    while holds(high):
         low, high = high, 2 * high + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return (step * high).as_promise()
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _told_by_one(held: float, epsilon: float) -> float:
