@@ -33,6 +33,7 @@ from sfumato.mechanisms import (
 )
 from sfumato.mechanisms.composed_subsets import MOST_BLOCKS
 from sfumato.mechanisms.metric_exponential import best_exponential
+from sfumato.mechanisms.prior_designs import prior_hadamard, prior_response, prior_subset, prior_table
 from sfumato.policy import Blocks, ChiSquare, HighLow, Policy, Prior, Secret, Uniform, structure_of
 from sfumato.policy.pairwise import PairwisePolicy
 
@@ -40,6 +41,8 @@ __all__ = ["Candidate", "candidates", "safe_epsilon"]
 
 #: Tables for distances are offered up to this many values: making one takes k³ steps, and its spec k² integers.
 _LARGEST_TABLE = 512
+#: Tables for a uniform prior are offered up to this many values: above, subsets lose little, and specs become long.
+_LARGEST_PRIOR_TABLE = 128
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ def candidates(policy: Policy, max_bits: int | None = None, utility: str = "esti
         found["prior-binary"] = Candidate(partial(PriorBinary.for_policy, policy), "k")
         if policy.side == "both":
             found["prior-symmetric"] = Candidate(partial(PriorSymmetric.for_policy, policy), "k")
+    elif isinstance(policy, Prior):
+        found |= _for_prior(policy, max_bits)
     if isinstance(policy, Secret) and len(policy.domain) <= _LARGEST_TABLE:
         found |= _for_secret(policy, utility)
     simplest = structure_of(policy)
@@ -113,6 +118,19 @@ def candidates(policy: Policy, max_bits: int | None = None, utility: str = "esti
     return found
 
 
+def _for_prior(policy: Prior, max_bits: int | None) -> dict[str, Candidate]:
+    """Mechanisms at the greatest ε at which their own law obeys a prior over more than two values."""
+    found = {
+        "prior-rr": Candidate(partial(prior_response, policy), "k"),
+        "prior-subset": Candidate(partial(prior_subset, policy), "k per report"),
+        "prior-hadamard": Candidate(partial(prior_hadamard, policy), "k log k"),
+    }
+    if policy.is_uniform and len(policy.domain) <= _LARGEST_PRIOR_TABLE:
+        outputs = None if max_bits is None else 2 ** min(max_bits, 64)
+        found["prior-table"] = Candidate(partial(prior_table, policy, outputs), "k²")
+    return found
+
+
 def _for_secret(policy: Secret, utility: str) -> dict[str, Candidate]:
     build = partial(SecretRandomizedResponse, policy.domain, policy.secret, policy.epsilon)
     found = {"secret-rr": Candidate(build, "k²")}
@@ -129,8 +147,14 @@ def _for_secret(policy: Secret, utility: str) -> dict[str, Candidate]:
 
 
 def safe_epsilon(policy: Policy) -> Epsilon:
-    """The greatest ε for which every ε-LDP mechanism obeys the policy."""
+    """Return the greatest ε for which every ε-LDP mechanism obeys the policy.
+
+    For a prior it is rounded down to nine digits or more.
+    """
     if isinstance(policy, PairwisePolicy):
         return policy.least[0]
-    assert isinstance(policy, (Prior, Secret))
-    return policy.epsilon  # ε-LDP implies ε-LIP, and ε for every secret whatever the distribution
+    if isinstance(policy, Prior):
+        return policy.implying_level
+    assert isinstance(policy, Secret)
+    # A likelihood that depends on the secret alone reaches ε between two secrets, whatever the distribution.
+    return policy.epsilon
