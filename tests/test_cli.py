@@ -202,7 +202,20 @@ THREE = sf.Domain(["a", "b", "c"])
     ("policy", "asks", "least"),
     [
         (sf.Uniform(THREE, 1), "more than 2.718 times (epsilon 1) likelier for one value", "1 ('a' against 'b')"),
-        (sf.Uniform(THREE, "inf"), "more than any number of times likelier", "inf (nothing is asked)"),
+        (sf.Uniform(THREE, 1000), "more than e^1000 times likelier for one value", "1000 ('a' against 'b')"),
+        (sf.Uniform(THREE, "inf"), "nothing: an output may be the value itself", "inf (nothing is asked)"),
+        (sf.HighLow(THREE, ["a"], "inf"), "nothing: an output may be the value itself", "inf (nothing is asked)"),
+        (sf.Prior(THREE, ["1/2", "1/4", "1/4"], "inf"), "nothing: an output may be", "inf (nothing is asked)"),
+        (sf.Secret(PRODUCT, "S", "inf", sf.Known([["1/4"] * 2] * 2)), "nothing: an", "inf (nothing is asked)"),
+        (sf.Blocks(THREE, "aab", "inf", across=1), "values of one block may be told apart", "1 ('a' against 'c')"),
+        (sf.Blocks(sf.Domain.range(4), "aabb", [1, "inf"]), "of some blocks may be told apart", "1 (0 against 1)"),
+        (sf.Metric(THREE, "discrete", "inf"), "nothing: an output may be the value itself", "inf (nothing is asked)"),
+        (
+            sf.Metric(THREE, [[0, 0, 1], [0, 0, 1], [1, 1, 0]], "inf"),
+            "no output tells values at distance 0 apart",
+            "0 ('a' against 'b')",
+        ),
+        (sf.Pairwise(THREE, {}), "nothing: an output may be the value itself", "inf (nothing is asked)"),
         (sf.HighLow(sf.Domain.range(9), list(range(8)), 1), "(0, 1, 2, 3, 4 and 3 more)", "1 (0 against 1)"),
         (sf.Blocks(THREE, [["a", "b"], ["c"]], 1), "another of its block; the block itself may be told", "1 ("),
         (sf.Blocks(THREE, [["a", "b"], ["c"]], [1, 2], 3), "to 7.389 times (epsilon 2), by block, likelier", "1 ("),
@@ -222,8 +235,47 @@ def test_check_knows_words_for_every_kind(
     assert run.code == 0
     lines = run.out.splitlines()
     assert asks in lines[1]
+    assert "inf times" not in run.out
     assert lines[2].startswith(f"least level: {least}")
     assert lines[3].endswith(policy.hash)
+
+
+GIVES_AWAY = [
+    (
+        sf.Uniform(THREE, 20),
+        "a reply is almost always the answer: a guess from it may be wrong with probability 4.1e-09",
+    ),
+    (sf.Uniform(THREE, 1000), "a guess from it may be wrong with probability below 1e-300 only"),
+    (sf.Uniform(THREE, "inf"), "this policy asks nothing: a reply may be the answer itself"),
+    (sf.Prior(THREE, ["1/2", "1/4", "1/4"], 20), "a reply is almost always the answer"),
+    (sf.HighLow(THREE, ["a", "b"], 20), "a reply may give away 2 of 3 values ('a', 'b')"),
+    (sf.Blocks(THREE, "aab", 1), "a reply may give away 1 of 3 values ('c'): a guess from it may be certain"),
+    (sf.Secret(PRODUCT, "S", 20, sf.Anything()), "a reply almost always tells S"),
+]
+
+
+@pytest.mark.parametrize(("policy", "warning"), GIVES_AWAY, ids=lambda given: getattr(given, "kind", ""))
+def test_check_and_plan_warn_where_a_reply_is_almost_always_the_answer(
+    policy: sf.Policy, warning: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "policy.json")
+    sf.save_policy(policy, path)
+    for command in (["check", path], ["plan", path, "--n", "1000"]):
+        run = Run(capsys, *command)
+        assert run.code == 0
+        last = run.out.splitlines()[-1]
+        assert last.startswith("WARNING:")
+        assert warning in last
+        (stated,) = json.loads(Run(capsys, *command, "--json").out)["warnings"]
+        assert warning in stated
+    assert str(sf.plan(policy, n=1000)).splitlines()[-1] == f"WARNING: {stated}"
+
+
+@pytest.mark.usefixtures("folder")
+def test_ordinary_policies_raise_no_alarm(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["check", "policy.toml"], ["plan", "policy.toml", "--n", "1000"]):
+        assert "WARNING" not in Run(capsys, *command).out
+        assert json.loads(Run(capsys, *command, "--json").out)["warnings"] == []
 
 
 # -- audit -------------------------------------------------------------------------------------------------

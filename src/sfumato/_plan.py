@@ -23,6 +23,7 @@ from sfumato.optimize.orbits import best_orbits
 from sfumato.optimize.weighted import Progress
 from sfumato.policy import Blocks, HighLow, Policy, Prior, Uniform, structure_of
 from sfumato.policy.pairwise import PairwisePolicy
+from sfumato.policy.words import disclosure_warnings
 
 __all__ = ["Plan", "Row", "checked_bits", "expected_tv", "most_outputs", "plan"]
 
@@ -89,6 +90,11 @@ class Plan:
             return 1.0 if self.classical.risk == self.best.risk else math.inf
         return self.classical.risk / self.best.risk
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a single reply may give away under the policy; empty where it protects every value."""
+        return disclosure_warnings(self.policy)
+
     def _best_of(self, rows: tuple[Row, ...]) -> Row:
         fitting = [row for row in rows if self.max_bits is None or row.bits <= self.max_bits]
         if not fitting:
@@ -137,7 +143,7 @@ class Plan:
             mark = "* " if row is self.best else "  "
             ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
             lines.append(f"{mark}{row.name:18}{row.risk:12.4g}{row.tv:10.4g}{row.bits:8}  {row.decoding:13} {ratio}")
-        return "\n".join([*lines, self.why()])
+        return "\n".join([*lines, self.why(), *(f"WARNING: {warning}" for warning in self.warnings)])
 
 
 def plan(

@@ -15,9 +15,11 @@ from sfumato.cli._show import JSON_OPTION, show_json
 def command(policy: str, plot: str | None, as_json: bool) -> None:
     """Read a policy file and say in words what it asks, how strict its strictest rule is, and its hash.
 
+    Warns where a reply may be as good as the answer itself.
+
     Example: sfumato check policy.toml
     """
-    from sfumato.policy.words import asks, least
+    from sfumato.policy.words import asks, disclosure_warnings, least
 
     rules = read_policy(policy)
     if plot is not None:
@@ -32,6 +34,7 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
                 "asks": asks(rules),
                 "least": least(rules),
                 "hash": rules.hash,
+                "warnings": disclosure_warnings(rules),
             }
         )
         return
@@ -39,3 +42,5 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
     click.echo(f"asks:        {asks(rules)}")
     click.echo(f"least level: {least(rules)}")
     click.echo(f"hash:        {rules.hash}")
+    for warning in disclosure_warnings(rules):
+        click.echo(f"WARNING:     {warning}")

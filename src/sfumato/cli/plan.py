@@ -27,6 +27,8 @@ def command(
 ) -> None:
     """Compare every suitable mechanism for a policy: the error to expect of n answers, and the size of a report.
 
+    Warns where a reply may be as good as the answer itself.
+
     Example: sfumato plan policy.toml --n 100000
     """
     from sfumato._plan import plan
@@ -53,7 +55,7 @@ def command(
             }
             for r in found.rows
         ]
-        show_json({"n": found.n, "rows": rows, "best": best.name, "why": found.why()})
+        show_json({"n": found.n, "rows": rows, "best": best.name, "why": found.why(), "warnings": found.warnings})
         return
     show_table(
         ("mechanism", "l2 risk", "worst case", "total variation", "bits", "of the bound", "decoding"),
@@ -72,3 +74,5 @@ def command(
         title=f"{found.policy.kind} policy over {len(found.policy.domain):,} values, n = {found.n:,}",
     )
     click.echo(found.why())
+    for warning in found.warnings:
+        click.echo(f"WARNING: {warning}")

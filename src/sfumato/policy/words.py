@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import CannotDecide
 from sfumato.exact import Epsilon
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
@@ -17,9 +22,19 @@ from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Anything, Secret
 from sfumato.policy.uniform import Uniform
 
-__all__ = ["Suspicion", "asks", "least", "suspicions"]
+__all__ = ["Suspicion", "asks", "disclosure_warnings", "least", "suspicions"]
+
+Floats = npt.NDArray[np.float64]
 
 _MOST_NAMED = 5
+#: Values are given away where a reply may leave at most this share of the doubt there was before.
+_DOUBT_LEFT = 0.05
+#: Smaller chances are called smaller than this, and levels are cut where e^-level is smaller still.
+_LEAST_CHANCE, _GREATEST_LEVEL = 1e-300, 705.0
+#: Effective levels that are not known in closed form are computed for up to this many values: it takes k³ steps.
+_LARGEST_CLOSED = 512
+#: What is asked where nothing is.
+_NOTHING = "nothing: an output may be the value itself."
 
 
 @singledispatch
@@ -30,11 +45,15 @@ def asks(policy: Policy) -> str:
 
 @asks.register
 def _(policy: Uniform) -> str:
+    if policy.epsilon.is_infinite:
+        return _NOTHING
     return f"no output is more than {_times(policy.epsilon)} likelier for one value than for any other."
 
 
 @asks.register
 def _(policy: HighLow) -> str:
+    if _asks_nothing(policy):
+        return _NOTHING
     return (
         f"no output is more than {_times(policy.epsilon)} likelier for a sensitive value ({_named(policy.sensitive)}) "
         "than for any other value; the other values may be told."
@@ -43,16 +62,27 @@ def _(policy: HighLow) -> str:
 
 @asks.register
 def _(policy: Blocks) -> str:
-    levels = sorted(set(policy.epsilons))
-    within = _times(levels[0]) if len(levels) == 1 else f"{_times(levels[0])} to {_times(levels[-1])}, by block,"
+    if _asks_nothing(policy):
+        return _NOTHING
+    levels = sorted({epsilon for epsilon in policy.epsilons if not epsilon.is_infinite})
+    if not levels:
+        others = "than for one of another block; values of one block may be told apart"
+        return f"no output is more than {_times(policy.across)} likelier for one value {others}."
     across = "the block itself may be told"
+    within = _times(levels[0]) if len(levels) == 1 else f"{_times(levels[0])} to {_times(levels[-1])}, by block,"
     if not policy.across.is_infinite:
         across = f"nor more than {_times(policy.across)} likelier than for one of another block"
+    if len(levels) < len(set(policy.epsilons)):
+        across += "; values of some blocks may be told apart"
     return f"no output is more than {within} likelier for one value than for another of its block; {across}."
 
 
 @asks.register
 def _(policy: Metric) -> str:
+    if _asks_nothing(policy):
+        return _NOTHING
+    if policy.epsilon.is_infinite:
+        return "no output tells values at distance 0 apart; all others may be told apart."
     return (
         f"no output is more than {_times(policy.epsilon)} likelier, per unit of distance, for one value than another."
     )
@@ -60,6 +90,8 @@ def _(policy: Metric) -> str:
 
 @asks.register
 def _(policy: Pairwise) -> str:
+    if _asks_nothing(policy):
+        return _NOTHING
     finite = sum(1 for _ in policy.inequalities())
     size = len(policy.domain)
     return (
@@ -70,12 +102,16 @@ def _(policy: Pairwise) -> str:
 
 @asks.register
 def _(policy: Prior) -> str:
+    if policy.epsilon.is_infinite:
+        return _NOTHING
     moved = {"both": "more or less", "upper": "more", "lower": "less"}[policy.side]
     return f"no output makes any value more than {_times(policy.epsilon)} {moved} probable than the prior does."
 
 
 @asks.register
 def _(policy: Secret) -> str:
+    if policy.epsilon.is_infinite:
+        return _NOTHING
     whatever = isinstance(policy.distributions, Anything)
     known = "however the rest depends on it" if whatever else "if the rest depends on it as the policy says"
     return (
@@ -86,16 +122,132 @@ def _(policy: Secret) -> str:
 
 def least(policy: Policy) -> str:
     """The strictest level between two values, and between which."""
+    if _asks_nothing(policy):
+        return "inf (nothing is asked)"
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else policy
     if isinstance(pairwise, PairwisePolicy):
         epsilon, (x, other) = pairwise.least
-        names = f"{policy.domain.label(x)!r} against {policy.domain.label(other)!r}"
-        return "inf (nothing is asked)" if epsilon.is_infinite else f"{epsilon} ({names})"
+        return f"{epsilon} ({policy.domain.label(x)!r} against {policy.domain.label(other)!r})"
     if isinstance(policy, Prior):
         why = "twice the epsilon of the prior" if policy.side == "both" else "what one side implies under this prior"
         return f"{policy.classical_level} (any two values; {why})"
     epsilon = Epsilon(policy.parameters()["epsilon"])
     return f"{epsilon} (any two secrets)"
+
+
+# -- what a policy does not protect ------------------------------------------------------------------------
+
+
+def disclosure_warnings(policy: Policy) -> list[str]:
+    """Return warnings about what a single reply may give away under a policy; none where it protects every value.
+
+    A value is given away where a reply may make it so certain that at most a twentieth of the doubt is left, all values
+    being equally likely before (under a prior policy: as its prior says). The harmless values of a high-low policy are
+    not named, as the policy says of them that they may be told.
+
+    Parameters
+    ----------
+    policy
+        Any policy.
+
+    Returns
+    -------
+    list of str
+        At most one sentence, without a full stop.
+
+    Notes
+    -----
+    The likelihoods T_z = e^-E(x,z), E the effective levels, lie in the cone of a policy on pairs and make x as certain
+    as it can be: the guess that it is x is wrong with probability 1 - 1/Σ_z e^-E(x,z).
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> disclosure_warnings(Uniform(Domain(["no", "yes"]), 1))
+    []
+    >>> disclosure_warnings(Uniform(Domain(["no", "yes"]), 20))
+    ['a reply is almost always the answer: a guess from it may be wrong with probability 2.1e-09 only']
+    """
+    if len(policy.domain) == 1:
+        return []
+    if _asks_nothing(policy):
+        return ["this policy asks nothing: a reply may be the answer itself"]
+    doubts = _doubts(policy)
+    exposed = [value for value, (before, after) in doubts.items() if after <= _DOUBT_LEFT * before]
+    if not exposed:
+        return []
+    error = min(doubts[value][1] for value in exposed)
+    chance = f"{error:.2g}" if error > _LEAST_CHANCE else f"below {_LEAST_CHANCE:g}"
+    odds = f"a guess from it may be wrong with probability {chance} only" if error else "a guess from it may be certain"
+    if isinstance(policy, Secret):
+        return [f"a reply almost always tells {policy.secret}: {odds}"]
+    if len(exposed) == len(policy.domain):
+        return [f"a reply is almost always the answer: {odds}"]
+    return [f"a reply may give away {len(exposed):,} of {len(policy.domain):,} values ({_named(exposed)}): {odds}"]
+
+
+def _doubts(policy: Policy) -> dict[object, tuple[float, float]]:
+    """For each protected value the probability that it is another one, before a reply and at least after it."""
+    if isinstance(policy, Secret):
+        secrets = list(policy.domain.factors[policy.secret])
+        rest = (len(secrets) - 1) * float(_unlikelier(float(policy.epsilon)))
+        return dict.fromkeys(secrets, (1 - 1 / len(secrets), rest / (1 + rest)))
+    labels = policy.domain.labels
+    if isinstance(policy, Prior):
+        shares = (float(p) for p in policy.prior)
+        return {label: (1 - p, _doubt_left(policy, p)) for label, p in zip(labels, shares, strict=True) if 0 < p < 1}
+    if not isinstance(policy, PairwisePolicy):
+        return {}
+    protected = policy.is_sensitive if isinstance(policy, HighLow) else np.ones(len(labels), dtype=bool)
+    others, before = _others(policy), 1 - 1 / len(labels)
+    after = others / (1 + others)
+    return {labels[x]: (before, float(after[x])) for x in np.flatnonzero(protected).tolist()}
+
+
+def _doubt_left(policy: Prior, p: float) -> float:
+    """The least probability, after a reply, of all values but one of prior p."""
+    by_lower = (1 - p) * float(_unlikelier(float(policy.epsilon))) if policy.side != "upper" else 0.0
+    by_upper = 1 - p * policy.epsilon.exp() if policy.side != "lower" else 0.0
+    return max(by_lower, by_upper)
+
+
+def _others(policy: PairwisePolicy) -> Floats:
+    """For each value x the sum of e^-E(x,z) over all other values z, E the effective levels.
+
+    Where these are too many to compute it is a little more: no E(x,z) is below the least level that is declared for x.
+    """
+    size = len(policy.domain)
+    if isinstance(policy, (Uniform, HighLow)):  # of which only sensitive values are asked for
+        return np.full(size, (size - 1) * _unlikelier(float(policy.epsilon)))
+    if isinstance(policy, Blocks):
+        block_of = policy.block_of
+        members = np.bincount(block_of)
+        across = float(policy.across)
+        around = 2 * across if len(members) > 1 else math.inf  # out of the block and back again
+        within = np.minimum([float(epsilon) for epsilon in policy.epsilons], around)
+        in_blocks = (members - 1) * _unlikelier(within) + (size - members) * _unlikelier(across)
+        return np.asarray(in_blocks[block_of])
+    if size <= _LARGEST_CLOSED:
+        with contextlib.suppress(CannotDecide):  # levels without a common unit
+            unlikelier = _unlikelier(policy.effective_levels().floats)
+            np.fill_diagonal(unlikelier, 0.0)
+            return np.asarray(unlikelier.sum(axis=1))
+    unlikelier = _unlikelier(policy.levels().floats)
+    np.fill_diagonal(unlikelier, 0.0)
+    return np.asarray((size - 1) * unlikelier.max(axis=1))
+
+
+def _unlikelier(level: npt.ArrayLike) -> Floats:
+    """e^-level, which is 0 only where the level is infinite."""
+    levels = np.asarray(level, dtype=np.float64)
+    return np.where(np.isinf(levels), 0.0, np.exp(-np.minimum(levels, _GREATEST_LEVEL)))
+
+
+def _asks_nothing(policy: Policy) -> bool:
+    """Whether every mechanism obeys the policy."""
+    if isinstance(policy, PairwisePolicy):
+        return policy.least[0].is_infinite
+    return isinstance(policy, (Prior, Secret)) and policy.epsilon.is_infinite
 
 
 @dataclass(frozen=True)
@@ -143,7 +295,8 @@ def _moved(before: float, level: float) -> float:
 
 
 def _times(epsilon: Epsilon) -> str:
-    return "any number of times" if epsilon.is_infinite else f"{epsilon.exp():.4g} times (epsilon {epsilon})"
+    factor = epsilon.exp()
+    return f"{factor:.4g} times (epsilon {epsilon})" if math.isfinite(factor) else f"e^{epsilon} times"
 
 
 def _named(values: Sequence[object]) -> str:
