@@ -255,12 +255,12 @@ GIVES_AWAY = [
 
 
 @pytest.mark.parametrize(("policy", "warning"), GIVES_AWAY, ids=lambda given: getattr(given, "kind", ""))
-def test_check_and_plan_warn_where_a_reply_is_almost_always_the_answer(
+def test_check_design_and_plan_warn_where_a_reply_is_almost_always_the_answer(
     policy: sf.Policy, warning: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(tmp_path / "policy.json")
     sf.save_policy(policy, path)
-    for command in (["check", path], ["plan", path, "--n", "1000"]):
+    for command in (["check", path], ["design", path, "-o", str(tmp_path / "m.json")], ["plan", path, "--n", "1000"]):
         run = Run(capsys, *command)
         assert run.code == 0
         last = run.out.splitlines()[-1]

@@ -44,6 +44,7 @@ def command(
     """
     from sfumato._audit import audit
     from sfumato._design import designed
+    from sfumato.policy.words import disclosure_warnings
     from sfumato.reports.atomic import writing
 
     rules = read_policy(policy)
@@ -58,9 +59,10 @@ def command(
     aside = output == PIPE
     if as_json:
         answer = {"mechanism": made.name, "bits": made.bits, "hash": made.hash, "why": why}
-        answer["certificate"] = certificate.summary()
-        show_json(answer, aside=aside)
+        show_json({**answer, "certificate": certificate.summary(), "warnings": disclosure_warnings(rules)}, aside=aside)
         return
     click.echo(why, err=aside)
     click.echo(f"{made.name}, {made.bits} bits a report, hash {made.hash}", err=aside)
     click.echo(certificate.summary(), err=aside)
+    for warning in disclosure_warnings(rules):
+        click.echo(f"WARNING: {warning}", err=aside)
