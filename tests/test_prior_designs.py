@@ -1,4 +1,4 @@
-"""Prior policies over more than two values: the greatest ε of every mechanism, and the table of three levels."""
+"""The greatest ε of every mechanism under a prior or a known distribution, and the table for a uniform prior."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon
 from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection
 from sfumato.mechanisms.prior_designs import prior_hadamard, prior_response, prior_subset, prior_table
+from sfumato.mechanisms.secret_response import known_response
+from sfumato.policy.distributions import Distributions
 from sfumato.policy.prior import SIDES
 from sfumato.testing import random_distribution
 
@@ -104,6 +106,43 @@ def test_subsets_of_twenty_equal_values() -> None:
     assert Epsilon("1.85039") < mechanism.epsilon < Epsilon("1.85042")
     assert mechanism.risk(1) == pytest.approx(18.340, abs=0.001)
     assert sf.design(uniform(20), mechanism="subset").risk(1) < 62.1  # at the safe epsilon, 66.6 at that of the prior
+
+
+# -- secrets -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "ln 3", "6"])
+@pytest.mark.parametrize(
+    "distributions",
+    [
+        sf.Known([["0.3", "0.1", "0.1"], ["0.1", "0.2", "0.2"]]),
+        sf.Known([["0.5", "0.3", "0.2"], ["0", "0", "0"]]),  # of a secret that never occurs nothing is known
+        sf.AtLeast([["1/4", "1/4", "1/4"], ["0.1", "0.2", "0.3"]]),
+    ],
+    ids=["known", "never", "at-least"],
+)
+def test_a_known_distribution_allows_randomized_response_more(epsilon: str, distributions: Distributions) -> None:
+    policy = sf.Secret(sf.Domain.product(S=range(2), U=range(3)), "S", epsilon, distributions)
+    mechanism = sf.design(policy, mechanism="known-rr")
+    assert isinstance(mechanism, RandomizedResponse)
+    assert sf.audit(mechanism, policy).holds
+    assert not sf.audit(RandomizedResponse(policy.domain, mechanism.epsilon * ABOVE), policy).holds
+    assert not candidates(policy)["known-rr"].classical
+    assert mechanism.risk(1) <= sf.design(policy, mechanism="rr").risk(1)
+
+
+def test_many_values_beside_a_secret() -> None:
+    """Above 64 values nothing is searched for, and what was offered had 34 times this risk."""
+    product = sf.Domain.product(S=range(2), U=range(50))
+    policy = sf.Secret(product, "S", 1, sf.Known([["1/100"] * 50] * 2))
+    tuned = known_response(policy)
+    others = [sf.design(policy, mechanism=name).risk(1) for name in ("rr", "subset", "secret-rr")]
+    assert tuned.risk(1) < min(others) / 30
+    for level in (0, "inf"):
+        free = sf.Secret(product, "S", level, sf.Known([["1/100"] * 50] * 2))
+        assert known_response(free).epsilon == Epsilon(level)
+    with pytest.raises(InvalidInput, match="have Known or AtLeast shares"):
+        known_response(sf.Secret(product, "S", 1, sf.Anything()))
 
 
 # -- the closed form -----------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ from sfumato.mechanisms import (
 from sfumato.mechanisms.composed_subsets import MOST_BLOCKS
 from sfumato.mechanisms.metric_exponential import best_exponential
 from sfumato.mechanisms.prior_designs import prior_hadamard, prior_response, prior_subset, prior_table
-from sfumato.policy import Blocks, ChiSquare, HighLow, Policy, Prior, Secret, Uniform, structure_of
+from sfumato.mechanisms.secret_response import known_response
+from sfumato.policy import AtLeast, Blocks, ChiSquare, HighLow, Known, Policy, Prior, Secret, Uniform, structure_of
 from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["Candidate", "candidates", "safe_epsilon"]
@@ -134,6 +135,8 @@ def _for_prior(policy: Prior, max_bits: int | None) -> dict[str, Candidate]:
 def _for_secret(policy: Secret, utility: str) -> dict[str, Candidate]:
     build = partial(SecretRandomizedResponse, policy.domain, policy.secret, policy.epsilon)
     found = {"secret-rr": Candidate(build, "k²")}
+    if isinstance(policy.distributions, (AtLeast, Known)):
+        found["known-rr"] = Candidate(partial(known_response, policy), "k")
     tuned = utility if utility == "mutual-information" else "estimation"
     if isinstance(policy.distributions, ChiSquare):
         kinds: dict[str, Callable[..., Mechanism]] = {

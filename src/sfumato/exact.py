@@ -22,7 +22,7 @@ import functools
 import math
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
@@ -39,10 +39,13 @@ __all__ = [
     "Epsilon",
     "EpsilonLike",
     "arb_precision",
+    "ceil_of_log",
     "chi_square_is_likelier",
+    "digits_of",
     "exact_fraction",
     "exceeds",
     "excess",
+    "floor_of_log",
     "floor_of_ratio",
     "information",
     "sign_of_sum",
@@ -575,6 +578,43 @@ def floor_of_ratio(
     while at_least(guess + 1):
         guess += 1
     return guess
+
+
+def floor_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
+    """The greatest multiple of a step that is at most ln(numerator/denominator), which is at least 0: certified.
+
+    Numerator and denominator are sums of coefficients times e^epsilon, as ``sign_of_sum`` takes them.
+
+    >>> floor_of_log([(Fraction(3), ZERO)], [(Fraction(1), ZERO)], Epsilon("0.001"))
+    Epsilon('1.098')
+    """
+    return step * _last(lambda steps: _sign_above(numerator, denominator, step * steps) >= 0)
+
+
+def ceil_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
+    """The least multiple of a step that is at least 0 and ln(numerator/denominator): certified."""
+    return step * (_last(lambda steps: _sign_above(numerator, denominator, step * steps) > 0) + 1)
+
+
+def digits_of(epsilon: Epsilon) -> Epsilon:
+    """The step in which levels near a positive epsilon have nine digits or more: a power of ten, at most 10^-9."""
+    return Epsilon._of(Fraction(1, 10 ** (9 + max(0, math.ceil(-math.log10(float(epsilon)))))))
+
+
+def _sign_above(numerator: Terms, denominator: Terms, level: Epsilon) -> int:
+    """The sign of numerator - e^level·denominator."""
+    return sign_of_sum([*numerator, *((-c, e + level) for c, e in denominator)])
+
+
+def _last(holds: Callable[[int], bool]) -> int:
+    """The last whole number from 0 for which something holds, -1 if for none; once it fails it fails ever after."""
+    low, high = -1, 0
+    while holds(high):
+        low, high = high, 2 * high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def chi_square_is_likelier(bound: Fraction, degrees: int, probability: Fraction) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from sfumato.domain import Domain
-from sfumato.exact import Epsilon, EpsilonLike
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.exact import ZERO, Epsilon, EpsilonLike, digits_of, floor_of_log
+from sfumato.mechanisms.randomized_response import RandomizedResponse
 from sfumato.mechanisms.reporting import SecretTable
 from sfumato.mechanisms.table import TableMechanism
-from sfumato.policy.secret import Anything, Secret
+from sfumato.policy.secret import Anything, AtLeast, Known, Secret
 
-__all__ = ["SecretRandomizedResponse"]
+__all__ = ["SecretRandomizedResponse", "known_response"]
 
 #: A finite level is designed for as at most this: weights over 2^62 then still keep e^ε, 1 and e^-ε apart.
 _HIGHEST_LEVEL = Epsilon(20)
@@ -57,3 +60,33 @@ def _weights(domain: Domain, secret: str, epsilon: Epsilon) -> Any:
     matrix = np.where(secret_of[:, None] == secret_of, 1 / ratio / total, 1 / total)
     np.fill_diagonal(matrix, ratio / total)
     return TableMechanism.from_matrix(domain, matrix, policy=policy).weights
+
+
+def known_response(policy: Secret) -> RandomizedResponse:
+    """Return randomized response of the whole value, at the greatest ε at which it hides the secret.
+
+    Parameters
+    ----------
+    policy
+        A secret policy under ``Known`` or ``AtLeast``.
+
+    Notes
+    -----
+    The column of (s, u) is r there and 1 elsewhere, so it is 1 + (r-1)·P(u|s) likelier for s than for another secret,
+    and 1 + (r-1)·P(u|s) ≤ e^ε for the greatest P(u|s) of all laws. That is r = e^ε only where U follows from S.
+    """
+    if not isinstance(policy.distributions, (Known, AtLeast)):
+        raise InvalidInput("known_response", "policy", "have Known or AtLeast shares", policy)
+    epsilon = policy.epsilon
+    if epsilon.is_infinite or epsilon == ZERO:
+        return RandomizedResponse(policy.domain, epsilon)
+    secrets, others = policy.cells.shape
+    laws = ((s, law) for s in range(secrets) for law in policy.distributions.conditionals(s, (secrets, others)))
+    greatest, s, u = max((p, s, u) for s, law in laws for u, p in enumerate(law))
+    ratio = [(Fraction(1), epsilon), (greatest - 1, ZERO)], [(greatest, ZERO)]
+    mechanism = RandomizedResponse(policy.domain, max(epsilon, floor_of_log(*ratio, digits_of(epsilon))))
+    # The column that comes closest to breaking a rule.
+    high, low = mechanism.levels
+    if not policy.allows([high if z == policy.cells[s, u] else low for z in range(len(policy.domain))]):
+        raise CannotDecide(f"randomized response at {mechanism.epsilon} was not proved to obey this secret policy")
+    return mechanism

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exact_fraction, sign_of_sum
+from sfumato.exact import (
+    INFINITE,
+    ZERO,
+    Epsilon,
+    EpsilonLike,
+    ceil_of_log,
+    digits_of,
+    exact_fraction,
+    floor_of_log,
+    sign_of_sum,
+)
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst, read_list
 from sfumato.policy.uniform import Uniform
 
@@ -177,14 +187,14 @@ class Prior(Policy):
         """
         if self.epsilon.is_infinite or self.epsilon == ZERO:
             return self.epsilon
-        step = _STEP if self.epsilon > _STEP * 10**9 else _STEP / 10 ** math.ceil(-math.log10(float(self.epsilon)))
+        step = digits_of(self.epsilon)
         one = (Fraction(1), ZERO)
         # The greatest r as fractions of sums of powers of e; a denominator that is not positive means no limit.
         upper: Fractional = [(1 - lightest, self.epsilon)], [one, (-lightest, self.epsilon)]
         lower: Fractional = [(Fraction(1), self.epsilon), (heaviest - 1, ZERO)], [(heaviest, ZERO)]
         limits = {"both": [upper, lower], "upper": [upper], "lower": [lower]}[self.side]
         binding = [limit for limit in limits if sign_of_sum(limit[1]) > 0]
-        return max(self.epsilon, min((_log_rounded_down(*limit, step) for limit in binding), default=INFINITE))
+        return max(self.epsilon, min((floor_of_log(*limit, step) for limit in binding), default=INFINITE))
 
     def information_bound(self) -> float:
         """The most that a report of an allowed mechanism can tell: a bound on I(X;Y) at the prior, in nats.
@@ -250,31 +260,7 @@ _STEP = Epsilon(1) / 10**9
 
 def log_rounded_up(numerator: Terms, denominator: Terms) -> Epsilon:
     """The least level in steps of 10^-9 that is certainly at least ln(numerator/denominator); infinite over nothing."""
-    if not denominator:
-        return INFINITE
-    below = _last_step(lambda steps: _sign_over(numerator, denominator, _STEP * steps) > 0)
-    return (_STEP * (below + 1)).as_promise()
-
-
-def _log_rounded_down(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
-    """The greatest multiple of a step that is certainly at most ln(numerator/denominator), which is at least 0."""
-    return step * _last_step(lambda steps: _sign_over(numerator, denominator, step * steps) >= 0)
-
-
-def _sign_over(numerator: Terms, denominator: Terms, level: Epsilon) -> int:
-    """The sign of numerator - e^level·denominator."""
-    return sign_of_sum([*numerator, *((-c, e + level) for c, e in denominator)])
-
-
-def _last_step(holds: Callable[[int], bool]) -> int:
-    """The last number of steps for which something holds, -1 if it holds for none; what fails once fails ever after."""
-    low, high = -1, 0
-    while holds(high):
-        low, high = high, 2 * high + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return ceil_of_log(numerator, denominator, _STEP).as_promise() if denominator else INFINITE
 
 
 def _told_by_one(held: float, epsilon: float) -> float:
