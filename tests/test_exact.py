@@ -46,9 +46,12 @@ from sfumato.exact import (
     INFINITE,
     ZERO,
     Epsilon,
+    ceil_of_log,
+    digits_of,
     exact_fraction,
     exceeds,
     excess,
+    floor_of_log,
     floor_of_ratio,
     sign_of_sum,
 )
@@ -695,3 +698,28 @@ def test_decisions_in_many_threads_at_once() -> None:
     finally:
         sys.setswitchinterval(patience)
     assert flint.ctx.prec == before
+
+
+def test_levels_of_more_digits_than_any_memory_holds() -> None:
+    # Fractions of these took the process down: 2^-1442695040888 is no number to write out.
+    greatest = Epsilon("1e12")
+    assert floor_of_ratio((Fraction(0), Fraction(3)), (Fraction(1), Fraction(1)), greatest) == 0
+    assert floor_of_ratio((Fraction(0), Fraction(-3)), (Fraction(1), Fraction(0)), greatest) == -1
+    assert floor_of_ratio((Fraction(7), Fraction(0)), (Fraction(2), Fraction(1)), greatest) == 3
+
+
+def test_logarithms_are_rounded_to_the_stated_side() -> None:
+    step = Epsilon("0.001")
+    three: list[tuple[Fraction, Epsilon]] = [(Fraction(3), ZERO)]
+    one: list[tuple[Fraction, Epsilon]] = [(Fraction(1), ZERO)]
+    assert (floor_of_log(three, one, step), ceil_of_log(three, one, step)) == (Epsilon("1.098"), Epsilon("1.099"))
+    # What is a multiple of the step is neither raised nor lowered.
+    e: list[tuple[Fraction, Epsilon]] = [(Fraction(1), Epsilon(1))]
+    assert floor_of_log(e, one, step) == ceil_of_log(e, one, step) == Epsilon(1)
+    assert floor_of_log(one, one, step) == ceil_of_log(one, one, step) == ZERO
+    assert ceil_of_log(one, three, step) == ZERO
+    most = Epsilon("1e12")
+    assert floor_of_log([(Fraction(2), most)], one, Epsilon(1)) == most  # the greatest that can be stated
+    assert [digits_of(Epsilon(level)) for level in ("3", "1", "0.2", "0.004")] == [
+        Epsilon(step) for step in ("1e-9", "1e-9", "1e-10", "1e-12")
+    ]

@@ -69,6 +69,12 @@ def test_the_safe_epsilon_of_other_policies() -> None:
     assert safe_epsilon(uniform(3, 0)) == ZERO
     assert safe_epsilon(uniform(3, "inf")) == INFINITE
     assert safe_epsilon(sf.Prior(R(3), ["1/2", "1/2", 0], "ln 3")) == Epsilon("ln 3")  # a value of prior zero
+    # Beyond what doubles know, and at the greatest level that can be stated.
+    for level in ("1e-1000", "1e-320", "1e-300", "999999999999", "1e12"):
+        policy = uniform(3, level)
+        assert policy.epsilon <= safe_epsilon(policy) <= min(policy.epsilon * 2, Epsilon("1e12"))
+        assert sf.implies(sf.Uniform(policy.domain, safe_epsilon(policy)), policy)
+        assert all(row.risk > 0 for row in sf.plan(policy, n=10).rows)
     # No set of values is so light that ruling out all others is much of a surprise.
     assert safe_epsilon(uniform(2, "ln 2", "upper")) == INFINITE
 

@@ -253,7 +253,8 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
         return math.inf
     d = min(math.floor(-k * low / (high - low)), k - 1)
     between = -d * high - (k - d - 1) * low
-    return (k - 1) ** 2 / (d * high**2 + between**2 + (k - d - 1) * low**2)
+    spread = d * high**2 + between**2 + (k - d - 1) * low**2
+    return (k - 1) ** 2 / spread if spread > 0 else math.inf  # which doubles may not tell from 0
 
 
 def least_risk(policy: Policy) -> float | None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -570,7 +571,8 @@ def floor_of_ratio(
             t = epsilon._ball().exp()
             ball = (to_arb(a) * t + to_arb(b)) / (to_arb(c) * t + to_arb(d))
             if ball.is_finite() and ball.rad() < 1:
-                guess = int(ball.mid().fmpq().floor())
+                # Not by way of a fraction: that of e^-(10^12) does not fit any memory.
+                guess = int(ball.mid().floor().fmpz())
                 break
         bits *= 2
     while not at_least(guess):
@@ -583,12 +585,13 @@ def floor_of_ratio(
 def floor_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
     """The greatest multiple of a step that is at most ln(numerator/denominator), which is at least 0: certified.
 
-    Numerator and denominator are sums of coefficients times e^epsilon, as ``sign_of_sum`` takes them.
+    Numerator and denominator are sums of coefficients times e^epsilon, as ``sign_of_sum`` takes them. What is above the
+    greatest epsilon that can be stated becomes that one.
 
     >>> floor_of_log([(Fraction(3), ZERO)], [(Fraction(1), ZERO)], Epsilon("0.001"))
     Epsilon('1.098')
     """
-    return step * _last(lambda steps: _sign_above(numerator, denominator, step * steps) >= 0)
+    return min(step * _last(lambda steps: _sign_above(numerator, denominator, step * steps) >= 0), _LARGEST_EPSILON)
 
 
 def ceil_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
@@ -598,6 +601,8 @@ def ceil_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
 
 def digits_of(epsilon: Epsilon) -> Epsilon:
     """The step in which levels near a positive epsilon have nine digits or more: a power of ten, at most 10^-9."""
+    if float(epsilon) < sys.float_info.min:  # whose power of ten doubles do not know
+        return epsilon / 10**9
     return Epsilon._of(Fraction(1, 10 ** (9 + max(0, math.ceil(-math.log10(float(epsilon)))))))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import Epsilon, floor_of_ratio
+from sfumato.exact import Epsilon, exceeds, floor_of_ratio
 from sfumato.mechanisms.alias import TOTAL
 from sfumato.mechanisms.hadamard import HadamardResponse
 from sfumato.mechanisms.randomized_response import RandomizedResponse
@@ -184,8 +184,8 @@ def _levels(policy: Prior, bases: int) -> tuple[int, int, int, int]:
     mean = Fraction(total, k)
     high, low = total, 0
     if not policy.epsilon.is_infinite:
-        if policy.side != "lower":
-            high = min(floor_of_ratio((mean, Fraction(0)), (Fraction(0), Fraction(1)), policy.epsilon), total)
+        if policy.side != "lower" and exceeds(k, 1, policy.epsilon):  # else e^ε times the mean is all there is, or more
+            high = floor_of_ratio((mean, Fraction(0)), (Fraction(0), Fraction(1)), policy.epsilon)
         if policy.side != "upper":
             low = -floor_of_ratio((Fraction(0), -mean), (Fraction(1), Fraction(0)), policy.epsilon)
     if not low <= mean <= high or low >= high:
