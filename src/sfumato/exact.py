@@ -23,7 +23,7 @@ import math
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
@@ -49,6 +49,7 @@ __all__ = [
     "floor_of_log",
     "floor_of_ratio",
     "information",
+    "integer_kernel",
     "sign_of_sum",
     "to_arb",
 ]
@@ -554,6 +555,23 @@ def information(joint: Iterable[tuple[Fraction, Fraction]]) -> float:
             if ball.rel_accuracy_bits() > 53 or not terms or bits > 4096:
                 return float(ball)
         bits *= 2
+
+
+def integer_kernel(equations: Iterable[Sequence[Fraction]]) -> list[list[int]]:
+    """Return a short basis of the integer vectors that are orthogonal to every row of ``equations``.
+
+    The basis generates all of them, and is reduced (Lenstra, Lenstra and Lovász 1982).
+    """
+    import flint
+
+    rows = []
+    for equation in equations:
+        scale = math.lcm(*(entry.denominator for entry in equation))
+        rows.append([int(entry * scale) for entry in equation])
+    # U·A' = L with a unimodular U: the rows of U next to rows of zeros in L are a basis.
+    reduced, transform = flint.fmpz_mat([list(column) for column in zip(*rows, strict=True)]).lll(True)
+    kernel = [row for row, image in zip(transform.tolist(), reduced.tolist(), strict=True) if not any(image)]
+    return [[int(entry) for entry in row] for row in (flint.fmpz_mat(kernel).lll().tolist() if kernel else [])]
 
 
 def floor_of_ratio(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import exact_fraction
+from sfumato.exact import exact_fraction, integer_kernel
 from sfumato.mechanisms.alias import TOTAL, TOTAL_BITS, AliasTable
 from sfumato.mechanisms.base import (
     LARGEST_MATRIX,
@@ -221,6 +222,9 @@ def _rounded_row(row: list[int]) -> list[int]:
 
 
 def _rounded_within(matrix: list[list[int]], policy: Policy) -> npt.NDArray[np.int64]:
+    equations = [] if isinstance(policy, PairwisePolicy) else policy.equations()
+    if equations:
+        return _rounded_with_equations(matrix, policy, equations)
     matrix = _merged(matrix, policy)
     columns = list(zip(*matrix, strict=True))
     mean = [-(-sum(column) // len(column)) for column in columns]
@@ -230,6 +234,40 @@ def _rounded_within(matrix: list[list[int]], policy: Policy) -> npt.NDArray[np.i
         if policy.allows_all(weights.T.tolist()):
             return weights
     raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+
+
+def _rounded_with_equations(
+    matrix: list[list[int]], policy: Policy, equations: list[list[Fraction]]
+) -> npt.NDArray[np.int64]:
+    """Round to columns of integers that solve equations exactly, as a mixture with a constant cannot.
+
+    Their integer solutions form a lattice that holds the constant. Columns are shrunk by the least power of two that
+    suffices, rounded in coordinates of a reduced basis, and lifted by a constant where that made them negative. What
+    is then missing of 2^62 solves the equations too, and goes to the likeliest output.
+    """
+    weights = _rounded(matrix)
+    if policy.allows_all(weights.T.tolist()):
+        return weights
+    basis = np.array(integer_kernel(equations), dtype=object).T
+    columns = np.array(matrix, dtype=object).astype(np.float64) / 2.0**_FIXED_BITS
+    lengths = np.linalg.norm(basis.astype(np.float64), axis=0)
+    coordinates = np.linalg.pinv(basis.astype(np.float64) / lengths) / lengths[:, None] @ columns * TOTAL
+    likeliest = int(columns.sum(axis=0).argmax())
+
+    def rounded(bits: int) -> npt.NDArray[np.int64] | None:
+        shrunk = ((1 - 2.0**-bits) * coordinates).tolist()
+        weights = basis @ np.array([[round(entry) for entry in row] for row in shrunk], dtype=object)
+        weights = weights - np.minimum(weights.min(axis=0), 0)
+        weights[:, likeliest] += TOTAL - weights.sum(axis=1)
+        obeys = weights.min() >= 0 and policy.allows_all(weights.T.tolist())
+        return weights.astype(np.int64) if obeys else None
+
+    bits = range(_FIRST_MIX_BITS, 0, -1)
+    first = bisect.bisect_left(bits, True, key=lambda bits: rounded(bits) is not None)
+    weights_within = rounded(bits[first] if first < len(bits) else 0)
+    if weights_within is None:
+        raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+    return weights_within
 
 
 def _mixed(matrix: list[list[int]], constant: list[int], bits: int) -> list[list[int]]:

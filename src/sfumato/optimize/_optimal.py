@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
+from sfumato.exact import ZERO
 from sfumato.mechanisms import TableMechanism
 from sfumato.mechanisms.base import Frequencies, checked_distribution
 from sfumato.optimize.estimation import best_design, scaled
@@ -17,11 +19,12 @@ from sfumato.optimize.goals import Estimation, Goal, SumGoal, WorstEstimation, g
 from sfumato.optimize.interior import lost
 from sfumato.optimize.mixture import best_mixture, solve_weights
 from sfumato.optimize.result import Optimum
-from sfumato.optimize.slice import Slice
+from sfumato.optimize.slice import Slice, groups
 from sfumato.optimize.utilities import Utility
 from sfumato.optimize.weighted import Progress, Weighted
 from sfumato.optimize.worst_case import LEAST_SHARE
-from sfumato.policy import Policy, Prior
+from sfumato.policy import Policy, Prior, Secret
+from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["DEFAULT_SECONDS", "optimal"]
 
@@ -29,6 +32,12 @@ Floats = npt.NDArray[np.float64]
 
 #: How long the search may take unless told otherwise; a bound by relaxation, and the rounding, come on top.
 DEFAULT_SECONDS = 60.0
+#: Rounding may cost this share of the value…
+_CLOSE = 1e-6
+#: …before mechanisms are compared that keep levels up to these as if they were 0.
+_SMALL_LEVELS = (1e-6, 1e-3)
+#: A mechanism is called optimal if its value and the bound are no farther apart than this, relatively.
+_OPTIMAL = 1e-4
 
 
 def optimal(
@@ -64,6 +73,8 @@ def optimal(
         must = f"be at least {slice_.size}, the number of values that can be told apart"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
     if isinstance(goal, Estimation):
+        if slice_.is_coarse:
+            raise lost("no error can be told of the best mechanism")
         found, shares = _designed(slice_, goal, started + limit, max_outputs, progress)
         distribution = distribution * (shares / slice_.p)[slice_.group_of]
     else:
@@ -72,19 +83,46 @@ def optimal(
     # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
     columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), distribution)
-    mechanism = TableMechanism.from_matrix(policy.domain, matrix, policy=policy)
-    value = goal.value(mechanism.matrix(), distribution)
+    target, bound = (goal.bound(reached, slice_, distribution) for reached in (found.value, found.bound))
+    mechanism, value = _rounded(policy, matrix, goal, distribution, target)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
         raise lost("no error can be told of the best mechanism found")
-    return Optimum(
-        mechanism,
-        goal,
-        distribution,
-        value=value,
-        bound=goal.bound(found.bound, slice_, distribution),
-        status="time" if not found.in_time else "optimal" if found.complete else "gap",
-        seconds=time.monotonic() - started,
-    )
+    optimum = Optimum(mechanism, goal, distribution, value, bound, "gap", seconds=time.monotonic() - started)
+    if not found.in_time:
+        return replace(optimum, status="time")
+    return replace(optimum, status="optimal") if found.complete and optimum.gap <= _OPTIMAL else optimum
+
+
+def _rounded(policy: Policy, matrix: Floats, goal: Goal, p: Floats, target: float) -> tuple[TableMechanism, float]:
+    """The exact mechanism, the first whose value is near enough to that of the search or the best, and its value."""
+    best: tuple[TableMechanism, float] | None = None
+    for table in _roundings(policy, matrix):
+        value = goal.value(table.matrix(), p)
+        if best is None or (value < best[1] if goal.small_is_good else value > best[1]):
+            best = table, value
+        if value == target or abs(value - target) <= _CLOSE * abs(target):
+            break
+    assert best is not None
+    return best
+
+
+def _roundings(policy: Policy, matrix: Floats) -> Iterator[TableMechanism]:
+    """Exact mechanisms near a matrix.
+
+    A solver breaks rules by some 1e-9. Where a level is not far above that, it takes much of a constant to make up for
+    it, and a mechanism that keeps level 0 there may be better.
+    """
+    yield TableMechanism.from_matrix(policy.domain, matrix, policy=policy)
+    if isinstance(policy, Secret) and policy.epsilon > ZERO and float(policy.epsilon) <= max(_SMALL_LEVELS):
+        stricter = Secret(policy.domain, policy.secret, ZERO, policy.distributions)
+        yield TableMechanism.from_matrix(policy.domain, matrix, policy=stricter)
+    elif isinstance(policy, PairwisePolicy):
+        merged = matrix
+        for group_of in (groups(policy, level) for level in _SMALL_LEVELS):
+            means = np.array([matrix[group_of == number].mean(axis=0) for number in range(group_of.max() + 1)])
+            if not np.array_equal(means[group_of], merged):
+                merged = means[group_of]
+                yield TableMechanism.from_matrix(policy.domain, merged, policy=policy)
 
 
 def _designed(
@@ -107,6 +145,6 @@ def _mixed(
     found = best_mixture(slice_, worth, deadline, progress)
     while max_outputs is not None and len(found.weights) > max_outputs:
         kept = found.rays[np.argsort(found.weights)[1:]]
-        weights = solve_weights(kept, worth.of(kept))[0]
+        weights = solve_weights(kept, worth.of(kept), slice_.p)[0]
         found = replace(found, rays=kept, weights=weights, complete=False).used()
     return found

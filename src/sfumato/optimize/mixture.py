@@ -28,6 +28,8 @@ _TOLERANCE = 3e-7
 _COMPLETE = 1e-6
 #: Utilities below this are scaled, for to the solver 1e-7 is nothing.
 _SMALL = 1e-6
+#: Rays reach a coordinate of the constant by less than this only in rounding.
+_NO_REACH = 1e-12
 #: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
 _SHARE_WITHIN = 0.35
 #: Until when rays, rather than a bound, are looked for where rules have to be found, too.
@@ -43,7 +45,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
     """
     everything = slice_.all_vertices()
     if everything is not None:
-        weights, multipliers, value = solve_weights(everything, utility.of(everything))
+        weights, multipliers, value = solve_weights(everything, utility.of(everything), slice_.p)
         # The solver's own tolerance: what the multipliers prove of every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
@@ -55,7 +57,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
     bound, centre, smooth = np.inf, None, True
     while True:
-        weights, multipliers, value = solve_weights(rays, utility.of(rays))
+        weights, multipliers, value = solve_weights(rays, utility.of(rays), slice_.p)
         allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
         in_time = time.monotonic() < deadline
         if bound - value <= allowed or not in_time:
@@ -80,12 +82,20 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
     return Weighted(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
 
 
-def solve_weights(rays: Floats, utilities: Floats) -> tuple[Floats, Floats, float]:
+def solve_weights(rays: Floats, utilities: Floats, p: Floats) -> tuple[Floats, Floats, float]:
     """max utilities·w with Σ w·v = 1 and w ≥ 0: the weights, the multipliers, and the value."""
     linprog = needed("scipy.optimize").linprog
     most = float(np.abs(utilities).max())
     scale = most if 0 < most < _SMALL else 1.0
-    found = linprog(-utilities / scale, A_eq=rays.T, b_eq=np.ones(rays.shape[1]), bounds=(0, None), method="highs")
+    # Σ w = 1 and Σ w·(v - 1) = 0 in units of how far rays reach, for to the solver 1e-7 is nothing.
+    reach = np.abs(rays - 1).max(axis=0)
+    reach[reach < _NO_REACH] = 1.0
+    equations = np.concatenate([(rays - 1) / reach, np.ones((len(rays), 1))], axis=1).T
+    right = np.append(np.zeros(rays.shape[1]), 1.0)
+    found = linprog(-utilities / scale, A_eq=equations, b_eq=right, bounds=(0, None), method="highs")
     if found.status != 0:
         raise CannotDecide(f"the linear programme has no solution: {found.message}")
-    return np.asarray(found.x), -scale * np.asarray(found.eqlin.marginals), float(-scale * found.fun)
+    *slopes, constant = -scale * np.asarray(found.eqlin.marginals)
+    multipliers = np.array(slopes) / reach
+    # As v·p = 1, the constant belongs to p.
+    return np.asarray(found.x), multipliers + (constant - multipliers.sum()) * p, float(-scale * found.fun)

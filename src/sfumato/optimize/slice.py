@@ -3,8 +3,8 @@
 A mechanism is a mixture of such vectors: the output y has probability w_y at p, and Σ_y w_y·v_y = 1 says that every
 row of Q(y|x) = w_y·v_y(x) sums to one. Every utility here is convex in v, so vertices suffice.
 
-Values that must be indistinguishable are one coordinate. They are also where only one direction asks for ε = 0: a
-column with v_x ≤ v_z everywhere and equal sums has v_x = v_z.
+Values that must be indistinguishable are one coordinate, also where only one direction asks for ε = 0: a column with
+v_x ≤ v_z everywhere and equal sums has v_x = v_z. So are values at a level that doubles do not resolve.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
-from sfumato.exact import ZERO
 from sfumato.optimize.extra import needed
 from sfumato.optimize.programme import Programme
 from sfumato.optimize.rules import ALLOWED, Rules
@@ -24,7 +23,7 @@ from sfumato.optimize.simplices import Simplices
 from sfumato.policy import AtLeast, ChiSquare, Known, Policy, Prior, Secret
 from sfumato.policy.pairwise import PairwisePolicy
 
-__all__ = ["SHARE_WITHIN", "Slice", "distinct"]
+__all__ = ["SHARE_WITHIN", "Slice", "distinct", "groups"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,6 +39,11 @@ _SHRUNK = (0.1, 0.2, 0.3, 0.45, 0.6, 1.0)
 _HALVINGS = 40
 #: So many rules that one ray breaks are added at once.
 _MOST_MET = 4
+#: Values at a level of at most this are one coordinate, and a slice between rules so near each other is flat: doubles
+#: do not resolve it.
+_UNRESOLVED = 1e-9
+#: Two rules that are each other's opposite but for this leave a thin slice between them.
+_OPPOSED = 1e-5
 #: Inequalities are kept as given up to this many; more would make the smallest linear programme slow.
 _MOST_ROWS = 250_000
 
@@ -71,6 +75,8 @@ class Slice:
         #: The same slice as a few choices, where the laws of U form a simplex for each secret. Under a confidence set:
         #: slices of smaller and smaller simplices, whose rays may break rules; the last, in the set, holds all rays.
         self.simplices = simplices
+        #: Whether values are one coordinate that a mechanism could tell apart, if by less than doubles resolve.
+        self.is_coarse = False
         self._programme = self.programme()
         self._directions = 0
 
@@ -92,14 +98,16 @@ class Slice:
                 f"the optimal design takes at most {_LARGEST} values, not {len(policy.domain)}; plan() compares the "
                 "mechanisms that are made for larger domains"
             )
-        group_of = _groups(policy)
+        group_of = groups(policy, _UNRESOLVED)
         size = int(group_of.max()) + 1
         compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
         grouped = np.bincount(group_of, weights=p).astype(np.float64)
         if isinstance(policy, Secret) and isinstance(policy.distributions, AtLeast) and size == len(p):
             least = np.array([[float(share) for share in row] for row in policy.distributions.shares])
             simplices = [found for found in [Simplices.of(policy.cells, least, float(policy.epsilon), p)] if found]
-        return cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices)
+        found = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices)
+        found.is_coarse = size <= groups(policy).max()
+        return found
 
     def at(self, p: Floats) -> Slice:
         """The same cone, cut at another distribution of the groups."""
@@ -272,18 +280,17 @@ def _shrunk(secret: Secret, confidence: ChiSquare, p: Floats) -> list[Simplices]
     return [each for each in found if each] if all(found) else []
 
 
-def _groups(policy: Policy) -> npt.NDArray[np.int64]:
-    """Numbers of the groups of values that no output may tell apart."""
+def groups(policy: Policy, level: float = 0.0) -> npt.NDArray[np.int64]:
+    """Numbers of the groups of values that outputs may tell apart by at most this level, alone or through others."""
     size = len(policy.domain)
-    if isinstance(policy, Prior) and policy.epsilon == ZERO:  # where none exceeds the mean, or all reach it, all are it
-        return np.zeros(size, dtype=np.int64)
+    if isinstance(policy, Prior) and float(policy.epsilon) <= level:
+        return np.zeros(size, dtype=np.int64)  # where none exceeds the mean, or all reach it, all are it
     same = np.eye(size, dtype=bool)
     if isinstance(policy, PairwisePolicy):
-        codes = policy.effective_levels().codes
-        same |= codes == 0
+        same |= policy.effective_levels().floats <= level
     else:
         for rule in policy.inequalities():
-            if rule.epsilon == ZERO and len(rule.left) == len(rule.right) == 1:
+            if len(rule.left) == len(rule.right) == 1 and float(rule.epsilon) <= level:
                 same[next(iter(rule.left)), next(iter(rule.right))] = True
     same |= same.T
     for middle in range(size):  # an equal of an equal is an equal
@@ -327,12 +334,33 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
 
 def _enumerate(rows: Floats, p: Floats) -> Floats:
     """All vertices, by the intersection of half-spaces around an inner point (qhull)."""
-    spatial = needed("scipy.spatial")
+    null_space = needed("scipy.linalg").null_space
     # 1 lies inside every slice, and the directions that keep v·p are those orthogonal to p.
     centre = np.ones(len(p)) / p.sum()
-    basis = needed("scipy.linalg").null_space(p[None])
-    faces = np.concatenate([rows, np.eye(len(p))])
-    halfspaces, inside = np.column_stack([-faces @ basis, -faces @ centre]), np.zeros(len(p) - 1)
+    apart = np.abs(rows[:, None] + rows).max(axis=2, initial=0.0)
+    opposed, opposite = np.nonzero(apart <= _OPPOSED)
+    along = null_space(np.concatenate([p[None], rows[opposed] - rows[opposite]]), rcond=_OPPOSED)
+    width = (rows[opposed] @ centre).min(initial=1.0)
+    if width > _UNRESOLVED:  # what is thin is stretched to a shape that doubles resolve
+        across = null_space(np.concatenate([p[None], along.T]))
+        basis, faces = np.column_stack([along, width * across]), np.concatenate([rows, np.eye(len(p))])
+    else:
+        basis, faces = along, np.concatenate([np.delete(rows, opposed, axis=0), np.eye(len(p))])
+    distances = faces @ centre
+    normals = faces @ basis / distances[:, None]
+    if basis.shape[1] < 2:  # a point or a segment
+        ends = np.array([[-1 / normals.min(initial=-1.0)], [-1 / normals.max(initial=1.0)]])[:, : basis.shape[1]]
+    else:
+        ends = _intersections(np.column_stack([-normals, np.full(len(faces), -1.0)]))
+    vertices = centre + ends @ basis.T
+    vertices[vertices < 1e-14 * vertices.max()] = 0.0  # what rounding left of zero
+    return distinct(np.asarray(vertices / (vertices @ p)[:, None]))
+
+
+def _intersections(halfspaces: Floats) -> Floats:
+    """The vertices of a polytope around the origin."""
+    spatial = needed("scipy.spatial")
+    inside = np.zeros(halfspaces.shape[1] - 1)
     try:
         found = spatial.HalfspaceIntersection(halfspaces, inside)
     except spatial.QhullError:  # faces that all but meet in one vertex; moved by some 1e-10 they do not
@@ -340,6 +368,4 @@ def _enumerate(rows: Floats, p: Floats) -> Floats:
             found = spatial.HalfspaceIntersection(halfspaces, inside, qhull_options="QJ")
         except spatial.QhullError as error:
             raise CannotDecide(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
-    vertices = centre + found.intersections @ basis.T
-    vertices[vertices < 1e-14 * vertices.max()] = 0.0  # what rounding left of zero
-    return distinct(np.asarray(vertices / (vertices @ p)[:, None]))
+    return np.asarray(found.intersections)

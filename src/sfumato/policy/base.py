@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from sfumato.documents import canonical_hash
 from sfumato.domain import Domain, align
 from sfumato.errors import InvalidInput
-from sfumato.exact import Epsilon, exact_fraction, exceeds, excess
+from sfumato.exact import ZERO, Epsilon, exact_fraction, exceeds, excess
 
 __all__ = ["Inequality", "Policy", "Worst"]
 
@@ -96,6 +96,33 @@ class Policy(ABC):
     @abstractmethod
     def restrict(self, values: Sequence[Any]) -> Policy:
         """What is still promised when only these values can occur."""
+
+    def equations(self) -> list[list[Fraction]]:
+        """Return rows r with r·T = 0 for every column T of every mechanism that obeys the policy.
+
+        They are the rules at ε = 0. Each side of a rule sums to one over all columns, so no column can leave a slack.
+        """
+        rules = [rule for rule in self.inequalities() if rule.epsilon == ZERO]
+        # Sides that are equal to the same side are equal: the edges of a spanning forest suffice.
+        component = {id(side): id(side) for rule in rules for side in (rule.left, rule.right)}
+
+        def root(side: int) -> int:
+            while component[side] != side:
+                component[side] = side = component[component[side]]
+            return side
+
+        rows = []
+        for rule in rules:
+            left, right = root(id(rule.left)), root(id(rule.right))
+            if left != right:
+                component[left] = right
+                row = [Fraction(0)] * len(self.domain)
+                for x, coefficient in rule.left.items():
+                    row[x] += coefficient
+                for x, coefficient in rule.right.items():
+                    row[x] -= coefficient
+                rows.append(row)
+        return rows
 
     def worst(self, likelihoods: Sequence[object]) -> Worst:
         """The inequality that these likelihoods come closest to breaking. Exact."""

@@ -100,6 +100,13 @@ class Secret(Policy):
                     for right in theirs:
                         yield Inequality(left, right, self.epsilon, (self._secrets[s], self._secrets[other]))
 
+    def equations(self) -> list[list[Fraction]]:
+        if self.epsilon != ZERO:
+            return []
+        if isinstance(self.distributions, ChiSquare):  # a confidence set spans the same laws as the polytope around it
+            return Secret(self.domain, self.secret, ZERO, self.distributions.polytope()).equations()
+        return super().equations()
+
     def worst(self, likelihoods: Sequence[object]) -> Worst:
         """The rule that these likelihoods come closest to breaking. Certified.
 
