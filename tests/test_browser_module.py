@@ -991,6 +991,15 @@ def test_weights_that_do_not_sum_to_one_are_refused(page: Page, collector: Colle
         assert refused(spec | changed, page, collector)[0] == "InvalidInput"
 
 
+def test_the_distribution_that_a_table_was_designed_for_changes_no_report(page: Page) -> None:
+    weights, sampled = [[2**61, 2**60, 2**60], [0, 2**61, 2**61]], []
+    for design_prior in (None, [2**60, 3 * 2**60]):
+        table = sf.mechanisms.TableMechanism(sf.Domain.range(2), weights, design_prior=design_prior)
+        harness(page, "seed", 5)
+        sampled.append([harness(page, "sample", plain(table.spec), x, 50) for x in (0, 1)])
+    assert sampled[0] == sampled[1]
+
+
 def test_a_mechanism_that_does_not_fit_its_hash_is_refused(page: Page, collector: Collector) -> None:
     right = sf.mechanisms.RandomizedResponse(sf.Domain.range(5), 1)
     other = sf.mechanisms.RandomizedResponse(sf.Domain.range(5), "inf")

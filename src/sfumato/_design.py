@@ -70,7 +70,7 @@ def designed(
             continue
         try:
             other = candidate.build()
-            reached = goal.value(other.matrix(), optimum.p)
+            reached = goal.value_of(other, optimum.p)
         except CannotDecide:  # too many outputs to write down, or too many bits
             continue
         if (reached < value if goal.small_is_good else reached > value) and (not max_bits or other.bits <= max_bits):

@@ -47,8 +47,9 @@ def estimate(
     """Estimate how frequent each value is among the people who reported.
 
     ``unbiased``: right on average, may leave [0, 1]; the mechanism's own estimator. ``efficient``: as right, by least
-    squares weighted with the law of the outputs at the uniform distribution, for mechanisms with indexed reports and a
-    matrix that can be written out; it differs from the former where outputs outnumber values. ``simplex``: the nearest
+    squares weighted with the law of the outputs at the uniform distribution (or at the one that a table was designed
+    for), for mechanisms with indexed reports and a matrix that can be written out; it differs from the former where
+    outputs outnumber values. ``simplex``: the nearest
     distribution to the unbiased estimate, block by block where the reports tell the block, and beside the values that
     are told in clear. ``mle``: maximum likelihood (EM for indices; composite likelihood of the bit counts for bitmaps);
     at many values with few reports a projection is usually closer to the truth. ``mmse``: the mean over reports of the

@@ -6,19 +6,22 @@ import numpy as np
 
 from sfumato._estimate.decoder import Floats, HistogramDecoder
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, TableMechanism
 from sfumato.mechanisms.table import left_inverse
 
 __all__ = ["TableDecoder"]
 
 
 class TableDecoder(HistogramDecoder):
-    """Least squares, weighted by the output law at the uniform distribution: fixed weights, so exactly unbiased."""
+    """Least squares with fixed weights, so exactly unbiased.
+
+    The weights are the output law at the distribution that a table was designed for, for others at the uniform one.
+    """
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.size = len(mechanism.domain)
         self._matrix = mechanism.matrix()
-        inverse = left_inverse(self._matrix)
+        inverse = mechanism.estimator if isinstance(mechanism, TableMechanism) else left_inverse(self._matrix)
         if inverse is None:
             raise InvalidInput("estimate", "the mechanism", "tell all values apart (its matrix is singular)", mechanism)
         self._left_inverse = inverse

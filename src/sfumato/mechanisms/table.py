@@ -19,6 +19,7 @@ from sfumato.mechanisms.base import (
     LARGEST_MATRIX,
     Finished,
     Mechanism,
+    checked_distribution,
 )
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.policy.base import Policy
@@ -39,34 +40,43 @@ class TableMechanism(Mechanism):
 
     The constructor takes the integers themselves. ``from_matrix`` takes probabilities and rounds them, on the
     private side of a policy if one is given. Rows are in domain order, or have labels (a DataFrame, a mapping from
-    values to rows) and are aligned by them.
+    values to rows) and are aligned by them. ``design_prior`` is the distribution of values at which the unbiased
+    estimate has the least error, in units of 2^-62; uniform unless given. Samples and reports do not depend on it.
     """
 
     name = "table"
     encoding = "index"
 
-    def __init__(self, domain: Domain, weights: Any) -> None:
+    def __init__(self, domain: Domain, weights: Any, *, design_prior: Any = None) -> None:
         self.domain = checked_domain("TableMechanism", domain)
         self.weights = _checked_weights(domain, weights)
         self.weights.setflags(write=False)
+        self.design_prior = None if design_prior is None else _checked_prior(domain, design_prior)
         bin_bits = (self.weights.shape[1] - 1).bit_length()
         stay = Field.number(16, 16) if bin_bits <= 16 else Field.number(32, 32)
         self.layout = Layout(32 if bin_bits <= 16 else 64, (Field.number(0, bin_bits), stay))
 
     @staticmethod
-    def from_matrix(domain: Domain, matrix: Any, *, policy: Policy | None = None) -> TableMechanism:
+    def from_matrix(
+        domain: Domain, matrix: Any, *, policy: Policy | None = None, design_prior: Any = None
+    ) -> TableMechanism:
         """Round a matrix of probabilities (one row per value) to integer weights.
 
         Without a policy each row is rounded on its own and no positive entry becomes zero. With one, rows that
         must be equal are made equal, and the matrix is mixed with a constant column by nothing, or the least power
-        of two, at which every rounded column lies in the policy's cone, exactly.
+        of two, at which every rounded column lies in the policy's cone, exactly. ``design_prior``: the distribution, of
+        positive probabilities, at which the unbiased estimate is to have the least error; uniform unless given.
         """
         fixed = _fixed(_checked_matrix(domain, matrix))
+        if design_prior is not None:
+            given = checked_distribution(design_prior, len(domain), "TableMechanism", "design_prior")
+            shares = [Fraction(share) for share in given.tolist()]
+            (design_prior,) = _rounded(_fixed([[share / sum(shares) for share in shares]]))
         if policy is None:
-            return TableMechanism(domain, _rounded(fixed))
+            return TableMechanism(domain, _rounded(fixed), design_prior=design_prior)
         if policy.domain != domain:
             raise InvalidInput("TableMechanism", "policy", "be over the same domain", policy.domain)
-        return TableMechanism(domain, _rounded_within(fixed, policy))
+        return TableMechanism(domain, _rounded_within(fixed, policy), design_prior=design_prior)
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
@@ -105,32 +115,45 @@ class TableMechanism(Mechanism):
         matrix: npt.NDArray[np.float64] = self.weights / TOTAL
         return matrix
 
+    @functools.cached_property
+    def estimator(self) -> npt.NDArray[np.float64] | None:
+        """The matrix of the unbiased estimate: ``left_inverse`` at the distribution that the table was designed for."""
+        return left_inverse(self.matrix(), None if self.design_prior is None else self.design_prior / TOTAL)
+
     def energies(self) -> npt.NDArray[np.float64] | None:
-        matrix = self.matrix()
-        inverse = left_inverse(matrix)
-        return None if inverse is None else np.asarray(matrix @ np.sum(inverse**2, axis=0))
+        inverse = self.estimator
+        return None if inverse is None else np.asarray(self.matrix() @ np.sum(inverse**2, axis=0))
 
     def parameters(self) -> dict[str, Any]:
-        return {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
+        table = {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
+        if self.design_prior is not None:
+            table["design_prior"] = [str(share) for share in self.design_prior.tolist()]
+        return table
 
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> TableMechanism:
-        if set(parameters) != {"total_bits", "weights"} or parameters["total_bits"] != TOTAL_BITS:
+        keys = set(parameters) - {"design_prior"}
+        if keys != {"total_bits", "weights"} or parameters["total_bits"] != TOTAL_BITS:
             raise InvalidInput("TableMechanism", "total_bits", f"be {TOTAL_BITS}", parameters.get("total_bits"))
         try:
             weights = [[int(w) for w in row] for row in parameters["weights"]]
+            prior = [int(share) for share in parameters["design_prior"]] if "design_prior" in parameters else None
         except (ValueError, OverflowError) as error:
             raise InvalidInput("TableMechanism", "weights", "be integers", str(error)) from None
-        return cls(domain, weights)
+        if prior is None:
+            return cls(domain, weights)
+        return cls(domain, weights, design_prior=prior)
 
 
-def left_inverse(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+def left_inverse(
+    matrix: npt.NDArray[np.float64], p: npt.NDArray[np.float64] | None = None
+) -> npt.NDArray[np.float64] | None:
     """The matrix A of the unbiased estimate p̂ = A·(shares of the outputs), or None if values cannot be told apart.
 
-    Least squares weighted by the output law at the uniform distribution: A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y.
+    Least squares weighted by the output law at p, uniform unless given: A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y.
     The weights are fixed, so the estimate is linear and exactly unbiased at every distribution.
     """
-    law = matrix.mean(axis=0)
+    law = matrix.mean(axis=0) if p is None else p @ matrix
     used = law > 0
     scaled = matrix[:, used] / np.sqrt(law[used])
     left, singular_values, right = np.linalg.svd(scaled, full_matrices=False)
@@ -174,6 +197,18 @@ def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
         if sum(row) != TOTAL:
             raise InvalidInput("TableMechanism", f"the weights of {label!r}", f"sum to 2^{TOTAL_BITS}", sum(row))
     return np.array(rows, dtype=np.int64)
+
+
+def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
+    shares = prior.tolist() if isinstance(prior, np.ndarray) else list(prior)
+    # Positive, so that outputs of values that hardly occur still count.
+    are_integers = all(isinstance(share, int) and not isinstance(share, bool) for share in shares)
+    if not are_integers or len(shares) != len(domain) or min(shares) < 1 or sum(shares) != TOTAL:
+        must = f"be {len(domain)} positive integers that sum to 2^{TOTAL_BITS}"
+        raise InvalidInput("TableMechanism", "design_prior", must, prior)
+    checked = np.array(shares, dtype=np.int64)
+    checked.setflags(write=False)
+    return checked
 
 
 def _checked_matrix(domain: Domain, matrix: Any) -> list[list[Fraction]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Iterator
@@ -84,7 +85,9 @@ def optimal(
     columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), distribution)
     target, bound = (goal.bound(reached, slice_, distribution) for reached in (found.value, found.bound))
-    mechanism, value = _rounded(policy, matrix, goal, distribution, target)
+    is_uniform = np.allclose(distribution, 1 / size, rtol=1e-9, atol=0)
+    design_prior = distribution if isinstance(goal, Estimation) and not is_uniform else None
+    mechanism, value = _rounded(_roundings(policy, matrix, design_prior), goal, distribution, target)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
         raise lost("no error can be told of the best mechanism found")
     optimum = Optimum(mechanism, goal, distribution, value, bound, "gap", seconds=time.monotonic() - started)
@@ -93,11 +96,11 @@ def optimal(
     return replace(optimum, status="optimal") if found.complete and optimum.gap <= _OPTIMAL else optimum
 
 
-def _rounded(policy: Policy, matrix: Floats, goal: Goal, p: Floats, target: float) -> tuple[TableMechanism, float]:
-    """The exact mechanism, the first whose value is near enough to that of the search or the best, and its value."""
+def _rounded(tables: Iterator[TableMechanism], goal: Goal, p: Floats, target: float) -> tuple[TableMechanism, float]:
+    """The first table whose value is near enough to that of the search, or the best of all, and its value."""
     best: tuple[TableMechanism, float] | None = None
-    for table in _roundings(policy, matrix):
-        value = goal.value(table.matrix(), p)
+    for table in tables:
+        value = goal.value_of(table, p)
         if best is None or (value < best[1] if goal.small_is_good else value > best[1]):
             best = table, value
         if value == target or abs(value - target) <= _CLOSE * abs(target):
@@ -106,23 +109,23 @@ def _rounded(policy: Policy, matrix: Floats, goal: Goal, p: Floats, target: floa
     return best
 
 
-def _roundings(policy: Policy, matrix: Floats) -> Iterator[TableMechanism]:
-    """Exact mechanisms near a matrix.
+def _roundings(policy: Policy, matrix: Floats, design_prior: Floats | None) -> Iterator[TableMechanism]:
+    """Exact mechanisms near a matrix, whose estimates have the least error at this distribution.
 
     A solver breaks rules by some 1e-9. Where a level is not far above that, it takes much of a constant to make up for
     it, and a mechanism that keeps level 0 there may be better.
     """
-    yield TableMechanism.from_matrix(policy.domain, matrix, policy=policy)
+    rounded = functools.partial(TableMechanism.from_matrix, policy.domain, design_prior=design_prior)
+    yield rounded(matrix, policy=policy)
     if isinstance(policy, Secret) and policy.epsilon > ZERO and float(policy.epsilon) <= max(_SMALL_LEVELS):
-        stricter = Secret(policy.domain, policy.secret, ZERO, policy.distributions)
-        yield TableMechanism.from_matrix(policy.domain, matrix, policy=stricter)
+        yield rounded(matrix, policy=Secret(policy.domain, policy.secret, ZERO, policy.distributions))
     elif isinstance(policy, PairwisePolicy):
         merged = matrix
         for group_of in (groups(policy, level) for level in _SMALL_LEVELS):
             means = np.array([matrix[group_of == number].mean(axis=0) for number in range(group_of.max() + 1)])
             if not np.array_equal(means[group_of], merged):
                 merged = means[group_of]
-                yield TableMechanism.from_matrix(policy.domain, merged, policy=policy)
+                yield rounded(merged, policy=policy)
 
 
 def _designed(

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from sfumato.domain import Domain, align_table, read_numbers, unaligned_table
 from sfumato.errors import InvalidInput
+from sfumato.mechanisms import Mechanism, TableMechanism
 from sfumato.optimize.estimation import Solved, least_error
 from sfumato.optimize.slice import Slice
 from sfumato.optimize.utilities import Curved, OfDecisions, Told, Utility
 from sfumato.optimize.worst_case import least_worst_error
 from sfumato.optimize.worth import Worth, sum_of_squares
-from sfumato.simplex import project_to_simplex
 
 __all__ = [
     "Estimation",
@@ -51,6 +51,10 @@ class Goal(ABC):
     def value(self, matrix: Floats, p: Floats) -> float:
         """The goal of a mechanism at p."""
 
+    def value_of(self, mechanism: Mechanism, p: Floats) -> float:
+        """The goal of a mechanism at p, as its own estimator reaches it."""
+        return self.value(mechanism.matrix(), p)
+
     @abstractmethod
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:
         """What no mechanism is better than, from what was found over rays."""
@@ -61,7 +65,10 @@ class Goal(ABC):
 
 
 class Estimation(Goal):
-    """n times the expected squared l2 error of frequencies, by the efficient estimator, as n grows: tr J⁻¹ - |p|²."""
+    """n times the expected squared l2 error of frequencies from n reports: tr J⁻¹ - |p|² by the efficient estimate.
+
+    A design carries p, and its unbiased estimate is the efficient one there.
+    """
 
     name = "estimation"
     small_is_good = True
@@ -71,8 +78,17 @@ class Estimation(Goal):
         return least_error(rays, p)
 
     def value(self, matrix: Floats, p: Floats) -> float:
-        _, singular_values, _ = _information(matrix, p)
+        singular_values = _information(matrix, p)
         return float(np.sum(singular_values**-2.0) - p @ p) if len(singular_values) else np.inf
+
+    def value_of(self, mechanism: Mechanism, p: Floats) -> float:
+        if isinstance(mechanism, TableMechanism) and np.isinf(self.value(mechanism.matrix(), p)):
+            return np.inf  # doubles see nothing but the rounding of such a table
+        return self.error_of(mechanism, p)
+
+    def error_of(self, mechanism: Mechanism, p: Floats) -> float:
+        """The error of a mechanism's unbiased estimate from one report."""
+        return mechanism.risk(1, p)
 
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return np.inf if slice_.merges else found
@@ -81,8 +97,8 @@ class Estimation(Goal):
 class WorstEstimation(Estimation):
     """The same error at the distribution of values where it is greatest, whatever that is.
 
-    ``p`` is the least favourable distribution: the linear estimate that is efficient there is unbiased everywhere, and
-    its error is greatest there.
+    ``p`` is the least favourable distribution. The mechanism carries it, and its estimate is the linear one that is
+    efficient there: unbiased everywhere, with the greatest error there.
     """
 
     name = "worst-estimation"
@@ -90,25 +106,17 @@ class WorstEstimation(Estimation):
     def solve(self, rays: Floats, p: Floats) -> Solved:  # noqa: ARG002
         return least_worst_error(rays)
 
-    def value(self, matrix: Floats, p: Floats) -> float:
-        left, singular_values, right = _information(matrix, p)
-        if not len(singular_values):
-            return np.inf
-        law = p @ matrix
-        decoder = (left / singular_values) @ right / np.sqrt(law[law > 0])
-        energies = matrix[:, law > 0] @ np.sum(decoder**2, axis=0)
-        # energies·p - |p|² is greatest at the point of the simplex nearest to energies/2.
-        worst = project_to_simplex(energies / 2)
-        return float(energies @ worst - worst @ worst)
+    def error_of(self, mechanism: Mechanism, p: Floats) -> float:  # noqa: ARG002
+        return mechanism.worst_risk(1)
 
 
-def _information(matrix: Floats, p: Floats) -> tuple[Floats, Floats, Floats]:
-    """The singular value decomposition of Q/√law, whose squares have the eigenvalues of J; none where J is singular."""
+def _information(matrix: Floats, p: Floats) -> Floats:
+    """The singular values of Q/√law, whose squares are the eigenvalues of J; none where J is singular."""
     law = p @ matrix
-    left, singular_values, right = np.linalg.svd(matrix[:, law > 0] / np.sqrt(law[law > 0]), full_matrices=False)
+    singular_values = np.linalg.svd(matrix[:, law > 0] / np.sqrt(law[law > 0]), compute_uv=False)
     if len(singular_values) < len(p) or singular_values[-1] <= 1e-7 * singular_values[0]:
-        singular_values = np.zeros(0)
-    return left, singular_values, right
+        return np.zeros(0)
+    return np.asarray(singular_values)
 
 
 class SumGoal(Goal):
