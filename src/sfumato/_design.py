@@ -49,6 +49,8 @@ def designed(
     checked_kind("design", "the policy", policy, Policy)
     n = 1 if n is None else checked_count("design", n)
     max_bits = checked_bits("design", max_bits)
+    if len(policy.domain) < 2:
+        raise InvalidInput("design", "the domain", "have at least two values", policy.domain)
     goal = goal_of(utility, policy.domain)
     suitable = candidates(policy, max_bits, goal.name)
     if mechanism is not None and mechanism != "optimal":

@@ -93,7 +93,8 @@ def optimal(
     optimum = Optimum(mechanism, goal, distribution, value, bound, "gap", seconds=time.monotonic() - started)
     if not found.in_time:
         return replace(optimum, status="time")
-    return replace(optimum, status="optimal") if found.complete and optimum.gap <= _OPTIMAL else optimum
+    close = optimum.gap <= _OPTIMAL or abs(value - bound) <= goal.resolution(distribution)
+    return replace(optimum, status="optimal") if found.complete and close else optimum
 
 
 def _rounded(tables: Iterator[TableMechanism], goal: Goal, p: Floats, target: float) -> tuple[TableMechanism, float]:

@@ -43,6 +43,10 @@ class Goal(ABC):
     name: ClassVar[str]
     small_is_good: ClassVar[bool]
 
+    def resolution(self, p: Floats) -> float:  # noqa: ARG002
+        """Differences of values up to this are rounding."""
+        return 1e-12
+
     def checked(self, domain: Domain) -> Goal:  # noqa: ARG002
         """This goal, fitted to the values, or an error that says what does not fit."""
         return self
@@ -144,6 +148,9 @@ class MutualInformation(SumGoal):
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return found
 
+    def resolution(self, p: Floats) -> float:  # noqa: ARG002
+        return 1e-18
+
 
 def _told(at: Floats) -> Floats:
     """v·ln v - v + 1: on a ray, where p·v = 1, its mean is that of v·ln v, without terms that nearly cancel."""
@@ -191,6 +198,9 @@ class SquaredError(SumGoal):
 
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return max(self._variance(p) - found, 0.0)
+
+    def resolution(self, p: Floats) -> float:
+        return 1e-6 * self._variance(p)  # the search is as exact as this in what is taken from the variance
 
     def _variance(self, p: Floats) -> float:
         return float(p @ (self.numbers - p @ self.numbers) ** 2)

@@ -45,7 +45,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
     """
     everything = slice_.all_vertices()
     if everything is not None:
-        weights, multipliers, value = solve_weights(everything, utility.of(everything), slice_.p)
+        everything, weights, multipliers, value = _solved(everything, utility, slice_.p)
         # The solver's own tolerance: what the multipliers prove of every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
@@ -57,7 +57,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
     bound, centre, smooth = np.inf, None, True
     while True:
-        weights, multipliers, value = solve_weights(rays, utility.of(rays), slice_.p)
+        rays, weights, multipliers, value = _solved(rays, utility, slice_.p)
         allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
         in_time = time.monotonic() < deadline
         if bound - value <= allowed or not in_time:
@@ -80,6 +80,15 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
         rays = distinct(np.concatenate([rays, found[better]]))
     complete = bool(bound - value <= _COMPLETE * abs(value))
     return Weighted(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
+
+
+def _solved(rays: Floats, utility: Utility, p: Floats) -> tuple[Floats, Floats, Floats, float]:
+    """These rays with their best weights, the multipliers and the value; with the constant where it takes that."""
+    try:
+        return rays, *solve_weights(rays, utility.of(rays), p)
+    except CannotDecide:  # of a thin slice, doubles see rays that no weights bring to the constant
+        rays = np.concatenate([rays, np.ones((1, len(p)))])
+        return rays, *solve_weights(rays, utility.of(rays), p)
 
 
 def solve_weights(rays: Floats, utilities: Floats, p: Floats) -> tuple[Floats, Floats, float]:

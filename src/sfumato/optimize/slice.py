@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
+from sfumato.exact import ZERO
 from sfumato.optimize.extra import needed
 from sfumato.optimize.programme import Programme
 from sfumato.optimize.rules import ALLOWED, Rules
@@ -86,10 +87,15 @@ class Slice:
         rules = within = None
         simplices: Sequence[Simplices] = ()
         if isinstance(policy, Secret) and isinstance(policy.distributions, ChiSquare):
-            rules = Rules(policy, policy.distributions)
-            polytope, estimate = policy.distributions.polytope(), Known(policy.distributions.estimate)
-            within = cls.of(Secret(policy.domain, policy.secret, policy.epsilon, polytope), p)
-            simplices = _shrunk(policy, policy.distributions, p) if within.simplices else ()
+            if float(policy.epsilon) <= _UNRESOLVED:  # equal averages by all laws of a set are those of a constant
+                constant = cls(np.zeros((0, 1)), np.ones(1), np.zeros(len(p), dtype=np.int64))
+                constant.is_coarse = policy.epsilon > ZERO
+                return constant
+            if not policy.epsilon.is_infinite:
+                rules, polytope = Rules(policy, policy.distributions), policy.distributions.polytope()
+                within = cls.of(Secret(policy.domain, policy.secret, policy.epsilon, polytope), p)
+                simplices = _shrunk(policy, policy.distributions, p) if within.simplices else ()
+            estimate = Known(policy.distributions.estimate)
             policy = Secret(policy.domain, policy.secret, policy.epsilon, estimate)
         elif isinstance(policy, Secret):
             policy = policy.as_pairwise or policy
@@ -199,7 +205,7 @@ class Slice:
         falls = (vertices - centre) @ faces.T
         steps = np.where(falls > 1e-12, (faces @ centre) / np.where(falls > 1e-12, falls, 1.0), np.inf).min(axis=1)
         apart = np.isfinite(steps)  # opposite the centre lies nothing
-        opposite = centre + steps[apart, None] * (centre - vertices[apart])
+        opposite = np.maximum(centre + steps[apart, None] * (centre - vertices[apart]), 0.0)
         return distinct(np.concatenate([vertices, opposite]))
 
     def all_vertices(self) -> Floats | None:

@@ -28,10 +28,20 @@ _TOLERANCE = 1e-10
 
 
 def least_worst_error(rays: Floats) -> Solved:
-    """At the worst distribution for these rays, to which they are to be scaled."""
+    """At the worst distribution for these rays, to which they are to be scaled.
+
+    Where little is told, N and λ are large and nearly cancel on every ray. So the programme is solved in units of an
+    information J = Q·diag(s)·Q' of these rays: N = Q·diag(s)^-½·K·diag(s)^-½·Q' and λ = tr J⁻¹·Q·diag(s)^-½·μ, with K
+    and μ of order one.
+    """
     rays = rays / rays.max(axis=1, keepdims=True)
     count, size = rays.shape
-    matrix, names = _cones(rays)
+    even = scaled(rays, np.full(size, 1 / size))
+    spectrum, turn = np.linalg.eigh(even.T @ even / count)
+    if not spectrum[0] > 0:
+        raise lost("the worst distribution was not found")
+    unit, level = turn / np.sqrt(spectrum), float(np.sum(1 / spectrum))
+    matrix, names = _cones(rays, rays @ unit, 1 / np.sqrt(spectrum * level))
     variables = matrix.shape[1]
     first_p = variables - size
     sparse, clarabel = needed("scipy.sparse"), needed("clarabel")
@@ -41,10 +51,10 @@ def least_worst_error(rays: Floats) -> Solved:
     shares[np.arange(size), first_p + np.arange(size)] = -1
     constraints = sparse.vstack([sparse.csr_matrix(total), sparse.csr_matrix(shares), -matrix]).tocsc()
     offset = np.concatenate([[1.0], np.full(size, -LEAST_SHARE / size), np.zeros(matrix.shape[0])])
-    curvature = sparse.diags(np.concatenate([np.zeros(first_p), np.full(size, 2.0)])).tocsc()
+    curvature = sparse.diags(np.concatenate([np.zeros(first_p), np.full(size, 2.0 / level)])).tocsc()
     costs = np.zeros(variables)
-    np.add.at(costs, np.diag(names), -2.0)
-    costs[first_p - size : first_p] = 1
+    np.add.at(costs, np.diag(names), -2.0 / (spectrum * level))
+    costs[first_p - size : first_p] = unit.sum(axis=0)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
@@ -64,7 +74,7 @@ def least_worst_error(rays: Floats) -> Solved:
         @ np.linalg.pinv((rays_there * weights[:, None]).T @ rays_there)
         @ (rays_there * weights[:, None]).T
     )
-    matrix_n, slopes = x[names], x[first_p - size : first_p]
+    matrix_n, slopes = unit @ x[names] @ unit.T, level * unit @ x[first_p - size : first_p]
     information = (rays_there * weights[:, None]).T @ rays_there
     square = float(worst @ worst)
     try:
@@ -80,8 +90,11 @@ def least_worst_error(rays: Floats) -> Solved:
     )
 
 
-def _cones(rays: Floats) -> tuple[Any, npt.NDArray[np.int64]]:
-    """(λ·v + v·p, λ·v - v·p, 2N·v) of each ray, a matrix over N (each pair once), λ and p; and the numbers of N."""
+def _cones(rays: Floats, turned: Floats, scales: Floats) -> tuple[Any, npt.NDArray[np.int64]]:
+    """(μ·w + v·p, μ·w - v·p, 2·scales·K·w) of each ray v, w what it is in turned units.
+
+    A matrix over K (each pair once), μ and p; and the numbers of K.
+    """
     count, size = rays.shape
     names = np.zeros((size, size), dtype=np.int64)
     upper = np.triu_indices(size)
@@ -93,7 +106,7 @@ def _cones(rays: Floats) -> tuple[Any, npt.NDArray[np.int64]]:
     entries, rows, columns = (
         np.concatenate(parts)
         for parts in (
-            (rays.ravel(), rays.ravel(), rays.ravel(), -rays.ravel(), 2 * rays[y, j]),
+            (turned.ravel(), rays.ravel(), turned.ravel(), -rays.ravel(), 2 * scales[i] * turned[y, j]),
             (ray * height, ray * height, ray * height + 1, ray * height + 1, y * height + 2 + i),
             (first + x, first + size + x, first + x, first + size + x, names[i, j]),
         )
