@@ -159,3 +159,34 @@ def test_a_design_prior_is_checked_by_constructors() -> None:
     for probabilities in ([0.5, 0.6], [1.0], [-0.5, 1.5], [1.0, 0.0]):
         with pytest.raises(InvalidInput, match="design_prior"):
             TableMechanism.from_matrix(domain, [[1], [1]], design_prior=probabilities)
+
+
+@pytest.mark.parametrize("harmless", [0, 2])
+@pytest.mark.parametrize("zeros", [[3], [0, 1], [0, 2, 3]])
+def test_value_and_bound_are_those_at_a_distribution_with_zero_shares(harmless: int, zeros: list[int]) -> None:
+    policy = random_pairwise(7, 4, harmless=harmless)
+    p = np.array([0.1, 0.2, 0.3, 0.4])
+    p[zeros] = 0.0
+    p /= p.sum()
+    numbers, losses = [3.0, 1.0, 4.0, 1.5], np.random.default_rng(2).uniform(0, 9, (4, 3))
+    nearby = 0.9999 * p + 0.0001 / 4
+    for utility in ("estimation", "mutual-information", sf.SquaredError(numbers), sf.ExpectedLoss(losses)):
+        optimum = sf.optimal(policy, utility, p=p)
+        goal, mechanism = optimum.goal, optimum.mechanism
+        assert optimum.p == pytest.approx(p, rel=1e-15, abs=0)
+        stated = mechanism.risk(1, p) if utility == "estimation" else goal.value(mechanism.matrix(), p)
+        assert optimum.value == pytest.approx(stated, rel=1e-12)
+        # No mechanism that is nearly the best nearby is beyond the bound.
+        near = sf.optimal(policy, utility, p=nearby)
+        for other in (optimum, near):
+            reached = other.goal.value_of(other.mechanism, p)
+            beyond = (optimum.bound - reached) * (1 if goal.small_is_good else -1)
+            assert beyond <= 1e-7 * abs(reached) + 1e-12
+        assert optimum.value == pytest.approx(near.value, rel=0.01, abs=0.01)
+        assert optimum.gap < 0.01 or abs(optimum.value - optimum.bound) < 1e-3
+
+
+def test_nothing_is_told_of_a_value_that_is_certain() -> None:
+    optimum = sf.optimal(sf.Uniform(sf.Domain.range(3), 1), "mutual-information", p=[1, 0, 0])
+    assert optimum.value == pytest.approx(0, abs=1e-15)
+    assert optimum.bound == pytest.approx(0, abs=1e-12)

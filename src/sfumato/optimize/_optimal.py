@@ -37,6 +37,10 @@ DEFAULT_SECONDS = 60.0
 _CLOSE = 1e-6
 #: …before mechanisms are compared that keep levels up to these as if they were 0.
 _SMALL_LEVELS = (1e-6, 1e-3)
+#: A slice at p is bounded enough where every ray that has one at a distribution of least shares keeps this much of it.
+_BOUNDED = 0.5
+#: A table is designed for at least this share of every value, far below what an estimate would notice.
+_LEAST_PRIOR = 2.0**-60
 #: A mechanism is called optimal if its value and the bound are no farther apart than this, relatively.
 _OPTIMAL = 1e-4
 
@@ -61,40 +65,73 @@ def optimal(
     limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
     if not limit > 0:
         raise InvalidInput("optimal", "max_seconds", "be positive", max_seconds)
+    deadline = started + limit
     size = len(policy.domain)
     if p is None and isinstance(policy, Prior):
         p = [float(share) for share in policy.prior]
-    distribution = np.maximum(checked_distribution(p, policy.domain, "optimal"), LEAST_SHARE / size)
-    distribution /= distribution.sum()
+    stated = checked_distribution(p, policy.domain, "optimal")
+    stated = stated / stated.sum()
     goal = goal_of(utility, policy.domain)
     if isinstance(goal, WorstEstimation) and p is not None and not isinstance(policy, Prior):
         raise InvalidInput("optimal", "p", "not be given where the worst distribution is designed for", p)
-    slice_ = Slice.of(policy, distribution)
+    slice_, designed = _sliced(policy, stated, always_floored=isinstance(goal, WorstEstimation))
     if max_outputs is not None and max_outputs < slice_.size:
         must = f"be at least {slice_.size}, the number of values that can be told apart"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
             raise lost("no error can be told of the best mechanism")
-        found, shares = _designed(slice_, goal, started + limit, max_outputs, progress)
-        distribution = distribution * (shares / slice_.p)[slice_.group_of]
+        found, shares = _designed(slice_, goal, deadline, max_outputs, progress)
+        if isinstance(goal, WorstEstimation):
+            stated = designed = designed * (shares / slice_.p)[slice_.group_of]
     else:
         assert isinstance(goal, SumGoal)
-        found = _mixed(slice_, goal.on(slice_, distribution), started + limit, max_outputs, progress)
+        found = _mixed(slice_, goal.on(slice_, designed), deadline, max_outputs, progress)
     # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
     columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
-    matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), distribution)
-    target, bound = (goal.bound(reached, slice_, distribution) for reached in (found.value, found.bound))
-    is_uniform = np.allclose(distribution, 1 / size, rtol=1e-9, atol=0)
-    design_prior = distribution if isinstance(goal, Estimation) and not is_uniform else None
-    mechanism, value = _rounded(_roundings(policy, matrix, design_prior), goal, distribution, target)
+    matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), designed)
+    target, bound = (goal.bound(reached, slice_, designed) for reached in (found.value, found.bound))
+    if stated is not designed:
+        bound = _bound_at(stated, goal, bound, slice_, designed, deadline)
+    is_uniform = np.allclose(designed, 1 / size, rtol=1e-9, atol=0)
+    carried = np.maximum(designed, _LEAST_PRIOR) if isinstance(goal, Estimation) and not is_uniform else None
+    mechanism, value = _rounded(_roundings(policy, matrix, carried), goal, stated, target)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
         raise lost("no error can be told of the best mechanism found")
-    optimum = Optimum(mechanism, goal, distribution, value, bound, "gap", seconds=time.monotonic() - started)
+    optimum = Optimum(mechanism, goal, stated, value, bound, "gap", seconds=time.monotonic() - started)
     if not found.in_time:
         return replace(optimum, status="time")
-    close = optimum.gap <= _OPTIMAL or abs(value - bound) <= goal.resolution(distribution)
+    close = optimum.gap <= _OPTIMAL or abs(value - bound) <= goal.resolution(stated)
     return replace(optimum, status="optimal") if found.complete and close else optimum
+
+
+def _sliced(policy: Policy, p: Floats, always_floored: bool) -> tuple[Slice, Floats]:
+    """The slice at p, and p. Where shares are so small that rays have no bound there, those are lifted to a least one.
+
+    ``always_floored``: lift them in any case.
+    """
+    if p.min() >= LEAST_SHARE / len(p):
+        return Slice.of(policy, p), p
+    floored = np.maximum(p, LEAST_SHARE / len(p))
+    floored /= floored.sum()
+    slice_ = Slice.of(policy, floored)
+    shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
+    least = float(shares @ slice_.farthest(-shares[None])[0])
+    return (slice_, floored) if always_floored or least < _BOUNDED else (Slice.of(policy, p), p)
+
+
+def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: float) -> float:
+    """What no mechanism is better than at p, from the bound at p with some shares lifted."""
+    if isinstance(goal, SumGoal):
+        scale = float(p.max() / floored[p.argmax()])
+        return goal.bound_without(bound, scale, np.maximum(scale * floored - p, 0.0))
+    # Rays without a bound at p tell of some values at no cost. What remains is the error of the others.
+    shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
+    free = np.array([shares @ slice_.farthest(axis[None])[0] < _BOUNDED for axis in np.eye(slice_.size)])
+    rest = slice_.without(free, shares)
+    kept = float(shares[~free].sum())
+    least = best_design(rest, deadline)[0].bound + float(rest.p @ rest.p)
+    return goal.bound(kept * least - float(p @ p), slice_, p)
 
 
 def _rounded(tables: Iterator[TableMechanism], goal: Goal, p: Floats, target: float) -> tuple[TableMechanism, float]:

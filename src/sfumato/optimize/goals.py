@@ -86,8 +86,10 @@ class Estimation(Goal):
         return float(np.sum(singular_values**-2.0) - p @ p) if len(singular_values) else np.inf
 
     def value_of(self, mechanism: Mechanism, p: Floats) -> float:
-        if isinstance(mechanism, TableMechanism) and np.isinf(self.value(mechanism.matrix(), p)):
-            return np.inf  # doubles see nothing but the rounding of such a table
+        if isinstance(mechanism, TableMechanism):
+            prior = np.ones(len(p)) if mechanism.design_prior is None else mechanism.design_prior
+            if np.isinf(self.value(mechanism.matrix(), prior / prior.sum())):
+                return np.inf  # doubles see nothing but the rounding of such a table
         return self.error_of(mechanism, p)
 
     def error_of(self, mechanism: Mechanism, p: Floats) -> float:
@@ -130,6 +132,10 @@ class SumGoal(Goal):
     def on(self, slice_: Slice, p: Floats) -> Utility:
         """What rays add to it."""
 
+    @abstractmethod
+    def bound_without(self, bound: float, scale: float, excess: Floats) -> float:
+        """What no mechanism is better than at p, where ``bound`` is that at (p + excess)/scale."""
+
 
 class MutualInformation(SumGoal):
     """I(X; Y) in nats, of the value and the report."""
@@ -147,6 +153,9 @@ class MutualInformation(SumGoal):
 
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return found
+
+    def bound_without(self, bound: float, scale: float, excess: Floats) -> float:  # noqa: ARG002
+        return scale * bound  # information is concave in p
 
     def resolution(self, p: Floats) -> float:  # noqa: ARG002
         return 1e-18
@@ -199,6 +208,10 @@ class SquaredError(SumGoal):
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return max(self._variance(p) - found, 0.0)
 
+    def bound_without(self, bound: float, scale: float, excess: Floats) -> float:
+        # The best estimate at p lies among the numbers, so it is off by at most their range for the others.
+        return max(scale * bound - float(excess.sum()) * float(np.ptp(self.numbers)) ** 2, 0.0)
+
     def resolution(self, p: Floats) -> float:
         return 1e-6 * self._variance(p)  # the search is as exact as this in what is taken from the variance
 
@@ -245,6 +258,9 @@ class ExpectedLoss(SumGoal):
 
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return -found
+
+    def bound_without(self, bound: float, scale: float, excess: Floats) -> float:
+        return scale * bound - float(excess @ self.matrix.max(axis=1))
 
     def outputs(self, columns: Floats, p: Floats) -> Floats:
         """One output for each decision; one that is never best has probability zero."""

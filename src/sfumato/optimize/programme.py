@@ -77,7 +77,7 @@ def _bounds(rows: Floats, p: Floats) -> tuple[Floats, Floats, Floats]:
     if not len(rows) or len(p) < 3 or rows.shape[1] > len(p):
         return lows, highs, rows
     # r·v ≥ 0 with r = c·p + d·e_x says c + d·v_x ≥ 0; c is what most of the ratios r/p agree on.
-    averages = np.median(rows / p, axis=1)
+    averages = np.median(rows[:, p > 0] / p[p > 0], axis=1)
     rests = rows - averages[:, None] * p
     single = (np.abs(rests) > 1e-12 * np.abs(rows).max(axis=1, keepdims=True)).sum(axis=1) == 1
     for average, rest in zip(averages[single].tolist(), rests[single], strict=True):

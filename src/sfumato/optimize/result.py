@@ -20,12 +20,12 @@ class Optimum:
     """The best mechanism found for a policy and a utility at the distribution ``p``.
 
     ``value`` is that of the exact mechanism: n times the expected squared error of all frequencies, information in
-    nats, a mean squared error or an expected loss. No mechanism that obeys the policy is better than ``bound``; for
-    estimation this says: none that asks everybody the same question has an estimator, regular and unbiased in the
-    limit, with less error asymptotically. ``status``: "optimal" where the bound accounts for every ray and is
-    within 1e-4 of the value, "gap" where rays were bounded by a relaxation only, or where doubles or the rounding to an
-    exact table lost more than that, "time" where the search was cut short. ``goal`` is the
-    utility, and ``seconds`` how long the search took.
+    nats, a mean squared error or an expected loss, at ``p`` itself also where some of its shares are zero. No mechanism
+    that obeys the policy is better than ``bound``; for estimation this says: none that asks everybody the same question
+    has an estimator, regular and unbiased in the limit, with less error asymptotically. ``status``: "optimal" where the
+    bound accounts for every ray and is within 1e-4 of the value, "gap" where rays were bounded by a relaxation only, or
+    where doubles or the rounding to an exact table lost more than that, "time" where the search was cut short. ``goal``
+    is the utility, and ``seconds`` how long the search took.
     """
 
     mechanism: TableMechanism

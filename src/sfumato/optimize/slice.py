@@ -124,6 +124,12 @@ class Slice:
         moved._directions = self._directions
         return moved
 
+    def without(self, coordinates: npt.NDArray[np.bool_], p: Floats) -> Slice:
+        """A slice at p that holds what the other coordinates can be, whatever these are."""
+        rows = self.rows[~(self.rows[:, coordinates] > 0).any(axis=1)][:, ~coordinates]
+        rest = p[~coordinates]
+        return Slice(rows, rest / rest.sum(), np.arange(len(rest)))
+
     @property
     def merges(self) -> bool:
         """Whether some values cannot be told apart at all."""
