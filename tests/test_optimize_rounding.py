@@ -120,3 +120,13 @@ def test_a_matrix_that_solves_the_equations_is_kept_as_it_is() -> None:
     matrix = [["1/2", "1/2"], ["1/4", "3/4"], ["3/8", "5/8"], ["3/8", "5/8"]]
     table = TableMechanism.from_matrix(PAIR, matrix, policy=policy)
     assert table.matrix().tolist() == [[float(Fraction(entry)) for entry in row] for row in matrix]
+
+
+def test_what_binds_one_of_two_equal_values_binds_the_other() -> None:
+    # T_b ≤ T_a in every column, so they are equal, and T_a ≤ e^0.5·T_c as T_b is.
+    policy = sf.Pairwise(sf.Domain(["a", "b", "c"]), [[0, 3, 3], [0, 0, "0.5"], [3, 3, 0]])
+    same = sf.Pairwise(sf.Domain(["a", "b", "c"]), [[0, 0, "0.5"], [0, 0, "0.5"], [3, 3, 0]])
+    for utility in ("mutual-information", sf.SquaredError([1, 2, 4]), sf.ExpectedLoss(1 - np.eye(3))):
+        optimum = sf.optimal(policy, utility)
+        assert shortfall(optimum, policy) < 1e-6
+        assert optimum.value == pytest.approx(sf.optimal(same, utility).value, rel=1e-6)

@@ -124,7 +124,7 @@ def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Float
     """What no mechanism is better than at p, from the bound at p with some shares lifted."""
     if isinstance(goal, SumGoal):
         scale = float(p.max() / floored[p.argmax()])
-        return goal.bound_without(bound, scale, np.maximum(scale * floored - p, 0.0))
+        return goal.bound_without(bound, scale, np.maximum(scale * floored - p, 0.0), p)
     # Rays without a bound at p tell of some values at no cost. What remains is the error of the others.
     shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
     free = np.array([shares @ slice_.farthest(axis[None])[0] < _BOUNDED for axis in np.eye(slice_.size)])

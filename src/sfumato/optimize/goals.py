@@ -133,7 +133,7 @@ class SumGoal(Goal):
         """What rays add to it."""
 
     @abstractmethod
-    def bound_without(self, bound: float, scale: float, excess: Floats) -> float:
+    def bound_without(self, bound: float, scale: float, excess: Floats, p: Floats) -> float:
         """What no mechanism is better than at p, where ``bound`` is that at (p + excess)/scale."""
 
 
@@ -154,8 +154,9 @@ class MutualInformation(SumGoal):
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return found
 
-    def bound_without(self, bound: float, scale: float, excess: Floats) -> float:  # noqa: ARG002
-        return scale * bound  # information is concave in p
+    def bound_without(self, bound: float, scale: float, excess: Floats, p: Floats) -> float:  # noqa: ARG002
+        entropy = -float(np.sum(p * np.log(np.where(p > 0, p, 1.0))))
+        return min(scale * bound, entropy)  # information is concave in p
 
     def resolution(self, p: Floats) -> float:  # noqa: ARG002
         return 1e-18
@@ -208,7 +209,7 @@ class SquaredError(SumGoal):
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return max(self._variance(p) - found, 0.0)
 
-    def bound_without(self, bound: float, scale: float, excess: Floats) -> float:
+    def bound_without(self, bound: float, scale: float, excess: Floats, p: Floats) -> float:  # noqa: ARG002
         # The best estimate at p lies among the numbers, so it is off by at most their range for the others.
         return max(scale * bound - float(excess.sum()) * float(np.ptp(self.numbers)) ** 2, 0.0)
 
@@ -259,8 +260,8 @@ class ExpectedLoss(SumGoal):
     def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
         return -found
 
-    def bound_without(self, bound: float, scale: float, excess: Floats) -> float:
-        return scale * bound - float(excess @ self.matrix.max(axis=1))
+    def bound_without(self, bound: float, scale: float, excess: Floats, p: Floats) -> float:
+        return max(scale * bound - float(excess @ self.matrix.max(axis=1)), float(p @ self.matrix.min(axis=1)))
 
     def outputs(self, columns: Floats, p: Floats) -> Floats:
         """One output for each decision; one that is never best has probability zero."""

@@ -315,9 +315,13 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     if size == 1:  # no rule binds a constant, and what rounding leaves of one is none
         return np.zeros((0, 1))
     if isinstance(policy, PairwisePolicy):
-        first = np.unique(group_of, return_index=True)[1]
-        levels = policy.effective_levels().on(first)
-        ratios = np.exp(-levels.floats)  # e^-∞ = 0: no rule
+        levels = policy.effective_levels().floats
+        if size < len(levels):  # what binds one value of a group binds all, and others through them
+            each, levels = levels, np.full((size, size), np.inf)
+            np.minimum.at(levels, (group_of[:, None], group_of), each)
+            for middle in range(size):
+                levels = np.minimum(levels, levels[:, middle, None] + levels[middle])
+        ratios = np.exp(-levels)  # e^-∞ = 0: no rule
         follows = np.zeros((size, size), dtype=bool)
         for middle in range(size):
             others = np.arange(size) != middle
