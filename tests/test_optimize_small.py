@@ -106,3 +106,18 @@ def test_the_worst_case_is_found_where_little_is_told(epsilon: str) -> None:
 def test_an_error_is_bounded_by_that_of_no_noise_at_least() -> None:
     optimum = sf.optimal(sf.HighLow(sf.Domain.range(2), [0], "1e-6"), "worst-estimation")
     assert optimum.bound >= 1 - float(optimum.p @ optimum.p)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("p", [[0, 0, 1, 0], [0.4, 0.35, 0.25, 0]])
+def test_shares_of_zero_break_no_search(p: list[float]) -> None:
+    chi_square = sf.Secret(product(2, 2), "S", 1, sf.ChiSquare([[22, 40], [48, 13]]))
+    for policy in (chi_square, sf.Secret(product(2, 2), "S", 1, sf.Known([["1/4", "1/4"], ["1/3", "1/6"]]))):
+        for utility in ("estimation", "mutual-information", sf.SquaredError(range(4))):
+            optimum = sf.optimal(policy, utility, p=p, max_seconds=0.5)
+            assert sf.audit(optimum.mechanism, policy).holds
+            assert not math.isnan(optimum.bound)
+        assert sf.audit(sf.design(policy, p=p, max_seconds=0.5), policy).holds
+    alone = sf.Secret(product(3, 1), "S", 5, sf.ChiSquare([[12], [3], [29]]))
+    assert math.isfinite(sf.optimal(alone, p=[0, 1, 0], max_seconds=0.5).bound)
+    assert sf.plan(sf.Metric(sf.Domain.range(3), "absolute", 20), 10, p=[0, 1, 0]).why()

@@ -61,7 +61,7 @@ class Row:
     @property
     def ratio(self) -> float | None:
         """How far from the bound: 1 is the best there can be. None where no finite one is known."""
-        return None if self.bound is None or math.isinf(self.bound) else self.risk / self.bound
+        return None if not self.bound or math.isinf(self.bound) else self.risk / self.bound
 
 
 @dataclass(frozen=True)

@@ -115,9 +115,11 @@ def _sliced(policy: Policy, p: Floats, always_floored: bool) -> tuple[Slice, Flo
     floored = np.maximum(p, LEAST_SHARE / len(p))
     floored /= floored.sum()
     slice_ = Slice.of(policy, floored)
+    if always_floored or slice_.simplices or slice_.within is not None:  # choices of vertices divide by shares
+        return slice_, floored
     shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
     least = float(shares @ slice_.farthest(-shares[None])[0])
-    return (slice_, floored) if always_floored or least < _BOUNDED else (Slice.of(policy, p), p)
+    return (slice_, floored) if least < _BOUNDED else (Slice.of(policy, p), p)
 
 
 def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: float) -> float:

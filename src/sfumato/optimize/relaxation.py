@@ -27,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 _ADDED = 1000
 #: …while a round raises the bound by more than this share.
 _LEAST_GAIN = 1e-4
+#: An inequality shorter than this share of the longest is rounding.
+_BINDS = 1e-14
 #: A product above minus this counts as kept, in units of the information that a spread of rays has.
 _VIOLATED = 1e-6
 
@@ -45,7 +47,9 @@ def least_trace(slice_: Slice, rays: Floats, deadline: float) -> float:
     cost, average, ones = scale @ scale.T, lower.T @ slice_.p, scale.sum(axis=1)
     limits = slice_.ranges(np.eye(size))[1]
     faces = np.concatenate([slice_.rows, np.eye(size), np.outer(limits, slice_.p) - np.eye(size)]) @ lower
-    faces /= np.linalg.norm(faces, axis=1, keepdims=True)
+    lengths = np.linalg.norm(faces, axis=1, keepdims=True)
+    binds = lengths[:, 0] > _BINDS * lengths.max()  # all of p on one value limits that value by itself
+    faces = faces[binds] / lengths[binds]
     rows, columns = np.triu_indices(size)
     places = np.zeros((size, size), dtype=np.intp)
     places[rows, columns] = places[columns, rows] = np.arange(len(rows))
