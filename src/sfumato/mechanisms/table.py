@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain import Domain, align_table, checked_domain
+from sfumato.domain import Domain, align, align_table, checked_domain
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import exact_fraction, integer_kernel
 from sfumato.mechanisms.alias import TOTAL, TOTAL_BITS, AliasTable
@@ -69,7 +69,7 @@ class TableMechanism(Mechanism):
         """
         fixed = _fixed(_checked_matrix(domain, matrix))
         if design_prior is not None:
-            given = checked_distribution(design_prior, len(domain), "TableMechanism", "design_prior")
+            given = checked_distribution(design_prior, domain, "TableMechanism", "design_prior")
             shares = [Fraction(share) for share in given.tolist()]
             (design_prior,) = _rounded(_fixed([[share / sum(shares) for share in shares]]))
         if policy is None:
@@ -200,7 +200,8 @@ def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
 
 
 def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
-    shares = prior.tolist() if isinstance(prior, np.ndarray) else list(prior)
+    given = align(domain, prior, "TableMechanism", "design_prior")
+    shares = given.tolist() if isinstance(given, np.ndarray) else list(given)
     # Positive, so that outputs of values that hardly occur still count.
     are_integers = all(isinstance(share, int) and not isinstance(share, bool) for share in shares)
     if not are_integers or len(shares) != len(domain) or min(shares) < 1 or sum(shares) != TOTAL:
