@@ -7,12 +7,13 @@ programme; its multipliers λ price a new ray at f(v) - λ·v. Whatever λ, no m
 
 from __future__ import annotations
 
-import time
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
+from sfumato.optimize.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.optimize.extra import needed
 from sfumato.optimize.slice import Slice, distinct
 from sfumato.optimize.utilities import Utility
@@ -36,34 +37,45 @@ _SEARCH_SHARE = 0.75
 _SMOOTHING = 0.7
 
 
-def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Progress | None = None) -> Weighted:
-    """Column generation until the bound meets the value, or until the deadline (of ``time.monotonic``).
+def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: Progress | None = None) -> Weighted:
+    """Column generation until the bound meets the value, or until the deadline.
 
     At half time at the latest it looks for a bound; later where rules have to be found, too.
     """
     everything = slice_.all_vertices()
     if everything is not None:
-        weights, multipliers, value = solve_weights(everything, utility.of(everything))
+        weights, multipliers, value = solve_weights(everything, utility.of(everything), deadline.extended(GRACE))
         # The solver's own tolerance: what the multipliers prove of every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
-    end_of_search = (time.monotonic() + deadline) / 2
-    rays = slice_.first_rays()
+    end_of_search = deadline.part(1 / 2)
+    rays = slice_.first_rays(deadline)
     if slice_.within is not None:
-        part = time.monotonic() + _SHARE_WITHIN * (deadline - time.monotonic())
-        end_of_search = time.monotonic() + _SEARCH_SHARE * (deadline - time.monotonic())
-        rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
+        part = deadline.part(_SHARE_WITHIN)
+        end_of_search = deadline.part(_SEARCH_SHARE)
+        with suppress(OutOfTime):
+            rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
     bound, centre, smooth = np.inf, None, True
+    solved: tuple[Floats, Floats, float] | None = None
     while True:
-        weights, multipliers, value = solve_weights(rays, utility.of(rays))
+        in_time = not deadline.passed
+        try:
+            weights, multipliers, value = solve_weights(
+                rays, utility.of(rays), deadline.extended(GRACE) if solved is None else deadline
+            )
+        except OutOfTime:
+            if solved is None:
+                raise
+            (rays, weights, value), in_time = solved, False
+            break
+        solved = rays, weights, value
         allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
-        in_time = time.monotonic() < deadline
         if bound - value <= allowed or not in_time:
             break
         # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
         prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
         base, rules = float(prices.sum()), len(slice_.rows)
-        enough = value - base + allowed if time.monotonic() < end_of_search else np.inf
+        enough = value - base + allowed if not end_of_search.passed else np.inf
         most, found = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
         if base + most < bound:
             bound, centre = base + most, prices
@@ -80,12 +92,21 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
     return Weighted(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
 
 
-def solve_weights(rays: Floats, utilities: Floats) -> tuple[Floats, Floats, float]:
+def solve_weights(rays: Floats, utilities: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Floats, float]:
     """max utilities·w with Σ w·v = 1 and w ≥ 0: the weights, the multipliers, and the value."""
+    deadline.require()
     linprog = needed("scipy.optimize").linprog
     most = float(np.abs(utilities).max())
     scale = most if 0 < most < _SMALL else 1.0
-    found = linprog(-utilities / scale, A_eq=rays.T, b_eq=np.ones(rays.shape[1]), bounds=(0, None), method="highs")
+    found = linprog(
+        -utilities / scale,
+        A_eq=rays.T,
+        b_eq=np.ones(rays.shape[1]),
+        bounds=(0, None),
+        method="highs",
+        options={"time_limit": deadline.left},
+    )
     if found.status != 0:
+        deadline.require()
         raise CannotDecide(f"the linear programme has no solution: {found.message}")
     return np.asarray(found.x), -scale * np.asarray(found.eqlin.marginals), float(-scale * found.fun)

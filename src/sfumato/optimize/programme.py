@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.optimize.deadline import NEVER, Deadline
 from sfumato.optimize.extra import needed
 
 __all__ = ["Programme"]
@@ -34,15 +35,19 @@ class Programme:
         self._first = len(others) + 1
         self._solver = _solver(self._lows, self._highs, others, p, directions[self._axes < 0])
 
-    def farthest(self, direction: Floats, low: Floats | None = None, high: Floats | None = None) -> Floats | None:
-        """The vertex with the greatest inner product; None where the limits leave nothing."""
+    def farthest(
+        self, direction: Floats, low: Floats | None = None, high: Floats | None = None, deadline: Deadline = NEVER
+    ) -> Floats | None:
+        """The vertex with the greatest inner product; None where the limits leave nothing, or time runs out."""
         solver, size = self._solver, len(self.p)
         self._costs[:size] = direction
         solver.changeColsCost(len(self._costs), np.arange(len(self._costs), dtype=np.int32), self._costs)
         if low is not None and high is not None:
             self._hold(low, high)
+        solver.setOptionValue("time_limit", solver.getRunTime() + deadline.left)  # it counts from its first run
         solver.run()
-        if low is None and not self._is_solved():  # the last basis led astray: afresh, and less exactly
+        if low is None and not self._is_solved() and not deadline.passed:
+            # The last basis led astray: afresh, and less exactly.
             solver.clearSolver()
             solver.setOptionValue("primal_feasibility_tolerance", 100 * _FEASIBILITY)
             solver.run()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.optimize.deadline import NEVER, Deadline
 from sfumato.optimize.estimation import Solved, scaled
 from sfumato.optimize.extra import needed
 from sfumato.optimize.interior import lost
@@ -27,7 +28,7 @@ LEAST_SHARE = 1e-5
 _TOLERANCE = 1e-10
 
 
-def least_worst_error(rays: Floats) -> Solved:
+def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     """At the worst distribution for these rays, to which they are to be scaled."""
     rays = rays / rays.max(axis=1, keepdims=True)
     count, size = rays.shape
@@ -47,9 +48,12 @@ def least_worst_error(rays: Floats) -> Solved:
     costs[first_p - size : first_p] = 1
     settings = clarabel.DefaultSettings()
     settings.verbose = False
+    settings.time_limit = deadline.left
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(size), *[clarabel.SecondOrderConeT(size + 2)] * count]
     found = clarabel.DefaultSolver(curvature, costs, constraints, offset, cones, settings).solve()
+    if str(found.status) == "MaxTime":
+        deadline.require()
     if str(found.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
         raise lost(f"the worst distribution was not found, the solver says {found.status}")
     x = np.array(found.x)
