@@ -264,6 +264,7 @@ class PlanRow(Struct, frozen=True):
     name: str
     risk: float | None
     tv: float | None
+    half_l1: float | None
     bits: int
     worst: float | None
     bound: float | None
