@@ -94,7 +94,7 @@ def test_after_the_deadline_no_solver_is_called_again(
 def test_parts_of_a_deadline_end_before_it() -> None:
     clock = Clock()
     deadline = Deadline(100, clock)
-    assert not deadline.passed
+    assert deadline.left > 90
     assert deadline.part(0.5).left < 50
     assert deadline.part(1.0, reserve=90).left < 10
     assert Deadline(0, clock).passed
@@ -102,6 +102,7 @@ def test_parts_of_a_deadline_end_before_it() -> None:
     assert NEVER.left == np.inf
     clock.now = 200
     assert deadline.passed
+    assert deadline.left == 0
     assert deadline.part(1.0).passed
     assert not deadline.extended(5).passed
     with pytest.raises(CannotDecide, match="max_seconds"):
@@ -135,7 +136,7 @@ def test_a_matrix_that_takes_too_long_is_not_written_down() -> None:
     assert _design._matrix_until(Deadline(20, clock), UnaryEncoding(R(14), 1)) is None
     assert clock.now < 30
     small = UnaryEncoding(R(4), 1)
-    assert np.array_equal(_design._matrix_until(NEVER, small), small.matrix())
+    assert np.array_equal(np.array(_design._matrix_until(NEVER, small)), small.matrix())
 
 
 def test_what_does_not_fit_in_time_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,8 @@ def command(
             }
             for r in found.rows
         ]
+        if found.skipped is not None:
+            click.echo(f"Not compared: {found.skipped}.", err=True)
         show_json({"n": found.n, "rows": rows, "best": best.name, "why": found.why(), "skipped": found.skipped})
         return
     show_table(

@@ -160,7 +160,7 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def create(request: dict[str, Any]) -> dict[str, Any]:
-    """A mechanism for a policy, audited: by its spec, by its name, or the best."""
+    """A mechanism for a policy, audited: by its spec, by its name, or the planner's choice."""
     policy = _policy(request)
     asked = request["mechanism"]
     if isinstance(asked, dict):

@@ -72,7 +72,7 @@ ABOUT = msgspec.json.Decoder(About)
 
 
 class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
-    """A collection to open: a policy, and the mechanism by its spec or its name (left out, the best is designed)."""
+    """A collection to open: a policy, and the mechanism by its spec or its name (left out, the planner's choice)."""
 
     title: Title
     policy: dict[str, Any]
