@@ -24,9 +24,7 @@ from sfumato.cli._show import (
 @click.option("--mechanism", help="Ask for a mechanism by name; the one that a plan recommends otherwise.")
 @SECONDS_OPTION
 @METHOD_OPTION
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer."
-)
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
 @JSON_OPTION
 def command(
     policy: str,

@@ -32,8 +32,9 @@ _ROW_TOLERANCE = 1e-9
 _FIRST_MIX_BITS = 56
 #: A share of the constant column that is tried before all others: 2^-20.
 _SAFE_MIX_BITS = 20
-#: Tables of more entries are given no less than that: to decide ties exactly would take minutes.
-_LARGE_TABLE = 20_000
+#: Tables of more entries are given no less than that, when it is late or always: to decide ties exactly takes seconds
+#: for some thousand entries, and minutes for more.
+_SMALL_TABLE, _LARGE_TABLE = 1000, 20_000
 #: Matrices are rounded in two steps, through fixed-point numbers of this many bits.
 _FIXED_BITS = 128
 
@@ -230,13 +231,17 @@ def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], 
 
     # A share that costs a millionth of the utility mostly suffices, and doubles see that it does: a first answer.
     best = obeying(_SAFE_MIX_BITS)
-    hurried = len(matrix) * len(mean) > _LARGE_TABLE
-    unmixed = None if best is not None and (hurried or late()) else obeying(None)
+    entries = len(matrix) * len(mean)
+
+    def is_enough() -> bool:
+        return best is not None and (entries > _LARGE_TABLE or (entries > _SMALL_TABLE and late()))
+
+    unmixed = None if is_enough() else obeying(None)
     if unmixed is not None:
         return unmixed
     # Shares 2^-bits that suffice, and that do not.
     enough, short = (-1, _SAFE_MIX_BITS) if best is None else (_SAFE_MIX_BITS, _FIRST_MIX_BITS + 1)
-    while short - enough > 1 and (best is None or not (hurried or late())):
+    while short - enough > 1 and not is_enough():
         middle = (enough + short) // 2
         found = obeying(middle)
         if found is None:

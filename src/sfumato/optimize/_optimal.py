@@ -93,10 +93,9 @@ def optimal_until(
     else:
         assert isinstance(goal, SumGoal)
         found = _mixed(slice_, goal.on(slice_, distribution), search, max_outputs, progress)
-    if _rounding_seconds(slice_, len(found.weights)) > latest.left:
+    if _rounding_seconds(slice_, len(found.weights)) > max(latest.left, GRACE):
         raise OutOfTime(
-            f"a table of {size} by {len(found.weights)} exact numbers does not fit in the time of the search: give it "
-            "more (max_seconds), or ask for fewer outputs"
+            f"a table of {size} by {len(found.weights)} exact numbers does not fit in the time of the search"
         )
     # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
     columns = (found.weights[:, None] * found.rays).T[slice_.group_of]

@@ -16,6 +16,9 @@ __all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "one_thread"]
 class OutOfTime(CannotDecide):
     """A search ended before it had any mechanism to show."""
 
+    def __init__(self, what: str = "the search for the optimal mechanism did not fit in its time") -> None:
+        super().__init__(f"{what}: give it more (max_seconds)")
+
 
 class Deadline:
     """The moment at which a search must end.
@@ -61,7 +64,7 @@ class Deadline:
     def require(self) -> None:
         """Raise OutOfTime after the deadline."""
         if self.passed:
-            raise OutOfTime("the search for the optimal mechanism did not fit in its time: give it more (max_seconds)")
+            raise OutOfTime
 
 
 #: Seconds that the first mechanism may take beyond the deadline, so that a short search has something to show.

@@ -162,7 +162,7 @@ def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Wort
 
     found = minimise(inverse_trace, rays.T, np.ones(size), None, np.full(count, 1 / count), deadline=deadline)
     if not found.converged:
-        deadline.require()
+        raise OutOfTime
     inverse: Floats = np.linalg.inv((rays * found.x[:, None]).T @ rays).astype(np.float64)
     worth = sum_of_squares(inverse, found.equations)
     return found.x, worth, float(2 * np.trace(inverse) - found.equations.sum()), float(np.trace(inverse))

@@ -31,6 +31,8 @@ _COMPLETE = 1e-6
 _SMALL = 1e-6
 #: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
 _SHARE_WITHIN = 0.35
+#: The solver's word for a limit of time that was reached.
+_LIMIT_REACHED = 1
 #: Until when rays, rather than a bound, are looked for where rules have to be found, too.
 _SEARCH_SHARE = 0.75
 #: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
@@ -49,7 +51,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: 
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
     end_of_search = deadline.part(1 / 2)
-    rays = slice_.first_rays(deadline)
+    rays = slice_.first_rays(deadline.extended(GRACE))
     if slice_.within is not None:
         part = deadline.part(_SHARE_WITHIN)
         end_of_search = deadline.part(_SEARCH_SHARE)
@@ -106,7 +108,8 @@ def solve_weights(rays: Floats, utilities: Floats, deadline: Deadline = NEVER) -
         method="highs",
         options={"time_limit": deadline.left},
     )
+    if found.status == _LIMIT_REACHED:
+        raise OutOfTime
     if found.status != 0:
-        deadline.require()
         raise CannotDecide(f"the linear programme has no solution: {found.message}")
     return np.asarray(found.x), -scale * np.asarray(found.eqlin.marginals), float(-scale * found.fun)

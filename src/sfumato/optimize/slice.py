@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
 from sfumato.exact import ZERO
-from sfumato.optimize.deadline import NEVER, Deadline
+from sfumato.optimize.deadline import NEVER, Deadline, OutOfTime
 from sfumato.optimize.extra import needed
 from sfumato.optimize.programme import Programme
 from sfumato.optimize.rules import ALLOWED, Rules
@@ -140,7 +140,7 @@ class Slice:
             if deadline.passed:
                 break
             vertex = self._programme.farthest(direction, deadline=deadline)
-            if vertex is None and deadline.left > 0:
+            if vertex is None and not self._programme.ran_out_of_time:
                 raise CannotDecide("the linear programme of the policy was not solved")
             if vertex is None:
                 break
@@ -181,7 +181,7 @@ class Slice:
         """The greatest inner product with each direction; OutOfTime where that takes too long."""
         vertices = self.farthest(directions, deadline)
         if len(vertices) < len(directions):
-            deadline.require()
+            raise OutOfTime
         return np.asarray(np.einsum("ij,ij->i", directions, vertices))
 
     def axis_vertices(self, deadline: Deadline = NEVER) -> Floats:
@@ -198,7 +198,7 @@ class Slice:
         axes = np.concatenate([np.eye(self.size), -np.eye(self.size)])
         vertices = self.farthest(axes, deadline)
         if len(vertices) < len(axes):
-            deadline.require()
+            raise OutOfTime
         return distinct(vertices)
 
     def spread_vertices(self, count: int, deadline: Deadline = NEVER) -> Floats:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.optimize.deadline import NEVER, Deadline
+from sfumato.optimize.deadline import NEVER, Deadline, OutOfTime
 from sfumato.optimize.estimation import Solved, scaled
 from sfumato.optimize.extra import needed
 from sfumato.optimize.interior import lost
@@ -53,7 +53,7 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(size), *[clarabel.SecondOrderConeT(size + 2)] * count]
     found = clarabel.DefaultSolver(curvature, costs, constraints, offset, cones, settings).solve()
     if str(found.status) == "MaxTime":
-        deadline.require()
+        raise OutOfTime
     if str(found.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
         raise lost(f"the worst distribution was not found, the solver says {found.status}")
     x = np.array(found.x)

@@ -90,7 +90,7 @@ def greatest(
         price = (worth.scales * slopes) @ worth.directions - worth.multipliers
         ray = programme.farthest(price, low, high, deadline)
         if ray is None:
-            if deadline.passed:  # nothing is known of this part
+            if programme.ran_out_of_time:  # nothing is known of this part
                 heapq.heappush(nodes, (-np.inf, next(order), low, high, start))
             return
         bound = float(price @ ray) + constant
