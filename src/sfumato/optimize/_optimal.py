@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 #: Seconds that ``optimal`` may take unless it is given others.
 DEFAULT_SECONDS = 60.0
 #: Seconds that rounding to an exact table takes for each of its entries.
-_ENTRY_SECONDS = 1e-4
+_ENTRY_SECONDS = 6e-5
 #: A design has some four outputs for each value.
 _OUTPUTS_PER_VALUE = 4
 #: No more than this share of the time is kept for rounding, and after this share beyond all of it rounding is given up.
