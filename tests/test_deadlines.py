@@ -151,6 +151,13 @@ def test_what_does_not_fit_in_time_is_left_out_and_said(monkeypatch: pytest.Monk
     assert f"NOT COMPARED: {plan.skipped}" in plan.why()
 
 
+def test_a_cone_programme_whose_first_step_does_not_fit_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its solver looks at the clock between steps, and at 40 values one takes longer than a short search may."""
+    monkeypatch.setattr(worst_case, "_cones", lambda _rays: pytest.fail("it was begun"))
+    with pytest.raises(OutOfTime):
+        worst_case.least_worst_error(np.ones((480, 40)), Deadline(5))
+
+
 def test_a_search_that_does_not_fit_is_refused_by_optimal_and_replaced_by_design() -> None:
     policy = random_pairwise(60, 2)
     with pytest.raises(OutOfTime, match="max_seconds"):

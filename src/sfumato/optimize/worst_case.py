@@ -26,12 +26,16 @@ Floats = npt.NDArray[np.float64]
 #: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
 LEAST_SHARE = 1e-5
 _TOLERANCE = 1e-10
+#: About how long a step of the solver takes, for each ray and fourth power of the number of coordinates.
+_STEP_SECONDS = 2e-8
 
 
 def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     """At the worst distribution for these rays, to which they are to be scaled."""
     rays = rays / rays.max(axis=1, keepdims=True)
     count, size = rays.shape
+    if _STEP_SECONDS * count * size**4 > deadline.left:  # the solver looks at the clock between steps only
+        raise OutOfTime
     matrix, names = _cones(rays)
     variables = matrix.shape[1]
     first_p = variables - size
