@@ -41,7 +41,7 @@ __all__ = ["Candidate", "candidates", "safe_epsilon"]
 #: Tables for distances are offered up to this many values: making one takes k³ steps, and its spec k² integers.
 _LARGEST_TABLE = 512
 #: About how long it takes to make the exact tables for distances, for each pair of values.
-_ENTRY_SECONDS = 6e-5
+_ENTRY_SECONDS = 4e-4
 
 
 @dataclass(frozen=True)

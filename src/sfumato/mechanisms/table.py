@@ -32,9 +32,8 @@ _ROW_TOLERANCE = 1e-9
 _FIRST_MIX_BITS = 56
 #: A share of the constant column that is tried before all others: 2^-20.
 _SAFE_MIX_BITS = 20
-#: Tables of more entries are given no less than that, when it is late or always: to decide ties exactly takes seconds
-#: for some thousand entries, and minutes for more.
-_SMALL_TABLE, _LARGE_TABLE = 1000, 20_000
+#: Tables of more entries are given no less than that when it is late: to decide ties exactly takes long.
+_SMALL_TABLE = 1000
 #: Matrices are rounded in two steps, through fixed-point numbers of this many bits.
 _FIXED_BITS = 128
 
@@ -65,8 +64,8 @@ class TableMechanism(Mechanism):
 
         Without a policy each row is rounded on its own and no positive entry becomes zero. With one, rows that
         must be equal are made equal, and the matrix is mixed with a constant column by nothing, or a power of two, at
-        which every rounded column lies in the policy's cone, exactly, and does not at half of it. When it is ``late``,
-        and for large tables, 2^-20 will do.
+        which every rounded column lies in the policy's cone, exactly, and does not at half of it. When it is ``late``
+        2^-20 will do for all but small tables.
         """
         fixed = _fixed(_checked_matrix(domain, matrix))
         if policy is None:
@@ -234,7 +233,7 @@ def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], 
     entries = len(matrix) * len(mean)
 
     def is_enough() -> bool:
-        return best is not None and (entries > _LARGE_TABLE or (entries > _SMALL_TABLE and late()))
+        return best is not None and entries > _SMALL_TABLE and late()
 
     unmixed = None if is_enough() else obeying(None)
     if unmixed is not None:

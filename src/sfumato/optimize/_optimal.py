@@ -32,6 +32,8 @@ Floats = npt.NDArray[np.float64]
 DEFAULT_SECONDS = 60.0
 #: Seconds that rounding to an exact table takes for each of its entries.
 _ENTRY_SECONDS = 6e-5
+#: In tables of more entries ties are not decided exactly, for that takes minutes: it costs a millionth of the utility.
+_LARGE_TABLE = 20_000
 #: A design has some four outputs for each value.
 _OUTPUTS_PER_VALUE = 4
 #: No more than this share of the time is kept for rounding, and after this share beyond all of it rounding is given up.
@@ -100,7 +102,8 @@ def optimal_until(
     # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
     columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), distribution)
-    mechanism = TableMechanism.from_matrix(policy.domain, matrix, policy=policy, late=lambda: deadline.passed)
+    large = matrix.size > _LARGE_TABLE
+    mechanism = TableMechanism.from_matrix(policy.domain, matrix, policy=policy, late=lambda: large or deadline.passed)
     value = goal.value(mechanism.matrix(), distribution)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
         raise lost("no error can be told of the best mechanism found")
