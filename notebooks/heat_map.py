@@ -109,7 +109,8 @@ def _(city, mapped, missed, people, sf):
 def _(by_district, city, mapped, missed, people, sf):
     everywhere = sf.design(sf.Uniform(city, epsilon=1), n=len(people))
     print(f"classical LDP misplaces {missed(mapped(everywhere)):.1%}")
-    print(f"and needs {sf.plan(by_district, n=len(people)).saving:.0f} times the people that districts need")
+    saving = sf.plan(by_district, n=len(people)).saving
+    print(f"its unbiased estimate has {saving:.0f} times the squared error, and needs as many times the people")
     return
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +19,8 @@ import sfumato as sf
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import information
 from sfumato.mechanisms import BinaryOptimal, SubsetSelection
-from sfumato.optimize import Estimation, MutualInformation
+from sfumato.optimize import Estimation, MutualInformation, optimal_until
+from sfumato.optimize.deadline import Deadline
 from sfumato.optimize.estimation import solve_design
 from sfumato.optimize.relaxation import least_trace
 from sfumato.optimize.slice import Slice
@@ -321,13 +321,13 @@ def test_branch_and_bound_finds_the_greatest_worth() -> None:
         rays = slice_.all_vertices()
         assert rays is not None
         _, worth, _, _ = solve_design(slice_.first_rays())
-        bound, _ = greatest(slice_, worth, rays[0], time.monotonic() + 60, 1e-6)
+        bound, _ = greatest(slice_, worth, rays[0], Deadline(60), 1e-6)
         assert 0 <= bound - worth.of(rays).max() <= 2e-6
         information = MutualInformation().on(slice_, slice_.p)
         assert isinstance(information, Curved)
         prices = np.random.default_rng(seed).normal(size=5)
         exact = float((information.of(rays) - rays @ prices).max())
-        bound, found = information.search(slice_, prices, rays[:3], exact + 1e-9, time.monotonic() + 60)
+        bound, found = information.search(slice_, prices, rays[:3], exact + 1e-9, Deadline(60))
         assert exact <= bound + 1e-9
         assert bound == pytest.approx(exact, abs=1e-5)
         assert (information.of(found) - found @ prices).max() == pytest.approx(exact, abs=1e-5)
@@ -361,18 +361,16 @@ class Looks:
         return self.now
 
 
-def test_a_policy_with_too_many_rays_has_a_gap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_with_too_many_rays_has_a_gap(request: pytest.FixtureRequest) -> None:
     soak = soaking(request)
     k = 30 if soak else 13
     policy = random_metric(3, k)
-    with monkeypatch.context() as patch:
-        if not soak:
-            patch.setattr(time, "monotonic", Looks())
-        optimum = sf.optimal(policy, max_seconds=300 if soak else 200)
+    deadline = Deadline(300) if soak else Deadline(4000, Looks())
+    optimum = optimal_until(deadline, policy, "estimation", None, None, None)
     check(optimum, policy)
     assert optimum.status in ("gap", "time")
     assert 0 < optimum.gap < (0.05 if soak else 0.25)
-    assert all(row.risk >= optimum.value for row in sf.plan(policy, 1).rows)
+    assert all(row.risk >= optimum.value for row in sf.plan(policy, 1, max_seconds=0).rows)
 
 
 def test_the_relaxation_bounds_the_optimum() -> None:
@@ -380,7 +378,7 @@ def test_the_relaxation_bounds_the_optimum() -> None:
         k = len(policy.domain)
         slice_ = Slice.of(policy, np.full(k, 1 / k))
         value = sf.optimal(policy).value + 1 / k
-        bound = least_trace(slice_, slice_.first_rays(), time.monotonic() + 60)
+        bound = least_trace(slice_, slice_.first_rays(), Deadline(60))
         assert 0.5 * value < bound <= value
 
 
@@ -463,14 +461,10 @@ def test_the_worst_case_of_symmetric_policies_is_the_uniform_distribution() -> N
     assert worst.value == pytest.approx(SubsetSelection(sf.Domain.range(5), 1).risk(1), rel=1e-6)
 
 
-def test_the_worst_case_beyond_enumeration_has_a_bound(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_worst_case_beyond_enumeration_has_a_bound(request: pytest.FixtureRequest) -> None:
     policy = random_metric(3, 12)
-    with monkeypatch.context() as patch:
-        if not soaking(request):
-            patch.setattr(time, "monotonic", Looks())
-        worst = sf.optimal(policy, "worst-estimation", max_seconds=60 if soaking(request) else 100)
+    deadline = Deadline(60) if soaking(request) else Deadline(2000, Looks())
+    worst = optimal_until(deadline, policy, "worst-estimation", None, None, None)
     check(worst, policy)
     assert worst.gap < 0.4
     fewer = sf.optimal(random_pairwise(1, 5), "worst-estimation", max_outputs=6)

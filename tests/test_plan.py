@@ -122,10 +122,70 @@ def test_a_small_policy_without_structure_is_offered_the_optimal_design_and_its_
     assert plan.best.risk <= short.best.risk
     assert short.best.bits == 3
     assert "optimal" not in {row.name for row in sf.plan(policy, n=100, max_bits=2).rows}
-    # A larger one if time is given to it.
+    # A larger one too, unless no time is given to it.
     larger = sf.Metric(sf.Domain.range(11), "absolute", 1)
-    assert "optimal" not in {row.name for row in sf.plan(larger, n=100).rows}
-    assert sf.plan(larger, n=100, max_seconds=60).best.name == "optimal"
+    assert sf.plan(larger, n=100).best.name == "optimal"
+    assert "optimal" not in {row.name for row in sf.plan(larger, n=100, max_seconds=0).rows}
+
+
+def random_pairwise(size: int, seed: int) -> sf.Pairwise:
+    """Levels of 0.2 to 3 between any two values, in each direction another."""
+    matrix = np.round(np.random.default_rng(seed).uniform(0.2, 3, (size, size)), 2)
+    np.fill_diagonal(matrix, 0)
+    return sf.Pairwise(sf.Domain.range(size), matrix.astype(str).tolist())
+
+
+def test_twelve_values_without_structure_are_searched_by_default() -> None:
+    """With the mechanisms of other structures alone the error was 13 times as large."""
+    policy = random_pairwise(12, 0)
+    plan = sf.plan(policy, n=1000)
+    assert plan.best.name == "optimal"
+    assert plan.skipped is None
+    closed = sf.plan(policy, n=1000, max_seconds=0)
+    assert plan.best.risk < closed.best.risk / 8
+    assert closed.skipped is not None
+    assert closed.skipped.startswith("the optimal mechanism, for max_seconds is 0")
+
+
+def test_what_was_not_searched_is_said_and_no_least_is_claimed() -> None:
+    large = sf.Metric(sf.Domain.range(70), "absolute", "0.1")
+    plan = sf.plan(large, n=1000)
+    assert plan.skipped is not None
+    assert "70 values are more than the 64" in plan.skipped
+    for words in (plan.why(), str(plan)):
+        assert "the least expected squared error of those compared (" in words
+        assert "how far from the least possible is not known" in words
+        assert f"NOT COMPARED: {plan.skipped}" in words
+    # Where a bound proves it, it is the least of all; where it nearly does, by how much it may be missed.
+    proved = sf.plan(sf.Uniform(DOMAIN, 1), n=5000)
+    assert proved.skipped is None
+    assert "subset: the least expected squared error that any mechanism can have (" in proved.why()
+    short = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=8).why()
+    assert "of those compared within 8 bits (" in short
+    assert "% above the least any mechanism can have)" in short
+    elsewhere = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, p=[0.5, *[0.5 / 39] * 39]).why()
+    assert "how far from the least possible is not known" in elsewhere
+
+
+def test_a_bound_that_says_nothing_is_not_compared_with() -> None:
+    """A search of an instant knows no more than that there is a sampling error: 1,000 times that means nothing."""
+    plan = sf.plan(random_pairwise(30, 1), n=1000, max_seconds=0.1)
+    assert "optimal" in {row.name for row in plan.rows}
+    assert all(row.bound is None and row.ratio is None for row in plan.rows)
+    assert "times the least" not in str(plan)
+
+
+def test_no_total_variation_is_above_one() -> None:
+    policy = sf.Uniform(sf.Domain.range(1000), "0.1")
+    plan = sf.plan(policy, n=100)
+    assert plan.best.half_l1 > 10
+    assert [row.tv for row in plan.rows] == [1.0] * len(plan.rows)
+    assert "total variation 1, for so few people say nothing" in plan.why()
+    assert all(f"{'> 1':>10}" in line for line in str(plan).splitlines()[2:-1])
+    # The number of people for a target follows from the error that falls with √n.
+    enough = sf.plan(policy, target=0.05)
+    assert enough.n == pytest.approx(100 * (plan.best.half_l1 / 0.05) ** 2, rel=1e-6)
+    assert enough.best.tv == enough.best.half_l1 == pytest.approx(0.05)
 
 
 def test_design_for_another_utility_is_the_best_of_all() -> None:
@@ -138,7 +198,7 @@ def test_design_for_another_utility_is_the_best_of_all() -> None:
 
 
 def names(policy: sf.Policy) -> set[str]:
-    return {row.name for row in sf.plan(policy, n=10).rows if not row.classical}
+    return {row.name for row in sf.plan(policy, n=10, max_seconds=0).rows if not row.classical}
 
 
 def test_a_policy_is_offered_what_its_structure_allows() -> None:

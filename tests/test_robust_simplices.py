@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from sfumato.mechanisms import ConditionalReporting, IndependentReporting
 from sfumato.mechanisms.independent_reporting import _may_tell_most, _told_of_secret
 from sfumato.mechanisms.reporting import memberships
 from sfumato.optimize import MutualInformation
+from sfumato.optimize.deadline import Deadline
 from sfumato.optimize.simplices import Simplices, _Search
 from sfumato.optimize.slice import Slice
 from sfumato.policy.confidence import widest
@@ -32,8 +32,8 @@ def slice_of(policy: sf.Secret, p: Floats) -> tuple[Slice, Simplices]:
     return found, found.simplices[0]
 
 
-def soon() -> float:
-    return time.monotonic() + 60
+def soon() -> Deadline:
+    return Deadline(60)
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2), (3, 3), (4, 2), (2, 4)])
@@ -66,7 +66,7 @@ def test_what_cannot_be_settled_in_time_is_left() -> None:
     for star, steps in enumerate(simplices.steps):
         search._open([(star, number, number) for number in range(len(steps))])
     before = search.bound
-    search.go_on(-np.inf)
+    search.go_on(Deadline(0))
     assert search.bound == before
     search.go_on(soon())
     assert search.bound <= before
@@ -81,7 +81,7 @@ def test_a_bound_that_was_cut_short_is_one() -> None:
     for seed in range(5):
         prices = np.random.default_rng(seed).normal(size=9) * p
         most = worths(vertices, p, prices).max()
-        assert simplices.dearest(prices, np.inf, 1e-9, -np.inf)[0] >= most - 1e-9
+        assert simplices.dearest(prices, np.inf, 1e-9, Deadline(0))[0] >= most - 1e-9
         assert simplices.dearest(prices, -np.inf, 1e-9, soon())[0] >= most - 1e-9
 
 

@@ -44,6 +44,8 @@ __all__ = ["Candidate", "candidates", "safe_epsilon"]
 _LARGEST_TABLE = 512
 #: Tables for a uniform prior are offered up to this many values: above, subsets lose little, and specs become long.
 _LARGEST_PRIOR_TABLE = 128
+#: About how long it takes to make the exact tables for distances, for each pair of values.
+_ENTRY_SECONDS = 4e-4
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,13 @@ class Candidate:
     """How to build a mechanism, what decoding its reports costs for k values, and whether it is classical ε-LDP.
 
     One that is not ``compared`` has the law of another candidate, and is built only where its name is given.
+    ``seconds``: about how long it takes to build, where that may matter.
     """
 
     build: Callable[[], Mechanism]
     decoding: str
     classical: bool = False
+    seconds: float = 0.0
     compared: bool = True
 
 
@@ -115,7 +119,8 @@ def candidates(policy: Policy, max_bits: int | None = None, utility: str = "esti
         if len(sizes) <= MOST_BLOCKS:
             found["composed"] = Candidate(partial(ComposedSubsets.for_policy, simplest), "k per report")
     elif 2 < len(simplest.domain) <= _LARGEST_TABLE and not simplest.greatest_effective[0].is_infinite:
-        found["exponential"] = Candidate(partial(best_exponential, simplest), "k²")
+        seconds = len(simplest.domain) ** 2 * _ENTRY_SECONDS
+        found["exponential"] = Candidate(partial(best_exponential, simplest), "k²", seconds=seconds)
     return found
 
 

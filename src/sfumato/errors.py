@@ -6,6 +6,7 @@ SfumatoError
 │   └── Refused                   the same, said by an executor of Spark (sfumato.spark)
 ├── PolicyViolated                a certificate that does not hold was asked to hold
 ├── CannotDecide                  an exact answer is out of reach; the message says what is missing
+│   ├── OutOfTime                 a search had no mechanism to show when its time was over (sfumato.optimize.deadline)
 │   └── TooManyBranches           a sampler has more branches than were to be followed (sfumato.interpreter)
 ├── CannotCompose                 the privacy of two releases together has no bound of this kind
 ├── BudgetExceeded                a release would spend more than the ledger's budget; nothing was drawn

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato._estimate import Estimate
 from sfumato._estimate.percent import percent
-from sfumato._plan import plan
+from sfumato._plan import Plan, plan
 from sfumato.domain import align
 from sfumato.errors import InvalidInput, MissingExtra
 from sfumato.laws import Law
@@ -140,13 +140,15 @@ def plot_error_region(mechanism: Mechanism | Law, policy: Policy, x: object, oth
     return figure
 
 
-def plot_plan(policy: Policy, numbers: Any = (10**3, 10**4, 10**5, 10**6, 10**7)) -> Figure:
-    """Expected total variation error of every suitable mechanism against the number of people."""
+def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6, 10**7)) -> Figure:
+    """Expected total variation error of every suitable mechanism against the number of people; of a policy or plan."""
     figure, axes = _figure(6.0, 4.0)
     numbers = [checked_count("plot_plan", n, "numbers") for n in numbers]
-    one = plan(policy, n=1)
-    for row in one.rows:
-        axes.loglog(numbers, [row.tv / n**0.5 for n in numbers], marker="o", markersize=3, label=row.name)
+    compared = policy if isinstance(policy, Plan) else plan(policy, n=1)
+    policy = compared.policy
+    for row in compared.rows:
+        errors = [min(row.half_l1 * (compared.n / n) ** 0.5, 1.0) for n in numbers]
+        axes.loglog(numbers, errors, marker="o", markersize=3, label=row.name)
     axes.axhline(1, color="grey", linewidth=0.8, linestyle=":")
     axes.set_xlabel("people")
     axes.set_ylabel("expected total variation error")

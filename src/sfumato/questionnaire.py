@@ -107,7 +107,7 @@ class QuestionnairePlan:
         best = self.best
         even = next(row for row in self.rows if row.name == "split evenly")
         gain = f", {even.risk / best.risk:.3g} times less than splitting evenly" if best.risk < even.risk else ""
-        error = f"the least expected squared error over all questions ({best.risk:.3g}{gain})"
+        error = f"the least expected squared error over all questions of those compared ({best.risk:.3g}{gain})"
         return f"{best.name}: {_HOW[best.name]}; {error}"
 
     def __str__(self) -> str:
@@ -200,16 +200,22 @@ class Questionnaire:
         answers = sum(len(domain) for domain in self.questions.values())
         left_out = None
         if combinations * answers <= _LARGEST_JOINT:
-            rows.append(self._joint_strategy(n))
+            joint, skipped = self._joint_strategy(n)
+            rows.append(joint)
+            left_out = None if skipped is None else f"joint: not compared: {skipped}"
         else:
             left_out = f"joint: not compared, for there are {combinations} combinations of answers"
         return QuestionnairePlan(n, tuple(sorted(rows, key=lambda row: row.risk)), left_out)
 
-    def _joint_strategy(self, n: int) -> Strategy:
-        """The mechanism whose estimates of the questions' own frequencies are best, not those of the combinations."""
+    def _joint_strategy(self, n: int) -> tuple[Strategy, str | None]:
+        """The mechanism whose estimates of the questions' own frequencies are best, not those of the combinations.
+
+        And what its plan did not compare.
+        """
         policy = self.joint()
         candidates = []
-        for row in plan(policy, 1).rows:
+        compared = plan(policy, 1)
+        for row in compared.rows:
             risks = dict.fromkeys(self.questions, math.inf)
             if math.isfinite(row.risk):
                 decoder, uniform = decoder_for(row.mechanism), np.full(len(policy.domain), 1 / len(policy.domain))
@@ -218,7 +224,7 @@ class Questionnaire:
                     risks[name] = sum(decoder.variance(group, uniform) for group in groups) / n
             mechanisms = dict.fromkeys(self.questions, row.mechanism)
             candidates.append(Strategy("joint", sum(risks.values()), risks, None, mechanisms, row.bits))
-        return min(candidates, key=lambda row: (row.risk, row.bits))
+        return min(candidates, key=lambda row: (row.risk, row.bits)), compared.skipped
 
     def _shares(self, weights: Weights | None) -> dict[str, Fraction]:
         """The weights divided by their sum, exactly and in the order of the questions."""

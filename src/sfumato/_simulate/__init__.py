@@ -72,7 +72,10 @@ class Simulation:
 
     @property
     def tv(self) -> float:
-        """The total variation error of the estimate."""
+        """Half the l1 error of the estimate: the total variation error, where the estimate is a distribution.
+
+        That of an unbiased estimate from few people may exceed 1.
+        """
         return float(np.abs(self.estimate.frequencies - self.truth).sum()) / 2
 
     @property
@@ -82,7 +85,7 @@ class Simulation:
 
     @property
     def predicted_tv(self) -> float:
-        """The expected total variation error of the unbiased estimate at the truth."""
+        """Half the expected l1 error of the unbiased estimate at the truth; from few people it may exceed 1."""
         return expected_tv(self.mechanism, self.truth) / math.sqrt(self.estimate.n)
 
     @property

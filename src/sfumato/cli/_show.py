@@ -30,7 +30,9 @@ __all__ = [
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Answer in JSON instead of a table.")
 
 SECONDS_OPTION = click.option(
-    "--max-seconds", type=click.FloatRange(0, min_open=True), help="Search so long for the optimal mechanism."
+    "--max-seconds",
+    type=click.FloatRange(0),
+    help="Seconds to search for the optimal mechanism, 0 for no search.  [default: 10 up to 64 values, 0 above]",
 )
 
 METHOD_OPTION = click.option(

@@ -1,4 +1,4 @@
-"""`sfumato design`: the best mechanism for a policy, as a file that clients run."""
+"""`sfumato design`: the mechanism that a plan recommends, as a file that clients run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import click
 from sfumato.cli._files import INPUT, OUTPUT, PIPE, read_losses, read_policy
 from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, search_bar, show_json
 
-#: Which mechanism is best does not depend on the number of people, but the error that is shown does.
+#: Which mechanism is recommended does not depend on the number of people, but the error that is shown does.
 _SUPPOSED = 10_000
 
 
-@click.command(short_help="Make the best mechanism for a policy, and prove it.")
+@click.command(short_help="Make the mechanism that a plan recommends, and prove it.")
 @click.argument("policy", type=INPUT)
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The mechanism file to write (JSON); - for a pipe.")
 @click.option("--n", type=people, metavar="NUMBER", help="How many people will answer.")
@@ -38,7 +38,9 @@ def command(
     max_bits: int | None,
     as_json: bool,
 ) -> None:
-    """Make the best mechanism for a policy, audit it, and write it to a file that every client can run.
+    """Make the mechanism that a plan recommends for a policy, audit it, and write it to a file for every client.
+
+    Up to 64 values, a mechanism of less error than the known ones is searched for; what was not compared is said.
 
     Example: sfumato design policy.toml -o mechanism.json
     """

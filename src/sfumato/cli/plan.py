@@ -40,13 +40,14 @@ def command(
     if plot is not None:
         from sfumato.plot import plot_plan, save
 
-        save(plot_plan(found.policy), plot)
+        save(plot_plan(found), plot)
     if as_json:
         rows = [
             {
                 "name": r.name,
                 "risk": r.risk,
                 "tv": r.tv,
+                "half_l1": r.half_l1,
                 "bits": r.bits,
                 "worst": r.worst,
                 "bound": r.bound,
@@ -55,7 +56,10 @@ def command(
             }
             for r in found.rows
         ]
-        show_json({"n": found.n, "rows": rows, "best": best.name, "why": found.why(), "warnings": found.warnings})
+        if found.skipped is not None:
+            click.echo(f"Not compared: {found.skipped}.", err=True)
+        answer = {"n": found.n, "rows": rows, "best": best.name, "why": found.why()}
+        show_json(answer | {"skipped": found.skipped, "warnings": found.warnings})
         return
     show_table(
         ("mechanism", "l2 risk", "worst case", "total variation", "bits", "of the bound", "decoding"),
@@ -64,7 +68,7 @@ def command(
                 f"{'* ' if row is best else '  '}{row.name}",
                 f"{row.risk:.4g}",
                 f"{row.worst:.4g}",
-                f"{row.tv:.4g}",
+                row.shown_tv,
                 str(row.bits),
                 "" if row.ratio is None else f"{row.ratio:.3f}",
                 row.decoding,

@@ -5,18 +5,37 @@ from __future__ import annotations
 import click
 
 from sfumato.cli._files import INPUT, read_policy
-from sfumato.cli._show import JSON_OPTION, METHOD_OPTION, people, progress_bar, show_json, show_table
+from sfumato.cli._show import (
+    JSON_OPTION,
+    METHOD_OPTION,
+    SECONDS_OPTION,
+    people,
+    progress_bar,
+    search_bar,
+    show_json,
+    show_table,
+)
 
 
 @click.command(short_help="Simulate a collection and compare its error with the prediction.")
 @click.argument("policy", type=INPUT)
 @click.option("--n", type=people, metavar="NUMBER", required=True, help="How many people answer (1e6 is fine).")
 @click.option("--truth", type=click.Choice(["uniform", "zipf", "geometric"]), default="zipf", show_default=True)
-@click.option("--mechanism", help="Ask for a mechanism by name; the best one otherwise.")
+@click.option("--mechanism", help="Ask for a mechanism by name; the one that a plan recommends otherwise.")
+@SECONDS_OPTION
 @METHOD_OPTION
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
 @JSON_OPTION
-def command(policy: str, n: int, truth: str, mechanism: str | None, method: str, seed: int, as_json: bool) -> None:
+def command(
+    policy: str,
+    n: int,
+    truth: str,
+    mechanism: str | None,
+    max_seconds: float | None,
+    method: str,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Draw people from a known truth, randomize, count and estimate; show the error beside its prediction.
 
     Beyond four million people the counts are drawn from their own law, where it is known: a billion take seconds.
@@ -26,7 +45,9 @@ def command(policy: str, n: int, truth: str, mechanism: str | None, method: str,
     from sfumato._design import design
     from sfumato._simulate import simulate
 
-    made = design(read_policy(policy), n, mechanism=mechanism)
+    rules = read_policy(policy)
+    with search_bar() as searched:
+        made = design(rules, n, mechanism=mechanism, max_seconds=max_seconds, progress=searched)
     with progress_bar("simulating", n) as done:
         found = simulate(made, n=n, truth=truth, method=method, seed=seed, progress=lambda so_far, _: done(so_far))
     if as_json:
@@ -38,11 +59,13 @@ def command(policy: str, n: int, truth: str, mechanism: str | None, method: str,
             }
         )  # fmt: skip
         return
+    far = max(found.tv, found.predicted_tv) > 1
+    distance = "half the l1 distance (above 1, too few people to learn anything)" if far else "total variation"
     show_table(
         ("error", "measured", "predicted (unbiased)"),
         [
             ("squared l2", f"{found.l2:.4g}", f"{found.predicted_l2:.4g}"),
-            ("total variation", f"{found.tv:.4g}", f"{found.predicted_tv:.4g}"),
+            (distance, f"{found.tv:.4g}", f"{found.predicted_tv:.4g}"),
             ("95% intervals that hold the truth", f"{found.coverage:.1%}", "95%"),
         ],
         title=f"{made.name}, n = {n:,}, {truth} truth, method {method}; {found.how}",

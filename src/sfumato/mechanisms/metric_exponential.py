@@ -12,8 +12,8 @@ import numpy.typing as npt
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import LARGEST_MATRIX
 from sfumato.mechanisms.table import TableMechanism
-from sfumato.policy.levels import INFINITE_CODE, Levels
-from sfumato.policy.pairwise import Pairwise, PairwisePolicy
+from sfumato.policy.levels import Levels
+from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["best_exponential", "exponential", "sharp_exponential", "tight_exponential"]
 
@@ -117,21 +117,4 @@ def _levels(policy: PairwisePolicy) -> Levels:
 
 
 def _table(policy: PairwisePolicy, matrix: Floats) -> TableMechanism:
-    return TableMechanism.from_matrix(policy.domain, matrix, policy=_without_sums(policy))
-
-
-def _without_sums(policy: PairwisePolicy) -> PairwisePolicy:
-    """The same cone, without the rules that are the sum of two others: on a line, only neighbours are left.
-
-    Both parts of a sum are smaller than it, so what is dropped follows from what is kept, level by level.
-    """
-    levels = policy.effective_levels()
-    if levels.unit is None:  # codes do not add
-        return policy
-    codes = levels.codes
-    finite = np.where(codes == 0, INFINITE_CODE, codes)  # neither itself nor an equal is a step on the way
-    follows = np.zeros(codes.shape, dtype=bool)
-    for middle in range(len(codes)):
-        follows |= finite[:, middle, None] + finite[middle] == codes
-    kept = np.where(follows, INFINITE_CODE, codes)
-    return Pairwise._from_levels(policy.domain, Levels(kept, levels.unit, levels.table))
+    return TableMechanism.from_matrix(policy.domain, matrix, policy=policy)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +32,10 @@ __all__ = ["TableMechanism", "left_inverse"]
 _ROW_TOLERANCE = 1e-9
 #: The first share of the constant column that is tried when a table is fitted to a policy: 2^-56.
 _FIRST_MIX_BITS = 56
+#: A share of the constant column that is tried before all others: 2^-20.
+_SAFE_MIX_BITS = 20
+#: Tables of more entries are given no less than that when it is late: to decide ties exactly takes long.
+_SMALL_TABLE = 1000
 #: Matrices are rounded in two steps, through fixed-point numbers of this many bits.
 _FIXED_BITS = 128
 
@@ -58,14 +63,20 @@ class TableMechanism(Mechanism):
 
     @staticmethod
     def from_matrix(
-        domain: Domain, matrix: Any, *, policy: Policy | None = None, design_prior: Any = None
+        domain: Domain,
+        matrix: Any,
+        *,
+        policy: Policy | None = None,
+        design_prior: Any = None,
+        late: Callable[[], bool] = lambda: False,
     ) -> TableMechanism:
         """Round a matrix of probabilities (one row per value) to integer weights.
 
         Without a policy each row is rounded on its own and no positive entry becomes zero. With one, rows that
-        must be equal are made equal, and the matrix is mixed with a constant column by nothing, or the least power
-        of two, at which every rounded column lies in the policy's cone, exactly. ``design_prior``: the distribution, of
-        positive probabilities, at which the unbiased estimate is to have the least error; uniform unless given.
+        must be equal are made equal, and the matrix is mixed with a constant column by nothing, or a power of two, at
+        which every rounded column lies in the policy's cone, exactly, and does not at half of it. When it is ``late``
+        2^-20 will do for all but small tables. ``design_prior``: the distribution, of positive probabilities, at which
+        the unbiased estimate is to have the least error; uniform unless given.
         """
         fixed = _fixed(_checked_matrix(domain, matrix))
         if design_prior is not None:
@@ -76,7 +87,7 @@ class TableMechanism(Mechanism):
             return TableMechanism(domain, _rounded(fixed), design_prior=design_prior)
         if policy.domain != domain:
             raise InvalidInput("TableMechanism", "policy", "be over the same domain", policy.domain)
-        return TableMechanism(domain, _rounded_within(fixed, policy), design_prior=design_prior)
+        return TableMechanism(domain, _rounded_within(fixed, policy, late), design_prior=design_prior)
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
@@ -219,7 +230,8 @@ def _checked_matrix(domain: Domain, matrix: Any) -> list[list[Fraction]]:
     for label, row in zip(domain, rows, strict=True):
         for y, entry in enumerate(row):
             try:
-                negative = exact_fraction(entry) < 0
+                is_double = isinstance(entry, float) and math.isfinite(entry)
+                negative = (entry if is_double else exact_fraction(entry)) < 0
             except (TypeError, ValueError):
                 raise InvalidInput("TableMechanism", f"Q({y} | {label!r})", "be a number", entry) from None
             if negative:
@@ -257,19 +269,41 @@ def _rounded_row(row: list[int]) -> list[int]:
     return weights
 
 
-def _rounded_within(matrix: list[list[int]], policy: Policy) -> npt.NDArray[np.int64]:
+def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], bool]) -> npt.NDArray[np.int64]:
     equations = [] if isinstance(policy, PairwisePolicy) else policy.equations()
     if equations:
         return _rounded_with_equations(matrix, policy, equations)
     matrix = _merged(matrix, policy)
+    rules = policy.without_sums() if isinstance(policy, PairwisePolicy) else policy
     columns = list(zip(*matrix, strict=True))
     mean = [-(-sum(column) // len(column)) for column in columns]
-    for bits in (None, *range(_FIRST_MIX_BITS, -1, -1)):
-        mixed = matrix if bits is None else _mixed(matrix, mean, bits)
-        weights = _rounded(mixed)
-        if policy.allows_all(weights.T.tolist()):
-            return weights
-    raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+
+    def obeying(bits: int | None) -> npt.NDArray[np.int64] | None:
+        weights = _rounded(matrix if bits is None else _mixed(matrix, mean, bits))
+        return weights if rules.allows_all(weights.T.tolist()) else None
+
+    # A share that costs a millionth of the utility mostly suffices, and doubles see that it does: a first answer.
+    best = obeying(_SAFE_MIX_BITS)
+    entries = len(matrix) * len(mean)
+
+    def is_enough() -> bool:
+        return best is not None and entries > _SMALL_TABLE and late()
+
+    unmixed = None if is_enough() else obeying(None)
+    if unmixed is not None:
+        return unmixed
+    # Shares 2^-bits that suffice, and that do not.
+    enough, short = (-1, _SAFE_MIX_BITS) if best is None else (_SAFE_MIX_BITS, _FIRST_MIX_BITS + 1)
+    while short - enough > 1 and not is_enough():
+        middle = (enough + short) // 2
+        found = obeying(middle)
+        if found is None:
+            short = middle
+        else:
+            best, enough = found, middle
+    if best is None:
+        raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+    return best
 
 
 def _rounded_with_equations(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO
 from sfumato.mechanisms import TableMechanism
 from sfumato.mechanisms.base import Frequencies, checked_distribution
+from sfumato.optimize.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.optimize.estimation import best_design, scaled
 from sfumato.optimize.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
 from sfumato.optimize.interior import lost
@@ -27,11 +28,11 @@ from sfumato.optimize.worst_case import LEAST_SHARE
 from sfumato.policy import Policy, Prior, Secret
 from sfumato.policy.pairwise import PairwisePolicy
 
-__all__ = ["DEFAULT_SECONDS", "optimal"]
+__all__ = ["DEFAULT_SECONDS", "optimal", "optimal_until"]
 
 Floats = npt.NDArray[np.float64]
 
-#: How long the search may take unless told otherwise; a bound by relaxation, and the rounding, come on top.
+#: Seconds that ``optimal`` may take unless it is given others.
 DEFAULT_SECONDS = 60.0
 #: Rounding may cost this share of the value…
 _CLOSE = 1e-6
@@ -43,6 +44,14 @@ _BOUNDED = 0.5
 _LEAST_PRIOR = 2.0**-60
 #: A mechanism is called optimal if its value and the bound are no farther apart than this, relatively.
 _OPTIMAL = 1e-4
+#: Seconds that rounding to an exact table takes for each of its entries.
+_ENTRY_SECONDS = 6e-5
+#: In tables of more entries ties are not decided exactly, for that takes minutes: it costs a millionth of the utility.
+_LARGE_TABLE = 20_000
+#: A design has some four outputs for each value.
+_OUTPUTS_PER_VALUE = 4
+#: No more than this share of the time is kept for rounding, and after this share beyond all of it rounding is given up.
+_MOST_ROUNDING, _LATE = 0.4, 0.15
 
 
 def optimal(
@@ -57,15 +66,28 @@ def optimal(
     """The best mechanism under the policy at the distribution p (uniform, or the prior of a prior policy).
 
     ``utility``: "estimation" (the least error of all frequencies together), "worst-estimation" (the same at the p where
-    it is greatest), "mutual-information", "mmse" (of numeric labels), ``SquaredError`` or ``ExpectedLoss``. Where time
-    runs out, the best found so far, with its bound.
+    it is greatest), "mutual-information", "mmse" (of numeric labels), ``SquaredError`` or ``ExpectedLoss``. After
+    ``max_seconds`` (60 unless given), the best found so far, with its bound; all together takes at most 1.2 times as
+    long and 2 s. CannotDecide where not even a first mechanism fits in that.
     ``max_outputs`` asks for fewer outputs, at some cost.
     """
-    started = time.monotonic()
     limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
     if not limit > 0:
         raise InvalidInput("optimal", "max_seconds", "be positive", max_seconds)
-    deadline = started + limit
+    with one_thread():
+        return optimal_until(Deadline(limit), policy, utility, p, max_outputs, progress)
+
+
+def optimal_until(
+    deadline: Deadline,
+    policy: Policy,
+    utility: str | Goal,
+    p: Frequencies | None,
+    max_outputs: int | None,
+    progress: Progress | None,
+) -> Optimum:
+    """As ``optimal``, until a deadline."""
+    latest = deadline.extended(_LATE * deadline.left + GRACE)
     size = len(policy.domain)
     if p is None and isinstance(policy, Prior):
         p = [float(share) for share in policy.prior]
@@ -78,15 +100,22 @@ def optimal(
     if max_outputs is not None and max_outputs < slice_.size:
         must = f"be at least {slice_.size}, the number of values that can be told apart"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
+    expected_outputs = min(_OUTPUTS_PER_VALUE * slice_.size, max_outputs or math.inf)
+    kept = min(_rounding_seconds(slice_, expected_outputs), _MOST_ROUNDING * deadline.left)
+    search = deadline.part(1.0, reserve=kept)
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
             raise lost("no error can be told of the best mechanism")
-        found, shares = _designed(slice_, goal, deadline, max_outputs, progress)
+        found, shares = _designed(slice_, goal, search, max_outputs, progress)
         if isinstance(goal, WorstEstimation):
             stated = designed = designed * (shares / slice_.p)[slice_.group_of]
     else:
         assert isinstance(goal, SumGoal)
-        found = _mixed(slice_, goal.on(slice_, designed), deadline, max_outputs, progress)
+        found = _mixed(slice_, goal.on(slice_, designed), search, max_outputs, progress)
+    if _rounding_seconds(slice_, len(found.weights)) > max(latest.left, GRACE):
+        raise OutOfTime(
+            f"a table of {size} by {len(found.weights)} exact numbers does not fit in the time of the search"
+        )
     # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
     columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), designed)
@@ -95,10 +124,17 @@ def optimal(
         bound = _bound_at(stated, goal, bound, slice_, designed, deadline)
     is_uniform = np.allclose(designed, 1 / size, rtol=1e-9, atol=0)
     carried = np.maximum(designed, _LEAST_PRIOR) if isinstance(goal, Estimation) and not is_uniform else None
-    mechanism, value = _rounded(_roundings(policy, matrix, carried), goal, stated, target)
+    large = matrix.size > _LARGE_TABLE
+    rounded = functools.partial(
+        TableMechanism.from_matrix,
+        policy.domain,
+        design_prior=carried,
+        late=lambda: large or deadline.passed,
+    )
+    mechanism, value = _rounded(_roundings(policy, matrix, rounded), goal, stated, target, deadline)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
         raise lost("no error can be told of the best mechanism found")
-    optimum = Optimum(mechanism, goal, stated, value, bound, "gap", seconds=time.monotonic() - started)
+    optimum = Optimum(mechanism, goal, stated, value, bound, "gap", seconds=deadline.spent)
     if not found.in_time:
         return replace(optimum, status="time")
     close = optimum.gap <= _OPTIMAL or abs(value - bound) <= goal.resolution(stated)
@@ -122,7 +158,7 @@ def _sliced(policy: Policy, p: Floats, always_floored: bool) -> tuple[Slice, Flo
     return (slice_, floored) if least < _BOUNDED else (Slice.of(policy, p), p)
 
 
-def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: float) -> float:
+def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: Deadline) -> float:
     """What no mechanism is better than at p, from the bound at p with some shares lifted."""
     if isinstance(goal, SumGoal):
         scale = float(p.max() / floored[p.argmax()])
@@ -132,30 +168,33 @@ def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Float
     free = np.array([shares @ slice_.farthest(axis[None])[0] < _BOUNDED for axis in np.eye(slice_.size)])
     rest = slice_.without(free, shares)
     kept = float(shares[~free].sum())
-    least = best_design(rest, deadline)[0].bound + float(rest.p @ rest.p)
+    least = 1.0  # tr J⁻¹ without any noise: all that is known where there is no time for more
+    with suppress(OutOfTime):
+        least = best_design(rest, deadline)[0].bound + float(rest.p @ rest.p)
     return goal.bound(kept * least - float(p @ p), slice_, p)
 
 
-def _rounded(tables: Iterator[TableMechanism], goal: Goal, p: Floats, target: float) -> tuple[TableMechanism, float]:
-    """The first table whose value is near enough to that of the search, or the best of all, and its value."""
+def _rounded(
+    tables: Iterator[TableMechanism], goal: Goal, p: Floats, target: float, deadline: Deadline
+) -> tuple[TableMechanism, float]:
+    """The first table whose value is near enough to that of the search, or the best made in time, and its value."""
     best: tuple[TableMechanism, float] | None = None
     for table in tables:
         value = goal.value_of(table, p)
         if best is None or (value < best[1] if goal.small_is_good else value > best[1]):
             best = table, value
-        if value == target or abs(value - target) <= _CLOSE * abs(target):
+        if value == target or abs(value - target) <= _CLOSE * abs(target) or deadline.passed:
             break
     assert best is not None
     return best
 
 
-def _roundings(policy: Policy, matrix: Floats, design_prior: Floats | None) -> Iterator[TableMechanism]:
-    """Exact mechanisms near a matrix, whose estimates have the least error at this distribution.
+def _roundings(policy: Policy, matrix: Floats, rounded: Callable[..., TableMechanism]) -> Iterator[TableMechanism]:
+    """Exact mechanisms near a matrix.
 
     A solver breaks rules by some 1e-9. Where a level is not far above that, it takes much of a constant to make up for
     it, and a mechanism that keeps level 0 there may be better.
     """
-    rounded = functools.partial(TableMechanism.from_matrix, policy.domain, design_prior=design_prior)
     yield rounded(matrix, policy=policy)
     if isinstance(policy, Secret) and policy.epsilon > ZERO and float(policy.epsilon) <= max(_SMALL_LEVELS):
         yield rounded(matrix, policy=Secret(policy.domain, policy.secret, ZERO, policy.distributions))
@@ -168,13 +207,18 @@ def _roundings(policy: Policy, matrix: Floats, design_prior: Floats | None) -> I
                 yield rounded(merged, policy=policy)
 
 
+def _rounding_seconds(slice_: Slice, outputs: float) -> float:
+    """About how long it takes to round a design of so many outputs and to hold it against the policy."""
+    return outputs * len(slice_.group_of) * _ENTRY_SECONDS
+
+
 def _designed(
-    slice_: Slice, goal: Estimation, deadline: float, max_outputs: int | None, progress: Progress | None
+    slice_: Slice, goal: Estimation, deadline: Deadline, max_outputs: int | None, progress: Progress | None
 ) -> tuple[Weighted, Floats]:
     """The rays and weights of the least error, and the distribution of the groups it is the error at."""
     found, p = best_design(slice_, deadline, progress, goal.solve)
     while max_outputs is not None and len(found.weights) > max_outputs:
-        kept = found.rays[np.argsort(found.weights)[1:]]
+        kept = found.rays[np.argsort(found.weights)[_dropped(found, max_outputs, deadline) :]]
         solved = goal.solve(kept, p)
         p = solved.p
         found = replace(found, rays=scaled(kept, p), weights=solved.weights, complete=False).used()
@@ -182,12 +226,17 @@ def _designed(
 
 
 def _mixed(
-    slice_: Slice, worth: Utility, deadline: float, max_outputs: int | None, progress: Progress | None
+    slice_: Slice, worth: Utility, deadline: Deadline, max_outputs: int | None, progress: Progress | None
 ) -> Weighted:
     """The rays and weights of the greatest utility."""
     found = best_mixture(slice_, worth, deadline, progress)
     while max_outputs is not None and len(found.weights) > max_outputs:
-        kept = found.rays[np.argsort(found.weights)[1:]]
+        kept = found.rays[np.argsort(found.weights)[_dropped(found, max_outputs, deadline) :]]
         weights = solve_weights(kept, worth.of(kept), slice_.p)[0]
         found = replace(found, rays=kept, weights=weights, complete=False).used()
     return found
+
+
+def _dropped(found: Weighted, max_outputs: int, deadline: Deadline) -> int:
+    """How many of the lightest rays to drop before the others are weighed again: one, or half the excess when late."""
+    return max(1, (len(found.weights) - max_outputs) // 2) if deadline.passed else 1

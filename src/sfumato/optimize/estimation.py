@@ -16,16 +16,17 @@ The same search serves a distribution that is given and one that the programme i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
+from sfumato.optimize.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.optimize.interior import minimise
-from sfumato.optimize.relaxation import least_trace
+from sfumato.optimize.relaxation import least_trace, relaxation_seconds
 from sfumato.optimize.slice import SHARE_WITHIN, Slice, distinct
 from sfumato.optimize.weighted import LEAST_WEIGHT, Progress, Weighted
 from sfumato.optimize.worth import Worth, climb, greatest, sum_of_squares
@@ -40,8 +41,6 @@ _TOLERANCE = 1e-6
 _IDLE_ROUNDS = 4
 #: Rays are looked for from so many starts for each coordinate, and from more after a round that found none.
 _STARTS = (1, 8)
-#: The relaxation has some size⁴/4 second derivatives.
-_LARGEST_RELAXED = 64
 #: Up to so many coordinates a branch and bound over rays is tried after the relaxation.
 _FEW_COORDINATES = 10
 #: The share of the time that is for the search where the bound takes time too.
@@ -63,37 +62,50 @@ class Solved:
 
 
 #: The best weights of rays at a distribution, or at one that the programme moves to.
-Solve = Callable[[Floats, Floats], Solved]
+Solve = Callable[[Floats, Floats, Deadline], Solved]
 
 
 def best_design(
-    slice_: Slice, deadline: float, progress: Progress | None = None, solve: Solve | None = None
+    slice_: Slice, deadline: Deadline, progress: Progress | None = None, solve: Solve | None = None
 ) -> tuple[Weighted, Floats]:
-    """Column generation until no ray is missing, or until the deadline (of ``time.monotonic``); and its distribution.
+    """Column generation until no ray is missing, or until the deadline; and its distribution.
 
     Where rays cannot be enumerated a part of the time is kept for the bound.
     """
     solve = solve or least_error
     everything = slice_.all_vertices()
-    rays = slice_.first_rays() if slice_.size > 1 else slice_.axis_vertices()
+    first = deadline.extended(GRACE)
+    rays = slice_.first_rays(first) if slice_.size > 1 else slice_.axis_vertices()
     if slice_.within is not None:
-        part = time.monotonic() + SHARE_WITHIN * (deadline - time.monotonic())
-        rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress, solve)[0].rays]))
+        part = deadline.part(SHARE_WITHIN)
+        with suppress(OutOfTime):
+            rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress, solve)[0].rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
         raise CannotDecide(
             "under this policy no mechanism can tell all frequencies, or (where a level is very near 0) none that "
             "doubles can see; ask for another utility"
         )
     bound, least, idle = -np.inf, np.inf, 0
-    now = time.monotonic()
-    end_of_search = deadline if everything is not None else now + _SEARCH_SHARE * (deadline - now)
+    relaxed = everything is None and relaxation_seconds(slice_.size) < (1 - _SEARCH_SHARE) * deadline.left
+    end_of_search = deadline.part(_SEARCH_SHARE) if relaxed else deadline
+    solved: Solved | None = None
+    solved_rays = used = rays
     while True:
-        solved = solve(rays, slice_.p)
+        try:
+            solved = solve(rays, slice_.p, first if solved is None else end_of_search)
+        except OutOfTime:
+            if solved is None:
+                raise
+            # The last that were solved in time are kept.
+            rays, done = solved_rays, False
+            break
         slice_, value, worth = slice_.at(solved.p), solved.value, solved.worth
         rays = scaled(rays, slice_.p)
-        used = rays[solved.weights > LEAST_WEIGHT]
+        solved_rays, used = rays, rays[solved.weights > LEAST_WEIGHT]
         found = (
-            climb(slice_, worth, used, _STARTS[min(idle, 1)]) if everything is None else scaled(everything, slice_.p)
+            climb(slice_, worth, used, _STARTS[min(idle, 1)], end_of_search)
+            if everything is None
+            else scaled(everything, slice_.p)
         )
         worths = worth.of(found)
         if everything is not None:
@@ -104,12 +116,13 @@ def best_design(
         better = better[worths[better] > _TOLERANCE * value]
         idle = 0 if len(better) and value < least * (1 - _TOLERANCE / 1000) else idle + 1
         least = min(least, value)
-        done = idle >= _IDLE_ROUNDS or (everything is not None and not len(better))
-        if done or time.monotonic() > end_of_search:
+        done = slice_.size == 1 or idle >= _IDLE_ROUNDS or (everything is not None and not len(better))
+        if done or end_of_search.passed:
             break
         rays = distinct(np.concatenate([used, found[better]]))
     if everything is None:
-        bound = least_trace(slice_, used, deadline) if slice_.size <= _LARGEST_RELAXED else -np.inf
+        # Without any noise tr J⁻¹ is one: all that is known where there is no time for more.
+        bound = least_trace(slice_, used, deadline) if relaxed else 1.0
         bound -= float(slice_.p @ slice_.p)
         if slice_.size <= _FEW_COORDINATES:
             most, _ = greatest(slice_, worth, used[int(worth.of(used).argmax())], deadline, _TOLERANCE * value)
@@ -125,14 +138,17 @@ def scaled(rays: Floats, p: Floats) -> Floats:
     return np.asarray(rays / (rays @ p)[:, None])
 
 
-def least_error(rays: Floats, p: Floats) -> Solved:
+def least_error(rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:
     """At the distribution that is given."""
-    weights, worth, constant, value = solve_design(rays)
+    weights, worth, constant, value = solve_design(rays, deadline)
     return Solved(weights, worth, constant - float(p @ p), value - float(p @ p), p)
 
 
-def solve_design(rays: Floats) -> tuple[Floats, Worth, float, float]:
-    """The best weights of these rays, what other rays are worth, the bound less the greatest worth, and the value."""
+def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Worth, float, float]:
+    """The best weights of these rays, what other rays are worth, the bound less the greatest worth, and the value.
+
+    OutOfTime at the deadline: weights that are not the best yet are no mechanism yet either.
+    """
     count, size = rays.shape
 
     def inverse_trace(weights: Floats) -> tuple[float, Floats, Floats] | None:
@@ -146,7 +162,9 @@ def solve_design(rays: Floats) -> tuple[Floats, Worth, float, float]:
         hessian = 2 * (turned @ rays.T) * (turned @ turned.T)
         return float(np.trace(inverse)), -np.sum(turned**2, axis=1), hessian
 
-    found = minimise(inverse_trace, rays.T, np.ones(size), np.eye(count), np.full(count, 1 / count))
+    found = minimise(inverse_trace, rays.T, np.ones(size), None, np.full(count, 1 / count), deadline=deadline)
+    if not found.converged:
+        raise OutOfTime
     inverse: Floats = np.linalg.inv((rays * found.x[:, None]).T @ rays).astype(np.float64)
     worth = sum_of_squares(inverse, found.equations)
     return found.x, worth, float(2 * np.trace(inverse) - found.equations.sum()), float(np.trace(inverse))

@@ -1,18 +1,13 @@
-"""The solvers that the optional dependency ``optimize`` brings."""
+"""Solvers and their like, which are imported when they are first needed: importing Sfumato stays light."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-from sfumato.errors import MissingExtra
-
 __all__ = ["needed"]
 
 
 def needed(module: str) -> Any:
-    """An installed module, imported only now, or an error that says how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtra("optimize", "the optimal design") from None
+    """Return a module, imported only now."""
+    return importlib.import_module(module)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sfumato.domain import Domain, align_table, read_numbers, unaligned_table
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, TableMechanism
+from sfumato.optimize.deadline import NEVER, Deadline
 from sfumato.optimize.estimation import Solved, least_error
 from sfumato.optimize.slice import Slice
 from sfumato.optimize.utilities import Curved, OfDecisions, Told, Utility
@@ -77,9 +78,9 @@ class Estimation(Goal):
     name = "estimation"
     small_is_good = True
 
-    def solve(self, rays: Floats, p: Floats) -> Solved:
+    def solve(self, rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:
         """The best weights of these rays."""
-        return least_error(rays, p)
+        return least_error(rays, p, deadline)
 
     def value(self, matrix: Floats, p: Floats) -> float:
         singular_values = _information(matrix, p)
@@ -109,8 +110,8 @@ class WorstEstimation(Estimation):
 
     name = "worst-estimation"
 
-    def solve(self, rays: Floats, p: Floats) -> Solved:  # noqa: ARG002
-        return least_worst_error(rays)
+    def solve(self, rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:  # noqa: ARG002
+        return least_worst_error(rays, deadline)
 
     def error_of(self, mechanism: Mechanism, p: Floats) -> float:  # noqa: ARG002
         return mechanism.worst_risk(1)

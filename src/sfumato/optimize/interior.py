@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
+from sfumato.optimize.deadline import NEVER, Deadline
 from sfumato.optimize.extra import needed
 
 __all__ = ["Interior", "lost", "minimise"]
@@ -30,12 +31,16 @@ _STEP_SHARE = 0.99
 
 @dataclass(frozen=True, eq=False)
 class Interior:
-    """The minimum: x, the multipliers λ of the equations and z ≥ 0 of the inequalities, and f(x)."""
+    """The minimum: x, the multipliers λ of the equations and z ≥ 0 of the inequalities, and f(x).
+
+    Without ``converged`` these are the last ones before the deadline: z ≥ 0 and C·x > 0 hold all the same.
+    """
 
     x: Floats
     equations: Floats
     inequalities: Floats
     value: float
+    converged: bool = True
 
 
 def lost(what: str) -> CannotDecide:
@@ -48,28 +53,38 @@ def lost(what: str) -> CannotDecide:
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # what is not finite is refused
 def minimise(
-    function: Smooth, equations: Floats, right: Floats, inequalities: Floats, start: Floats, tolerance: float = 1e-10
+    function: Smooth,
+    equations: Floats,
+    right: Floats,
+    inequalities: Floats | None,
+    start: Floats,
+    tolerance: float = 1e-10,
+    deadline: Deadline = NEVER,
 ) -> Interior:
-    """From a start with C·x > 0 in the domain of f; A·x = b need not hold there yet. C may be sparse."""
+    """From a start with C·x > 0 in the domain of f; A·x = b need not hold there yet. No C stands for the identity."""
     x = start
     at = function(x)
     if at is None:
         raise lost("the interior-point method cannot start")
     value, gradient, hessian = at
-    slacks = inequalities @ x
+    slacks = x if inequalities is None else inequalities @ x
     duals = np.full(len(slacks), max(abs(value), 1e-300) / len(slacks)) / slacks
     multipliers = np.zeros(len(right))
     for _ in range(_MOST_STEPS):
         gap = float(slacks @ duals)
         miss = equations @ x - right
         slope = gradient + equations.T @ multipliers
-        steep = np.abs(slope - inequalities.T @ duals).max() * np.abs(x).max()
+        steep = np.abs(slope - (duals if inequalities is None else inequalities.T @ duals)).max() * np.abs(x).max()
         if gap <= tolerance * abs(value) and np.abs(miss).max() <= tolerance and steep <= 1e3 * tolerance * abs(value):
             return Interior(x, multipliers, duals, value)
+        if deadline.passed:
+            return Interior(x, multipliers, duals, value, converged=False)
         if not 0 < gap < np.inf:
             raise lost("the interior-point method did not converge")
         weights = duals / slacks
-        system = hessian + inequalities.T @ (weights[:, None] * inequalities)
+        system = hessian + (
+            np.diag(weights) if inequalities is None else inequalities.T @ (weights[:, None] * inequalities)
+        )
         solve = _solver(system, equations)
         # First as if μ could fall to zero; how far that goes says how much to centre.
         _, _, d_slacks, d_duals = _step(solve, slope, miss, inequalities, slacks, duals, np.zeros(len(slacks)))
@@ -125,15 +140,15 @@ def _step(
     solve: Callable[[Floats, Floats], tuple[Floats, Floats]],
     slope: Floats,
     miss: Floats,
-    inequalities: Floats,
+    inequalities: Floats | None,
     slacks: Floats,
     duals: Floats,
     products: Floats,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """The Newton step towards slacks·duals = products: of x, λ, the slacks and z."""
     targets = products / slacks
-    d_x, d_multipliers = solve(inequalities.T @ targets - slope, -miss)
-    d_slacks = inequalities @ d_x
+    d_x, d_multipliers = solve((targets if inequalities is None else inequalities.T @ targets) - slope, -miss)
+    d_slacks = d_x if inequalities is None else inequalities @ d_x
     return d_x, d_multipliers, d_slacks, targets - duals - duals / slacks * d_slacks
 
 

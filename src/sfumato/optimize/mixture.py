@@ -7,12 +7,13 @@ programme; its multipliers λ price a new ray at f(v) - λ·v. Whatever λ, no m
 
 from __future__ import annotations
 
-import time
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
+from sfumato.optimize.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.optimize.extra import needed
 from sfumato.optimize.slice import Slice, distinct
 from sfumato.optimize.utilities import Utility
@@ -32,40 +33,53 @@ _SMALL = 1e-6
 _NO_REACH = 1e-12
 #: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
 _SHARE_WITHIN = 0.35
+#: The solver's word for a limit of time that was reached.
+_LIMIT_REACHED = 1
 #: Until when rays, rather than a bound, are looked for where rules have to be found, too.
 _SEARCH_SHARE = 0.75
 #: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
 _SMOOTHING = 0.7
 
 
-def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Progress | None = None) -> Weighted:
-    """Column generation until the bound meets the value, or until the deadline (of ``time.monotonic``).
+def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: Progress | None = None) -> Weighted:
+    """Column generation until the bound meets the value, or until the deadline.
 
     At half time at the latest it looks for a bound; later where rules have to be found, too.
     """
     everything = slice_.all_vertices()
     if everything is not None:
-        everything, weights, multipliers, value = _solved(everything, utility, slice_.p)
+        everything, weights, multipliers, value = _solved(everything, utility, slice_.p, deadline.extended(GRACE))
         # The solver's own tolerance: what the multipliers prove of every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
-    end_of_search = (time.monotonic() + deadline) / 2
-    rays = slice_.first_rays()
+    end_of_search = deadline.part(1 / 2)
+    rays = slice_.first_rays(deadline.extended(GRACE))
     if slice_.within is not None:
-        part = time.monotonic() + _SHARE_WITHIN * (deadline - time.monotonic())
-        end_of_search = time.monotonic() + _SEARCH_SHARE * (deadline - time.monotonic())
-        rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
+        part = deadline.part(_SHARE_WITHIN)
+        end_of_search = deadline.part(_SEARCH_SHARE)
+        with suppress(OutOfTime):
+            rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
     bound, centre, smooth = np.inf, None, True
+    solved: tuple[Floats, Floats, float] | None = None
     while True:
-        rays, weights, multipliers, value = _solved(rays, utility, slice_.p)
+        in_time = not deadline.passed
+        try:
+            rays, weights, multipliers, value = _solved(
+                rays, utility, slice_.p, deadline.extended(GRACE) if solved is None else deadline
+            )
+        except OutOfTime:
+            if solved is None:
+                raise
+            (rays, weights, value), in_time = solved, False
+            break
+        solved = rays, weights, value
         allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
-        in_time = time.monotonic() < deadline
         if bound - value <= allowed or not in_time:
             break
         # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
         prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
         base, rules = float(prices.sum()), len(slice_.rows)
-        enough = value - base + allowed if time.monotonic() < end_of_search else np.inf
+        enough = value - base + allowed if not end_of_search.passed else np.inf
         most, found = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
         if base + most < bound:
             bound, centre = base + most, prices
@@ -82,17 +96,22 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: float, progress: Pro
     return Weighted(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
 
 
-def _solved(rays: Floats, utility: Utility, p: Floats) -> tuple[Floats, Floats, Floats, float]:
+def _solved(rays: Floats, utility: Utility, p: Floats, deadline: Deadline) -> tuple[Floats, Floats, Floats, float]:
     """These rays with their best weights, the multipliers and the value; with the constant where it takes that."""
     try:
-        return rays, *solve_weights(rays, utility.of(rays), p)
+        return rays, *solve_weights(rays, utility.of(rays), p, deadline)
+    except OutOfTime:
+        raise
     except CannotDecide:  # of a thin slice, doubles see rays that no weights bring to the constant
         rays = np.concatenate([rays, np.ones((1, len(p)))])
-        return rays, *solve_weights(rays, utility.of(rays), p)
+        return rays, *solve_weights(rays, utility.of(rays), p, deadline)
 
 
-def solve_weights(rays: Floats, utilities: Floats, p: Floats) -> tuple[Floats, Floats, float]:
+def solve_weights(
+    rays: Floats, utilities: Floats, p: Floats, deadline: Deadline = NEVER
+) -> tuple[Floats, Floats, float]:
     """max utilities·w with Σ w·v = 1 and w ≥ 0: the weights, the multipliers, and the value."""
+    deadline.require()
     linprog = needed("scipy.optimize").linprog
     most = float(np.abs(utilities).max())
     scale = most if 0 < most < _SMALL else 1.0
@@ -101,7 +120,10 @@ def solve_weights(rays: Floats, utilities: Floats, p: Floats) -> tuple[Floats, F
     reach[reach < _NO_REACH] = 1.0
     equations = np.concatenate([(rays - 1) / reach, np.ones((len(rays), 1))], axis=1).T
     right = np.append(np.zeros(rays.shape[1]), 1.0)
-    found = linprog(-utilities / scale, A_eq=equations, b_eq=right, bounds=(0, None), method="highs")
+    options = {"time_limit": deadline.left}
+    found = linprog(-utilities / scale, A_eq=equations, b_eq=right, bounds=(0, None), method="highs", options=options)
+    if found.status == _LIMIT_REACHED:
+        raise OutOfTime
     if found.status != 0:
         raise CannotDecide(f"the linear programme has no solution: {found.message}")
     *slopes, constant = -scale * np.asarray(found.eqlin.marginals)

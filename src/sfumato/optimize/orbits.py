@@ -211,7 +211,7 @@ def _weigh(orbits: _Orbits, counts: Sequence[int]) -> tuple[Floats, Floats, list
         return value, slope, hessian
 
     number, classes = orbits.means.shape
-    found = minimise(trace, orbits.means.T, np.ones(classes), np.eye(number), np.full(number, 1 / number))
+    found = minimise(trace, orbits.means.T, np.ones(classes), None, np.full(number, 1 / number))
     return found.x, found.equations, inverses_at(found.x)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.optimize.deadline import NEVER, Deadline
 from sfumato.optimize.extra import needed
 
 __all__ = ["Programme"]
@@ -15,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 #: What a vertex breaks of a row must be made up for when a mechanism is rounded.
 _FEASIBILITY = 1e-9
+#: The numbers of the dual and the primal simplex method in the solver's options.
+_DUAL, _PRIMAL = 1, 4
 
 
 class Programme:
@@ -33,27 +36,47 @@ class Programme:
         self._factors = directions[np.arange(len(directions)), self._axes]
         self._first = len(others) + 1
         self._solver = _solver(self._lows, self._highs, others, p, directions[self._axes < 0])
+        # Where only costs change the last vertex stays feasible.
+        self._strategy = _DUAL if len(directions) else _PRIMAL
+        self._solver.setOptionValue("simplex_strategy", self._strategy)
 
-    def farthest(self, direction: Floats, low: Floats | None = None, high: Floats | None = None) -> Floats | None:
-        """The vertex with the greatest inner product; None where the limits leave nothing."""
+    def farthest(
+        self, direction: Floats, low: Floats | None = None, high: Floats | None = None, deadline: Deadline = NEVER
+    ) -> Floats | None:
+        """The vertex with the greatest inner product; None where the limits leave nothing, or time runs out."""
         solver, size = self._solver, len(self.p)
         self._costs[:size] = direction
         solver.changeColsCost(len(self._costs), np.arange(len(self._costs), dtype=np.int32), self._costs)
         if low is not None and high is not None:
             self._hold(low, high)
+        solver.setOptionValue("time_limit", solver.getRunTime() + deadline.left)  # it counts from its first run
         solver.run()
-        if low is None and not self._is_solved():  # the last basis led astray: afresh, and less exactly
+        if low is None and not self._is_solved() and not self.ran_out_of_time:
+            # The last basis led astray: afresh and by the other method, then less exactly.
             solver.clearSolver()
-            solver.setOptionValue("primal_feasibility_tolerance", 100 * _FEASIBILITY)
+            solver.setOptionValue("simplex_strategy", _DUAL)
             solver.run()
-            solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
+            if not self._is_solved() and not self.ran_out_of_time:
+                solver.clearSolver()
+                solver.setOptionValue("primal_feasibility_tolerance", 100 * _FEASIBILITY)
+                solver.run()
+                solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
+            solver.setOptionValue("simplex_strategy", self._strategy)
         if not self._is_solved():
             return None
         vertex = np.maximum(np.array(solver.getSolution().col_value)[:size], 0.0)
         return np.asarray(vertex / (vertex @ self.p))
 
+    @property
+    def ran_out_of_time(self) -> bool:
+        """Whether the last programme was ended by its deadline."""
+        return self._status() == "Time limit reached"
+
     def _is_solved(self) -> bool:
-        return bool(self._solver.modelStatusToString(self._solver.getModelStatus()) == "Optimal")
+        return self._status() == "Optimal"
+
+    def _status(self) -> str:
+        return str(self._solver.modelStatusToString(self._solver.getModelStatus()))
 
     def add(self, rows: Floats) -> None:
         """More rows; only where there are no directions."""

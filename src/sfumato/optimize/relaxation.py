@@ -11,20 +11,23 @@ leaves of N² counts with its greatest eigenvalue, times tr J ≤ max |v|².
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.optimize.deadline import Deadline, OutOfTime
 from sfumato.optimize.interior import minimise
 from sfumato.optimize.slice import Slice
 
-__all__ = ["least_trace"]
+__all__ = ["least_trace", "relaxation_seconds"]
 
 Floats = npt.NDArray[np.float64]
 
 #: Of the products that are violated the worst are added, so many at a time…
 _ADDED = 1000
+#: …out of at most some hundred million pairs of faces…
+_MOST_FACES = 10_000
+#: Newton steps of a round, and what one core does a second.
+_STEPS, _OPERATIONS_PER_SECOND = 40, 1e10
 #: …while a round raises the bound by more than this share.
 _LEAST_GAIN = 1e-4
 #: An inequality shorter than this share of the longest is rounding.
@@ -33,10 +36,17 @@ _BINDS = 1e-14
 _VIOLATED = 1e-6
 
 
-def least_trace(slice_: Slice, rays: Floats, deadline: float) -> float:
+def relaxation_seconds(size: int) -> float:
+    """About how long the first round takes: some 40 Newton steps over the entries of J, with a thousand products."""
+    entries = size * (size + 1) / 2
+    return _STEPS * (entries**3 / 3 + _ADDED * entries**2) / _OPERATIONS_PER_SECOND
+
+
+def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
     """At most the least tr J⁻¹ of any design; ``rays`` are some of the slice, to start from.
 
-    Every round gives a bound; more rounds, until the deadline, give better ones.
+    Every round gives a bound, also one that the deadline ends; more rounds give better ones. Without any noise the
+    trace is one, which is all that is known where there is no time for a round.
     """
     size = slice_.size
     inner = np.concatenate([rays, np.ones((1, size)) / slice_.p.sum()])
@@ -45,8 +55,13 @@ def least_trace(slice_: Slice, rays: Floats, deadline: float) -> float:
     lower = np.linalg.cholesky(inner.T @ inner / len(inner))
     scale = np.linalg.inv(lower)
     cost, average, ones = scale @ scale.T, lower.T @ slice_.p, scale.sum(axis=1)
-    limits = slice_.ranges(np.eye(size))[1]
+    try:
+        limits = slice_.most(np.eye(size), deadline)
+    except OutOfTime:
+        return 1.0
     faces = np.concatenate([slice_.rows, np.eye(size), np.outer(limits, slice_.p) - np.eye(size)]) @ lower
+    if len(faces) > _MOST_FACES:
+        return 1.0
     lengths = np.linalg.norm(faces, axis=1, keepdims=True)
     binds = lengths[:, 0] > _BINDS * lengths.max()  # all of p on one value limits that value by itself
     faces = faces[binds] / lengths[binds]
@@ -75,11 +90,11 @@ def least_trace(slice_: Slice, rays: Floats, deadline: float) -> float:
     values = np.where(upper, faces @ faces.T, np.inf)
     chosen.ravel()[np.argsort(values, axis=None)[:_ADDED]] = True
     chosen[len(slice_.rows) + np.arange(size), len(slice_.rows) + size + np.arange(size)] = True
-    bound = 0.0
+    bound = 1.0
     while True:
         first, second = (faces[side] for side in np.nonzero(chosen))
         products = (first[:, rows] * second[:, columns] + first[:, columns] * second[:, rows]) / 2
-        found = minimise(inverse_trace, averages, ones, products * twice, np.eye(size)[rows, columns], tolerance=1e-7)
+        found = minimise(inverse_trace, averages, ones, products * twice, np.eye(size)[rows, columns], 1e-7, deadline)
         matrix = found.x[places]
         inverse = np.linalg.inv(matrix)
         explained = np.outer(found.equations, average)
@@ -88,10 +103,12 @@ def least_trace(slice_: Slice, rays: Floats, deadline: float) -> float:
         unexplained = max(float(np.linalg.eigvalsh(rest).max()), 0.0)
         before = bound
         bound = max(bound, float(2 * np.sum(inverse * cost) - found.equations @ ones - unexplained * limits @ limits))
+        if deadline.passed:
+            return bound
         values = np.where(upper & ~chosen, faces @ matrix @ faces.T, np.inf)
         worst = np.argsort(values, axis=None)[:_ADDED]
         worst = worst[values.ravel()[worst] < -_VIOLATED]
-        if not len(worst) or bound < before * (1 + _LEAST_GAIN) or time.monotonic() > deadline:
+        if not len(worst) or bound < before * (1 + _LEAST_GAIN):
             return bound
         chosen.ravel()[worst] = True
 

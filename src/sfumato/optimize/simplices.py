@@ -23,11 +23,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import time
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from sfumato.optimize.deadline import Deadline
 
 __all__ = ["Simplices"]
 
@@ -170,7 +171,7 @@ class Simplices:
         vectors[:, self.cells.ravel()] = table.reshape(len(stars), -1)
         return np.asarray(vectors / (table * self._p).sum(axis=(1, 2))[:, None])
 
-    def dearest(self, prices: Floats, enough: float, tolerance: float, deadline: float) -> tuple[float, Floats]:
+    def dearest(self, prices: Floats, enough: float, tolerance: float, deadline: Deadline) -> tuple[float, Floats]:
         """A bound on Σ p·v·ln v - prices·v over the slice, and rays where it is large.
 
         Ends where the bound is within ``tolerance`` of the best ray or not above ``enough``, where a ray is worth more
@@ -180,7 +181,7 @@ class Simplices:
         goal = enough if np.isfinite(enough) else -np.inf
         search.look_everywhere()
         rounds = itertools.count()
-        while search.bound > max(search.best + tolerance, goal) and time.monotonic() < deadline:
+        while search.bound > max(search.best + tolerance, goal) and not deadline.passed:
             if search.best > enough and next(rounds) >= _PATIENCE:
                 break
             search.go_on(deadline)
@@ -211,12 +212,12 @@ class _Search:
             ends = np.linspace(0, len(steps), max(min(self._at_once // stars, len(steps)), 1) + 1).astype(int).tolist()
             self._open([(star, first, end - 1) for first, end in itertools.pairwise(ends)])
 
-    def go_on(self, deadline: float) -> None:
+    def go_on(self, deadline: Deadline) -> None:
         """Divide the nodes of the greatest bounds, or settle the values of t that cannot be divided."""
         parts: list[tuple[int, int, int]] = []
         most_parts = min(self._at_once, _NODES)
         while self._nodes and len(parts) < most_parts and self.bound > self.best + self._tolerance:
-            if time.monotonic() > deadline:  # what cannot be settled in time would come back for ever
+            if deadline.passed:  # what cannot be settled in time would come back for ever
                 break
             node = heapq.heappop(self._nodes)
             if node.first == node.last:
@@ -259,7 +260,7 @@ class _Search:
         self.best = max(self.best, float(worths.max()))
         self.found.append(self._simplices.rays(stars, at, choices))
 
-    def _settle(self, node: _Node, deadline: float) -> None:
+    def _settle(self, node: _Node, deadline: Deadline) -> None:
         """Find the best choice of vertices for one t, or prove that none is better than the best so far."""
         star, at = np.array([node.star]), self._simplices.steps[node.star][[node.first]]
         points = self._simplices.points(star, at, at, self._prices)
@@ -268,7 +269,7 @@ class _Search:
         open_: list[tuple[float, list[npt.NDArray[np.intp]]]] = [(-node.negative_bound, rows)]
         while open_:
             before, rows = open_.pop()
-            if time.monotonic() > deadline:
+            if deadline.passed:
                 most = max(before, *(bound for bound, _ in open_)) if open_ else before
                 heapq.heappush(self._nodes, node._replace(negative_bound=-most))
                 return

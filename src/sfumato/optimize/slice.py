@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from sfumato.errors import CannotDecide
 from sfumato.exact import ZERO
+from sfumato.optimize.deadline import NEVER, Deadline, OutOfTime
 from sfumato.optimize.extra import needed
 from sfumato.optimize.programme import Programme
 from sfumato.optimize.rules import ALLOWED, Rules
@@ -38,6 +39,10 @@ SHARE_WITHIN = 0.1
 _SHRUNK = (0.1, 0.2, 0.3, 0.45, 0.6, 1.0)
 #: How often the interval is halved in which a simplex comes to lie within the set.
 _HALVINGS = 40
+#: The share of the time for rays in directions other than the axes, before the search begins.
+_SHARE_OF_STARTS = 0.3
+#: Levels above this are as good as infinite, and their exponentials fit doubles.
+_MOST_LEVEL = 300.0
 #: So many rules that one ray breaks are added at once.
 _MOST_MET = 4
 #: Values at a level of at most this are one coordinate, and a slice between rules so near each other is flat: doubles
@@ -64,6 +69,7 @@ class Slice:
         rules: Rules | None = None,
         within: Slice | None = None,
         simplices: Sequence[Simplices] = (),
+        levels: Floats | None = None,
     ) -> None:
         self.rows = rows
         self.p = p
@@ -71,6 +77,8 @@ class Slice:
         self.size = len(p)
         self._compact = rows if compact is None else compact
         self._rules = rules
+        #: The shortest paths between groups where the policy binds pairs of them: some vertices are known from these.
+        self._levels = levels
         #: A part of the slice whose rules can be listed: what is found there obeys all rules.
         self.within = within
         #: The same slice as a few choices, where the laws of U form a simplex for each secret. Under a confidence set:
@@ -111,7 +119,10 @@ class Slice:
         if isinstance(policy, Secret) and isinstance(policy.distributions, AtLeast) and size == len(p):
             least = np.array([[float(share) for share in row] for row in policy.distributions.shares])
             simplices = [found for found in [Simplices.of(policy.cells, least, float(policy.epsilon), p)] if found]
-        found = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices)
+        levels = None
+        if isinstance(policy, PairwisePolicy):
+            levels = policy.effective_levels().on(np.unique(group_of, return_index=True)[1]).floats
+        found = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices, levels)
         found.is_coarse = size <= groups(policy).max()
         return found
 
@@ -120,7 +131,7 @@ class Slice:
         if np.array_equal(p, self.p):
             return self
         within = None if self.within is None else self.within.at(p)
-        moved = Slice(self.rows, p, self.group_of, self._compact, self._rules, within)
+        moved = Slice(self.rows, p, self.group_of, self._compact, self._rules, within, levels=self._levels)
         moved._directions = self._directions
         return moved
 
@@ -139,15 +150,22 @@ class Slice:
         """A solver of its own, which can hold directions·v between limits."""
         return Programme(self._compact, self.p, np.zeros((0, self.size)) if directions is None else directions)
 
-    def farthest(self, directions: Floats) -> Floats:
-        """The vertex with the greatest inner product for each direction (a row), under the rules known so far."""
-        return np.array([self._vertex(direction) for direction in directions])
+    def farthest(self, directions: Floats, deadline: Deadline = NEVER) -> Floats:
+        """The vertex with the greatest inner product for each direction (a row), under the rules known so far.
 
-    def _vertex(self, direction: Floats) -> Floats:
-        found = self._programme.farthest(direction)
-        if found is None:
-            raise CannotDecide("the linear programme of the policy was not solved")
-        return found
+        After the deadline no further direction is tried: the vertices are those of the first directions.
+        """
+        vertices: list[Floats] = []
+        for direction in directions:
+            if deadline.passed:
+                break
+            vertex = self._programme.farthest(direction, deadline=deadline)
+            if vertex is None and not self._programme.ran_out_of_time:
+                raise CannotDecide("the linear programme of the policy was not solved")
+            if vertex is None:
+                break
+            vertices.append(vertex)
+        return np.array(vertices).reshape(len(vertices), self.size)
 
     def _add(self, rows: Floats) -> None:
         rows = distinct(rows / np.abs(rows).max(axis=1, keepdims=True))
@@ -175,22 +193,36 @@ class Slice:
         """These rays, drawn towards the constant where they break a rule."""
         return rays if self._rules is None else self._rules.drawn(rays)
 
-    def ranges(self, directions: Floats) -> tuple[Floats, Floats]:
-        """The least and the greatest inner product with each direction."""
-        least = (self._vertex(-direction) for direction in directions)
-        greatest = (self._vertex(direction) for direction in directions)
-        return (
-            np.array([direction @ vertex for direction, vertex in zip(directions, least, strict=True)]),
-            np.array([direction @ vertex for direction, vertex in zip(directions, greatest, strict=True)]),
-        )
+    def ranges(self, directions: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Floats]:
+        """The least and the greatest inner product with each direction; OutOfTime where that takes too long."""
+        return -self.most(-directions, deadline), self.most(directions, deadline)
 
-    def axis_vertices(self) -> Floats:
-        """Vertices in the directions of the coordinate axes."""
+    def most(self, directions: Floats, deadline: Deadline = NEVER) -> Floats:
+        """The greatest inner product with each direction; OutOfTime where that takes too long."""
+        vertices = self.farthest(directions, deadline)
+        if len(vertices) < len(directions):
+            raise OutOfTime
+        return np.asarray(np.einsum("ij,ij->i", directions, vertices))
+
+    def axis_vertices(self, deadline: Deadline = NEVER) -> Floats:
+        """Vertices in the directions of the coordinate axes; OutOfTime where that takes too long.
+
+        Between pairs of values no programme is needed: v_x is greatest at v_z = e^-E(x,z)·v_x, and least at
+        v_z = e^E(z,x)·v_x, with E the length of the shortest path.
+        """
+        if self._levels is not None and self.size > _LARGEST_ENUMERATED:
+            greatest = np.exp(-self._levels)
+            least = np.exp(np.minimum(self._levels.T, _MOST_LEVEL))[np.isfinite(self._levels).all(axis=0)]
+            vertices = np.concatenate([greatest, least])
+            return distinct(np.asarray(vertices / (vertices @ self.p)[:, None]))
         axes = np.concatenate([np.eye(self.size), -np.eye(self.size)])
-        return distinct(self.farthest(axes))
+        vertices = self.farthest(axes, deadline)
+        if len(vertices) < len(axes):
+            raise OutOfTime
+        return distinct(vertices)
 
-    def spread_vertices(self, count: int) -> Floats:
-        """Vertices in so many directions that are spread evenly, and never the same again.
+    def spread_vertices(self, count: int, deadline: Deadline = NEVER) -> Floats:
+        """Vertices in so many directions that are spread evenly, and never the same again; fewer at the deadline.
 
         Fractional parts of multiples of √prime fill a cube evenly (Weyl), so a search needs no random numbers.
         """
@@ -198,13 +230,19 @@ class Slice:
         numbers = self._directions + 1 + np.arange(count)
         self._directions += count
         directions = np.modf(numbers[:, None] * steps)[0] - 0.5
-        return distinct(self.farthest(directions))
+        return distinct(self.farthest(directions, deadline))
 
-    def first_rays(self) -> Floats:
-        """A few vertices in every direction, and what lies opposite: the constant is a mixture of every such pair."""
+    def first_rays(self, deadline: Deadline = NEVER) -> Floats:
+        """A few vertices in every direction, and what lies opposite: the constant is a mixture of every such pair.
+
+        Those of the axes are needed (OutOfTime where they take too long); others get a part of the time.
+        """
         if self.within is not None:
-            return distinct(np.concatenate([self.within.first_rays(), self.obeying(self.axis_vertices())]))
-        vertices = distinct(np.concatenate([self.axis_vertices(), self.spread_vertices(4 * self.size)]))
+            within = self.within.first_rays(deadline)
+            return distinct(np.concatenate([within, self.obeying(self.axis_vertices(deadline))]))
+        vertices = self.axis_vertices(deadline)
+        spread = self.spread_vertices(4 * self.size, deadline.part(_SHARE_OF_STARTS))
+        vertices = distinct(np.concatenate([vertices, spread]))
         centre = np.ones(self.size) / self.p.sum()
         faces = np.concatenate([self.rows, np.eye(self.size)])
         # From the vertex through the centre, and on until the first face: r·(c + t·(c - v)) = 0.

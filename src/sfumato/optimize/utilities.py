@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.optimize.deadline import Deadline
 from sfumato.optimize.slice import Slice
 from sfumato.optimize.worth import Worth, climb, greatest
 
@@ -35,7 +35,7 @@ class Utility(Protocol):
         """The utility of each ray (a row)."""
 
     def search(
-        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
+        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
         """A bound on f(v) - prices·v over the slice, and rays where it is large.
 
@@ -54,7 +54,7 @@ class Curved:
         return self.worth.of(rays)
 
     def search(
-        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
+        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
         worth = replace(self.worth, multipliers=prices)
         found = used
@@ -62,7 +62,7 @@ class Curved:
             for starts in _STARTS[: 2 if slice_.within is None else 1]:
                 rules = -1
                 # Rules that were met on the way may have drawn the best rays back: again, until none is new.
-                while len(slice_.rows) > rules and time.monotonic() < deadline:
+                while len(slice_.rows) > rules and not deadline.passed:
                     rules = len(slice_.rows)
                     found = climb(slice_, worth, found, starts, deadline)
                     if worth.of(found).max() > enough:
@@ -80,7 +80,7 @@ class Told(Curved):
     """Σ_x p_x·v_x·ln v_x, what a ray tells of the value."""
 
     def search(
-        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
+        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
         if not slice_.simplices:
             return super().search(slice_, prices, used, enough, deadline)
@@ -90,18 +90,18 @@ class Told(Curved):
         return slice_.simplices[0].dearest(prices, enough, 1e-7 * scale, deadline)
 
     def _search_between(
-        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: float
+        self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
         """Rays of simplices between the polytope around a confidence set and one in it; then as for all policies."""
         worth = replace(self.worth, multipliers=prices)
         within = slice_.within.simplices if slice_.within is not None else ()
         most, found = np.inf, []
         for simplices in (*within, *slice_.simplices):
-            most, rays = simplices.dearest(prices, np.inf, 0.0, -np.inf)
+            most, rays = simplices.dearest(prices, np.inf, 0.0, Deadline(0.0))
             found.append(rays[np.argsort(-worth.of(rays))[: max(slice_.size // 6, 8)]])
         # Those of the polytope keep all rules. The last bound is one for the set itself.
         rays = np.concatenate([*found[: len(within)], slice_.drawn(np.concatenate(found[len(within) :]))])
-        if worth.of(rays).max() > enough + _WORTHWHILE * abs(float(prices.sum())) or time.monotonic() > deadline:
+        if worth.of(rays).max() > enough + _WORTHWHILE * abs(float(prices.sum())) or deadline.passed:
             return np.inf, rays
         bound, climbed = super().search(slice_, prices, np.concatenate([used, rays]), enough, deadline)
         return min(bound, most) if bound < np.inf else bound, np.concatenate([climbed, rays])
@@ -120,9 +120,11 @@ class OfDecisions:
         self,
         slice_: Slice,
         prices: Floats,
-        used: Floats,  # noqa: ARG002
+        used: Floats,
         enough: float,  # noqa: ARG002
-        deadline: float,  # noqa: ARG002
+        deadline: Deadline,
     ) -> tuple[float, Floats]:
-        found = slice_.farthest(self.gains - prices)
+        found = slice_.farthest(self.gains - prices, deadline)
+        if len(found) < len(self.gains):  # the other decisions may have better rays
+            return np.inf, slice_.obeying(found) if len(found) else used
         return float((self.of(found) - found @ prices).max()), slice_.obeying(found)

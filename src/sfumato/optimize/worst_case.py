@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.optimize.deadline import NEVER, Deadline, OutOfTime
 from sfumato.optimize.estimation import Solved, scaled
 from sfumato.optimize.extra import needed
 from sfumato.optimize.interior import lost
@@ -25,9 +26,11 @@ Floats = npt.NDArray[np.float64]
 #: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
 LEAST_SHARE = 1e-5
 _TOLERANCE = 1e-10
+#: About how long a step of the solver takes, for each ray and fourth power of the number of coordinates.
+_STEP_SECONDS = 2e-8
 
 
-def least_worst_error(rays: Floats) -> Solved:
+def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     """At the worst distribution for these rays, to which they are to be scaled.
 
     Where little is told, N and λ are large and nearly cancel on every ray. So the programme is solved in units of an
@@ -36,6 +39,8 @@ def least_worst_error(rays: Floats) -> Solved:
     """
     rays = rays / rays.max(axis=1, keepdims=True)
     count, size = rays.shape
+    if _STEP_SECONDS * count * size**4 > deadline.left:  # the solver looks at the clock between steps only
+        raise OutOfTime
     even = scaled(rays, np.full(size, 1 / size))
     spectrum, turn = np.linalg.eigh(even.T @ even / count)
     if not spectrum[0] > 0:
@@ -57,9 +62,12 @@ def least_worst_error(rays: Floats) -> Solved:
     costs[first_p - size : first_p] = unit.sum(axis=0)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
+    settings.time_limit = deadline.left
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(size), *[clarabel.SecondOrderConeT(size + 2)] * count]
     found = clarabel.DefaultSolver(curvature, costs, constraints, offset, cones, settings).solve()
+    if str(found.status) == "MaxTime":
+        raise OutOfTime
     if str(found.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
         raise lost(f"the worst distribution was not found, the solver says {found.status}")
     x = np.array(found.x)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.optimize.deadline import NEVER, Deadline, OutOfTime
 from sfumato.optimize.slice import Slice, distinct
 
 __all__ = ["Worth", "climb", "greatest", "sum_of_squares"]
@@ -46,17 +46,18 @@ def sum_of_squares(directions: Floats, multipliers: Floats) -> Worth:
     return Worth(np.square, lambda at: 2 * at, directions, np.ones(len(directions)), multipliers)
 
 
-def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1, deadline: float = np.inf) -> Floats:
+def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1, deadline: Deadline = NEVER) -> Floats:
     """Rays that no step along the slope improves, in time: a convex function never falls on such a step.
 
     It starts from the best of those in use, and from so many new ones for each coordinate.
     """
     likely = used[np.argsort(-worth.of(used))[: slice_.size]]
-    rays = np.concatenate([likely, slice_.spread_vertices(starts * slice_.size)])
+    rays = np.concatenate([likely, slice_.spread_vertices(starts * slice_.size, deadline)])
     values = worth.of(rays)
     climbing = np.arange(len(rays))
-    while len(climbing) and time.monotonic() < deadline:
-        following = slice_.farthest(worth.slopes(rays[climbing]))
+    while len(climbing) and not deadline.passed:
+        following = slice_.farthest(worth.slopes(rays[climbing]), deadline)
+        climbing = climbing[: len(following)]  # the others are left where they are
         reached = worth.of(following)
         improved = reached > values[climbing] + 1e-12 * np.abs(values[climbing])
         climbing = climbing[improved]
@@ -65,7 +66,7 @@ def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1, deadline: 
 
 
 def greatest(
-    slice_: Slice, worth: Worth, start: Floats, deadline: float, tolerance: float, enough: float = np.inf
+    slice_: Slice, worth: Worth, start: Floats, deadline: Deadline, tolerance: float, enough: float = np.inf
 ) -> tuple[float, Floats]:
     """At least the greatest worth of the slice, and rays found on the way.
 
@@ -73,7 +74,10 @@ def greatest(
     the deadline.
     """
     programme = slice_.programme(worth.directions)
-    lows, highs = slice_.ranges(worth.directions)
+    try:
+        lows, highs = slice_.ranges(worth.directions, deadline)
+    except OutOfTime:
+        return np.inf, start[None]
     best, rays, order = float(worth.of(start[None])[0]), [start], itertools.count()
     nodes: list[tuple[float, int, Floats, Floats, Floats]] = []
 
@@ -83,10 +87,13 @@ def greatest(
         at_low, at_high = worth.convex(low), worth.convex(high)
         slopes = np.where(width > 1e-12, (at_high - at_low) / np.where(width > 1e-12, width, 1), worth.derivative(low))
         constant = float(worth.scales @ (at_low - slopes * low))
-        ray = programme.farthest((worth.scales * slopes) @ worth.directions - worth.multipliers, low, high)
+        price = (worth.scales * slopes) @ worth.directions - worth.multipliers
+        ray = programme.farthest(price, low, high, deadline)
         if ray is None:
+            if programme.ran_out_of_time:  # nothing is known of this part
+                heapq.heappush(nodes, (-np.inf, next(order), low, high, start))
             return
-        bound = float((worth.scales * slopes) @ worth.directions @ ray - worth.multipliers @ ray) + constant
+        bound = float(price @ ray) + constant
         value = float(worth.of(ray[None])[0])
         rays.append(ray)
         best = max(best, value)
@@ -94,7 +101,7 @@ def greatest(
             heapq.heappush(nodes, (-bound, next(order), low, high, ray))
 
     open_node(lows, highs)
-    while nodes and best <= enough and time.monotonic() < deadline:
+    while nodes and best <= enough and not deadline.passed:
         bound, _, low, high, ray = heapq.heappop(nodes)
         if -bound <= best + tolerance:
             return best + tolerance, np.array(rays)

@@ -23,6 +23,8 @@ __all__ = ["Pairwise", "PairwisePolicy"]
 #: Log-likelihood ratios this close to the limit, relative to the numbers at hand, are decided exactly. Doubles and the
 #: logarithms of the C library are good to about 1e-15, so the filter passes nothing wrongly.
 _FILTER_MARGIN = 1e-9
+#: Up to so many values rules that follow from two others are looked for, in k³ quick steps.
+_LARGEST_REDUCED = 1024
 
 
 class PairwisePolicy(Policy):
@@ -104,6 +106,26 @@ class PairwisePolicy(Policy):
         x, other = int(indices[pair[0]]), int(indices[pair[1]])
         names = (self.domain.label(x), self.domain.label(other))
         return Worst.of(exact[x], exact[other], self.level(x, other), names)
+
+    def without_sums(self) -> PairwisePolicy:
+        """Return the same cone without the rules that are the sum of two others: on a line, only neighbours are left.
+
+        Both parts of a sum are smaller than it, so what is dropped follows from what is kept, level by level.
+        """
+        if len(self.domain) > _LARGEST_REDUCED:
+            return self
+        levels = self.effective_levels()
+        if levels.unit is None:  # codes do not add
+            return self
+        codes = levels.codes
+        finite = np.where(codes == 0, INFINITE_CODE, codes)  # neither itself nor an equal is a step on the way
+        follows = np.zeros(codes.shape, dtype=bool)
+        for middle in range(len(codes)):
+            follows |= finite[:, middle, None] + finite[middle] == codes
+        if not follows.any():
+            return self
+        kept = np.where(follows, INFINITE_CODE, codes)
+        return Pairwise._from_levels(self.domain, Levels(kept, levels.unit, levels.table))
 
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
         """The most that the odds of ``x`` against ``other`` can be after a report, given the odds before."""

@@ -18,7 +18,7 @@ from typing import Any
 from sfumato._audit import audit
 from sfumato._design import designed
 from sfumato._estimate.decoders import decoder_for
-from sfumato._plan import plan
+from sfumato._plan import SEARCH_SECONDS, SEARCHED_VALUES, plan
 from sfumato.documents import canonical_json, finite
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
@@ -39,6 +39,8 @@ _MOST_WAITING = 8
 _LONGEST_ANSWER = 2**28
 #: Linear algebra takes some 40 MB for every thread that it may ever use, which on a large machine are a hundred.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+#: The share of the time of a request that is for a search; the rest is for rounding, audit and what is slower here.
+_SEARCH_SHARE = 0.4
 #: A suspicion names so many values.
 _MOST_NAMED = 20
 
@@ -69,7 +71,7 @@ class Planner:
         return answer["answer"]
 
     async def _answered(self, job: str, request: dict[str, Any]) -> Any:
-        line = json.dumps({"job": job, "most_values": self._most_values, **request}) + "\n"
+        line = json.dumps({"job": job, "seconds": self._seconds, "most_values": self._most_values, **request}) + "\n"
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "sfumato.server.planning", str(self._most_bytes)),
@@ -165,10 +167,23 @@ def _odds(mechanism: Mechanism) -> dict[str, float]:
     return {"guess": guess, "chance": 1 / len(mechanism.domain)}
 
 
+def _search_seconds(policy: Policy, request: dict[str, Any]) -> float | None:
+    """Seconds for a search, so that it ends well before the process is ended; None for what is usual."""
+    seconds = _SEARCH_SHARE * float(request["seconds"])
+    return None if len(policy.domain) > SEARCHED_VALUES or seconds >= SEARCH_SECONDS else seconds
+
+
 def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
     """What the planner finds."""
-    found = plan(_policy(request), request["n"], target=request["target"], max_bits=request["max_bits"])
-    fields = ("name", "risk", "tv", "bits", "worst", "bound", "decoding", "classical")
+    policy = _policy(request)
+    found = plan(
+        policy,
+        request["n"],
+        target=request["target"],
+        max_bits=request["max_bits"],
+        max_seconds=_search_seconds(policy, request),
+    )
+    fields = ("name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical")
     rows = [{field: getattr(row, field) for field in fields} for row in found.rows]
     return {
         "n": found.n,
@@ -180,13 +195,14 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def create(request: dict[str, Any]) -> dict[str, Any]:
-    """A mechanism for a policy, audited: by its spec, by its name, or the best."""
+    """A mechanism for a policy, audited: by its spec, by its name, or the planner's choice."""
     policy = _policy(request)
     asked = request["mechanism"]
     if isinstance(asked, dict):
         mechanism, why = mechanism_from_spec(asked), f"{asked.get('mechanism')}, as it was given"
     else:
-        mechanism, why = designed(policy, request["n"], asked, "estimation", None, None, None, None)
+        seconds = _search_seconds(policy, request)
+        mechanism, why = designed(policy, request["n"], asked, "estimation", None, None, seconds, None)
     try:
         decoder_for(mechanism)
     except InvalidInput as error:

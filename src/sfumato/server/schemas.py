@@ -72,7 +72,7 @@ ABOUT = msgspec.json.Decoder(About)
 
 
 class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
-    """A collection to open: a policy, and the mechanism by its spec or its name (left out, the best is designed)."""
+    """A collection to open: a policy, and the mechanism by its spec or its name (left out, the planner's choice)."""
 
     title: Title
     policy: dict[str, Any]
@@ -284,6 +284,7 @@ class PlanRow(Struct, frozen=True):
     name: str
     risk: float | None
     tv: float | None
+    half_l1: float | None
     bits: int
     worst: float | None
     bound: float | None
