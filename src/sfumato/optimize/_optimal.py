@@ -40,6 +40,8 @@ _CLOSE = 1e-6
 _SMALL_LEVELS = (1e-6, 1e-3)
 #: A slice at p is bounded enough where every ray that has one at a distribution of least shares keeps this much of it.
 _BOUNDED = 0.5
+#: Least total share of values that do not occur, by which they are lifted: it moves an information by about as much.
+_LEAST_SHARE = 4e-7
 #: A table is designed for at least this share of every value, far below what an estimate would notice.
 _LEAST_PRIOR = 2.0**-60
 #: A mechanism is called optimal if its value and the bound are no farther apart than this, relatively.
@@ -96,7 +98,7 @@ def optimal_until(
     goal = goal_of(utility, policy.domain)
     if isinstance(goal, WorstEstimation) and p is not None and not isinstance(policy, Prior):
         raise InvalidInput("optimal", "p", "not be given where the worst distribution is designed for", p)
-    slice_, designed = _sliced(policy, stated, always_floored=isinstance(goal, WorstEstimation))
+    slice_, designed = _sliced(policy, stated, goal)
     if max_outputs is not None and max_outputs < slice_.size:
         must = f"be at least {slice_.size}, the number of values that can be told apart"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
@@ -141,21 +143,22 @@ def optimal_until(
     return replace(optimum, status="optimal") if found.complete and close else optimum
 
 
-def _sliced(policy: Policy, p: Floats, always_floored: bool) -> tuple[Slice, Floats]:
+def _sliced(policy: Policy, p: Floats, goal: Goal) -> tuple[Slice, Floats]:
     """The slice at p, and p. Where shares are so small that rays have no bound there, those are lifted to a least one.
 
-    ``always_floored``: lift them in any case.
+    They are lifted in any case where the distribution is designed for too.
     """
-    if p.min() >= LEAST_SHARE / len(p):
+    least = LEAST_SHARE if isinstance(goal, Estimation) else _LEAST_SHARE
+    if p.min() >= least / len(p):
         return Slice.of(policy, p), p
-    floored = np.maximum(p, LEAST_SHARE / len(p))
+    floored = np.maximum(p, least / len(p))
     floored /= floored.sum()
     slice_ = Slice.of(policy, floored)
-    if always_floored or slice_.simplices or slice_.within is not None:  # choices of vertices divide by shares
+    if isinstance(goal, WorstEstimation) or slice_.simplices or slice_.within is not None:
         return slice_, floored
     shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
-    least = float(shares @ slice_.farthest(-shares[None])[0])
-    return (slice_, floored) if least < _BOUNDED else (Slice.of(policy, p), p)
+    nearest = float(shares @ slice_.farthest(-shares[None])[0])
+    return (slice_, floored) if nearest < _BOUNDED else (Slice.of(policy, p), p)
 
 
 def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: Deadline) -> float:

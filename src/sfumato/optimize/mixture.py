@@ -31,6 +31,8 @@ _COMPLETE = 1e-6
 _SMALL = 1e-6
 #: Rays reach a coordinate of the constant by less than this only in rounding.
 _NO_REACH = 1e-12
+#: The solver's names for how far it may break a constraint.
+_TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
 #: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
 _SHARE_WITHIN = 0.35
 #: The solver's word for a limit of time that was reached.
@@ -120,7 +122,8 @@ def solve_weights(
     reach[reach < _NO_REACH] = 1.0
     equations = np.concatenate([(rays - 1) / reach, np.ones((len(rays), 1))], axis=1).T
     right = np.append(np.zeros(rays.shape[1]), 1.0)
-    options = {"time_limit": deadline.left}
+    # Tight, because a ray that reaches far has a small weight, which must not be taken for none.
+    options = {"time_limit": deadline.left} | dict.fromkeys(_TOLERANCES, 1e-10)
     found = linprog(-utilities / scale, A_eq=equations, b_eq=right, bounds=(0, None), method="highs", options=options)
     if found.status == _LIMIT_REACHED:
         raise OutOfTime
