@@ -190,8 +190,8 @@ TYPES = {
 }
 #: Classes inside Sfumato that signatures mention and users need not know.
 INNER_TYPES = {
-    *("AliasTable", "Decoder", "Draws", "Fit", "Layout", "Levels", "MixtureMechanism", "SecondMoments", "Slice"),
-    *("Solved", "Utility", "Words"),
+    *("AliasTable", "Deadline", "Decoder", "Draws", "Events", "Fit", "Layout", "Levels", "MixtureMechanism"),
+    *("SecondMoments", "Slice", "Solved", "Utility", "Words"),
 }
 #: Known from elsewhere: Python, numpy, Arrow, matplotlib, Spark.
 FROM_ELSEWHERE = {

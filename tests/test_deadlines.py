@@ -12,7 +12,8 @@ import sfumato as sf
 from sfumato import _design, _plan
 from sfumato.errors import CannotDecide
 from sfumato.mechanisms import TableMechanism, UnaryEncoding
-from sfumato.optimize import interior, mixture, optimal_until, worst_case
+from sfumato.optimize import interior, mixture, worst_case
+from sfumato.optimize._optimal import optimal_until
 from sfumato.optimize.deadline import NEVER, Deadline, OutOfTime
 from sfumato.optimize.programme import Programme
 from sfumato.policy import Policy

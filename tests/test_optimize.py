@@ -19,7 +19,8 @@ import sfumato as sf
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import information
 from sfumato.mechanisms import BinaryOptimal, SubsetSelection
-from sfumato.optimize import Estimation, MutualInformation, optimal_until
+from sfumato.optimize import Estimation, MutualInformation
+from sfumato.optimize._optimal import optimal_until
 from sfumato.optimize.deadline import Deadline
 from sfumato.optimize.estimation import solve_design
 from sfumato.optimize.relaxation import least_trace

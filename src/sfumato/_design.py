@@ -10,7 +10,8 @@ from sfumato.candidates import Candidate, candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import LARGEST_MATRIX, Frequencies, checked_count, checked_distribution, checked_kind
-from sfumato.optimize import DEFAULT_SECONDS, Estimation, ExpectedLoss, Goal, goal_of, optimal_until
+from sfumato.optimize import DEFAULT_SECONDS, Estimation, ExpectedLoss, Goal, goal_of
+from sfumato.optimize._optimal import optimal_until
 from sfumato.optimize.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
 from sfumato.optimize.weighted import Progress
 from sfumato.policy import Policy, Prior

@@ -17,7 +17,8 @@ from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import ZERO
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import MOST_PEOPLE, Frequencies, checked_count, checked_distribution, checked_kind
-from sfumato.optimize import Optimum, optimal_until
+from sfumato.optimize import Optimum
+from sfumato.optimize._optimal import optimal_until
 from sfumato.optimize.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.optimize.orbits import best_orbits
 from sfumato.optimize.weighted import Progress

@@ -4,7 +4,7 @@ A policy is a cone, a mechanism a mixture of its rays: Q(y|x) = w_y·v_y(x). Ray
 generation), and the result is rounded to an exact table on the private side.
 """
 
-from sfumato.optimize._optimal import DEFAULT_SECONDS, optimal, optimal_until
+from sfumato.optimize._optimal import DEFAULT_SECONDS, optimal
 from sfumato.optimize.goals import (
     Estimation,
     ExpectedLoss,
@@ -27,5 +27,4 @@ __all__ = [
     "WorstEstimation",
     "goal_of",
     "optimal",
-    "optimal_until",
 ]

@@ -88,7 +88,7 @@ def optimal_until(
     max_outputs: int | None,
     progress: Progress | None,
 ) -> Optimum:
-    """As ``optimal``, until a deadline."""
+    """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline."""
     latest = deadline.extended(_LATE * deadline.left + GRACE)
     size = len(policy.domain)
     if p is None and isinstance(policy, Prior):

@@ -79,7 +79,7 @@ class Estimation(Goal):
     small_is_good = True
 
     def solve(self, rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:
-        """The best weights of these rays."""
+        """Return the best weights of these rays; raise OutOfTime after the ``deadline``."""
         return least_error(rays, p, deadline)
 
     def value(self, matrix: Floats, p: Floats) -> float:
