@@ -431,6 +431,24 @@ def test_a_certificate_can_be_checked_from_its_file_alone() -> None:
     assert sf.audit_again(again) == example()
 
 
+@pytest.mark.parametrize(
+    "domain",
+    [
+        sf.Domain.product(S=["yes", "no"], U=sf.Domain.range(2)),
+        sf.Domain.grid(latitude=(0, 2), longitude=(0, 3), rows=2, columns=3),
+        sf.Domain.product(where=sf.Domain.grid(latitude=(0, 1), longitude=(0, 1), rows=1, columns=2), who=["a", "b"]),
+    ],
+    ids=["product", "grid", "grid in a product"],
+)
+def test_a_certificate_over_tuples_can_be_checked_from_its_file_alone(domain: sf.Domain) -> None:
+    for epsilon in (1, 2):
+        certificate = sf.audit(RandomizedResponse(domain, epsilon), sf.HighLow(domain, [domain.label(1)], 1))
+        again = sf.Certificate.from_json(certificate.to_json())
+        assert again == certificate
+        assert sf.audit_again(again) == certificate
+        assert json.loads(certificate.to_json())["policy"] == certificate.policy
+
+
 def test_a_certificate_says_what_it_rests_on() -> None:
     certificate = example()
     assert certificate.mechanism_hash == RandomizedResponse(DOMAIN, 1).hash

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from sfumato.documents import canonical_hash, check_keys
+from sfumato.documents import canonical_hash, check_keys, label_document, read_label
 from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
 from sfumato.exact import Epsilon
 from sfumato.policy.base import Worst
@@ -107,7 +107,7 @@ class Certificate:
                 "left": str(self.worst.left),
                 "right": str(self.worst.right),
                 "epsilon": str(self.worst.epsilon),
-                "names": None if self.worst.names is None else [_plain(name) for name in self.worst.names],
+                "names": None if self.worst.names is None else [label_document(name) for name in self.worst.names],
             },
             "output": self.output,
             "fault": self.fault,
@@ -133,7 +133,7 @@ class Certificate:
                 )
             check_keys("a certificate", "the document", document, optional=_KEYS)
             worst = check_keys("a certificate", "worst", document["worst"], optional=_WORST)
-            names = None if worst["names"] is None else (_label(worst["names"][0]), _label(worst["names"][1]))
+            names = None if worst["names"] is None else (read_label(worst["names"][0]), read_label(worst["names"][1]))
             certificate = cls(
                 holds=_flag(document, "holds"),
                 worst=Worst(
@@ -206,11 +206,3 @@ def _nats(document: dict[str, Any], part: str) -> float | None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-def _plain(name: object) -> object:
-    return list(name) if isinstance(name, tuple) else name
-
-
-def _label(name: object) -> object:
-    return tuple(name) if isinstance(name, list) else name

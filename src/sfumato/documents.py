@@ -11,7 +11,7 @@ from typing import Any
 
 from sfumato.errors import InvalidInput
 
-__all__ = ["canonical_hash", "canonical_json", "check_keys", "did_you_mean", "finite"]
+__all__ = ["canonical_hash", "canonical_json", "check_keys", "did_you_mean", "finite", "label_document", "read_label"]
 
 
 def canonical_json(document: Mapping[str, Any]) -> str:
@@ -31,6 +31,24 @@ def finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: finite(part) for key, part in value.items()}
     return [finite(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def label_document(label: Any) -> Any:
+    """Return a label as documents hold it: JSON has lists for tuples, and they may be nested.
+
+    >>> label_document(((1, 2), "me"))
+    [[1, 2], 'me']
+    """
+    return [label_document(part) for part in label] if isinstance(label, tuple) else label
+
+
+def read_label(document: Any) -> Any:
+    """Return the label that a document holds: the inverse of ``label_document``.
+
+    >>> read_label([[1, 2], "me"])
+    ((1, 2), 'me')
+    """
+    return tuple(read_label(part) for part in document) if isinstance(document, list) else document
 
 
 def check_keys(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.documents import check_keys, did_you_mean
+from sfumato.documents import check_keys, did_you_mean, read_label
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.policy.base import Policy
@@ -56,16 +56,12 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
         stated["distributions"] = _distributions(stated["distributions"])
     # Labels that are tuples (cells of a grid, members of a product) are arrays in a document.
     if kind == "high-low" and isinstance(stated["sensitive"], list):
-        stated["sensitive"] = [_label(value) for value in stated["sensitive"]]
+        stated["sensitive"] = [read_label(value) for value in stated["sensitive"]]
     if kind == "blocks" and isinstance(stated["blocks"], list):
         stated["blocks"] = [
-            [_label(value) for value in block] if isinstance(block, list) else block for block in stated["blocks"]
+            [read_label(value) for value in block] if isinstance(block, list) else block for block in stated["blocks"]
         ]
     return build(domain, **stated)
-
-
-def _label(value: Any) -> Any:
-    return tuple(_label(part) for part in value) if isinstance(value, list) else value
 
 
 def _distributions(document: Any) -> Distributions:

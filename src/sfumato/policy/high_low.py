@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.documents import label_document
 from sfumato.domain import Domain, align, checked_domain, has_labels
 from sfumato.errors import InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
@@ -71,7 +72,7 @@ class HighLow(PairwisePolicy):
     effective_on = levels_on
 
     def parameters(self) -> dict[str, Any]:
-        return {"sensitive": self.sensitive, "epsilon": str(self.epsilon)}
+        return {"sensitive": [label_document(value) for value in self.sensitive], "epsilon": str(self.epsilon)}
 
     def _compose_same(self, other: PairwisePolicy) -> Policy | None:
         if isinstance(other, HighLow) and np.array_equal(self._is_sensitive, other._is_sensitive):

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.documents import label_document
 from sfumato.domain.kinds.base import LARGEST, Codes, Fault, Kind, Scalar
 from sfumato.domain.kinds.counted import Counted
 from sfumato.domain.refusals import At, listing
@@ -129,7 +130,7 @@ class Listed(Scalar):
         return list(map(self._labels.__getitem__, codes.tolist()))
 
     def document(self) -> dict[str, Any]:
-        return {"values": [_nested_lists(label) for label in self._labels]}
+        return {"values": [label_document(label) for label in self._labels]}
 
     def text(self) -> str:
         return f"Domain([{listing(self._labels)}])"
@@ -162,7 +163,3 @@ def list_of(given: list[Any], at: At, *, tuples: bool = False) -> Kind:
     if signature == "int" and labels[0] == 0 and labels == list(range(len(labels))):
         return Counted(len(labels))  # one domain, one description
     return Listed(tuple(labels), table, signature)
-
-
-def _nested_lists(label: Label) -> Any:
-    return list(map(_nested_lists, label)) if isinstance(label, tuple) else label
