@@ -210,6 +210,16 @@ def test_intervals_at_extreme_levels(kind: Callable[..., Mechanism], epsilon: st
             assert high == pytest.approx(1)
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_intervals_of_every_family_at_a_huge_level(name: str) -> None:
+    mechanism = FAMILIES[name](40)
+    reports = sf.privatize(mechanism, [0] * 60, sf.InsecureSeeded(2))
+    low, high = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).interval()
+    assert (high > low).all()
+    assert low[0] <= 1 <= high[0]
+    assert (low[1:] == 0).all()
+
+
 # -- many reports ----------------------------------------------------------------------------------------------
 
 COLLECTIONS = 20_000

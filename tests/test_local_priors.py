@@ -472,3 +472,16 @@ def test_a_total_of_many_errors_has_a_normal_interval() -> None:
     assert high - low == pytest.approx(2 * 1.959964 * total.standard_error, rel=1e-6)
     both = total.merge(total)
     assert both.interval()[1] - both.value == pytest.approx(math.sqrt(2) * (high - total.value), rel=1e-6)
+
+
+def test_shares_and_differences_of_totals_keep_the_law_of_their_events() -> None:
+    users = sf.LocalPriors(np.linspace(0.1, 0.9, 50), 6, priors_are="public")
+    total = users.estimate(users.privatize([0, 1] * 25, sf.InsecureSeeded(1)))
+    share = total.share
+    np.testing.assert_allclose(share.interval(), np.array(total.interval()) / 50)
+    assert not hasattr(share, "merge")
+    difference = share - share
+    assert difference.value == 0
+    assert difference.interval()[1] == pytest.approx(-difference.interval()[0], rel=1e-3)
+    # At ε = 6 half an event is expected: the interval holds a whole one, which two standard errors do not.
+    assert difference.interval()[1] > 1 / 50 > 1.96 * difference.standard_error / 2

@@ -130,3 +130,17 @@ def test_what_binds_one_of_two_equal_values_binds_the_other() -> None:
         optimum = sf.optimal(policy, utility)
         assert shortfall(optimum, policy) < 1e-6
         assert optimum.value == pytest.approx(sf.optimal(same, utility).value, rel=1e-6)
+
+
+def test_merged_values_are_bound_by_their_strictest_member_also_above_ten_values() -> None:
+    """Two of 14 values are one by a one-way level of 0; the other way they have 6."""
+    size = 14
+    levels = [["2"] * size for _ in range(size)]
+    for x in range(size):
+        levels[x][x] = "0"
+    levels[0][1], levels[1][0] = "0", "6"
+    policy = sf.Pairwise(sf.Domain.range(size), levels)
+    optimum = sf.optimal(policy, "mutual-information", max_seconds=20)
+    assert sf.audit(optimum.mechanism, policy).holds
+    few = sf.optimal(sf.Uniform(sf.Domain.range(8), 2), "mutual-information")
+    assert optimum.value > few.value / 2 > 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._plan import checked_bits, checked_seconds, most_outputs, plan
-from sfumato.candidates import Candidate, candidates
+from sfumato._plan import checked_bits, checked_seconds, plan
+from sfumato.candidates import Candidate, candidates, most_outputs
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import LARGEST_MATRIX, Frequencies, checked_count, checked_distribution, checked_kind
-from sfumato.optimize import DEFAULT_SECONDS, Estimation, ExpectedLoss, Goal, goal_of
+from sfumato.optimize import DEFAULT_SECONDS, Estimation, ExpectedLoss, Goal, WorstEstimation, goal_of
 from sfumato.optimize._optimal import optimal_until
-from sfumato.optimize.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
+from sfumato.optimize.deadline import GRACE, NEVER, Deadline, one_thread
 from sfumato.optimize.weighted import Progress
 from sfumato.policy import Policy, Prior
 
@@ -60,6 +60,8 @@ def designed(
         raise InvalidInput("design", "the domain", "have at least two values", policy.domain)
     max_seconds = checked_seconds("design", max_seconds)
     goal = goal_of(utility, policy.domain)
+    if isinstance(goal, WorstEstimation) and p is not None:
+        raise InvalidInput("design", "p", "not be given where the worst distribution is designed for", p)
     suitable = candidates(policy, max_bits, goal.name)
     if mechanism is not None and mechanism != "optimal":
         if mechanism not in suitable:
@@ -90,13 +92,13 @@ def _best_for(
     """The best at another utility than that of a plan: what a search finds, or a candidate that is better."""
     deadline = Deadline(DEFAULT_SECONDS if max_seconds is None else max_seconds)
     best: tuple[Mechanism, str] | None = None
-    shares, value, proved, skipped = p, None, "", "no search was made, for max_seconds is 0"
+    shares, value, proved, skipped = p, None, "", "no search was made, because max_seconds is 0"
     if max_seconds != 0:
         try:
             optimum = optimal_until(deadline, policy, goal, p, most_outputs(max_bits), progress)
             best, skipped = (optimum.mechanism, f"optimal: {optimum}"), ""
             shares, value, proved = optimum.p, optimum.value, f", any mechanism {optimum.bound:.6g}"
-        except OutOfTime as error:
+        except CannotDecide as error:
             if mechanism == "optimal" or isinstance(goal, ExpectedLoss):
                 raise
             skipped = str(error)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sfumato._estimate.decoders import decoder_for
 from sfumato.bounds import least_risk
-from sfumato.candidates import candidates
+from sfumato.candidates import candidates, most_outputs
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import ZERO
 from sfumato.mechanisms import Mechanism
@@ -34,7 +34,6 @@ __all__ = [
     "checked_bits",
     "checked_seconds",
     "expected_tv",
-    "most_outputs",
     "plan",
 ]
 
@@ -258,11 +257,6 @@ def checked_seconds(what: str, max_seconds: float | None) -> float | None:
 def checked_bits(what: str, max_bits: int | None) -> int | None:
     """The most bits that a report may have, or no limit."""
     return None if max_bits is None else checked_count(what, max_bits, "max_bits", 2**32)
-
-
-def most_outputs(max_bits: int | None) -> int | None:
-    """The outputs that so many bits can number; no table comes near 2^64."""
-    return None if max_bits is None or max_bits >= 64 else 1 << max_bits
 
 
 def _checked_target(target: Any) -> float:

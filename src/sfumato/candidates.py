@@ -38,7 +38,7 @@ from sfumato.mechanisms.secret_response import known_response
 from sfumato.policy import AtLeast, Blocks, ChiSquare, HighLow, Known, Policy, Prior, Secret, Uniform, structure_of
 from sfumato.policy.pairwise import PairwisePolicy
 
-__all__ = ["Candidate", "candidates", "safe_epsilon"]
+__all__ = ["Candidate", "candidates", "most_outputs", "safe_epsilon"]
 
 #: Tables for distances are offered up to this many values: making one takes k³ steps, and its spec k² integers.
 _LARGEST_TABLE = 512
@@ -132,9 +132,13 @@ def _for_prior(policy: Prior, max_bits: int | None) -> dict[str, Candidate]:
         "prior-hadamard": Candidate(partial(prior_hadamard, policy), "k log k"),
     }
     if policy.is_uniform and len(policy.domain) <= _LARGEST_PRIOR_TABLE:
-        outputs = None if max_bits is None else 2 ** min(max_bits, 64)
-        found["prior-table"] = Candidate(partial(prior_table, policy, outputs), "k²")
+        found["prior-table"] = Candidate(partial(prior_table, policy, most_outputs(max_bits)), "k²")
     return found
+
+
+def most_outputs(max_bits: int | None) -> int | None:
+    """Return how many outputs reports of at most this many bits can number; no table comes near 2^64."""
+    return None if max_bits is None or max_bits >= 64 else 1 << max_bits
 
 
 def _for_secret(policy: Secret, utility: str) -> dict[str, Candidate]:

@@ -14,15 +14,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._estimate import LinearEstimate
-from sfumato._estimate.noise import NORMAL_FROM, Events, error_tails, largest_error
+from sfumato._estimate.noise import EventEstimate, Events
 from sfumato.cores import core_count
 from sfumato.domain import Domain, align, checked_domain, own_labels
 from sfumato.entropy import MAIN, SecureStream, Stream, keystream
@@ -85,41 +84,18 @@ def _up(numerator: int, denominator: int) -> int:
 
 
 @dataclass(frozen=True)
-class LocalTotal(LinearEstimate):
+class LocalTotal(EventEstimate):
     """How many of ``n`` users hold the second value: ``value`` with its ``standard_error``.
 
-    ``events`` are what the error is made of: people whose value is not the one that their report makes likely. Where
-    few of them are expected, intervals come from the law of their number and not from the normal law.
+    ``events`` are what the error is made of: people whose value is not the one that their report makes likely.
     """
 
     n: int
-    events: tuple[Events, ...] = field(default=(), kw_only=True)
 
     @property
-    def _few_events(self) -> bool:
-        largest = max((abs(event.size) for event in self.events), default=0.0)
-        return 0 < self.standard_error < NORMAL_FROM * largest
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval: a truth is left out only if so large an error has probability (1 - level)/2."""
-        normal = super().interval(level)
-        if not self._few_events:
-            return normal
-        least, greatest = largest_error(self.events, self.standard_error, 1 - level)
-        return self.value - greatest, self.value - least
-
-    def p_value(self, null: float = 0.0) -> float:
-        """Return the two-sided probability of so large a distance from ``null`` if it is the truth."""
-        if not self._few_events:
-            return super().p_value(null)
-        tails = error_tails(self.events, self.standard_error, np.array([self.value - null]))
-        return min(1.0, 2 * float(np.min(tails)))
-
-    @property
-    def share(self) -> LocalTotal:
+    def share(self) -> EventEstimate:
         """The same, as a share of the users."""
-        events = tuple(event.scaled(1 / self.n) for event in self.events)
-        return LocalTotal(self.value / self.n, self.standard_error / self.n, self.n, events=events)
+        return self.scaled(1 / self.n)
 
     def merge(self, other: LocalTotal) -> LocalTotal:
         """The total of both groups of users: independent, so variances add."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._estimate.decoder import Decoder
-from sfumato._estimate.limits import ScoreLaw
+from sfumato._estimate.limits import ScoreLaw, relative_spread
 from sfumato._estimate.result import Estimate
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.simplex import project_beside_clear
@@ -61,7 +61,7 @@ class _CombinedDecoder(Decoder):
         raise InvalidInput("combine", "scores", "be those of a cohort", "all cohorts")
 
     def score_probabilities(self, p: Floats) -> Floats:  # noqa: ARG002
-        return self.score_levels()[1]
+        raise InvalidInput("combine", "scores", "be those of a cohort", "all cohorts")
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:  # noqa: ARG002
         """Return the laws of the cohorts by a value's own weights, with the variance of the combined estimate."""
@@ -72,7 +72,7 @@ class _CombinedDecoder(Decoder):
             np.zeros(self.size),
         )
         exact = self.variances(p) / self._n
-        spread = np.sqrt(np.divide(exact, apart, out=np.ones(self.size), where=apart > 0))
+        spread = relative_spread(exact, apart)
         return [
             replace(law, weight=law.weight * w, spread=law.spread * spread)
             for w, (decoder, size) in zip(weights, self._parts, strict=True)

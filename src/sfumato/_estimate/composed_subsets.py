@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato._estimate.decoder import Decoder, Floats
-from sfumato._estimate.limits import ScoreLaw
+from sfumato._estimate.limits import ScoreLaw, relative_spread
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import ComposedSubsets, SubsetSelection
 
@@ -101,7 +101,8 @@ class ComposedSubsetsDecoder(Decoder):
         """Return the law of p̂₁, with the variance of the corrected estimate."""
         (law,) = super().score_laws(p, n)
         held = self._other + self._gap * p
-        return [replace(law, spread=self._gap * np.sqrt(self.variances(p) / (held * (1 - held))))]
+        alone = held * (1 - held) / self._gap**2
+        return [replace(law, spread=relative_spread(self.variances(p), alone))]
 
     # -- the reach of one report -------------------------------------------------------------------------------
 

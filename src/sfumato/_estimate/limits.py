@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ScoreLaw", "confidence_limits"]
+__all__ = ["ScoreLaw", "confidence_limits", "relative_spread"]
 
 Floats = npt.NDArray[np.float64]
 Tails = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
@@ -94,6 +94,12 @@ class ScoreLaw:
     def parts(self) -> tuple[Floats, Floats, Floats]:
         """The laws that ``fractions`` are the fractions of."""
         return self.own, self.same, self.elsewhere
+
+
+def relative_spread(variances: Floats, of_scores: Floats) -> Floats:
+    """Return the ``spread`` of a law whose scores alone have other variances than the estimate; a tenth at least."""
+    ratios = np.divide(variances, of_scores, out=np.ones(len(variances)), where=of_scores > 0)
+    return np.asarray(np.sqrt(np.maximum(ratios, 0.01)))
 
 
 class _Moments:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Events", "error_tails", "largest_error"]
+from sfumato._estimate.result import LinearEstimate
+
+__all__ = ["EventEstimate", "Events"]
 
 Floats = npt.NDArray[np.float64]
 
 #: A standard deviation of this many events, from which on the normal law is exact enough.
-NORMAL_FROM = 10.0
+_NORMAL_FROM = 10.0
 #: Smoothing that lets the integral end, as a part of one event.
 _SMOOTHING = 0.05
 #: Smoothings within which a smoothed event lies.
@@ -69,7 +71,50 @@ class Events:
             return np.asarray(self.trials * (np.log1p(self.probability * waves) - centre))
 
 
-def error_tails(events: Sequence[Events], deviation: float, points: Floats) -> tuple[Floats, Floats]:
+@dataclass(frozen=True)
+class EventEstimate(LinearEstimate):
+    """An estimated number whose error is made of ``events``.
+
+    Where few events are expected, intervals come from the law of their number and not from the normal law.
+    """
+
+    events: tuple[Events, ...] = field(default=(), kw_only=True)
+
+    @property
+    def _few_events(self) -> bool:
+        largest = max((abs(event.size) for event in self.events), default=0.0)
+        return 0 < self.standard_error < _NORMAL_FROM * largest
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return a confidence interval: a truth is left out only if so large an error has probability (1 - level)/2."""
+        normal = super().interval(level)
+        if not self._few_events:
+            return normal
+        least, greatest = _largest_errors(self.events, self.standard_error, 1 - level)
+        return self.value - greatest, self.value - least
+
+    def p_value(self, null: float = 0.0) -> float:
+        """Return the two-sided probability of so large a distance from ``null`` if it is the truth."""
+        if not self._few_events:
+            return super().p_value(null)
+        tails = _error_tails(self.events, self.standard_error, np.array([self.value - null]))
+        return min(1.0, 2 * float(np.min(tails)))
+
+    def scaled(self, factor: float) -> EventEstimate:
+        """Return the estimate of a multiple of the number."""
+        events = tuple(event.scaled(factor) for event in self.events)
+        return EventEstimate(factor * self.value, abs(factor) * self.standard_error, events=events)
+
+    def __sub__(self, other: LinearEstimate) -> LinearEstimate:
+        """Return the difference of two estimates from different people."""
+        difference = super().__sub__(other)
+        if not isinstance(other, EventEstimate):
+            return difference
+        events = (*self.events, *(event.scaled(-1.0) for event in other.events))
+        return EventEstimate(difference.value, difference.standard_error, events=events)
+
+
+def _error_tails(events: Sequence[Events], deviation: float, points: Floats) -> tuple[Floats, Floats]:
     """Return the probabilities that an error is at most, and at least, each of some numbers."""
     unit = max(abs(event.size) for event in events)
     reach = _REACH * (deviation + unit)
@@ -86,7 +131,7 @@ def error_tails(events: Sequence[Events], deviation: float, points: Floats) -> t
     return lower(points + width), 1 - lower(points - width)
 
 
-def largest_error(events: Sequence[Events], deviation: float, alpha: float) -> tuple[float, float]:
+def _largest_errors(events: Sequence[Events], deviation: float, alpha: float) -> tuple[float, float]:
     """Return the least and the greatest error, each of which is passed with a probability of at most α/2."""
     unit = max(abs(event.size) for event in events)
     ends = [-_REACH * (deviation + unit), _REACH * (deviation + unit)]
@@ -95,7 +140,7 @@ def largest_error(events: Sequence[Events], deviation: float, alpha: float) -> t
         inner, outer = 0.0, ends[side]
         for _ in range(30):
             middle = (inner + outer) / 2
-            likely = error_tails(events, deviation, np.array([middle]))[side][0] > alpha / 2
+            likely = _error_tails(events, deviation, np.array([middle]))[side][0] > alpha / 2
             inner, outer = (middle, outer) if likely else (inner, middle)
         found.append(outer)
     return found[0], found[1]

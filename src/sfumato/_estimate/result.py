@@ -47,7 +47,9 @@ class LinearEstimate:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A normal confidence interval, and not shorter than reports that were not seen leave it."""
-        reach = max(_quantile(level) * self.standard_error, -math.log(1 - level) * self.unseen)
+        _check_level(level)
+        quantile = NormalDist().inv_cdf((1 + level) / 2)
+        reach = max(quantile * self.standard_error, -math.log(1 - level) * self.unseen)
         return self.value - reach, self.value + reach
 
     def p_value(self, null: float = 0.0) -> float:
@@ -156,13 +158,13 @@ class Estimate:
 
         Notes
         -----
-        The limits invert the law of the unbiased estimate (see ``sfumato._estimate.limits``): the exact binomial law of
-        a value's count where it has one, a saddlepoint approximation elsewhere, the normal law for large counts. An
-        interval is never a single point, unless the domain has a single value. It is widened to hold a projected or
-        fitted frequency that lies outside.
+        The limits invert the law of the unbiased estimate (see ``sfumato._estimate.limits``): the binomial law of a
+        value's count where it has one, elsewhere the law of the sum of scores by its characteristic function, and the
+        normal law for large counts. An interval is a single point only if the domain has a single value. It is widened
+        to hold a projected or fitted frequency that lies outside.
         """
         tests = len(self.domain) if simultaneous else 1
-        _quantile(level, tests)
+        _check_level(level, tests)
         if len(self.domain) == 1:
             return np.ones(1), np.ones(1)
         laws = self.decoder.score_laws(self.nearest, self.n)
@@ -269,10 +271,9 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real)
 
 
-def _quantile(level: float, tests: int = 1) -> float:
+def _check_level(level: float, tests: int = 1) -> None:
+    """Raise InvalidInput unless this is a confidence that leaves each of the tests a probability to miss."""
     if not (is_number(level) and 0 < level < 1):
         raise InvalidInput("interval", "level", "lie between 0 and 1", level)
-    below = 1 - (1 - level) / (2 * tests)
-    if below == 1:
+    if 1 - (1 - level) / (2 * tests) == 1:
         raise InvalidInput("interval", "level", "be so far from 1 that a number between can be told", level)
-    return NormalDist().inv_cdf(below)

@@ -29,6 +29,9 @@ Floats = npt.NDArray[np.float64]
 #: The estimate needs a matrix of the blocks by the blocks.
 MOST_BLOCKS = 4096
 
+#: A variance below this is the rounding of none.
+_NO_NOISE = 1e-12
+
 
 class ComposedSubsets(NestedMechanism):
     """Subset selection over all values at ε, and independently subset selection over the blocks at across - ε.
@@ -170,7 +173,10 @@ class ComposedSubsets(NestedMechanism):
         shares = sizes / size
         residual = of_labels.matrix(shares) - np.outer(shares, shares)
         residual += (alpha - 2 / size) * (np.diag(sizes) - np.outer(sizes, sizes) / size)
-        inverse = np.linalg.inv(residual + np.trace(residual) / self.blocks**2)
+        spread = float(np.trace(residual))
+        if spread < _NO_NOISE:
+            return np.zeros((self.blocks, self.blocks))  # both estimates are certain: nothing is to be corrected
+        inverse = np.linalg.inv(residual + spread / self.blocks**2)
         return np.asarray((alpha - 1 / size) * (inverse - sizes @ inverse / size))
 
     def residuals(self, masses: Floats) -> Floats:

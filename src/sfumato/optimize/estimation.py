@@ -121,13 +121,12 @@ def best_design(
             break
         rays = distinct(np.concatenate([used, found[better]]))
     if everything is None:
-        # Without any noise tr J⁻¹ is one: all that is known where there is no time for more.
-        bound = least_trace(slice_, used, deadline) if relaxed else 1.0
+        bound = least_trace(slice_, used, deadline) if relaxed else -np.inf
         bound -= float(slice_.p @ slice_.p)
         if slice_.size <= _FEW_COORDINATES:
             most, _ = greatest(slice_, worth, used[int(worth.of(used).argmax())], deadline, _TOLERANCE * value)
             bound = max(bound, solved.constant - most)
-    # Without any noise tr J⁻¹ is one: all that is known of many coordinates.
+    # Without any noise tr J⁻¹ is one: all that is known of many coordinates, or where there is no time for more.
     bound = max(bound, 1 - float(slice_.p @ slice_.p))
     complete = everything is not None
     return Weighted(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.p

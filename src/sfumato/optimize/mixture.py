@@ -100,30 +100,33 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: 
 
 def _solved(rays: Floats, utility: Utility, p: Floats, deadline: Deadline) -> tuple[Floats, Floats, Floats, float]:
     """These rays with their best weights, the multipliers and the value; with the constant where it takes that."""
-    try:
-        return rays, *solve_weights(rays, utility.of(rays), p, deadline)
-    except OutOfTime:
-        raise
-    except CannotDecide:  # of a thin slice, doubles see rays that no weights bring to the constant
-        rays = np.concatenate([rays, np.ones((1, len(p)))])
-        return rays, *solve_weights(rays, utility.of(rays), p, deadline)
+    # Tight at first, because a ray that reaches far has a small weight, which must not be taken for none. Of a thin
+    # slice doubles see rays that weights bring only near the constant.
+    for tolerance in (1e-10, 1e-7):
+        try:
+            return rays, *solve_weights(rays, utility.of(rays), p, deadline, tolerance)
+        except OutOfTime:
+            raise
+        except CannotDecide:
+            continue
+    rays = np.concatenate([rays, np.ones((1, len(p)))])
+    return rays, *solve_weights(rays, utility.of(rays), p, deadline)
 
 
 def solve_weights(
-    rays: Floats, utilities: Floats, p: Floats, deadline: Deadline = NEVER
+    rays: Floats, utilities: Floats, p: Floats, deadline: Deadline = NEVER, tolerance: float = 1e-7
 ) -> tuple[Floats, Floats, float]:
-    """max utilities·w with Σ w·v = 1 and w ≥ 0: the weights, the multipliers, and the value."""
+    """max utilities·w with Σ w·v = 1 to within a tolerance and w ≥ 0: the weights, the multipliers, and the value."""
     deadline.require()
     linprog = needed("scipy.optimize").linprog
     most = float(np.abs(utilities).max())
     scale = most if 0 < most < _SMALL else 1.0
-    # Σ w = 1 and Σ w·(v - 1) = 0 in units of how far rays reach, for to the solver 1e-7 is nothing.
+    # Σ w = 1 and Σ w·(v - 1) = 0 in units of how far rays reach, because the solver neglects what is small.
     reach = np.abs(rays - 1).max(axis=0)
     reach[reach < _NO_REACH] = 1.0
     equations = np.concatenate([(rays - 1) / reach, np.ones((len(rays), 1))], axis=1).T
     right = np.append(np.zeros(rays.shape[1]), 1.0)
-    # Tight, because a ray that reaches far has a small weight, which must not be taken for none.
-    options = {"time_limit": deadline.left} | dict.fromkeys(_TOLERANCES, 1e-10)
+    options = {"time_limit": deadline.left} | dict.fromkeys(_TOLERANCES, tolerance)
     found = linprog(-utilities / scale, A_eq=equations, b_eq=right, bounds=(0, None), method="highs", options=options)
     if found.status == _LIMIT_REACHED:
         raise OutOfTime

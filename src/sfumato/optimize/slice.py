@@ -119,9 +119,7 @@ class Slice:
         if isinstance(policy, Secret) and isinstance(policy.distributions, AtLeast) and size == len(p):
             least = np.array([[float(share) for share in row] for row in policy.distributions.shares])
             simplices = [found for found in [Simplices.of(policy.cells, least, float(policy.epsilon), p)] if found]
-        levels = None
-        if isinstance(policy, PairwisePolicy):
-            levels = policy.effective_levels().on(np.unique(group_of, return_index=True)[1]).floats
+        levels = _group_levels(policy, group_of, size) if isinstance(policy, PairwisePolicy) else None
         found = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices, levels)
         found.is_coarse = size <= groups(policy).max()
         return found
@@ -348,18 +346,24 @@ def groups(policy: Policy, level: float = 0.0) -> npt.NDArray[np.int64]:
     return np.unique(same.argmax(axis=1), return_inverse=True)[1].astype(np.int64)
 
 
+def _group_levels(policy: PairwisePolicy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
+    """Return the shortest paths between groups: what binds one value of a group binds all, and others through them."""
+    each = policy.effective_levels().floats
+    if size == len(each):
+        return np.asarray(each)
+    levels = np.full((size, size), np.inf)
+    np.minimum.at(levels, (group_of[:, None], group_of), each)
+    for middle in range(size):
+        levels = np.minimum(levels, levels[:, middle, None] + levels[middle])
+    return levels
+
+
 def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     """Rows r with r·v ≥ 0, one for each inequality that does not follow from two others."""
     if size == 1:  # no rule binds a constant, and what rounding leaves of one is none
         return np.zeros((0, 1))
     if isinstance(policy, PairwisePolicy):
-        levels = policy.effective_levels().floats
-        if size < len(levels):  # what binds one value of a group binds all, and others through them
-            each, levels = levels, np.full((size, size), np.inf)
-            np.minimum.at(levels, (group_of[:, None], group_of), each)
-            for middle in range(size):
-                levels = np.minimum(levels, levels[:, middle, None] + levels[middle])
-        ratios = np.exp(-levels)  # e^-∞ = 0: no rule
+        ratios = np.exp(-_group_levels(policy, group_of, size))  # e^-∞ = 0: no rule
         follows = np.zeros((size, size), dtype=bool)
         for middle in range(size):
             others = np.arange(size) != middle

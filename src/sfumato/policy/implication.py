@@ -20,7 +20,7 @@ from sfumato.policy.pairwise import PairwisePolicy, representatives
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import ChiSquare, Known, Secret
 
-__all__ = ["implies"]
+__all__ = ["binds_nothing", "implies"]
 
 Terms = list[tuple[Fraction, Epsilon]]
 
@@ -32,9 +32,9 @@ def implies(first: Policy, second: Policy) -> bool:
     first, second = _simplest(first), _simplest(second)
     if isinstance(first, PairwisePolicy) and isinstance(second, PairwisePolicy):
         return _pairwise_implies_pairwise(first, second)
-    if _binds_nothing(second):
+    if binds_nothing(second):
         return True
-    if _binds_nothing(first):
+    if binds_nothing(first):
         return False
     if isinstance(first, PairwisePolicy) and isinstance(second, Prior):
         return _pairwise_implies_prior(first, second)
@@ -59,7 +59,7 @@ def _simplest(policy: Policy) -> Policy:
     return policy if pairwise is None else pairwise
 
 
-def _binds_nothing(policy: Policy) -> bool:
+def binds_nothing(policy: Policy) -> bool:
     """Return whether every mechanism obeys the policy: its cone holds every unit vector, and so all likelihoods.
 
     Between two values or two secrets any finite level excludes an output that only one of them can have. A prior does

@@ -16,6 +16,7 @@ from sfumato.exact import Epsilon
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.high_low import HighLow
+from sfumato.policy.implication import binds_nothing
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy, representatives
 from sfumato.policy.prior import Prior
@@ -52,7 +53,7 @@ def _(policy: Uniform) -> str:
 
 @asks.register
 def _(policy: HighLow) -> str:
-    if _asks_nothing(policy):
+    if binds_nothing(policy):
         return _NOTHING
     return (
         f"no output is more than {_times(policy.epsilon)} likelier for a sensitive value ({_named(policy.sensitive)}) "
@@ -62,7 +63,7 @@ def _(policy: HighLow) -> str:
 
 @asks.register
 def _(policy: Blocks) -> str:
-    if _asks_nothing(policy):
+    if binds_nothing(policy):
         return _NOTHING
     levels = sorted({epsilon for epsilon in policy.epsilons if not epsilon.is_infinite})
     if not levels:
@@ -79,7 +80,7 @@ def _(policy: Blocks) -> str:
 
 @asks.register
 def _(policy: Metric) -> str:
-    if _asks_nothing(policy):
+    if binds_nothing(policy):
         return _NOTHING
     if policy.epsilon.is_infinite:
         return "no output tells values at distance 0 apart; all others may be told apart."
@@ -90,7 +91,7 @@ def _(policy: Metric) -> str:
 
 @asks.register
 def _(policy: Pairwise) -> str:
-    if _asks_nothing(policy):
+    if binds_nothing(policy):
         return _NOTHING
     finite = sum(1 for _ in policy.inequalities())
     size = len(policy.domain)
@@ -122,7 +123,7 @@ def _(policy: Secret) -> str:
 
 def least(policy: Policy) -> str:
     """The strictest level between two values, and between which."""
-    if _asks_nothing(policy):
+    if binds_nothing(policy):
         return "inf (nothing is asked)"
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else policy
     if isinstance(pairwise, PairwisePolicy):
@@ -170,7 +171,7 @@ def disclosure_warnings(policy: Policy) -> list[str]:
     """
     if len(policy.domain) == 1:
         return []
-    if _asks_nothing(policy):
+    if binds_nothing(policy):
         return ["this policy asks nothing: a reply may be the answer itself"]
     doubts = _doubts(policy)
     exposed = [value for value, (before, after) in doubts.items() if after <= _DOUBT_LEFT * before]
@@ -241,13 +242,6 @@ def _unlikelier(level: npt.ArrayLike) -> Floats:
     """e^-level, which is 0 only where the level is infinite."""
     levels = np.asarray(level, dtype=np.float64)
     return np.where(np.isinf(levels), 0.0, np.exp(-np.minimum(levels, _GREATEST_LEVEL)))
-
-
-def _asks_nothing(policy: Policy) -> bool:
-    """Whether every mechanism obeys the policy."""
-    if isinstance(policy, PairwisePolicy):
-        return policy.least[0].is_infinite
-    return isinstance(policy, (Prior, Secret)) and policy.epsilon.is_infinite
 
 
 @dataclass(frozen=True)

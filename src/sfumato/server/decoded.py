@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from sfumato._aggregate import Aggregate
 from sfumato._estimate import Estimate, decoder_of_method, estimate
+from sfumato._estimate.decoder import Decoder
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms import Mechanism
 from sfumato.server.refusals import Refusal
@@ -33,5 +36,9 @@ def in_words(error: SfumatoError) -> str:
 def estimate_of(mechanism: Mechanism, n: int, method: str, kept: bytes) -> Estimate:
     """Return the estimate again, from what ``decoded`` gave."""
     frequencies, unbiased, nearest = np.frombuffer(kept).reshape(3, -1)
-    decoder = decoder_of_method(mechanism, method)
-    return Estimate(mechanism.domain, n, method, frequencies, unbiased, nearest, decoder)
+    return Estimate(mechanism.domain, n, method, frequencies, unbiased, nearest, _decoder(mechanism, method))
+
+
+@functools.lru_cache(maxsize=4)  # a decoder may hold large tables, and take seconds to build
+def _decoder(mechanism: Mechanism, method: str) -> Decoder:
+    return decoder_of_method(mechanism, method)

@@ -201,7 +201,7 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
     if isinstance(asked, dict):
         mechanism, why = mechanism_from_spec(asked), f"{asked.get('mechanism')}, as it was given"
     else:
-        seconds = _search_seconds(policy, request)
+        seconds = _SEARCH_SHARE * float(request["seconds"]) if asked == "optimal" else _search_seconds(policy, request)
         mechanism, why = designed(policy, request["n"], asked, "estimation", None, None, seconds, None)
     try:
         decoder_for(mechanism)

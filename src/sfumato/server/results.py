@@ -76,7 +76,7 @@ async def _found(collector: Collector, collection: Collection, counts: Aggregate
         return await collector.workers.run(decoded, collection.mechanism, counts, method)
 
     kept = await collector.decoded.get((collection.id, counts.n, method), computed)
-    return estimate_of(collection.mechanism, counts.n, method, kept)
+    return await collector.workers.run(estimate_of, collection.mechanism, counts.n, method, kept)
 
 
 def _answer(collection: Collection, method: str, level: float, found: Estimate | None) -> bytes:
