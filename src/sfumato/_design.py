@@ -64,6 +64,7 @@ def designed(
         raise InvalidInput("design", "p", "not be given where the worst distribution is designed for", p)
     suitable = candidates(policy, max_bits, goal.name)
     if mechanism is not None and mechanism != "optimal":
+        checked_kind("design", "mechanism", mechanism, str)
         if mechanism not in suitable:
             must = f"be one of optimal, {', '.join(suitable)} for this policy"
             raise InvalidInput("design", "mechanism", must, mechanism)

@@ -191,7 +191,7 @@ class Plan:
             saving = self.saving
         except CannotDecide:
             return "; no classical mechanism has so short reports"
-        if saving <= 1 or math.isinf(saving):
+        if saving <= _PROVED or math.isinf(saving):
             return ""
         return (
             f"; classical LDP would need {math.ceil(self.n * saving):,} people where this needs {self.n:,} "
@@ -247,11 +247,11 @@ def plan(
     return replace(one, n=n, rows=tuple(_scaled(row, n) for row in one.rows))
 
 
-def checked_seconds(what: str, max_seconds: float | None) -> float | None:
+def checked_seconds(what: str, max_seconds: Any) -> float | None:
     """The time for a search: a number of seconds, 0 for no search, or None for what is usual."""
-    if max_seconds is not None and not max_seconds >= 0:
-        raise InvalidInput(what, "max_seconds", "be at least 0", max_seconds)
-    return max_seconds
+    if max_seconds is not None and not (isinstance(max_seconds, Real) and float(max_seconds) >= 0):
+        raise InvalidInput(what, "max_seconds", "be a number of at least 0", max_seconds)
+    return None if max_seconds is None else float(max_seconds)
 
 
 def checked_bits(what: str, max_bits: int | None) -> int | None:

@@ -16,6 +16,7 @@ from sfumato.domain import Domain, align, align_table, checked_domain, unaligned
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import exact_fraction, information
 from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import checked_kind
 from sfumato.policy import Policy
 from sfumato.policy.base import NOTHING_BINDS, Worst
 
@@ -129,6 +130,7 @@ class Law:
 
 def law_of(mechanism: Mechanism, values: Sequence[Any] | None = None) -> Law:
     """The law that a mechanism states, for all values or only for these; its outputs are the reports, as integers."""
+    checked_kind("law_of", "the mechanism", mechanism, Mechanism)
     domain = mechanism.domain if values is None else mechanism.domain.subset(values)
     _check_size(len(domain), mechanism.outputs, f"the law of {mechanism.name}")
     reports = list(mechanism.reports())

@@ -26,7 +26,7 @@ from sfumato.entropy import AUXILIARY, Stream, WordReader, secure
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO, Epsilon, EpsilonLike, exact_fraction
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.base import checked_count
+from sfumato.mechanisms.base import checked_count, checked_kind
 from sfumato.mechanisms.draws import BitDraws, Draws
 from sfumato.policy import Uniform
 
@@ -322,6 +322,7 @@ def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None
     ``rows`` and ``columns`` name two factors of the estimate's ``Domain.product``; they may be left out where it has
     only two. Cells are the estimate's frequencies; marginals and errors are those of its unbiased form.
     """
+    checked_kind("cross_table", "the estimate", estimate, Estimate)
     domain = estimate.domain
     factors = domain.factors
     if rows is None and columns is None and len(factors) == 2:

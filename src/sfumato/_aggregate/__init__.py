@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sfumato.documents import check_keys
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import checked_kind
 from sfumato.reports import check_reports
 from sfumato.tally import check_counts, count_reports, count_size
 
@@ -157,6 +158,7 @@ def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
 
     Every report is checked; the counts merge with others of the same mechanism.
     """
+    checked_kind("aggregate", "the mechanism", mechanism, Mechanism)
     return Aggregate.empty(mechanism).accumulate(mechanism, reports)
 
 

@@ -113,6 +113,8 @@ def align(domain: Domain, given: Any, what: str, parameter: str, *, absent: floa
     if type(given) in (list, tuple, np.ndarray):  # nearly always
         return given
     form, at = _form(given), At(what, parameter)
+    if isinstance(given, (set, frozenset)):
+        raise at.refuse("have an order or labels, which a set has not", given)
     if form in ("pyarrow.Array", "pyarrow.ChunkedArray") and _struct_names(given) is None:
         return given.to_pylist()
     if form is None and _is_labelled_elsewhere(given):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sfumato.errors import InvalidInput
 from sfumato.exact import ZERO
 from sfumato.mechanisms import TableMechanism
-from sfumato.mechanisms.base import Frequencies, checked_distribution
+from sfumato.mechanisms.base import Frequencies, checked_distribution, checked_kind
 from sfumato.optimize.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.optimize.estimation import best_design, scaled
 from sfumato.optimize.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
@@ -73,6 +73,7 @@ def optimal(
     long and 2 s. CannotDecide where not even a first mechanism fits in that.
     ``max_outputs`` asks for fewer outputs, at some cost.
     """
+    checked_kind("optimal", "the policy", policy, Policy)
     limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
     if not limit > 0:
         raise InvalidInput("optimal", "max_seconds", "be positive", max_seconds)
@@ -139,7 +140,10 @@ def optimal_until(
     optimum = Optimum(mechanism, goal, stated, value, bound, "gap", seconds=deadline.spent)
     if not found.in_time:
         return replace(optimum, status="time")
-    close = optimum.gap <= _OPTIMAL or abs(value - bound) <= goal.resolution(stated)
+    resolution = goal.resolution(stated)
+    if not goal.small_is_good and slice_.size > 1 and bound <= resolution:
+        return replace(optimum, bound=resolution)  # something can be learned, if less than doubles resolve
+    close = optimum.gap <= _OPTIMAL or abs(value - bound) <= resolution
     return replace(optimum, status="optimal") if found.complete and close else optimum
 
 

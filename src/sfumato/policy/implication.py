@@ -27,6 +27,9 @@ Terms = list[tuple[Fraction, Epsilon]]
 
 def implies(first: Policy, second: Policy) -> bool:
     """Whether every mechanism that obeys ``first`` obeys ``second``. Exact, or CannotDecide."""
+    for place, policy in (("first", first), ("second", second)):
+        if not isinstance(policy, Policy):
+            raise InvalidInput("implies", f"the {place} policy", "be a Policy", policy)
     if first.domain != second.domain:
         raise InvalidInput("implies", "the second policy", "have the domain of the first", second.domain)
     first, second = _simplest(first), _simplest(second)

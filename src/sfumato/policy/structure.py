@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.errors import CannotDecide
+from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import INFINITE
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
@@ -25,6 +25,8 @@ def structure_of(policy: Policy) -> Policy:
     Two policies on pairs have one cone iff their effective levels are equal. Levels that are equal as declared are so
     when closed, hence the declared ones are tried first.
     """
+    if not isinstance(policy, Policy):
+        raise InvalidInput("structure_of", "the policy", "be a Policy", policy)
     if not isinstance(policy, PairwisePolicy) or isinstance(policy, Uniform):
         return policy
     if isinstance(policy, HighLow):

@@ -4,6 +4,8 @@
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 /** A likelihood ratio may exceed the policy's by this share: doubles are good to 1e-14, and no draw depends on them. */
 const TOLERANCE = 1e-9
+/** Randomized response over more values than this is not written out as columns. */
+const MANY_COLUMNS = 4096
 
 /** @param {any} got @returns {never} */
 function refuse(what = "", must = "", got, name = "InvalidInput") {
@@ -27,6 +29,7 @@ function field({ numbers, lanes, planes, planes_start }, decision) {
 /** Decisions that share a bit are not independent. @param {Layout} layout */
 function checkLayout(layout) {
 	const taken = new Uint8Array(number(layout.frame_bits, 2 ** 31))
+	if (layout.frame_bits % 8) refuse("frame_bits", "be whole bytes", layout.frame_bits) // what is left out would read as 0
 	for (let i = 0, own; (own = field(layout, i)); i++) {
 		if (own.length > 64 || own.some((at) => taken[at]++ !== 0)) refuse("fields", "be disjoint", layout)
 	}
@@ -35,6 +38,7 @@ function checkLayout(layout) {
 /** Decisions from uniform bits: a frame's, by the layout's fields, then those of the auxiliary stream.
  * @param {(width: number) => bigint} auxiliary @param {Layout} layout @param {Uint8Array} frame @returns {Decisions} */
 export function bitDraws(auxiliary, layout, frame) {
+	if (8 * frame.length < layout.frame_bits) refuse("a frame", `have ${layout.frame_bits} bits`, 8 * frame.length)
 	let next = 0
 	/** The first bits of a decision, and how many. @returns {[bigint, number]} */
 	const bits = (width = 0) => {
@@ -313,11 +317,13 @@ const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shap
 /** What parts may have; -1 is a value that may be told. @type {Record<string, Maker<Part>>} */
 const PARTS = {
 	"randomized-response": (p, k) => {
-		const keep = integer(p.threshold)
-		return part(mixture(keep, [1n, BigInt(k)], singles), (x, draws) => {
+		const keep = integer(p.threshold), levels = mixture(keep, [1n, BigInt(k)], singles), all = Array.from({ length: k }, (_, y) => y)
+		const made = part(levels, (x, draws) => {
 			const kept = draws.bernoulli(keep, ONE), other = draws.below(k)
 			return BigInt(kept ? x : other)
 		}, k, BigInt(k))
+		if (k <= MANY_COLUMNS) made.law.columns = () => all.map((y) => all.map((x) => Number(x === y ? levels.high : levels.low)))
+		return made
 	},
 	"hadamard-response": (p, k) => {
 		const keep = integer(p.threshold), size = number(p.block_size, 2 ** 32, 2)
@@ -629,20 +635,21 @@ function restOf({ known, "at-least": shares, "chi-square": estimated }, s = 0, n
 function obeys(mechanism, document) {
 	const { domain, law } = mechanism, { policy: p } = document, limits = limitsOf(document, domain), epsilon = readLevel([p.epsilon ?? "inf"].flat()[0])
 	const violated = (/** @type {number} */ ratio, where = "") => refuse("the mechanism", `obey the ${p.kind} policy${where}`, `a likelihood ratio of e^${+ratio.toFixed(9)}`, "PolicyViolated")
+	const unverified = () => refuse("the mechanism", `be one that can be held against the ${p.kind} policy here`, "another", "PolicyViolated")
 	const anything = p.kind !== "secret" || p.distributions.anything
 	const violation = broken(mechanism, limits ?? { classOf: () => 0, limit: () => epsilon })
 	if (!violation) return true
 	if (limits && anything) violated(violation[2], ` between values ${violation[0]} and ${violation[1]}`)
 	if (p.kind === "prior") {
 		const [upper, lower] = law.against?.(sharesOf(p.prior, domain.size)) ?? []
-		if (upper === undefined || lower === undefined) return false
+		if (upper === undefined || lower === undefined) return unverified()
 		const worst = Math.max(p.side === "lower" ? 0 : upper, p.side === "upper" ? 0 : lower)
 		return worst <= epsilon + TOLERANCE || violated(worst)
 	}
 	const secretOf = factorOf(domain, p.secret), cells = /** @type {number[][]} */ ([])
 	for (let x = 0; x < domain.size; x++) (cells[secretOf(x)] ??= []).push(x)
 	const laws = restOf(p.distributions, cells.length, cells[0].length), columns = law.columns?.()
-	if (!columns) return false
+	if (!columns) return unverified()
 	for (const column of columns) {
 		const bounds = cells.map((members, s) => {
 			const sums = laws[s].map((law) => total(law.map((p, u) => p * column[members[u]])))

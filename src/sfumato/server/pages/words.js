@@ -34,7 +34,7 @@ export function factsOf({ policy: document, disclosure }) {
 	})
 	const levels = disclosure.levels(), hidden = levels.filter(Number.isFinite)
 	const suspicions = [...groups.values()].sort((a, b) => a.after - b.after)
-	return { ...facts, suspicions, within: null, level: greatest(hidden), shows: hidden.length < levels.length }
+	return { ...facts, suspicions, within: null, level: hidden.length ? greatest(hidden) : Infinity, shows: hidden.length < levels.length }
 }
 
 /** How likely a reply gives the answer away: "" where less than half of what guessing leaves is learned.
