@@ -881,8 +881,8 @@ def test_the_same_question_is_answered_from_memory(page: Page, collector: Collec
     others += [
         collector.opens("finer", sf.mechanisms.RandomizedResponse(WIDE.domain, "12.5"), title="Where do you live?")
     ]
-    anew = "async (address) => (await sf.openCollection(address)).drawnAnew()"
-    assert [page.evaluate(anew, address) for address in others] == [False, True]
+    again = "async (address) => (await sf.openCollection(address)).drawnAgain()"
+    assert [page.evaluate(again, address) for address in others] == [False, True]
     assert [answer(page, address, 1)["repeated"] for address in others] == [False, False]
 
 

@@ -666,7 +666,7 @@ def test_the_same_question_by_another_randomizer_is_said_to_add_up(people: Peopl
     page = people()
     answer(page, f"{collector.url}/c/{first}", "flu")
     page.goto(f"{collector.url}/c/{second}")
-    page.wait_for_selector("#anew:has-text('what both reveal adds up')")
+    page.wait_for_selector("#again:has-text('what both reveal adds up')")
     assert page.locator("input[type=radio]").count() == len(ILLNESSES)
 
 

@@ -788,7 +788,7 @@ export async function openCollection(address) {
 		disclosure: disclose(mechanism, document.policy),
 		answered: async () => given(await records()),
 		remembered: async () => kept(await records()),
-		drawnAnew: async () => !kept(await records()) && related(await records()).length > 0,
+		drawnAgain: async () => !kept(await records()) && related(await records()).length > 0,
 		asksAs: (other) => other.mechanism_hash === hash && same(other.url, questionOf(other.title), versionBefore(other)),
 		async answer(value, token) {
 			const before = await records(), x = domain.place(value), wrong = () => refuse("the value", "be one of the domain", value)

@@ -80,7 +80,7 @@ async function question(i) {
 	if (closed || missing) {
 		return show(progress(i), h("h1", {}, collection.title), h("p", { class: "alarm" }, closed || missing), h("div", { class: "actions" }, onwards(i)))
 	}
-	const memory = (await collection.remembered()) ? "same" : (await collection.drawnAnew()) ? "other" : ""
+	const memory = (await collection.remembered()) ? "same" : (await collection.drawnAgain()) ? "other" : ""
 	form(i, collection, secret, await everything(i, collection), memory)
 }
 
@@ -108,7 +108,7 @@ function form(i, collection, secret, all, memory) {
 			fault.textContent = `Nothing was sent: ${error instanceof Error ? error.message : error}`
 		}
 	} },
-	chooser?.element ?? h("p", { id: "remembered" }, REMEMBERED), memory === "other" && h("p", { class: "alarm", id: "anew" }, ANEW), fault, promise(collection), ids.length > 1 && sum(all),
+	chooser?.element ?? h("p", { id: "remembered" }, REMEMBERED), memory === "other" && h("p", { class: "alarm", id: "again" }, DRAWN_AGAIN), fault, promise(collection), ids.length > 1 && sum(all),
 	h("div", { class: "actions" }, send, h("button", { type: "button", onclick: () => refused(i, collection) }, "I would rather not answer")))
 	show(progress(i), h("h1", {}, collection.title), ...paragraphs(collection.description), h("div", { class: "card" }, asked))
 }
@@ -116,9 +116,9 @@ function form(i, collection, secret, all, memory) {
 /** @param {string} text */
 const paragraphs = (text) => text.split(/\n+/).filter(Boolean).map((line) => h("p", { class: "lead" }, line))
 
-const REMEMBERED = "You have answered this question before in this browser. The reply that was drawn then is sent again, and nothing is drawn now, so it tells no more about your answer. Whoever receives both replies may see that they come from the same person. If your answer has changed since, the reply does not."
+const REMEMBERED = "You have answered this question before in this browser. The reply that was drawn then is sent again, and nothing is drawn now, so it tells no more about your answer. A collector that receives both replies may see that they come from the same person. If your answer has changed since, the reply does not."
 
-const ANEW = "This browser has answered this question before, when it was asked with another randomizer. That reply cannot be sent here. A new one is drawn, and what both reveal adds up."
+const DRAWN_AGAIN = "This browser has answered this question before, when it was asked with another randomizer. That reply cannot be sent here. A new one is drawn, and what both reveal adds up."
 
 const REPEATED = "This browser has already answered this question, perhaps in another tab. The reply that was drawn then is sent. The answer that you chose now was not used."
 
@@ -255,7 +255,7 @@ function listChoice(legend, labels, name) {
 	const search = h("input", {
 		type: "search", "aria-label": `Search: ${legend}`, placeholder: "Search …",
 		oninput: () => filter(),
-		// Whoever looks for an answer has not given it.
+		// A participant who searches for an answer has not given it yet.
 		onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && event.preventDefault(),
 	})
 	// What is chosen stays in sight, whatever is looked for.

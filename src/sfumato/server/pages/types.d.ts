@@ -161,7 +161,7 @@ export interface Collection {
   /** The answer to the same question in another collection, whose reply would be sent again. */
   remembered(): Promise<Answer | undefined>
   /** Whether the same question was answered by another mechanism: its reply cannot be sent again, and what both reveal adds up. */
-  drawnAnew(): Promise<boolean>
+  drawnAgain(): Promise<boolean>
   /**
    * Draws once, keeps what was drawn, and sends it now or later, with the key or token that the collection asks for.
    * What was drawn before is sent instead, whatever the value is now, which may then be left out: `repeated` says so.
