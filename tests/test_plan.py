@@ -144,7 +144,7 @@ def test_twelve_values_without_structure_are_searched_by_default() -> None:
     closed = sf.plan(policy, n=1000, max_seconds=0)
     assert plan.best.risk < closed.best.risk / 8
     assert closed.skipped is not None
-    assert closed.skipped.startswith("the optimal mechanism, for max_seconds is 0")
+    assert closed.skipped.startswith("the optimal mechanism, because max_seconds is 0")
 
 
 def test_what_was_not_searched_is_said_and_no_least_is_claimed() -> None:
@@ -180,7 +180,7 @@ def test_no_total_variation_is_above_one() -> None:
     plan = sf.plan(policy, n=100)
     assert plan.best.half_l1 > 10
     assert [row.tv for row in plan.rows] == [1.0] * len(plan.rows)
-    assert "total variation 1, for so few people say nothing" in plan.why()
+    assert "total variation 1, because so few people say nothing" in plan.why()
     assert all(f"{'> 1':>10}" in line for line in str(plan).splitlines()[2:-1])
     # The number of people for a target follows from the error that falls with √n.
     enough = sf.plan(policy, target=0.05)

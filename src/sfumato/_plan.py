@@ -37,9 +37,9 @@ __all__ = [
     "plan",
 ]
 
-#: Up to so many values the optimal mechanism is searched for unless ``max_seconds`` says otherwise…
+#: Maximum number of values for which the optimal mechanism is searched unless ``max_seconds`` says otherwise.
 SEARCHED_VALUES = 64
-#: …for at most so many seconds.
+#: Maximum duration of that search in seconds.
 SEARCH_SECONDS = 10.0
 #: No search is made by itself above this many values (it takes a second there) where some mechanism has at most this
 #: many times the least error any can have.
@@ -153,7 +153,7 @@ class Plan:
         if best.half_l1 <= 1:
             total_variation = f"total variation about {best.tv:.2g}"
         else:
-            total_variation = "total variation 1, for so few people say nothing"
+            total_variation = "total variation 1, because so few people say nothing"
         return f"{best.name}: {self._rank()}, {total_variation}, {self._length()}{self._saved()}{self._left_out()}"
 
     def _rank(self) -> str:
@@ -321,8 +321,8 @@ def _plan_of_one_report(
             rows.append(row("optimal", optimum.mechanism, "k²"))
         if why_not:
             skipped.append(
-                f"the optimal mechanism, for {why_not}. It may have several times less error, so that several times "
-                "fewer people would do"
+                f"the optimal mechanism, because {why_not}. It may have several times less error, so that several "
+                "times fewer people would do"
             )
     rows.sort(key=lambda row: (row.risk, row.bits))
     return Plan(policy, 1, tuple(rows), max_bits, "; ".join(skipped) or None)

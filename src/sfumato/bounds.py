@@ -260,7 +260,7 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
 def least_risk(policy: Policy) -> float | None:
     """lim n·E|p̂-p|² of the best mechanism at the uniform distribution, or None where no closed form is known.
 
-    Known for one level between all values, for a uniform prior, and for blocks that may be told in clear.
+    Known for one level between all values, for a uniform prior, and for blocks that may be revealed.
     """
     simplest = structure_of(policy)
     if isinstance(simplest, Prior) and simplest.is_uniform:

@@ -66,7 +66,7 @@ class Client:
     ``timeout`` is how many seconds one answer may take.
 
     Before it returns a mechanism or sends reports of it, the client audits the mechanism against the policy that the
-    collector serves with it: the collector's certificate alone is no evidence for a device. Each pair of mechanism and
+    collector serves with it: a device cannot rely on the collector's certificate alone. Each pair of mechanism and
     policy is audited once per client; see ``collection``. ``audit_mechanisms=False`` leaves that to the caller.
 
     >>> Client("ftp://collect.example")

@@ -48,7 +48,7 @@ _LEAST_PRIOR = 2.0**-60
 _OPTIMAL = 1e-4
 #: Seconds that rounding to an exact table takes for each of its entries.
 _ENTRY_SECONDS = 6e-5
-#: In tables of more entries ties are not decided exactly, for that takes minutes: it costs a millionth of the utility.
+#: In tables of more entries ties are not decided exactly because it takes minutes; it costs a millionth of the utility.
 _LARGE_TABLE = 20_000
 #: A design has some four outputs for each value.
 _OUTPUTS_PER_VALUE = 4
@@ -215,7 +215,7 @@ def _roundings(policy: Policy, matrix: Floats, rounded: Callable[..., TableMecha
 
 
 def _rounding_seconds(slice_: Slice, outputs: float) -> float:
-    """About how long it takes to round a design of so many outputs and to hold it against the policy."""
+    """Estimate how long it takes to round a design of this many outputs and to check it against the policy."""
     return outputs * len(slice_.group_of) * _ENTRY_SECONDS
 
 

@@ -58,7 +58,7 @@ class Deadline:
         return Deadline(share * max(self.left - reserve, 0.0), self._clock)
 
     def extended(self, seconds: float) -> Deadline:
-        """Return a deadline so many seconds later, or from now where this one is over."""
+        """Return a deadline this number of seconds later, counted from now where this one is over."""
         return Deadline(self.left + seconds, self._clock)
 
     def require(self) -> None:

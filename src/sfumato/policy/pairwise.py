@@ -23,7 +23,7 @@ __all__ = ["Pairwise", "PairwisePolicy"]
 #: Log-likelihood ratios this close to the limit, relative to the numbers at hand, are decided exactly. Doubles and the
 #: logarithms of the C library are good to about 1e-15, so the filter passes nothing wrongly.
 _FILTER_MARGIN = 1e-9
-#: Up to so many values rules that follow from two others are looked for, in k³ quick steps.
+#: Maximum number of values for which rules that follow from two others are removed; it takes k³ quick steps.
 _LARGEST_REDUCED = 1024
 
 

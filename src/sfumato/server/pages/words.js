@@ -3,8 +3,8 @@ import { factorsOf, labelsOf, listed, nameOf } from "./domains.js"
 import { atMost, percent } from "./dom.js"
 /** @import {Collection, Disclosure} from "./types" */
 
-/** What a policy (of which the planner tells) or a mechanism (whose law the device knows) lets be learned: by whoever believed
- * a value with `before`; `within`, by who knows its group, or of a secret.
+/** What a policy (of which the planner tells) or a mechanism (whose law the device knows) lets an observer learn: one that
+ * believed a value with `before`; `within`, one that knows its group, or of a secret.
  * @typedef {{ policy: any, before: number, suspicions: { values: any[], count: number, before: number, after: number }[], within: number | null }} Facts */
 
 /** What a stranger believes of a participant's answer before the reply. */
