@@ -162,7 +162,7 @@ class Certificate:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; reject a key that occurs twice because readers differ in which they believe."""
+    """Return a JSON object; reject a key that occurs twice, because readers differ in which they believe."""
     document = dict(pairs)
     if len(document) < len(pairs):
         keys = [key for key, _ in pairs]

@@ -48,7 +48,7 @@ _LEAST_PRIOR = 2.0**-60
 _OPTIMAL = 1e-4
 #: Seconds that rounding to an exact table takes for each of its entries.
 _ENTRY_SECONDS = 6e-5
-#: In tables of more entries ties are not decided exactly because it takes minutes; it costs a millionth of the utility.
+#: In tables of more entries ties are not decided exactly, because that takes minutes to gain a millionth in utility.
 _LARGE_TABLE = 20_000
 #: A design has some four outputs for each value.
 _OUTPUTS_PER_VALUE = 4
