@@ -7,29 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clocks import Clock, deadline_after
 
 import sfumato as sf
 from sfumato import _design, _plan
 from sfumato.errors import CannotDecide
 from sfumato.mechanisms import TableMechanism, UnaryEncoding
-from sfumato.optimize import interior, mixture, worst_case
+from sfumato.optimize import _optimal, interior, mixture, worst_case
 from sfumato.optimize._optimal import optimal_until
 from sfumato.optimize.deadline import NEVER, Deadline, OutOfTime
 from sfumato.optimize.programme import Programme
 from sfumato.policy import Policy
 
 R = sf.Domain.range
-
-
-class Clock:
-    """Every reading takes a second."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1
-        return self.now
 
 
 def random_pairwise(size: int, seed: int) -> Policy:
@@ -142,7 +132,7 @@ def test_a_matrix_that_takes_too_long_is_not_written_down() -> None:
 
 def test_what_does_not_fit_in_time_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """No clock can be waited for here: the time of the plan is over when its search begins."""
-    monkeypatch.setattr(_plan, "Deadline", lambda _seconds: Deadline(1, Clock()))
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(1))
     policy = sf.Metric(R(200), "absolute", "0.1")
     plan = sf.plan(policy, n=1000, max_seconds=1)
     assert "optimal" not in {row.name for row in plan.rows}
@@ -154,12 +144,21 @@ def test_what_does_not_fit_in_time_is_left_out_and_said(monkeypatch: pytest.Monk
 
 def test_a_cone_programme_whose_first_step_does_not_fit_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its solver looks at the clock between steps, and at 40 values one takes longer than a short search may."""
-    monkeypatch.setattr(worst_case, "_cones", lambda _rays: pytest.fail("it was begun"))
+    monkeypatch.setattr(worst_case, "_cones", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(OutOfTime):
         worst_case.least_worst_error(np.ones((480, 40)), Deadline(5))
 
 
-def test_a_search_that_does_not_fit_is_refused_by_optimal_and_replaced_by_design() -> None:
+def test_a_search_that_does_not_fit_is_refused_by_optimal_and_replaced_by_design(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     policy = random_pairwise(60, 2)
+    for module in (_optimal, _design):
+        monkeypatch.setattr(module, "Deadline", deadline_after(1))
     with pytest.raises(OutOfTime, match="max_seconds"):
-        optimal_until(Deadline(1, Clock()), policy, "mutual-information", None, None, None)
+        sf.optimal(policy, "worst-estimation")
+    with pytest.raises(OutOfTime, match="max_seconds"):
+        sf.design(policy, utility="worst-estimation", mechanism="optimal")
+    made = sf.design(policy, utility="worst-estimation")
+    assert not isinstance(made, TableMechanism)
+    assert sf.audit(made, policy).holds

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clocks import deadline_after
 
 import sfumato as sf
-from sfumato import bounds
+from sfumato import _plan, bounds
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import BlockMechanism, HadamardResponse, HighLowHadamard, HighLowSubset, SubsetSelection
 
@@ -37,7 +38,8 @@ def policies() -> list[sf.Policy]:
 
 
 @pytest.mark.parametrize("policy", policies(), ids=lambda policy: f"{policy.kind}-{policy.hash[:4]}")
-def test_every_planned_mechanism_obeys_the_policy(policy: sf.Policy) -> None:
+def test_every_planned_mechanism_obeys_the_policy(policy: sf.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(300))
     for row in sf.plan(policy, n=1000).rows:
         if isinstance(policy, sf.Secret) and policy.as_pairwise is None and row.bits > 20:
             assert sf.implies(sf.Uniform(policy.domain, policy.epsilon), policy)  # too many outputs to read one by one
@@ -135,9 +137,10 @@ def random_pairwise(size: int, seed: int) -> sf.Pairwise:
     return sf.Pairwise(sf.Domain.range(size), matrix.astype(str).tolist())
 
 
-def test_twelve_values_without_structure_are_searched_by_default() -> None:
+def test_twelve_values_without_structure_are_searched_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the mechanisms of other structures alone the error was 13 times as large."""
     policy = random_pairwise(12, 0)
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(4000))
     plan = sf.plan(policy, n=1000)
     assert plan.best.name == "optimal"
     assert plan.skipped is None
@@ -167,8 +170,9 @@ def test_what_was_not_searched_is_said_and_no_least_is_claimed() -> None:
     assert "how far from the least possible is not known" in elsewhere
 
 
-def test_a_bound_that_says_nothing_is_not_compared_with() -> None:
+def test_a_bound_that_says_nothing_is_not_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search of an instant knows no more than that there is a sampling error: 1,000 times that means nothing."""
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(100))
     plan = sf.plan(random_pairwise(30, 1), n=1000, max_seconds=0.1)
     assert "optimal" in {row.name for row in plan.rows}
     assert all(row.bound is None and row.ratio is None for row in plan.rows)

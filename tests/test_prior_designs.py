@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from clocks import deadline_after
 
 import sfumato as sf
-from sfumato import bounds
+from sfumato import _plan, bounds
 from sfumato.candidates import candidates, safe_epsilon
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.exact import INFINITE, ZERO, Epsilon
@@ -216,7 +217,8 @@ def test_the_table_has_three_levels_and_obeys_the_policy(k: int, epsilon: object
     assert table == prior_table(policy)
 
 
-def test_short_reports_have_fewer_outputs() -> None:
+def test_short_reports_have_fewer_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(300))
     policy = uniform(20)
     assert prior_table(policy, 32).outputs == 20
     assert sf.plan(policy, n=1, max_bits=6).best.name == "prior-table"

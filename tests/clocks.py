@@ -1,0 +1,23 @@
+"""A clock that counts its readings, so that the length of a search does not depend on the speed of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sfumato.optimize.deadline import Deadline
+
+
+class Clock:
+    """Every reading takes a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def deadline_after(readings: int) -> Callable[[float], Deadline]:
+    """Return a replacement for ``Deadline`` that ends after this number of readings, whatever time is asked for."""
+    return lambda _seconds: Deadline(readings, Clock())
