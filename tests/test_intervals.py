@@ -147,7 +147,7 @@ def test_intervals_of_every_family_hold_the_truth(name: str, request: pytest.Fix
     With --soak 20,000 collections per setting, which must themselves have a coverage of at least 0.91.
     """
     soak = request.config.getoption("--soak")
-    repetitions = 20_000 if soak else 300
+    repetitions = 20_000 if soak else 120 if name == "nested" else 300  # its limits take longest to compute
     few = list(zip((SETTINGS[0], SETTINGS[-1]), SHAPES, strict=True))
     binomial = decoder_for(FAMILIES[name](1)).score_levels()[0].shape[1] == 2  # these take no time
     for (epsilon, n), shape in itertools.product(SETTINGS, SHAPES) if soak and binomial else few:
@@ -188,10 +188,8 @@ def test_limits_of_many_collections_are_those_of_each() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_intervals_of_one_to_three_reports_are_wide(name: str, n: int) -> None:
     mechanism = FAMILIES[name](2)
-    size = len(mechanism.domain)
-    reports = sf.privatize(mechanism, list(range(n))[:size], sf.InsecureSeeded(3)) if size >= n else None
-    if reports is None:
-        return
+    values = [value % len(mechanism.domain) for value in range(n)]
+    reports = sf.privatize(mechanism, values, sf.InsecureSeeded(3))
     low, high = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).interval()
     assert ((low >= 0) & (high <= 1) & (high - low > 0.2)).all()
 
