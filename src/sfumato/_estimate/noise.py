@@ -101,7 +101,7 @@ class EventEstimate(LinearEstimate):
         return min(1.0, 2 * float(np.min(tails)))
 
     def scaled(self, factor: float) -> EventEstimate:
-        """Return the estimate of a multiple of the number."""
+        """Return the estimate of the number times a factor."""
         events = tuple(event.scaled(factor) for event in self.events)
         return EventEstimate(factor * self.value, abs(factor) * self.standard_error, events=events)
 
