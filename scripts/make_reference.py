@@ -104,7 +104,7 @@ THEMES = (
         "Where it is known how probable values are. [Priors](../local-priors.md) explains them.",
         ("local_priors",),
         ("prior_sets", "prior_learning", "information_privacy"),
-        ("local_priors.LocalTotal",),
+        ("local_priors.LocalTotal", "local_priors.EventEstimate"),
     ),
     Theme("errors", "Errors", "Whatever is raised on purpose.", (), ("errors",)),
 )

@@ -32,7 +32,7 @@ from sfumato.mechanisms.alias import TOTAL, TOTAL_BITS
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.policy import Prior
 
-__all__ = ["DECLARATIONS", "LAYOUT", "LocalPriors", "LocalTotal", "user_thresholds"]
+__all__ = ["DECLARATIONS", "LAYOUT", "EventEstimate", "LocalPriors", "LocalTotal", "user_thresholds"]
 
 #: What a prior may be, and what is thereby declared.
 DECLARATIONS = {
@@ -87,7 +87,8 @@ def _up(numerator: int, denominator: int) -> int:
 class LocalTotal(EventEstimate):
     """How many of ``n`` users hold the second value: ``value`` with its ``standard_error``.
 
-    ``events`` are what the error is made of: people whose value is not the one that their report makes likely.
+    ``events`` are what the error is made of: people whose value is not the one that their report makes likely. ``unseen``
+    is 0, because every report counts.
     """
 
     n: int
