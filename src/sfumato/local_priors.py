@@ -87,8 +87,8 @@ def _up(numerator: int, denominator: int) -> int:
 class LocalTotal(EventEstimate):
     """How many of ``n`` users hold the second value: ``value`` with its ``standard_error``.
 
-    ``events`` are what the error is made of: people whose value is not the one that their report makes likely. ``unseen``
-    is 0, because every report counts.
+    ``events`` are what the error is made of: people whose value is not the one that their report makes likely.
+    ``unseen`` is 0, because every report counts.
     """
 
     n: int
