@@ -220,7 +220,7 @@ class Slice:
         return distinct(vertices)
 
     def spread_vertices(self, count: int, deadline: Deadline = NEVER) -> Floats:
-        """Vertices in so many directions that are spread evenly, and never the same again; fewer at the deadline.
+        """Vertices in this many evenly spread directions, and never the same again; fewer at the deadline.
 
         Fractional parts of multiples of √prime fill a cube evenly (Weyl), so a search needs no random numbers.
         """

@@ -269,7 +269,7 @@ function lawOfTable(rows) {
 /** Two independent reports, of the value and of its block. @param {TwoLevels[]} parts @param {number[]} sizes of the sets
  * @param {number[]} block @param {number[][]} members @returns {Law} */
 function lawOfBoth([value, label], sizes, block, members) {
-	// How many sets of so many blocks have so many values.
+	// The number of sets, by how many blocks and how many values they have.
 	const ways = [new Map([[0, 1n]]), ...Array.from({ length: sizes[1] }, () => new Map())]
 	for (const { length } of members) {
 		for (let chosen = sizes[1]; chosen > 0; chosen--) {
@@ -619,7 +619,7 @@ function sharesOf(given, n = 0) {
 	return shares.every((share) => share >= 0) && total(shares) <= 1 + TOLERANCE ? shares : refuse("probabilities", "sum to one", given)
 }
 
-/** The extreme laws of what stands beside each of s secrets, n values each. Of an estimate, whose laws are a region, the one
+/** The extreme laws of the other attribute for each of s secrets, n values each. Of an estimate, whose laws are a region, the one
  * in its middle. @param {any} distributions @returns {number[][][]} */
 function restOf({ known, "at-least": shares, "chi-square": estimated }, s = 0, n = 0) {
 	return each(known ?? shares ?? estimated?.counts, (given) => {
