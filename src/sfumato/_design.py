@@ -35,7 +35,8 @@ def design(
     Candidates are the mechanisms made for the structure of the policy, classical ones at the greatest ε that implies
     it, and the optimal design (``mechanism="optimal"`` asks for it whatever the policy). For a ``utility`` other than
     "estimation" ("worst-estimation", "mutual-information", "mmse", ``SquaredError`` or ``ExpectedLoss``) the best of
-    the same at p. ``max_seconds`` is the time for all of it (kept to within a fifth and 2 s), and 0 asks for no search.
+    the same at p. ``max_seconds`` is the time for all of it (meant to be kept to within a fifth
+    and 2 s), and 0 asks for no search.
     Left out, a plan's search gets 10 seconds for up to 64 values and none for more, and that for another utility a
     minute. ``progress`` is called with the value and the bound of the search after every round.
     """
