@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import sfumato as sf
-from sfumato.reports import encode_batch
+from sfumato.collecting import encode_batch
 
 SECONDS = 4.0
 ROUNDS = 5

@@ -19,16 +19,17 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.domain import Domain
-from sfumato.entropy import AUXILIARY, MAIN, fresh_key, keystream
-from sfumato.kernels import Kernel, kernel_for
 from sfumato.mechanisms import (
     HadamardResponse,
+    Kernel,
     Mechanism,
     RandomizedResponse,
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
+    kernel_for,
 )
+from sfumato.randomness import AUXILIARY, MAIN, fresh_key, keystream
 
 _REPEATS = 5
 _LEAST_SECONDS = 0.1

@@ -28,11 +28,8 @@ import numpy.typing as npt
 import sfumato as sf
 from benchmarks.kernels import copy_rate, stream_job, stream_rate
 from benchmarks.peer_calls import MECHANISMS
-from sfumato._aggregate.files import aggregate_files
-from sfumato._estimate.decoders import decoder_for
-from sfumato._privatize import privatize_indices
-from sfumato.kernels import kernel_for
-from sfumato.kernels.counting import add_bit_sums, add_histogram
+from sfumato.collecting import aggregate_files, write_reports
+from sfumato.device import privatize_indices
 from sfumato.mechanisms import (
     HadamardResponse,
     Mechanism,
@@ -40,8 +37,11 @@ from sfumato.mechanisms import (
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
+    add_bit_sums,
+    add_histogram,
+    decoder_for,
+    kernel_for,
 )
-from sfumato.reports import write_reports
 
 #: What pip installs for each of them, beside the package what it needs and does not say.
 PACKAGES = {

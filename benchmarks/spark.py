@@ -22,12 +22,10 @@ import numpy as np
 
 import sfumato as sf
 from sfumato import spark
-from sfumato._aggregate.files import aggregate_files
-from sfumato._privatize import privatize_indices
-from sfumato.domain.columns import import_pyarrow
+from sfumato.collecting import aggregate_files, write_reports
+from sfumato.device import privatize_indices, read_values
+from sfumato.domain import import_pyarrow
 from sfumato.mechanisms import RandomizedResponse
-from sfumato.reports import write_reports
-from sfumato.reports.values import read_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 import sfumato as sf
-from sfumato.client import Client
+from sfumato.device import Client
 from sfumato.mechanisms import Mechanism, RandomizedResponse
-from sfumato.plot import plot_estimate, plot_levels, plot_plan
+from sfumato.plotting import plot_estimate, plot_levels, plot_plan
 
 FOLDER = Path(__file__).parents[1] / "build" / "demo"
 

@@ -30,15 +30,12 @@ WIDTH = 110
 
 @dataclass(frozen=True)
 class Theme:
-    """A page: the names of the package root that ``inside`` defines, all of ``__all__`` of the modules ``imported``,
-    and ``given``: classes that nobody imports, for they come out of calls."""
+    """A page: the public names that the modules ``homes`` define. The longest home decides."""
 
     page: str
     title: str
     about: str
-    inside: tuple[str, ...]
-    imported: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
+    homes: tuple[str, ...]
 
 
 THEMES = (
@@ -47,15 +44,13 @@ THEMES = (
         "Values and policies",
         "What can be answered, and which answers must be hard to tell apart. "
         "[Saying what is sensitive](../context-aware.md) explains the kinds of policy.",
-        ("domain", "exact"),
-        ("policy", "policy.words"),
+        ("_core", "domain", "policy"),
     ),
     Theme(
         "mechanisms",
         "Mechanisms",
         "Exact randomizers of one value. `design` makes the right one; whoever wants a certain one makes it here. "
         "Each has [its proof](../proofs/README.md).",
-        (),
         ("mechanisms",),
     ),
     Theme(
@@ -63,68 +58,53 @@ THEMES = (
         "Choosing a mechanism",
         "The error to expect of each mechanism, the one with the least, and the least that any can have. "
         "[How to choose](../how-to/choose-a-mechanism.md).",
-        ("_plan", "_design", "_robust_information"),
-        ("optimize", "bounds"),
-        ("_plan.Row",),
+        ("compiler",),
     ),
     Theme(
         "randomizing",
         "Randomizing",
         "What runs where the values are: [on the device](../how-to/on-the-device.md), with what one person "
         "[has spent](../ledger.md).",
-        ("_privatize", "entropy"),
-        ("ledger", "questionnaire"),
+        ("device", "randomness"),
     ),
     Theme(
         "collecting",
         "Collecting and counting",
         "Reports in files, on a cluster and on their way to [a collector](../collector.md), and their exact counts.",
-        ("_aggregate",),
-        ("reports", "client", "spark"),
+        ("collecting", "device.client", "device.transport", "mechanisms.reports", "spark"),
     ),
     Theme(
         "estimating",
         "Estimating",
         "Frequencies with their errors, rehearsals and figures. [What error bars mean](../explanations/error-bars.md).",
-        ("_estimate", "_simulate"),
-        ("plot", "data"),
-        ("_estimate.result.LinearEstimate",),
+        ("device.simulation", "estimation", "papers", "plotting"),
     ),
     Theme(
         "auditing",
         "Auditing",
         "Exact proofs that a mechanism obeys a policy, bounds for [samplers of others](../audit-sampler.md), and the "
         "tests that every mechanism has to pass.",
-        ("_audit", "certificate", "_audit_sampler"),
-        ("laws", "regions", "testing"),
+        ("auditing", "testing"),
     ),
     Theme(
         "priors",
         "Priors",
         "Where it is known how probable values are. [Priors](../local-priors.md) explains them.",
-        ("local_priors",),
-        ("prior_sets", "prior_learning", "information_privacy"),
-        ("local_priors.LocalTotal", "local_priors.EventEstimate"),
+        (
+            *("auditing.prior_sets", "device.local_priors"),
+            *("estimation.information_privacy", "estimation.noise", "estimation.prior_learning"),
+        ),
     ),
-    Theme("errors", "Errors", "Whatever is raised on purpose.", (), ("errors",)),
+    Theme("errors", "Errors", "Whatever is raised on purpose.", ("errors",)),
 )
 
-#: Modules without an underscore that are no part of the interface; what users need of them stands in the root.
-INNER = {
-    *(
-        "candidates",
-        "certificate",
-        "cores",
-        "documents",
-        "domain",
-        "entropy",
-        "exact",
-        "interpreter",
-        "kernels",
-        "simplex",
-    ),
-    *("cli", "local_priors", "reproduce", "server", "tally"),
-}
+#: Modules whose ``__all__`` is public.
+PUBLIC = (
+    *("policy", "mechanisms", "compiler", "compiler.bounds", "device", "collecting", "spark", "estimation"),
+    *("estimation.information_privacy", "plotting", "papers.data", "auditing", "testing", "errors"),
+)
+#: Packages without an underscore whose public names all stand in the root, or that have commands instead.
+INNER = {"cli", "domain", "papers", "randomness", "server"}
 
 #: The heading of a section of a numpydoc docstring: a member is shown by what stands before the first.
 SECTION = re.compile(r"\n\n[A-Z][a-z]+\n-{4,}\n")
@@ -207,10 +187,9 @@ FROM_ELSEWHERE = {
 class Name:
     """A public name: where it is imported from, and what it is."""
 
-    path: str  # sfumato.plot.save
+    path: str  # sfumato.plotting.save
     value: Any
     theme: Theme
-    given: bool = False
 
     @property
     def short(self) -> str:
@@ -218,7 +197,7 @@ class Name:
 
     @property
     def heading(self) -> str:
-        return f"{'class ' if inspect.isclass(self.value) else ''}`{self.short if self.given else self.path}`"
+        return f"{'class ' if inspect.isclass(self.value) else ''}`{self.path}`"
 
     @property
     def anchor(self) -> str:
@@ -230,32 +209,29 @@ class Name:
 def names() -> tuple[Name, ...]:
     """Every public name, theme by theme, each once: of the root if it is there."""
     found: dict[Any, Name] = {}
-    roots = {name: getattr(sfumato, name) for name in sfumato.__all__}
-    for theme in THEMES:
-        homes = tuple(f"sfumato.{module}" for module in (*theme.inside, *theme.imported))
-        candidates = [
-            Name(f"sfumato.{name}", value, theme) for name, value in roots.items()
-            if _defined_in(value, homes) and not inspect.ismodule(value)
-        ]  # fmt: skip
-        for path in theme.given:
-            module_name, _, name = path.rpartition(".")
-            value = getattr(importlib.import_module(f"sfumato.{module_name}"), name)
-            candidates.append(Name(f"sfumato.{path}", value, theme, given=True))
-        for module_name in theme.imported:
-            module = importlib.import_module(f"sfumato.{module_name}")
-            candidates += [Name(f"{module.__name__}.{name}", getattr(module, name), theme) for name in module.__all__]
-        for candidate in candidates:
-            found.setdefault(_key(candidate), candidate)
-    return tuple(found.values())
+    for module in (sfumato, *(importlib.import_module(f"sfumato.{name}") for name in PUBLIC)):
+        for short in module.__all__:
+            value = getattr(module, short)
+            theme = None if inspect.ismodule(value) else _theme_of(value, module.__name__)
+            if theme is not None:
+                name = Name(f"{module.__name__}.{short}", value, theme)
+                found.setdefault(_key(name), name)
+    return tuple(sorted(found.values(), key=lambda name: THEMES.index(name.theme)))
 
 
 def _key(name: Name) -> Any:
     return id(name.value) if callable(name.value) else name.path
 
 
-def _defined_in(value: Any, homes: tuple[str, ...]) -> bool:
-    module = getattr(value, "__module__", "")
-    return any(module == home or module.startswith(f"{home}.") for home in homes)
+def _theme_of(value: Any, module: str) -> Theme | None:
+    """The theme with the longest home of the module that defines a value, or that exports a constant."""
+    defined = f"{value.__module__ if callable(value) else module}."
+    lengths = {
+        theme: max((len(home) for home in theme.homes if defined.startswith(f"sfumato.{home}.")), default=0)
+        for theme in THEMES
+    }
+    theme = max(lengths, key=lengths.__getitem__)
+    return theme if lengths[theme] else None
 
 
 @functools.cache
@@ -265,12 +241,10 @@ def documented() -> dict[Any, Name]:
 
 def without_a_page() -> list[str]:
     """What looks public and is on no page: names of the root, and modules."""
+    values = {name: getattr(sfumato, name) for name in sfumato.__all__}
     placed = {id(name.value) for name in names()}
-    missing = [
-        f"sfumato.{name}" for name in sfumato.__all__
-        if id(getattr(sfumato, name)) not in placed and not inspect.ismodule(getattr(sfumato, name))
-    ]  # fmt: skip
-    shown = {module.partition(".")[0] for theme in THEMES for module in theme.imported}
+    missing = [f"sfumato.{n}" for n, value in values.items() if id(value) not in placed and not inspect.ismodule(value)]
+    shown = {module.partition(".")[0] for module in PUBLIC}
     modules = {module.name for module in pkgutil.iter_modules(sfumato.__path__) if not module.name.startswith("_")}
     return missing + sorted(f"sfumato.{module}" for module in modules - shown - INNER)
 
@@ -562,7 +536,7 @@ def index() -> str:
         parts.append(f"## {theme.title}")
         parts.append(
             "\n".join(
-                f"- [`{name.short if name.given else name.path.removeprefix('sfumato.')}`]"
+                f"- [`{name.path.removeprefix('sfumato.')}`]"
                 f"(reference/{theme.page}.md#{name.anchor}): {first_sentence(text_of(name))}"
                 for name in names() if name.theme is theme
             )

@@ -13,20 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.domain import Domain
+from sfumato.collecting.batch import decode_batch, encode_batch
+from sfumato.domain.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import (
-    BlockMechanism,
-    HadamardResponse,
-    HighLowSubset,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-)
-from sfumato.mechanisms.parted import PartedMechanism
-from sfumato.reports import decode_batch, encode_batch
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "reports"
 

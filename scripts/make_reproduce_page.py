@@ -14,7 +14,7 @@ from typing import Any
 
 from make_figures import plain
 
-from sfumato.reproduce import all_experiments
+from sfumato.papers.experiment import all_experiments
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES = DOCS / "figures" / "reproduce"

@@ -12,31 +12,28 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sfumato.domain import Domain
-from sfumato.mechanisms import (
-    BinaryOptimal,
-    BlockMechanism,
-    ComposedSubsets,
-    ConditionalReporting,
-    ConditionalUnary,
-    HadamardResponse,
-    HighLowHadamard,
-    HighLowSubset,
-    IndependentReporting,
-    Mechanism,
-    NestedSubsets,
-    PriorBinary,
-    PriorSymmetric,
-    RandomizedResponse,
-    SecretRandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-    UtilityOptimizedRappor,
-    UtilityOptimizedRR,
-)
+from sfumato.domain.domain import Domain
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import BitDraws, Layout, RecordingDraws
-from sfumato.policy import Blocks
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.prior.binary import PriorBinary
+from sfumato.mechanisms.prior.symmetric import PriorSymmetric
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
+from sfumato.mechanisms.secret.independent import IndependentReporting
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+from sfumato.policy.blocks import Blocks
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 

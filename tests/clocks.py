@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sfumato.optimize.deadline import Deadline
+from sfumato.compiler.solvers.deadline import Deadline
 
 
 class Clock:

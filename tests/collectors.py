@@ -27,15 +27,16 @@ import pytest
 import uvicorn
 
 import sfumato as sf
-from sfumato.client import Client
-from sfumato.mechanisms import Mechanism
-from sfumato.reports import encode_batch
+from sfumato.collecting.batch import encode_batch
+from sfumato.device.client import Client
+from sfumato.mechanisms.base import Mechanism
 from sfumato.server.app import create_app
 from sfumato.server.connections import Connection
 from sfumato.server.guard import Guard
 from sfumato.server.readers import Readers
 from sfumato.server.settings import Settings
-from sfumato.server.store import Store, open_store
+from sfumato.server.store import open_store
+from sfumato.server.store.base import Store
 from sfumato.server.tokens import ADMIN, new_token, token_hash
 from sfumato.server.writer import Writer
 

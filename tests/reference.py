@@ -18,14 +18,20 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 
-from sfumato.domain import Domain
+from sfumato._core.exact import Epsilon
+from sfumato.domain.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.exact import Epsilon
-from sfumato.policy import Anything, Blocks, HighLow, Known, Metric, Pairwise, PairwisePolicy, Policy, Prior, Secret
-from sfumato.policy import Uniform as UniformPolicy
+from sfumato.policy.base import Policy
+from sfumato.policy.blocks import Blocks
+from sfumato.policy.distributions import Anything, Known
+from sfumato.policy.high_low import HighLow
+from sfumato.policy.metric import Metric
+from sfumato.policy.pairwise import Pairwise, PairwisePolicy
+from sfumato.policy.prior import Prior
+from sfumato.policy.secret import Secret
+from sfumato.policy.uniform import Uniform as UniformPolicy
 
 DIGITS = 60
 PRIMES = (2, 3, 5)

@@ -10,21 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sfumato as sf
-from sfumato._aggregate import Aggregate
+from sfumato.collecting.aggregates import Aggregate
+from sfumato.collecting.batch import encode_batch
+from sfumato.collecting.files import read_reports, write_reports
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
-from sfumato.mechanisms import (
-    HadamardResponse,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-)
-from sfumato.reports import encode_batch, read_reports, write_reports
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 FEW = sf.Domain.range(5)
 MECHANISMS: dict[str, Mechanism] = {

@@ -1,11 +1,14 @@
-"""The layers: what imports what is what CONTRIBUTING.md says, and importing the package stays light."""
+"""The layers: imports are as CONTRIBUTING.md says, per module and transitively; front doors; light imports."""
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,67 +17,193 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sfumato"
 
 
-def import_table() -> dict[str, set[str]]:
-    """Part -> parts it may import, from the table in CONTRIBUTING.md."""
+def layers() -> dict[str, int]:
+    """Package -> row, from the table in CONTRIBUTING.md."""
     section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## What may import what")[2]
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section, flags=re.MULTILINE)
-    named = {part: set(re.findall(r"`(\w+)`", allowed)) for part, allowed in rows}
-    everything = set(named)
-    for part, allowed in rows:
-        if allowed.startswith("everything except"):
-            named[part] = everything - named[part]
-        elif allowed.startswith("everything"):
-            named[part] = everything
-    return named
+    rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", section, flags=re.MULTILINE)
+    return {package: int(row) for row, packages in rows for package in re.findall(r"`(\w+)`", packages)}
 
 
-def part_of(module: str) -> str:
-    """The part of a dotted module name: sfumato._audit and sfumato.policy.base are `audit` and `policy`."""
-    return module.split(".")[1].lstrip("_") if "." in module else ""
+def package_of(module: str) -> str:
+    """The package of a dotted name: sfumato.policy.base -> policy; the root itself is the empty string."""
+    return module.split(".")[1] if "." in module else ""
 
 
-def imports(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == "sfumato":
-                found |= {f"sfumato.{alias.name}" for alias in node.names}
-            found.add(node.module)
-    return found
+@dataclass(frozen=True)
+class Import:
+    """A statement of ``module`` that imports ``name`` of ``source``; ``name`` is empty for ``import source``."""
+
+    module: str
+    source: str
+    name: str
 
 
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+class Tree:
+    """Every module of a source tree, and what its statements import, functions included."""
+
+    def __init__(self, folder: Path) -> None:
+        self.modules = {self._name(path, folder): path for path in sorted(folder.rglob("*.py"))}
+        self.imports = {
+            module: list(self._imports(module, path.read_text(encoding="utf-8")))
+            for module, path in self.modules.items()
+        }
+
+    def with_line(self, module: str, line: str) -> Tree:
+        """The same tree with a line more in one module."""
+        other = copy.copy(self)
+        other.imports = self.imports | {module: [*self.imports[module], *self._imports(module, line)]}
+        return other
+
+    @staticmethod
+    def _name(path: Path, folder: Path) -> str:
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def _imports(self, module: str, text: str) -> Iterator[Import]:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                yield from (Import(module, alias.name, "") for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{module} has a relative import"
+                yield from (Import(module, node.module or "", alias.name) for alias in node.names)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("sfumato."):
+                # A name that importlib, runpy or a new process may load.
+                yield Import(module, node.value.partition(":")[0], "")
+
+    def targets(self, statement: Import) -> set[str]:
+        """The modules that a statement loads: the module named and the packages around it, except the root."""
+        named = f"{statement.source}.{statement.name}"
+        deepest = named if named in self.modules else statement.source
+        if deepest not in self.modules:
+            return set()
+        if deepest == "sfumato":
+            return {"sfumato"}
+        parts = deepest.split(".")
+        return {".".join(parts[:end]) for end in range(2, len(parts) + 1)} & set(self.modules)
+
+    def reached(self, module: str) -> dict[str, str]:
+        """Every module that is loaded with one, each with the module that loads it."""
+        seen = {module: ""}
+        waiting = [module]
+        while waiting:
+            current = waiting.pop()
+            for statement in self.imports[current]:
+                for target in self.targets(statement) - set(seen):
+                    seen[target] = current
+                    waiting.append(target)
+        return seen
+
+    def faults(self) -> list[str]:
+        """Every import that the layers forbid."""
+        rows = layers()
+        faults = []
+        for module in self.modules:
+            package = package_of(module)
+            if module == "sfumato":
+                continue
+            for statement in self.imports[module]:
+                for target in self.targets(statement):
+                    other = package_of(target)
+                    if other != package and rows.get(other, 99) >= rows[package]:
+                        faults.append(f"{module} imports {target}")
+            if package == "server":
+                seen = self.reached(module)
+                faults += [
+                    f"{module} reaches {target} through {seen[target]}"
+                    for target in seen
+                    if package_of(target) in ("device", "")
+                ]
+        return faults
+
+    def back_doors(self) -> list[str]:
+        """Every import from inside another package."""
+        faults = []
+        for module, statements in self.imports.items():
+            for statement in statements:
+                inside = any(target.count(".") > 1 for target in self.targets(statement))
+                door = f"sfumato.{package_of(statement.source)}"
+                exported = statement.source == door and statement.name in {named.name for named in self.imports[door]}
+                if inside and not exported and package_of(statement.source) != package_of(module):
+                    faults.append(f"{module} imports {statement.source}.{statement.name}")
+        return faults
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_imports_only_what_its_row_allows(path: Path) -> None:
-    part = path.relative_to(PACKAGE).parts[0].removesuffix(".py").lstrip("_")
-    table = import_table()
-    assert part in table, f"{part} has no row in the table of CONTRIBUTING.md"
-    for module in imports(path):
-        if module.startswith("sfumato."):
-            assert part_of(module) in table[part] | {part}, f"{part} imports {module}"
+TREE = Tree(PACKAGE)
+
+
+def test_every_package_has_a_row_and_every_row_a_package() -> None:
+    names = {package_of(module) for module in TREE.modules} - {""}
+    assert names == set(layers())
+    entries = [path for path in PACKAGE.iterdir() if path.name not in ("py.typed", "__pycache__")]
+    assert len(entries) <= 18
+
+
+def test_modules_import_only_from_rows_above_their_own() -> None:
+    assert TREE.faults() == []
+
+
+def test_packages_are_entered_by_their_front_doors() -> None:
+    assert TREE.back_doors() == []
 
 
 @pytest.mark.parametrize(
-    ("package", "parts"),
-    [("cryptography", {"entropy"}), ("numba", {"kernels"}), ("flint", {"exact"}), ("random", {"testing"})],
+    ("module", "line", "fault"),
+    [
+        ("server", "from sfumato.device import privatize", "sfumato.server reaches sfumato.device"),
+        ("server", "from sfumato import privatize", "sfumato.server imports sfumato"),
+        ("server", "import sfumato.device.values", "sfumato.server reaches sfumato.device.values"),
+        ("server", "MODULE = 'sfumato.device.values'", "sfumato.server reaches sfumato.device.values"),
+        ("collecting", "from sfumato.device import privatize", "sfumato.collecting imports sfumato.device"),
+        (
+            "collecting",
+            "from sfumato.device import read_values as read_values",
+            "reaches sfumato.device through sfumato.collecting",
+        ),
+        ("policy.base", "def late():\n    from sfumato.mechanisms import Mechanism", "sfumato.policy.base imports"),
+        ("auditing.regions", "from sfumato.collecting import Aggregate", "imports sfumato.collecting"),
+    ],
 )
-def test_an_outside_package_stays_in_its_part(package: str, parts: set[str]) -> None:
-    for path in MODULES:
-        part = path.relative_to(PACKAGE).parts[0].removesuffix(".py").lstrip("_")
-        if any(module.split(".")[0] == package for module in imports(path)):
-            assert part in parts, f"{path} imports {package}"
+def test_a_deliberate_violation_is_found(module: str, line: str, fault: str) -> None:
+    assert any(fault in found for found in TREE.with_line(f"sfumato.{module}", line).faults())
+
+
+def test_a_back_door_is_found() -> None:
+    tree = TREE.with_line("sfumato.plotting", "from sfumato.policy.base import Policy")
+    assert tree.back_doors() == ["sfumato.plotting imports sfumato.policy.base.Policy"]
+
+
+def test_a_running_collector_does_not_load_the_device() -> None:
+    modules = [module for module in TREE.modules if package_of(module) == "server"]
+    code = (
+        f"import importlib, sys\nfor name in {modules}: importlib.import_module(name)\n"
+        "print([name for name in sys.modules if name.startswith('sfumato.device')])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("package", "homes"),
+    [
+        ("cryptography", ("sfumato.randomness",)),
+        ("numba", ("sfumato.mechanisms",)),
+        ("flint", ("sfumato._core",)),
+        ("highspy", ("sfumato.compiler.solvers",)),
+        ("clarabel", ("sfumato.compiler.solvers",)),
+        ("random", ("sfumato.testing",)),
+    ],
+)
+def test_an_outside_package_stays_in_its_home(package: str, homes: tuple[str, ...]) -> None:
+    for module, statements in TREE.imports.items():
+        if any(statement.source.split(".")[0] == package for statement in statements):
+            assert module.startswith(homes), f"{module} imports {package}"
 
 
 def test_no_module_uses_numpys_random_numbers() -> None:
-    for path in MODULES:
-        if "testing" not in path.name:
-            assert not re.search(
-                r"np\.random|numpy\.random|secrets\.|os\.urandom", path.read_text(encoding="utf-8")
-            ) or (path.name == "entropy.py"), path
+    for module, path in TREE.modules.items():
+        if module not in ("sfumato.testing", "sfumato.randomness"):
+            text = path.read_text(encoding="utf-8")
+            assert not re.search(r"np\.random|numpy\.random|secrets\.|os\.urandom", text), module
 
 
 def test_importing_sfumato_imports_nothing_heavy() -> None:
@@ -89,7 +218,7 @@ def test_the_tree_of_errors_has_every_error() -> None:
 
     bases = {
         node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
-        for path in MODULES
+        for path in TREE.modules.values()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     }
@@ -108,7 +237,18 @@ def test_the_root_exports_exactly_what_it_says() -> None:
     for name in sfumato.__all__:
         assert getattr(sfumato, name).__doc__, f"{name} has no docstring"
     public = {name for name, value in vars(sfumato).items() if not name.startswith("_") and not _is_submodule(value)}
+    public -= {"TYPE_CHECKING", "Any"}
     assert public == {name for name in sfumato.__all__ if not _is_submodule(getattr(sfumato, name))}
+    assert set(dir(sfumato)) >= set(sfumato.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'privatise'"):
+        _ = sfumato.privatise  # type: ignore[attr-defined]
+
+
+def test_no_package_has_the_name_of_a_function_of_the_root() -> None:
+    import sfumato
+
+    packages = {package_of(module) for module in TREE.modules} - {""}
+    assert packages & {name for name in sfumato.__all__ if not _is_submodule(getattr(sfumato, name))} == set()
 
 
 def _is_submodule(value: object) -> bool:

@@ -12,25 +12,20 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato import _audit
+from sfumato.auditing import audits as _audit
+from sfumato.auditing.interpreter import TooManyBranches, sampler_law
 from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
-from sfumato.interpreter import TooManyBranches, sampler_law
-from sfumato.mechanisms import (
-    BlockMechanism,
-    ComposedSubsets,
-    Finished,
-    HadamardResponse,
-    HighLowSubset,
-    Mechanism,
-    NestedSubsets,
-    RandomizedResponse,
-    SubsetSelection,
-    UnaryEncoding,
-    mechanism_from_spec,
-)
+from sfumato.mechanisms.base import Finished, Mechanism, mechanism_from_spec
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.subset import SubsetState
-from sfumato.mechanisms.table import TableMechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection, SubsetState
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 DOMAIN = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
 

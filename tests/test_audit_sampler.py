@@ -15,12 +15,17 @@ import pytest
 from scipy.stats import beta, binom
 
 import sfumato as sf
-from sfumato._audit_sampler import SamplerAudit, audit_sampler, source
-from sfumato._audit_sampler.limits import chernoff_lower, clopper_pearson_lower, clopper_pearson_upper
-from sfumato._audit_sampler.outputs import Outputs, read_outputs
+from sfumato.auditing.black_box import audit_sampler, source
+from sfumato.auditing.black_box.limits import chernoff_lower, clopper_pearson_lower, clopper_pearson_upper
+from sfumato.auditing.black_box.outputs import Outputs, read_outputs
+from sfumato.auditing.black_box.result import SamplerAudit
 from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
-from sfumato.mechanisms import HadamardResponse, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 DOMAIN = sf.Domain.range(16)
 POLICY = sf.Uniform(DOMAIN, 1)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato._audit_sampler import audit_sampler
+from sfumato.auditing.black_box import audit_sampler
 from sfumato.cli import main
 from sfumato.cli._lines import LineSampler
 

@@ -14,12 +14,15 @@ import numpy.typing as npt
 import pytest
 
 import sfumato as sf
-from sfumato._estimate.decoders import decoder_for
+from sfumato._core.exact import Epsilon
+from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput
-from sfumato.exact import Epsilon
-from sfumato.interpreter import sampler_law
-from sfumato.mechanisms import BinaryOptimal, Mechanism, RandomizedResponse, TableMechanism
-from sfumato.mechanisms.alias import TOTAL
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.table.alias import TOTAL
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.testing import MechanismContract
 
 COIN = sf.Domain(["no", "yes"])

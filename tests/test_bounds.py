@@ -14,16 +14,14 @@ from scipy.linalg import block_diag, hadamard
 from scipy.optimize import minimize, nnls
 
 import sfumato as sf
-from sfumato import bounds
+from sfumato.compiler import bounds
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import (
-    HadamardResponse,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-)
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 Floats = npt.NDArray[np.float64]
 R = sf.Domain.range

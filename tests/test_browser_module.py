@@ -25,10 +25,10 @@ import pytest
 from components import PATIENCE, absent, chromium
 
 import sfumato as sf
-from sfumato.documents import canonical_hash, canonical_json
-from sfumato.laws import law_of
-from sfumato.ledger import Ledger
-from sfumato.mechanisms import Mechanism
+from sfumato._core.documents import canonical_hash, canonical_json
+from sfumato.auditing.channels import law_of
+from sfumato.device.ledger import Ledger
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, RecordingDraws
 
 if TYPE_CHECKING:
@@ -364,9 +364,9 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
     """Every mechanism that there is, over small domains."""
     make = sf.mechanisms
     seven, pairs = sf.Domain.range(7), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
-    level = sf.exact.Epsilon(epsilon)
+    level = sf.Epsilon(epsilon)
     finite = not level.is_infinite
-    across = str(level + sf.exact.Epsilon(1)) if finite else "inf"
+    across = str(level + sf.Epsilon(1)) if finite else "inf"
     counts = sf.ChiSquare([[30, 20, 10], [10, 20, 30]])
     binary = sf.Domain(["yes", "no"])
     found: list[Mechanism] = [
@@ -508,7 +508,7 @@ def weaker(policy: sf.Policy) -> dict[str, Any]:
     def less(level: Any) -> Any:
         if isinstance(level, list):
             return [less(one) for one in level]
-        return level if level in ("0", "inf") else str(sf.exact.Epsilon(level) * Fraction(10**6 - 1, 10**6))
+        return level if level in ("0", "inf") else str(sf.Epsilon(level) * Fraction(10**6 - 1, 10**6))
 
     for key in ("epsilon", "across", "matrix"):
         if key in document["policy"]:
@@ -591,7 +591,7 @@ def test_documents_that_only_look_like_a_policy_are_refused(shared: Page) -> Non
 
 @pytest.mark.parametrize("level", ["1", "0.1", "3/2", "ln 3", "1/2*ln 3", "ln 3/2", "1+ln 2", "-1+ln 5", "0", "inf"])
 def test_levels_are_read_as_python_reads_them(level: str, shared: Page) -> None:
-    epsilon = sf.exact.Epsilon(level)
+    epsilon = sf.Epsilon(level)
     (found,) = harness(shared, "levels", [str(epsilon)])
     assert found == pytest.approx(float(epsilon), rel=1e-14)
 

@@ -20,11 +20,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato._core import atomic_files as atomic
 from sfumato.cli import main
+from sfumato.collecting.files import read_reports, write_reports
+from sfumato.device.values import read_values
 from sfumato.errors import InvalidInput, UnknownSpec
-from sfumato.mechanisms import HadamardResponse, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
-from sfumato.reports import atomic, read_reports, validity, write_reports
-from sfumato.reports.values import read_values
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.reports import validity
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 SFUMATO = f"{shlex.quote(sys.executable)} -m sfumato.cli"
 

@@ -16,11 +16,12 @@ from collectors import DISEASES, POLICY, Served, free_port, served
 
 import sfumato as sf
 from sfumato.cli import main
-from sfumato.client import Client, CollectorRefused, CollectorUnreachable
-from sfumato.client.transport import Transport
+from sfumato.collecting.files import write_reports
+from sfumato.device.client import Client
+from sfumato.device.transport import CollectorRefused, CollectorUnreachable, Transport
 from sfumato.errors import InvalidInput, PolicyViolated
-from sfumato.mechanisms import Mechanism, RandomizedResponse
-from sfumato.reports import write_reports
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +142,7 @@ def test_a_mechanism_is_audited_once_for_a_policy(monkeypatch: pytest.MonkeyPatc
         audits.append(policy)
         return sf.audit(mechanism, policy)
 
-    monkeypatch.setattr("sfumato.client.client.audit", counted)
+    monkeypatch.setattr("sfumato.device.client.audit", counted)
     right, wrong = (description_of(mechanism, sf.Uniform(DISEASES, epsilon)) for epsilon in (1, "0.99"))
     with hasty(right, right, wrong) as url, Client(url) as client:
         client.collection("falsecollection1")
@@ -198,7 +199,7 @@ def test_a_new_key_takes_the_place_of_the_old(collector: Served) -> None:
 
 
 def test_answers_that_are_lost_are_asked_for_again(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.client.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
+    monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
     with collector.client(collector.admin) as admin:
         name, _ = admin.create("health", POLICY, "rr")
     proxy = LossyProxy(collector.port)
@@ -216,7 +217,7 @@ def test_answers_that_are_lost_are_asked_for_again(collector: Served, monkeypatc
 
 
 def test_batches_are_the_same_however_the_reports_were_cut(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.client.client._BATCH_BYTES", 16)
+    monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)
     with collector.client(collector.admin) as admin:
         name, _ = admin.create("health", POLICY, "rr")
         reports = sf.privatize(admin.collection(name).mechanism, ["flu"] * 500)
@@ -284,8 +285,8 @@ def test_another_service_is_no_collector() -> None:
 def test_reports_that_end_in_an_error_are_sent_again_under_their_name(
     collector: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.client.client._BATCH_BYTES", 16)
-    monkeypatch.setattr("sfumato.reports.validity._PIECE_BYTES", 64)
+    monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)
+    monkeypatch.setattr("sfumato.mechanisms.reports.validity._PIECE_BYTES", 64)
     name, mechanism, _ = collector.create(mechanism="rr")
     reports = sf.privatize(mechanism, ["flu"] * 100)
 

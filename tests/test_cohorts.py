@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato._estimate.decoders import decoder_for
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import (
-    HadamardResponse,
-    HighLowSubset,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 DOMAIN = sf.Domain(["none", "flu", "hiv", "cancer"])
 P = np.array([0.5, 0.3, 0.05, 0.15])

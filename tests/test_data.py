@@ -11,19 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.data import (
-    Loaded,
-    SeededNumbers,
-    census_column,
-    census_table,
-    data_folder,
-    district_users,
-    page_clicks,
-    us_grid,
-)
-from sfumato.data.adult import PEOPLE, SIZES
-from sfumato.data.folder import VARIABLE
 from sfumato.errors import InvalidInput
+from sfumato.papers.data.adult import PEOPLE, SIZES, census_column, census_table
+from sfumato.papers.data.folder import VARIABLE, Loaded, data_folder
+from sfumato.papers.data.gowalla import district_users, us_grid
+from sfumato.papers.data.kosarak import page_clicks
+from sfumato.papers.data.seeded import SeededNumbers
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 

@@ -10,14 +10,15 @@ import pytest
 from clocks import Clock, deadline_after
 
 import sfumato as sf
-from sfumato import _design, _plan
+from sfumato.compiler import designing as _design, planning as _plan
+from sfumato.compiler.solvers import interior, mixture, optimization as _optimal, worst_case
+from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
+from sfumato.compiler.solvers.optimization import optimal_until
+from sfumato.compiler.solvers.programme import Programme
 from sfumato.errors import CannotDecide
-from sfumato.mechanisms import TableMechanism, UnaryEncoding
-from sfumato.optimize import _optimal, interior, mixture, worst_case
-from sfumato.optimize._optimal import optimal_until
-from sfumato.optimize.deadline import NEVER, Deadline, OutOfTime
-from sfumato.optimize.programme import Programme
-from sfumato.policy import Policy
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.policy.base import Policy
 
 R = sf.Domain.range
 

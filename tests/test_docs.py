@@ -21,7 +21,7 @@ from pictures import as_shown
 
 import sfumato as sf
 from sfumato.cli import main
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import Mechanism
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -22,10 +22,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import tomli_w
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.errors import InvalidInput, MissingExtra
 
 

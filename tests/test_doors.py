@@ -10,9 +10,13 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
+from sfumato.auditing.prior_sets import PriorMixtures
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import BlockMechanism, ComposedSubsets, Mechanism, RandomizedResponse, TableMechanism
-from sfumato.prior_sets import PriorMixtures
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.table.mechanism import TableMechanism
 
 DOMAIN = sf.Domain(["?", "Private", "State"])
 PAIRS = sf.Domain.product(S=["n", "y"], U=["y", "n"])
@@ -62,7 +66,7 @@ def test_a_list_of_labels_is_no_domain(door: str) -> None:
 
 
 def test_every_mechanism_that_takes_a_domain_is_tried() -> None:
-    from sfumato.mechanisms.reporting import ReportingMechanism
+    from sfumato.mechanisms.secret.base import ReportingMechanism
 
     tried = {door.partition(".")[0] for door in DOORS}
     classes = {

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
+from sfumato.auditing.interpreter import branches
 from sfumato.errors import InvalidInput
-from sfumato.interpreter import branches
 from sfumato.mechanisms.draws import BitDraws, Decision, Field, Layout, RecordedDraws, RecordingDraws
 from sfumato.testing import ScriptedBits
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from sfumato import entropy
-from sfumato.entropy import AUXILIARY, KEY_BYTES, MAIN, SecureSource, fresh_key, keystream, secure
+from sfumato import randomness as entropy
+from sfumato.randomness import AUXILIARY, KEY_BYTES, MAIN, SecureSource, fresh_key, keystream, secure
 
 
 def test_streams_of_one_key_are_disjoint_parts_of_aes_ctr() -> None:

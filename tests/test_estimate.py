@@ -14,30 +14,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import optimize, stats
 
 import sfumato as sf
-from sfumato._aggregate import Aggregate
-from sfumato._estimate.decoder import Decoder, HistogramDecoder
-from sfumato._estimate.decoders import decoder_for
-from sfumato._estimate.inclusion import InclusionDecoder
-from sfumato._estimate.likelihood import fit_bits, fit_histogram
-from sfumato._estimate.limits import ScoreLaw, confidence_limits
-from sfumato._estimate.result import LinearEstimate
+from sfumato._core.simplex import project_beside_clear, project_to_simplex
+from sfumato.collecting.aggregates import Aggregate
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
-from sfumato.mechanisms import (
-    BlockMechanism,
-    HadamardResponse,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-)
-from sfumato.mechanisms.hadamard import walsh_hadamard
-from sfumato.simplex import project_beside_clear, project_to_simplex
+from sfumato.estimation.result import LinearEstimate
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.estimators.base import Decoder, HistogramDecoder
+from sfumato.mechanisms.estimators.inclusion import InclusionDecoder
+from sfumato.mechanisms.estimators.likelihood import fit_bits, fit_histogram
+from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 Floats = npt.NDArray[np.float64]
 R = sf.Domain.range

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 from reference import (
     PRIMES,
     Parts,
@@ -40,9 +39,8 @@ from reference import (
     violates,
 )
 
-from sfumato import exact
-from sfumato.errors import InvalidInput
-from sfumato.exact import (
+from sfumato._core import exact
+from sfumato._core.exact import (
     INFINITE,
     ZERO,
     Epsilon,
@@ -55,6 +53,7 @@ from sfumato.exact import (
     floor_of_ratio,
     sign_of_sum,
 )
+from sfumato.errors import InvalidInput
 
 #: Levels with several logarithms, of either sign of its parts.
 signed_parts: st.SearchStrategy[Parts] = st.dictionaries(

@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato import mechanisms as make
 from sfumato.errors import CannotDecide
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import Mechanism
 
 EPSILONS = [0, "0.1", "0.5", 1, "ln 3", 2, 5, 10, 20, 45, "inf"]
 

@@ -12,28 +12,26 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato._aggregate import Aggregate
-from sfumato._estimate.decoder import Decoder
-from sfumato._estimate.decoders import decoder_for
-from sfumato._estimate.limits import ScoreLaw, confidence_limits
-from sfumato._simulate.binomial import CountDraws
-from sfumato._simulate.counts import law_of_counts
-from sfumato.mechanisms import (
-    BinaryOptimal,
-    BlockMechanism,
-    ComposedSubsets,
-    HadamardResponse,
-    HighLowHadamard,
-    HighLowSubset,
-    Mechanism,
-    NestedSubsets,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-    UtilityOptimizedRappor,
-    UtilityOptimizedRR,
-)
+from sfumato.collecting.aggregates import Aggregate
+from sfumato.compiler.binomial import CountDraws
+from sfumato.compiler.count_laws import law_of_counts
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.estimators.base import Decoder
+from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
 Floats = npt.NDArray[np.float64]
 

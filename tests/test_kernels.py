@@ -18,36 +18,34 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sfumato
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.kernels import Kernel, kernel_for
-from sfumato.kernels.hadamard import reciprocal
-from sfumato.kernels.select import by_bisection, by_deposit, deposits_fast
-from sfumato.mechanisms import (
-    BinaryOptimal,
-    BlockMechanism,
-    ComposedSubsets,
-    HadamardResponse,
-    HighLowHadamard,
-    HighLowSubset,
-    Mechanism,
-    NestedSubsets,
-    PriorBinary,
-    PriorSymmetric,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-    UtilityOptimizedRappor,
-    UtilityOptimizedRR,
-)
-from sfumato.mechanisms.alias import TOTAL
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import BitDraws, Field, Layout
+from sfumato.mechanisms.hadamard.kernel import reciprocal
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.kernels.base import Kernel
+from sfumato.mechanisms.kernels.registry import kernel_for
+from sfumato.mechanisms.kernels.select import by_bisection, by_deposit, deposits_fast
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.prior.binary import PriorBinary
+from sfumato.mechanisms.prior.symmetric import PriorSymmetric
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.alias import TOTAL
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.two_level import ONE, MixtureMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
 # -- words, and what both samplers make of them ----------------------------------------------------------
 
@@ -673,7 +671,7 @@ def test_a_subclass_has_no_kernel() -> None:
 RUN = """
 import logging, numpy as np, sfumato
 logging.basicConfig(level=logging.INFO, format="%(message)s")
-from sfumato.kernels import kernel_for
+from sfumato.mechanisms.kernels.registry import kernel_for
 kernel = kernel_for(sfumato.mechanisms.RandomizedResponse(sfumato.Domain.range(5), 1))
 out = np.zeros(3, np.uint32)
 print(sfumato.__file__, kernel.run(np.arange(3), np.zeros(24, np.uint8), np.zeros(0, np.uint64), out), out)

@@ -13,11 +13,16 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato import bounds, information_privacy
-from sfumato.domain import align, align_table, unaligned_table
+from sfumato.auditing.prior_sets import PriorMixtures
+from sfumato.compiler import bounds
+from sfumato.domain.labelled import align, align_table, unaligned_table
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import BlockMechanism, ComposedSubsets, Mechanism, RandomizedResponse, TableMechanism
-from sfumato.prior_sets import PriorMixtures
+from sfumato.estimation import information_privacy
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.table.mechanism import TableMechanism
 
 #: Sorted, while tables come sorted by frequency.
 DOMAIN = sf.Domain(["?", "Private", "State"])

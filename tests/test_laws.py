@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reference import PairCase, domain_of, finite_levels, pair_cases, plus, priors, sizes, written
 
 import sfumato as sf
+from sfumato._core.exact import exceeds
+from sfumato.auditing.channels import Law, law_of
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import exceeds
-from sfumato.laws import Law, law_of
-from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection, TableMechanism, UnaryEncoding
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 ABC = sf.Domain(["a", "b", "c"])
 

@@ -22,6 +22,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato._core.locks import locked
+from sfumato.device.ledger import Ledger
 from sfumato.errors import (
     BudgetExceeded,
     CannotCompose,
@@ -31,19 +33,14 @@ from sfumato.errors import (
     UnknownSpec,
     ValueChanged,
 )
-from sfumato.ledger import Ledger
-from sfumato.mechanisms import (
-    Finished,
-    HadamardResponse,
-    Mechanism,
-    RandomizedResponse,
-    SecretRandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-)
+from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.draws import Draws
-from sfumato.reports.locks import locked
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 FRUIT = sf.Domain(["apple", "pear", "fig"])
 COIN = sf.Domain(["heads", "tails"])

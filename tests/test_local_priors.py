@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sfumato as sf
-from sfumato import information_privacy
-from sfumato.entropy import MAIN, WordReader
+from sfumato._core.exact import Epsilon
+from sfumato.auditing.interpreter import branches
+from sfumato.auditing.prior_sets import PriorMixtures
+from sfumato.device.local_priors import DECLARATIONS, LAYOUT, LocalTotal, _least_rounded_up, user_thresholds
 from sfumato.errors import InvalidInput
-from sfumato.exact import Epsilon
-from sfumato.interpreter import branches
-from sfumato.local_priors import DECLARATIONS, LAYOUT, LocalTotal, _least_rounded_up, user_thresholds
-from sfumato.mechanisms import PriorBinary, RandomizedResponse
-from sfumato.mechanisms.alias import TOTAL
+from sfumato.estimation import information_privacy
 from sfumato.mechanisms.draws import BitDraws, Draws
-from sfumato.prior_sets import PriorMixtures
+from sfumato.mechanisms.prior.binary import PriorBinary
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.table.alias import TOTAL
+from sfumato.randomness import MAIN, WordReader
 
 COIN = sf.Domain(["no", "yes"])
 LEVELS = ["0", "1e-18", "1e-6", "0.5", "1", "ln 2", "ln 3", "5", "42.9", "43", "100", "1e12", "inf"]

@@ -12,19 +12,16 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato._core.exact import Epsilon
+from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
-from sfumato.exact import Epsilon
-from sfumato.interpreter import sampler_law
-from sfumato.mechanisms import (
-    HadamardResponse,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-)
-from sfumato.mechanisms.alias import TOTAL, AliasTable
-from sfumato.mechanisms.subset import best_subset_size
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection, best_subset_size
+from sfumato.mechanisms.table.alias import TOTAL, AliasTable
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.testing import MechanismContract
 
 

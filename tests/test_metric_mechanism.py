@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sfumato as sf
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import RandomizedResponse, TableMechanism
-from sfumato.mechanisms.metric_exponential import (
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.table.metric_exponential import (
     best_exponential,
     exponential,
     sharp_exponential,
     tight_exponential,
 )
-from sfumato.policy import PairwisePolicy, implies
+from sfumato.policy.implication import implies
+from sfumato.policy.pairwise import PairwisePolicy
 
 R = sf.Domain.range
 Floats = npt.NDArray[np.float64]

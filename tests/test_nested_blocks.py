@@ -15,15 +15,17 @@ import numpy.typing as npt
 import pytest
 
 import sfumato as sf
-from sfumato._estimate.decoders import decoder_for
-from sfumato.candidates import candidates
+from sfumato._core.exact import Epsilon
+from sfumato.auditing.interpreter import sampler_law
+from sfumato.compiler.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import Epsilon
-from sfumato.interpreter import sampler_law
-from sfumato.mechanisms import ComposedSubsets, Mechanism, NestedSubsets, SubsetSelection
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.nested import NestedMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.nested import NestedMechanism
-from sfumato.mechanisms.nested_subsets import _descend, _least, _risk, best_nested_sizes
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets, _descend, _least, _risk, best_nested_sizes
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import ONE
 from sfumato.testing import MechanismContract
 

@@ -12,21 +12,21 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import sfumato as sf
+from sfumato._core.exact import information
+from sfumato.compiler.solvers.deadline import Deadline
+from sfumato.compiler.solvers.estimation import solve_design
+from sfumato.compiler.solvers.goals import Estimation, MutualInformation
+from sfumato.compiler.solvers.optimization import optimal_until
+from sfumato.compiler.solvers.relaxation import least_trace
+from sfumato.compiler.solvers.slice import Slice
+from sfumato.compiler.solvers.utilities import Curved
+from sfumato.compiler.solvers.worth import greatest
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import information
-from sfumato.mechanisms import BinaryOptimal, SubsetSelection
-from sfumato.optimize import Estimation, MutualInformation
-from sfumato.optimize._optimal import optimal_until
-from sfumato.optimize.deadline import Deadline
-from sfumato.optimize.estimation import solve_design
-from sfumato.optimize.relaxation import least_trace
-from sfumato.optimize.slice import Slice
-from sfumato.optimize.utilities import Curved
-from sfumato.optimize.worth import greatest
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.binary import BinaryOptimal
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,10 +10,11 @@ import pytest
 from test_optimize import random_pairwise
 
 import sfumato as sf
-from sfumato._estimate.decoders import decoder_for
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import BinaryOptimal, Mechanism, TableMechanism
-from sfumato.mechanisms.base import mechanism_from_spec
+from sfumato.mechanisms.base import Mechanism, mechanism_from_spec
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
 
 TOTAL = 2**62
 SYMPTOMS = sf.Pairwise(

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import sfumato as sf
-from sfumato.exact import integer_kernel
-from sfumato.mechanisms import TableMechanism
+from sfumato._core.exact import integer_kernel
+from sfumato.mechanisms.table.mechanism import TableMechanism
 
 PAIR = sf.Domain.product(S=["a", "b"], U=["x", "y"])
 JOINT = [["0.3", "0.2"], ["0.1", "0.4"]]

@@ -13,9 +13,9 @@ import pytest
 from clocks import deadline_after
 
 import sfumato as sf
-from sfumato import _design, _plan
+from sfumato.compiler import designing as _design, planning as _plan
+from sfumato.compiler.solvers import optimization as _optimal
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.optimize import _optimal
 
 LEVELS = ["0", "1e-300", "1e-12", "1e-6", "1", "50", "1e5", "inf"]
 

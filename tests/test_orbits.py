@@ -11,16 +11,19 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sfumato as sf
-from sfumato import bounds
-from sfumato.exact import Epsilon
-from sfumato.mechanisms import BlockMechanism, ComposedSubsets, HighLowSubset, NestedSubsets, SubsetSelection
-from sfumato.optimize import optimal
-from sfumato.optimize.orbits import OrbitDesign, _Shape, _Subsets, _TwoLevels, best_orbits
-from sfumato.optimize.slice import Slice
+from sfumato._core.exact import Epsilon
+from sfumato.compiler import bounds
+from sfumato.compiler.solvers.optimization import optimal
+from sfumato.compiler.solvers.orbits import OrbitDesign, _Shape, _Subsets, _TwoLevels, best_orbits
+from sfumato.compiler.solvers.slice import Slice
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
 Floats = npt.NDArray[np.float64]
 R = sf.Domain.range
@@ -296,6 +299,7 @@ def test_a_design_in_words() -> None:
 
 
 def test_importing_it_imports_no_solver() -> None:
-    code = "import sys, sfumato.optimize.orbits; print([name for name in ('scipy', 'highspy') if name in sys.modules])"
+    modules = "[name for name in ('scipy', 'highspy') if name in sys.modules]"
+    code = f"import sys, sfumato.compiler.solvers.orbits; print({modules})"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

@@ -20,7 +20,7 @@ from collectors import Served, ServeProcess
 from components import PATIENCE, chromium
 
 import sfumato as sf
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import Mechanism
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page

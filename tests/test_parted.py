@@ -16,35 +16,32 @@ import numpy.typing as npt
 import pytest
 
 import sfumato as sf
-from sfumato._audit import _columns_stated
-from sfumato._estimate.decoder import HistogramDecoder
-from sfumato._estimate.decoders import decoder_for
-from sfumato._estimate.table import TableDecoder
+from sfumato._core.exact import Epsilon
+from sfumato._core.simplex import project_to_simplex
+from sfumato.auditing.audits import stated_columns
+from sfumato.auditing.interpreter import sampler_law
+from sfumato.collecting.batch import decode_batch, encode_batch
+from sfumato.collecting.files import read_reports, write_reports
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
-from sfumato.exact import Epsilon
-from sfumato.interpreter import sampler_law
-from sfumato.kernels.parted_reports import add_counts, first_fault
-from sfumato.mechanisms import (
-    BlockMechanism,
-    HadamardResponse,
-    HighLowHadamard,
-    HighLowSubset,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    UnaryEncoding,
-    UtilityOptimizedRappor,
-    UtilityOptimizedRR,
-)
-from sfumato.mechanisms.base import Finished
+from sfumato.mechanisms.base import Finished, Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.high_low_subset import best_high_low_size
-from sfumato.mechanisms.parted import PartedMechanism
+from sfumato.mechanisms.estimators.base import HistogramDecoder
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
+from sfumato.mechanisms.high_low.subset import HighLowSubset, best_high_low_size
+from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.partitioned.report_kernel import add_counts, first_fault
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.reports.counting import count_size
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.estimator import TableDecoder
 from sfumato.mechanisms.two_level import NOBODY, ONE, MixtureMechanism
-from sfumato.policy import Policy
-from sfumato.reports import decode_batch, encode_batch, read_reports, write_reports
-from sfumato.simplex import project_to_simplex
-from sfumato.tally import count_size
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+from sfumato.policy.base import Policy
 from sfumato.testing import MechanismContract
 
 R = sf.Domain.range
@@ -258,7 +255,7 @@ def test_a_few_columns_are_the_worst_of_all_for_any_policy() -> None:
         mechanism = random_mechanism(domain, generator)
         for policy in any_policies(domain, generator):
             full = sf.audit(mechanism, policy).worst
-            ranks = [policy.worst(column).rank for _, column in _columns_stated(mechanism, policy)]
+            ranks = [policy.worst(column).rank for _, column in stated_columns(mechanism, policy)]
             violated, excess = max(ranks, default=(False, -math.inf))
             assert violated == full.violated, (mechanism, policy)
             if full.violated or math.isfinite(full.excess):
@@ -280,7 +277,7 @@ def test_many_values_are_audited() -> None:
         assert abs(certificate.worst.excess) < 1e-9
         one_more = sf.HighLow(domain, range(11_999, 20_000), 1)
         for stricter in (sf.Uniform(domain, 5), one_more, sf.HighLow(domain, sensitive, "0.999999")):
-            assert any(stricter.worst(column).violated for _, column in _columns_stated(mechanism, stricter))
+            assert any(stricter.worst(column).violated for _, column in stated_columns(mechanism, stricter))
 
 
 class OneMore:

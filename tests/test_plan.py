@@ -12,9 +12,13 @@ import pytest
 from clocks import deadline_after
 
 import sfumato as sf
-from sfumato import _plan, bounds
+from sfumato.compiler import bounds, planning as _plan
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import BlockMechanism, HadamardResponse, HighLowHadamard, HighLowSubset, SubsetSelection
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
 DOMAIN = sf.Domain.range(40)
 

@@ -10,8 +10,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import HadamardResponse, RandomizedResponse
-from sfumato.plot import plot_estimate, plot_levels, plot_plan, save
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.plotting import plot_estimate, plot_levels, plot_plan, save
 
 
 def example(domain: sf.Domain) -> sf.Estimate:

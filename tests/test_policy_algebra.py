@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, event, given
-from hypothesis import strategies as st
+from hypothesis import assume, event, given, strategies as st
 from reference import (
     Case,
     Level,
@@ -52,23 +51,19 @@ from reference import (
 )
 from scipy.optimize import linprog
 
-from sfumato.domain import Domain
+from sfumato._core.exact import ZERO, Epsilon
+from sfumato.domain.domain import Domain
 from sfumato.errors import CannotCompose, CannotDecide
-from sfumato.exact import ZERO, Epsilon
-from sfumato.policy import (
-    Anything,
-    Blocks,
-    HighLow,
-    Known,
-    Metric,
-    Pairwise,
-    PairwisePolicy,
-    Policy,
-    Prior,
-    Secret,
-    Uniform,
-    implies,
-)
+from sfumato.policy.base import Policy
+from sfumato.policy.blocks import Blocks
+from sfumato.policy.distributions import Anything, Known
+from sfumato.policy.high_low import HighLow
+from sfumato.policy.implication import implies
+from sfumato.policy.metric import Metric
+from sfumato.policy.pairwise import Pairwise, PairwisePolicy
+from sfumato.policy.prior import Prior
+from sfumato.policy.secret import Secret
+from sfumato.policy.uniform import Uniform
 
 XY = Domain(["x", "y"])
 ABC = Domain(["a", "b", "c"])

@@ -13,29 +13,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from reference import Case, any_case, columns, product_domain, refusal
 
-from sfumato import exact
-from sfumato.domain import Domain
+from sfumato._core import exact
+from sfumato._core.exact import INFINITE, Epsilon
+from sfumato.domain.domain import Domain
 from sfumato.errors import UnknownSpec
-from sfumato.exact import INFINITE, Epsilon
-from sfumato.policy import (
-    Anything,
-    Blocks,
-    HighLow,
-    Known,
-    Metric,
-    Pairwise,
-    Policy,
-    Prior,
-    Secret,
-    Uniform,
-    load_policy,
-    policy_from_dict,
-    save_policy,
-)
+from sfumato.policy.base import Policy
+from sfumato.policy.blocks import Blocks
+from sfumato.policy.distributions import Anything, Known
+from sfumato.policy.document import load_policy, policy_from_dict, save_policy
+from sfumato.policy.high_low import HighLow
+from sfumato.policy.metric import Metric
+from sfumato.policy.pairwise import Pairwise
+from sfumato.policy.prior import Prior
+from sfumato.policy.secret import Secret
+from sfumato.policy.uniform import Uniform
 
 ILLNESS = Domain(["none", "flu", "hiv", "cancer"])
 ABC = Domain(["a", "b", "c"])

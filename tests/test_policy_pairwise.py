@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reference import (
     PRIMES,
     Column,
@@ -45,11 +44,18 @@ from reference import (
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra, floyd_warshall
 
-from sfumato.domain import Domain
+from sfumato._core.exact import INFINITE, ZERO, Epsilon, exceeds
+from sfumato.domain.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon, exceeds
-from sfumato.policy import Anything, Blocks, HighLow, Metric, Pairwise, PairwisePolicy, Secret, Uniform, pairwise
+from sfumato.policy import pairwise
+from sfumato.policy.blocks import Blocks
+from sfumato.policy.distributions import Anything
+from sfumato.policy.high_low import HighLow
 from sfumato.policy.levels import Levels
+from sfumato.policy.metric import Metric
+from sfumato.policy.pairwise import Pairwise, PairwisePolicy
+from sfumato.policy.secret import Secret
+from sfumato.policy.uniform import Uniform
 
 ABC = Domain(["a", "b", "c"])
 TINY = Fraction(1, 10**30)

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from reference import (
     Case,
     Column,
@@ -38,10 +37,13 @@ from reference import (
     written,
 )
 
-from sfumato.domain import Domain
-from sfumato.exact import INFINITE, ZERO, Epsilon
-from sfumato.policy import Anything, Known, Policy, Prior, Secret, Uniform
-from sfumato.policy.prior import PRIOR_AVERAGE
+from sfumato._core.exact import INFINITE, ZERO, Epsilon
+from sfumato.domain.domain import Domain
+from sfumato.policy.base import Policy
+from sfumato.policy.distributions import Anything, Known
+from sfumato.policy.prior import PRIOR_AVERAGE, Prior
+from sfumato.policy.secret import Secret
+from sfumato.policy.uniform import Uniform
 
 ABC = Domain(["a", "b", "c"])
 TINY = Fraction(1, 10**30)

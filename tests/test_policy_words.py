@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.optimize.slice import Slice
+from sfumato.compiler.solvers.slice import Slice
 from sfumato.policy.words import asks, disclosure_warnings, least
 
 R = sf.Domain.range

@@ -15,13 +15,18 @@ import pytest
 from scipy.optimize import linprog
 
 import sfumato as sf
-from sfumato import information_privacy
-from sfumato._estimate.decoders import decoder_for
+from sfumato._core.exact import Epsilon
+from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput, PolicyViolated
-from sfumato.exact import Epsilon
-from sfumato.interpreter import sampler_law
-from sfumato.mechanisms import BinaryOptimal, Mechanism, PriorBinary, PriorSymmetric, RandomizedResponse, TableMechanism
-from sfumato.mechanisms.alias import TOTAL
+from sfumato.estimation import information_privacy
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.prior.binary import PriorBinary
+from sfumato.mechanisms.prior.symmetric import PriorSymmetric
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.table.alias import TOTAL
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.testing import MechanismContract
 
 COIN = sf.Domain(["no", "yes"])

@@ -10,13 +10,15 @@ import pytest
 from clocks import deadline_after
 
 import sfumato as sf
-from sfumato import _plan, bounds
-from sfumato.candidates import candidates, safe_epsilon
+from sfumato._core.exact import INFINITE, ZERO, Epsilon
+from sfumato.compiler import bounds, planning as _plan
+from sfumato.compiler.candidates import candidates, safe_epsilon
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon
-from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection
-from sfumato.mechanisms.prior_designs import prior_hadamard, prior_response, prior_subset, prior_table
-from sfumato.mechanisms.secret_response import known_response
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.prior.designs import prior_hadamard, prior_response, prior_subset, prior_table
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.secret.randomized_response import known_response
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.policy.distributions import Distributions
 from sfumato.policy.prior import SIDES
 from sfumato.testing import random_distribution

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reference import (
     Case,
     columns,
@@ -37,19 +36,19 @@ from reference import (
 from test_policy_algebra import implied_by_linear_programmes, least_implied
 
 import sfumato as sf
+from sfumato._core.exact import INFINITE, ZERO, Epsilon
+from sfumato.device.ledger import _greatest_level
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon
-from sfumato.ledger import _greatest_level
-from sfumato.mechanisms import (
-    HighLowSubset,
-    PriorBinary,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UtilityOptimizedRappor,
-)
-from sfumato.policy import Policy, Prior, Uniform, implies
-from sfumato.policy.prior import PRIOR_AVERAGE
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.prior.binary import PriorBinary
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+from sfumato.policy.base import Policy
+from sfumato.policy.implication import implies
+from sfumato.policy.prior import PRIOR_AVERAGE, Prior
+from sfumato.policy.uniform import Uniform
 
 XY = sf.Domain(["x", "y"])
 HALF = Fraction(1, 2)

@@ -19,19 +19,17 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato import _privatize, entropy
-from sfumato.entropy import SecureStream
+from sfumato import randomness as entropy
+from sfumato.device import privatization as _privatize
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import (
-    Finished,
-    HadamardResponse,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-)
+from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.draws import Draws
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.randomness import SecureStream
 
 MECHANISMS: dict[str, Mechanism] = {
     "response": RandomizedResponse(sf.Domain.range(1000), 1),

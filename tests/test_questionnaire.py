@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato._estimate.decoders import decoder_for
+from sfumato.auditing.interpreter import branches
+from sfumato.device.questionnaire import Questionnaire, QuestionnairePlan, Strategy, cross_table
 from sfumato.errors import InvalidInput
-from sfumato.interpreter import branches
-from sfumato.questionnaire import Questionnaire, QuestionnairePlan, Strategy, cross_table
+from sfumato.mechanisms.estimators.registry import decoder_for
 
 SMOKES = sf.Domain(["yes", "no"])
 COLOURS = sf.Domain(["red", "green", "blue"])
@@ -48,7 +48,7 @@ def test_weights_are_shares_in_any_unit_and_order() -> None:
 
 
 def test_a_split_is_what_a_ledger_would_add_up() -> None:
-    from sfumato.ledger import Ledger
+    from sfumato.device.ledger import Ledger
 
     ledger = Ledger()
     for name, policy in questionnaire("ln 5").split({"smokes": 1, "colour": 3, "age": 3}).items():

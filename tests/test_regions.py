@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reference import PairCase, domain_of, pair_cases, priors, sizes
 
 import sfumato as sf
+from sfumato.auditing.channels import Law
+from sfumato.auditing.regions import ErrorRegion, error_region, policy_region
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.laws import Law
-from sfumato.mechanisms import BinaryOptimal, RandomizedResponse, TableMechanism, UnaryEncoding
-from sfumato.plot import plot_error_region
-from sfumato.regions import ErrorRegion, error_region, policy_region
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.plotting import plot_error_region
 
 AB = sf.Domain(["a", "b"])
 INSIDE = Fraction(1, 10**9)

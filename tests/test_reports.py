@@ -21,23 +21,22 @@ import pyarrow.feather as feather
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sfumato as sf
+from sfumato._core.atomic_files import replacing
+from sfumato.collecting.batch import decode_batch, encode_batch
+from sfumato.collecting.files import read_reports, write_reports
+from sfumato.device.values import read_values
 from sfumato.errors import InvalidInput, MissingExtra, UnknownSpec
-from sfumato.mechanisms import (
-    HadamardResponse,
-    Mechanism,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-)
-from sfumato.reports import check_reports, decode_batch, encode_batch, read_reports, validity, write_reports
-from sfumato.reports.atomic import replacing
-from sfumato.reports.validity import checked_pieces, piece_rows
-from sfumato.reports.values import read_values
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.reports import validity
+from sfumato.mechanisms.reports.validity import check_reports, checked_pieces, piece_rows
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "reports"
 SUFFIXES = [".parquet", ".pq", ".arrow", ".feather", ".ipc", ".sfb"]

@@ -12,15 +12,18 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli import main
-from sfumato.data import SeededNumbers
-from sfumato.data.folder import VARIABLE
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import RandomizedResponse, SecretRandomizedResponse, TableMechanism
-from sfumato.mechanisms.reporting import information
-from sfumato.reproduce import Claim, Result, Row, Run, all_experiments, experiment_named
-from sfumato.reproduce.experiments._classical import published_hadamard
-from sfumato.reproduce.experiments._robust import PROTOCOLS, Table, matrices, radius_of
-from sfumato.reproduce.figure import Curve, Panel, draw
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.secret.base import information
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.papers.data.folder import VARIABLE
+from sfumato.papers.data.seeded import SeededNumbers
+from sfumato.papers.experiment import Run, all_experiments, experiment_named
+from sfumato.papers.experiments._classical import published_hadamard
+from sfumato.papers.experiments._robust import PROTOCOLS, Table, matrices, radius_of
+from sfumato.papers.figure import Curve, Panel, draw
+from sfumato.papers.result import Claim, Result, Row
 
 SHARED = Path(__file__).parents[2] / "shared"
 

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reference import fewer, refusal
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, CannotCompose, CannotDecide
-from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SecretRandomizedResponse, TableMechanism
-from sfumato.mechanisms.conditional_reporting import _conditional_matrix, _Inner, _unary_matrix
-from sfumato.mechanisms.reporting import information, set_response
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.secret.base import information, set_response
+from sfumato.mechanisms.secret.conditional import _conditional_matrix, _Inner, _unary_matrix
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy.confidence import Pair, ratio_is_certain, ratio_within, widest
 
 Floats = npt.NDArray[np.float64]

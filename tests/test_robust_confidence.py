@@ -16,8 +16,8 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 import sfumato as sf
+from sfumato._core.exact import chi_square_is_likelier
 from sfumato.errors import CannotDecide, UnknownSpec
-from sfumato.exact import chi_square_is_likelier
 from sfumato.policy.chi_square import greatest_distance, share_range
 
 TWO_BY_THREE = sf.Domain.product(S=["s0", "s1"], U=["u0", "u1", "u2"])

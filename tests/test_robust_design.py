@@ -11,15 +11,12 @@ import numpy.typing as npt
 import pytest
 
 import sfumato as sf
-import sfumato.optimize.slice as slices
-from sfumato.mechanisms import (
-    ConditionalReporting,
-    ConditionalUnary,
-    IndependentReporting,
-    RandomizedResponse,
-    SecretRandomizedResponse,
-)
-from sfumato.optimize import MutualInformation
+import sfumato.compiler.solvers.slice as slices
+from sfumato.compiler.solvers.goals import MutualInformation
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
+from sfumato.mechanisms.secret.independent import IndependentReporting
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
 
 Floats = npt.NDArray[np.float64]
 

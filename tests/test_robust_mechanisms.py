@@ -17,21 +17,13 @@ import pytest
 from reference import refusal
 
 import sfumato as sf
-from sfumato._estimate.decoders import decoder_for
-from sfumato.candidates import candidates
+from sfumato._core.exact import Epsilon
+from sfumato.compiler.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import Epsilon
-from sfumato.mechanisms import (
-    ConditionalReporting,
-    ConditionalUnary,
-    IndependentReporting,
-    Mechanism,
-    RandomizedResponse,
-    SecretRandomizedResponse,
-    SubsetSelection,
-)
-from sfumato.mechanisms.alias import TOTAL
-from sfumato.mechanisms.reporting import (
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
     information,
     offered_sizes,
@@ -40,7 +32,12 @@ from sfumato.mechanisms.reporting import (
     set_sizes,
     zoom,
 )
-from sfumato.policy import Policy
+from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
+from sfumato.mechanisms.secret.independent import IndependentReporting
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.alias import TOTAL
+from sfumato.policy.base import Policy
 from sfumato.testing import MechanismContract
 
 Floats = npt.NDArray[np.float64]

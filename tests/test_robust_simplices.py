@@ -10,13 +10,13 @@ import pytest
 from test_robust_design import jeffreys, policies
 
 import sfumato as sf
-from sfumato.mechanisms import ConditionalReporting, IndependentReporting
-from sfumato.mechanisms.independent_reporting import _may_tell_most, _told_of_secret
-from sfumato.mechanisms.reporting import memberships
-from sfumato.optimize import MutualInformation
-from sfumato.optimize.deadline import Deadline
-from sfumato.optimize.simplices import Simplices, _Search
-from sfumato.optimize.slice import Slice
+from sfumato.compiler.solvers.deadline import Deadline
+from sfumato.compiler.solvers.goals import MutualInformation
+from sfumato.compiler.solvers.simplices import Simplices, _Search
+from sfumato.compiler.solvers.slice import Slice
+from sfumato.mechanisms.secret.base import memberships
+from sfumato.mechanisms.secret.conditional import ConditionalReporting
+from sfumato.mechanisms.secret.independent import IndependentReporting, _may_tell_most, _told_of_secret
 from sfumato.policy.confidence import widest
 
 Floats = npt.NDArray[np.float64]

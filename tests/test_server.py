@@ -30,17 +30,18 @@ from collectors import (
 from hypothesis import HealthCheck, given, settings
 
 import sfumato as sf
-from sfumato.mechanisms import Mechanism
-from sfumato.reports import encode_batch
+from sfumato.collecting.batch import encode_batch
+from sfumato.mechanisms.base import Mechanism
 from sfumato.server.logs import LOG
 from sfumato.server.operations import OPERATIONS
 from sfumato.server.rates import Rates
 from sfumato.server.refusals import REASONS
 from sfumato.server.retention import forget_old_reports
 from sfumato.server.run import check_address, check_proxies, studio_address
-from sfumato.server.store import Record, Submission, open_store
+from sfumato.server.store import open_store
 from sfumato.server.store.base import PAGE
 from sfumato.server.store.migrations import MIGRATIONS
+from sfumato.server.store.records import Record, Submission
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -15,7 +15,7 @@ import pytest
 from collectors import Postgres, Served, ServeProcess
 
 import sfumato as sf
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import Mechanism
 
 THREADS = 4
 

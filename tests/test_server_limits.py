@@ -19,8 +19,10 @@ from collectors import BATCH_TYPE, DISEASES, Served, free_port, served, until
 
 import sfumato as sf
 from sfumato.cli import main
-from sfumato.client import Client, CollectorRefused, CollectorUnreachable
-from sfumato.reports import encode_batch, write_reports
+from sfumato.collecting.batch import encode_batch
+from sfumato.collecting.files import write_reports
+from sfumato.device.client import Client
+from sfumato.device.transport import CollectorRefused, CollectorUnreachable
 from sfumato.server.answers import JsonAnswer
 from sfumato.server.bodies import Room
 from sfumato.server.kept import Kept
@@ -75,7 +77,7 @@ def test_too_many_reports_are_refused_before_they_are_sent(collector: Served) ->
 
 
 def test_the_client_sends_no_batch_that_has_too_many() -> None:
-    from sfumato.client.client import _batches
+    from sfumato.device.client import _batches
 
     mechanism = sf.mechanisms.UnaryEncoding(YES_NO, 1)  # two bits, in a byte: a mebibyte would hold four times as many
     lengths = [len(piece) for piece in _batches(mechanism, np.zeros((2**21 + 1, 1), np.uint8))]
@@ -404,7 +406,7 @@ def test_whoever_was_interrupted_is_told_the_name(
 ) -> None:
     name, mechanism, _ = collector.create(mechanism="rr")
     reports = sf.privatize(mechanism, [DISEASES.label(i % 5) for i in range(100)])
-    monkeypatch.setattr("sfumato.client.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
+    monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
     with collector.client() as client:
         send, sent = client._transport.ask, []
 

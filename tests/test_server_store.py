@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 from collectors import Postgres, at_the_beginning, served
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sfumato as sf
-from sfumato.entropy import InsecureSeeded
-from sfumato.mechanisms import Mechanism
-from sfumato.reports import decode_batch
+from sfumato._core import canonical_json
+from sfumato.collecting.batch import decode_batch
+from sfumato.mechanisms.base import Mechanism
+from sfumato.randomness import InsecureSeeded
 from sfumato.server.refusals import Refusal
 from sfumato.server.retention import mix_old_reports
-from sfumato.server.store import Record, Store, Submission, open_store
-from sfumato.server.store.base import Unavailable
+from sfumato.server.store import open_store
+from sfumato.server.store.base import Store, Unavailable
 from sfumato.server.store.recent import RecentBatches
+from sfumato.server.store.records import Record, Submission
 from sfumato.server.writer import Writer
 
 COLLECTION = "a" * 16
@@ -36,7 +37,7 @@ BITMAPS = sf.mechanisms.UnaryEncoding(sf.Domain.range(20), 1)
 def open_with(url: str, mechanism: Mechanism = MECHANISM) -> Store:
     """A store with one collection."""
     store = open_store(url)
-    spec = sf.documents.canonical_json(mechanism.spec)
+    spec = canonical_json(mechanism.spec)
     store.add_collection(Record(COLLECTION, 0, 0, None, "{}", spec, "{}", '{"title":"t"}', None))
     return store
 

@@ -13,24 +13,22 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato._simulate import TRUTHS
-from sfumato._simulate.binomial import CountDraws
-from sfumato._simulate.counts import law_of_counts
-from sfumato.entropy import InsecureSeeded
+from sfumato.compiler.binomial import CountDraws
+from sfumato.compiler.count_laws import law_of_counts
+from sfumato.device.simulation import TRUTHS
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import (
-    BlockMechanism,
-    HadamardResponse,
-    HighLowHadamard,
-    HighLowSubset,
-    Mechanism,
-    NestedSubsets,
-    RandomizedResponse,
-    SubsetSelection,
-    TableMechanism,
-    UnaryEncoding,
-    UtilityOptimizedRappor,
-)
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+from sfumato.randomness import InsecureSeeded
 
 DOMAIN = sf.Domain.range(12)
 

@@ -30,9 +30,9 @@ from components import absent
 import sfumato as sf
 from sfumato import spark
 from sfumato.cli import main
+from sfumato.collecting.files import read_reports, write_reports
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism
-from sfumato.reports import read_reports, write_reports
+from sfumato.mechanisms.base import Mechanism
 from sfumato.spark import counting, privatizing, scans, whole_files
 from sfumato.spark.shares import Piece, shares_of
 from sfumato.spark.staging import Staging

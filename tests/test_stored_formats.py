@@ -26,11 +26,11 @@ from collectors import BATCH_TYPE, Served, served
 
 import sfumato as sf
 from sfumato.cli import main
-from sfumato.client import Client
-from sfumato.mechanisms import Mechanism
-from sfumato.reports import decode_batch, encode_batch
-from sfumato.reports.files import read_reports, write_reports
-from sfumato.reports.lines import read_lines, write_lines
+from sfumato.collecting.batch import decode_batch, encode_batch
+from sfumato.collecting.files import read_reports, write_reports
+from sfumato.collecting.lines import read_lines, write_lines
+from sfumato.device.client import Client
+from sfumato.mechanisms.base import Mechanism
 from sfumato.server.store import open_store
 
 FOLDER = Path(__file__).parent / "stored"

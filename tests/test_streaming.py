@@ -17,11 +17,15 @@ import pyarrow.parquet
 import pytest
 
 import sfumato as sf
-from sfumato._aggregate.files import aggregate_files
-from sfumato.entropy import InsecureSeeded
+from sfumato.collecting.file_counting import aggregate_files
+from sfumato.collecting.files import write_reports
 from sfumato.errors import InvalidInput, UnknownSpec
-from sfumato.mechanisms import HadamardResponse, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
-from sfumato.reports import write_reports
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.randomness import InsecureSeeded
 
 DOMAIN = sf.Domain.range(100)
 
@@ -29,7 +33,7 @@ DOMAIN = sf.Domain.range(100)
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit of a few hundred reports, so that files of thousands have many."""
-    monkeypatch.setattr("sfumato._aggregate.files.piece_rows", lambda _: 25)
+    monkeypatch.setattr("sfumato.collecting.file_counting.piece_rows", lambda _: 25)
 
 
 MECHANISMS: list[Mechanism] = [
@@ -88,7 +92,7 @@ def test_compiled_counts_are_those_of_numpy(mechanism: Mechanism) -> None:
 @pytest.mark.parametrize("bits", [1, 7, 8, 63, 64, 65, 100, 128, 1000])
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 1000, 2**16 + 5])
 def test_column_sums_of_any_width(bits: int, rows: int) -> None:
-    from sfumato.kernels.counting import add_bit_sums
+    from sfumato.mechanisms.kernels.counting import add_bit_sums
 
     table = np.random.default_rng(bits).integers(0, 256, (rows, -(-bits // 8)), dtype=np.uint8)
     table[: rows // 2] = 255  # carries run through every plane
@@ -100,7 +104,7 @@ def test_column_sums_of_any_width(bits: int, rows: int) -> None:
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
 @pytest.mark.parametrize("size", [1, 256, 2**12, 2**12 + 1, 2**16])
 def test_histograms_of_any_length(dtype: Any, size: int) -> None:
-    from sfumato.kernels.counting import add_histogram
+    from sfumato.mechanisms.kernels.counting import add_histogram
 
     generator = np.random.default_rng(size)
     bins = min(size, np.iinfo(dtype).max + 1)
@@ -117,8 +121,8 @@ def test_histograms_of_any_length(dtype: Any, size: int) -> None:
     [(1, 1), (1, 2), (3, 4), (5, 8), (3, 16), (3, 32), (7, 64), (2, 2**12), (1, 2**13), (3, 2**14), (1, 2**15)],
 )
 def test_the_compiled_transform_is_exact_on_integers(shape: tuple[int, int]) -> None:
-    from sfumato.kernels.transform import transform_rows
-    from sfumato.mechanisms.hadamard import walsh_hadamard
+    from sfumato.mechanisms.hadamard.mechanism import walsh_hadamard
+    from sfumato.mechanisms.hadamard.transform_kernel import transform_rows
 
     rows = np.random.default_rng(4).integers(-1000, 1000, shape)
     assert np.array_equal(transform_rows(rows.astype(np.float64)), walsh_hadamard(rows))
@@ -235,7 +239,7 @@ def test_threads_are_as_many_as_the_cores_that_the_process_may_use(
 
     mechanism = MECHANISMS[0]
     in_groups(tmp_path / "r.parquet", mechanism, drawn(mechanism, 5000), 100)
-    monkeypatch.setattr("sfumato._aggregate.files.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("sfumato.collecting.file_counting.ThreadPoolExecutor", Pool)
     for cores in (1, 3):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)), raising=False)
         aggregate_files(mechanism, [tmp_path / "r.parquet"])

@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sfumato as sf
-from sfumato.exact import INFINITE, Epsilon
-from sfumato.policy import Blocks, HighLow, Pairwise, PairwisePolicy, Policy, Uniform, implies, structure_of
+from sfumato._core.exact import INFINITE, Epsilon
+from sfumato.policy.base import Policy
+from sfumato.policy.blocks import Blocks
+from sfumato.policy.high_low import HighLow
+from sfumato.policy.implication import implies
+from sfumato.policy.pairwise import Pairwise, PairwisePolicy
+from sfumato.policy.structure import structure_of
+from sfumato.policy.uniform import Uniform
 
 R = sf.Domain.range
 FINITE = ["0", "0.1", "1", "2", "3", "ln 2"]

@@ -15,16 +15,18 @@ import numpy.typing as npt
 import pytest
 
 import sfumato as sf
-from sfumato._audit import _columns_stated
-from sfumato._estimate.decoders import decoder_for
-from sfumato._estimate.likelihood import fit_bits
+from sfumato._core.exact import Epsilon
+from sfumato.auditing.audits import stated_columns
+from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import Epsilon
-from sfumato.interpreter import sampler_law
-from sfumato.mechanisms import Mechanism, UnaryEncoding, UtilityOptimizedRappor
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import Draws
+from sfumato.mechanisms.estimators.likelihood import fit_bits
+from sfumato.mechanisms.estimators.registry import decoder_for
 from sfumato.mechanisms.two_level import ONE
-from sfumato.policy import Policy
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+from sfumato.policy.base import Policy
 from sfumato.testing import MechanismContract
 
 R = sf.Domain.range
@@ -150,7 +152,7 @@ def test_a_few_columns_are_the_worst_of_all_for_any_policy() -> None:
         )
         for policy in policies(domain, generator):
             full = sf.audit(mechanism, policy).worst
-            ranks = [policy.worst(column).rank for _, column in _columns_stated(mechanism, policy)]
+            ranks = [policy.worst(column).rank for _, column in stated_columns(mechanism, policy)]
             short = max(ranks)
             assert short[0] == full.violated, (mechanism, policy)
             assert short[1] == full.excess or abs(short[1] - full.excess) < 1e-12, (mechanism, policy)
@@ -169,11 +171,11 @@ def test_100_000_values_are_audited_whole() -> None:
         sf.HighLow(domain, range(59_999, 100_000), 1),  # one more value is to be protected
         sf.Blocks(domain, np.arange(100_000) % 2, 5),
     ):
-        worst = [policy.worst(column) for _, column in _columns_stated(mechanism, policy)]
+        worst = [policy.worst(column) for _, column in stated_columns(mechanism, policy)]
         assert any(found.violated for found in worst), policy
-    assert list(_columns_stated(mechanism, sf.Prior(domain, [Fraction(1, 100_000)] * 100_000, 1)))
+    assert list(stated_columns(mechanism, sf.Prior(domain, [Fraction(1, 100_000)] * 100_000, 1)))
     with pytest.raises(CannotDecide, match="no shorter statement"):
-        list(_columns_stated(UtilityOptimizedRappor(domain, domain, 1), sf.Prior(domain, [1, *[0] * 99_999], 1)))
+        list(stated_columns(UtilityOptimizedRappor(domain, domain, 1), sf.Prior(domain, [1, *[0] * 99_999], 1)))
 
 
 class LeaksOneValue(UtilityOptimizedRappor):

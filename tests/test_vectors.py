@@ -14,9 +14,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidInput
-from sfumato.kernels import kernel_for
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Decision, RecordedDraws, RecordingDraws
+from sfumato.mechanisms.kernels.registry import kernel_for
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 NAMES = sorted(Mechanism.registry)

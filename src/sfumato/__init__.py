@@ -4,26 +4,39 @@ Say which values must be hard to tell apart, and by how much (a policy); get exa
 exact certificate that the one obeys the other (audit).
 """
 
-from sfumato import errors, mechanisms
-from sfumato._aggregate import Aggregate, aggregate
-from sfumato._audit import audit, audit_again
-from sfumato._audit_sampler import SamplerAudit, audit_sampler
-from sfumato._design import design
-from sfumato._estimate import Estimate, GroupedEstimate, combine, estimate, estimate_groups
-from sfumato._plan import Plan, plan
-from sfumato._privatize import privatize
-from sfumato._robust_information import RobustInformation, robust_information
-from sfumato._simulate import Simulation, simulate
-from sfumato.certificate import Certificate
+from typing import TYPE_CHECKING, Any
+
+from sfumato import errors, mechanisms, plotting
+from sfumato._core import Epsilon
+from sfumato.auditing import (
+    Certificate,
+    Law,
+    PriorBox,
+    SamplerAudit,
+    audit,
+    audit_again,
+    audit_priors,
+    audit_sampler,
+    error_region,
+    law_of,
+    policy_region,
+)
+from sfumato.collecting import Aggregate, aggregate
+from sfumato.compiler import (
+    ExpectedLoss,
+    Optimum,
+    Plan,
+    RobustInformation,
+    SquaredError,
+    design,
+    optimal,
+    plan,
+    robust_information,
+)
 from sfumato.domain import Domain
-from sfumato.entropy import InsecureSeeded
 from sfumato.errors import SfumatoError
-from sfumato.exact import Epsilon
-from sfumato.laws import Law, law_of
-from sfumato.ledger import Ledger
-from sfumato.local_priors import LocalPriors
+from sfumato.estimation import Estimate, GroupedEstimate, combine, estimate, estimate_groups, learn_prior
 from sfumato.mechanisms import mechanism_from_spec
-from sfumato.optimize import ExpectedLoss, Optimum, SquaredError, optimal
 from sfumato.policy import (
     Anything,
     AtLeast,
@@ -43,10 +56,10 @@ from sfumato.policy import (
     save_policy,
     structure_of,
 )
-from sfumato.prior_learning import learn_prior
-from sfumato.prior_sets import PriorBox, audit_priors
-from sfumato.questionnaire import Questionnaire, cross_table
-from sfumato.regions import error_region, policy_region
+from sfumato.randomness import InsecureSeeded
+
+if TYPE_CHECKING:
+    from sfumato.device import Ledger, LocalPriors, Questionnaire, Simulation, cross_table, privatize, simulate
 
 __all__ = [
     "Aggregate",
@@ -101,6 +114,7 @@ __all__ = [
     "mechanisms",
     "optimal",
     "plan",
+    "plotting",
     "policy_from_dict",
     "policy_region",
     "privatize",
@@ -109,3 +123,22 @@ __all__ = [
     "simulate",
     "structure_of",
 ]
+
+#: Names of the device role. They are imported when they are first used, so that a collector never loads the code that
+#: handles raw values.
+_DEVICE = frozenset({"Ledger", "LocalPriors", "Questionnaire", "Simulation", "cross_table", "privatize", "simulate"})
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for defined
+
+    def __getattr__(name: str) -> Any:
+        if name not in _DEVICE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from sfumato import device
+
+        globals()[name] = value = getattr(device, name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

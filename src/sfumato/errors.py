@@ -6,13 +6,13 @@ SfumatoError
 │   └── Refused                   the same, said by an executor of Spark (sfumato.spark)
 ├── PolicyViolated                a certificate that does not hold was asked to hold
 ├── CannotDecide                  an exact answer is out of reach; the message says what is missing
-│   ├── OutOfTime                 a search had no mechanism to show when its time was over (sfumato.optimize.deadline)
-│   └── TooManyBranches           a sampler has more branches than were to be followed (sfumato.interpreter)
+│   ├── OutOfTime                 a search had no mechanism to show when its time was over (sfumato.compiler.solvers)
+│   └── TooManyBranches           a sampler has more branches than were to be followed (sfumato.auditing.interpreter)
 ├── CannotCompose                 the privacy of two releases together has no bound of this kind
 ├── BudgetExceeded                a release would spend more than the ledger's budget; nothing was drawn
 ├── ValueChanged                  a collection was answered with another value before; nothing was drawn
-├── CollectorRefused              a collector refused for good; the message gives its reason (sfumato.client)
-├── CollectorUnreachable          no answer of a collector came, however often it was asked (sfumato.client)
+├── CollectorRefused              a collector refused for good; the message gives its reason (sfumato.device)
+├── CollectorUnreachable          no answer of a collector came, however often it was asked (sfumato.device)
 └── MissingExtra (ImportError)    an optional dependency is needed; the message names it
 """
 

@@ -22,13 +22,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato._audit import _columns_stated, audit
-from sfumato.certificate import Certificate
+from sfumato._core import Epsilon
+from sfumato.auditing import Certificate, audit, sampler_law, stated_columns
 from sfumato.domain import Domain
-from sfumato.exact import Epsilon
-from sfumato.interpreter import sampler_law
-from sfumato.mechanisms.base import Mechanism, mechanism_from_spec
-from sfumato.mechanisms.draws import BitDraws, Decision, RecordedDraws, RecordingDraws
+from sfumato.mechanisms import BitDraws, Decision, Mechanism, RecordedDraws, RecordingDraws, mechanism_from_spec
 from sfumato.policy import Policy, Prior, Uniform
 
 __all__ = ["MechanismContract", "ScriptedBits", "random_cases", "random_distribution"]
@@ -144,7 +141,7 @@ class MechanismContract(ABC):
             for policy in (self.policy(mechanism.domain, epsilon), Prior(mechanism.domain, prior, epsilon)):
                 full = audit(mechanism, policy).worst
                 short = max(
-                    (policy.worst(column) for _, column in _columns_stated(mechanism, policy)), key=lambda w: w.rank
+                    (policy.worst(column) for _, column in stated_columns(mechanism, policy)), key=lambda w: w.rank
                 )
                 assert full.violated == short.violated, (full, short)
                 same = full.excess == short.excess  # also where both are infinite

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._files import INPUT, OUTPUT, PIPE
+from sfumato._core import PIPE
+from sfumato.cli._files import INPUT, OUTPUT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sfumato._core import PIPE
+from sfumato.collecting import standard_input
 from sfumato.errors import InvalidInput, SfumatoError
-from sfumato.reports.sources import PIPE, standard_input
 
 if TYPE_CHECKING:
-    from sfumato._aggregate import Aggregate
-    from sfumato.certificate import Certificate
+    from sfumato.auditing import Certificate
+    from sfumato.collecting import Aggregate
+    from sfumato.compiler import ExpectedLoss
     from sfumato.mechanisms import Mechanism
-    from sfumato.optimize import ExpectedLoss
     from sfumato.policy import Policy
 
 __all__ = [
@@ -179,8 +180,7 @@ def read_mechanism(path: str) -> Mechanism:
 
 def read_certificate(path: str) -> Certificate:
     """The certificate of a file, or of standard input, as the audit finds it again."""
-    from sfumato._audit import audit_again
-    from sfumato.certificate import Certificate
+    from sfumato.auditing import Certificate, audit_again
 
     data = read_bytes(path)
     with _naming(named(path, "input")):
@@ -192,7 +192,7 @@ def read_losses(path: str) -> ExpectedLoss:
     import csv
     import io
 
-    from sfumato.optimize import ExpectedLoss
+    from sfumato.compiler import ExpectedLoss
 
     text = read_bytes(path).decode("utf-8-sig", errors="replace")
     with _naming(named(path, "input")):
@@ -201,7 +201,7 @@ def read_losses(path: str) -> ExpectedLoss:
 
 def counts_of(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:
     """The counts that a document holds, if they are this mechanism's."""
-    from sfumato._aggregate import Aggregate
+    from sfumato.collecting import Aggregate
 
     with _naming(shown):
         counts = Aggregate.from_json(data)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from sfumato.server.store import Store
+    from sfumato.server import Store
 
 __all__ = ["STORE_OPTION", "opened"]
 
@@ -26,8 +26,7 @@ STORE_OPTION = click.option(
 @contextmanager
 def opened(url: str, *, migrate: bool = True) -> Iterator[Store]:
     """The store at a URL, until the block ends."""
-    from sfumato.server.store import open_store
-    from sfumato.server.store.base import Unavailable
+    from sfumato.server import Unavailable, open_store
 
     try:
         store = open_store(url, migrate=migrate)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli._files import PIPE, read_bytes
+from sfumato._core import PIPE
+from sfumato.cli._files import read_bytes
 from sfumato.cli._show import JSON_OPTION, show_json, show_table
 from sfumato.cli._store import STORE_OPTION, opened
 from sfumato.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sfumato.server.store import Store
+    from sfumato.server import Store
 
 
 @click.command(short_help="List a collector's admin tokens, make one, revoke one.")
@@ -31,7 +32,7 @@ def command(store: str, make: bool, revoke: str | None, as_json: bool) -> None:
 
     Example: sfumato admin-tokens --store sqlite:///collect.db --new --revoke 1a2b3c4d
     """
-    from sfumato.server.tokens import ADMIN, fingerprint, new_token, token_hash
+    from sfumato.server import ADMIN, fingerprint, new_token, token_hash
 
     with opened(store, migrate=make) as admins:
         revoked = None if revoke is None else _found(admins, revoke)
@@ -54,7 +55,7 @@ def command(store: str, make: bool, revoke: str | None, as_json: bool) -> None:
 
 def _found(admins: Store, asked: str) -> bytes:
     """The hash of the one token that is meant."""
-    from sfumato.server.tokens import fingerprint, token_hash
+    from sfumato.server import fingerprint, token_hash
 
     kept = [own for own, _ in admins.admins()]
     if asked == PIPE:

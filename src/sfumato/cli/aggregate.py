@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sfumato._core import PIPE
 from sfumato.cli._engine import HADOOP_INPUT, engine_options, spark_session
-from sfumato.cli._files import CHECKPOINT, INPUT, JSON_OUTPUT, PIPE, counts_of, named, read_mechanism
+from sfumato.cli._files import CHECKPOINT, INPUT, JSON_OUTPUT, counts_of, named, read_mechanism
 from sfumato.cli._show import JSON_OPTION, progress_bar, quantity, show_json
 
 if TYPE_CHECKING:
-    from sfumato._aggregate import Aggregate
+    from sfumato.collecting import Aggregate
     from sfumato.mechanisms import Mechanism
 
 
@@ -43,7 +44,7 @@ def command(
 
     Example: sfumato aggregate mechanism.json monday.parquet tuesday.parquet -o counts.json
     """
-    from sfumato.reports.atomic import writing
+    from sfumato._core import writing
 
     if resume is not None and engine != "process":
         raise click.UsageError("--resume is for one process; Spark has retries of its own.")
@@ -65,7 +66,7 @@ def command(
 
 
 def _count_here(made: Mechanism, reports: tuple[str, ...], resume: str | None) -> Aggregate:
-    from sfumato._aggregate.files import aggregate_files
+    from sfumato.collecting import aggregate_files
 
     with progress_bar("counting") as done:
         return aggregate_files(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli._files import INPUT, OUTPUT, PIPE, read_mechanism, read_policy
+from sfumato._core import PIPE
+from sfumato.cli._files import INPUT, OUTPUT, read_mechanism, read_policy
 from sfumato.cli._show import JSON_OPTION
 
 
@@ -26,8 +27,8 @@ def command(ctx: click.Context, mechanism: str, policy: str, output: str | None,
 
     Example: sfumato audit mechanism.json --policy policy.toml -o certificate.json
     """
-    from sfumato._audit import audit
-    from sfumato.reports.atomic import writing
+    from sfumato._core import writing
+    from sfumato.auditing import audit
 
     certificate = audit(read_mechanism(mechanism), read_policy(policy))
     if output is not None:

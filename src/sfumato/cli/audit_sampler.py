@@ -39,7 +39,7 @@ def command(
 
     Example: sfumato audit-sampler --policy policy.toml --trials 100000 -- python sampler.py
     """
-    from sfumato._audit_sampler import audit_sampler
+    from sfumato.auditing import audit_sampler
     from sfumato.cli._lines import LineSampler
 
     rules = read_policy(policy)

@@ -19,11 +19,11 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
 
     Example: sfumato check policy.toml
     """
-    from sfumato.policy.words import asks, disclosure_warnings, least
+    from sfumato.policy import asks, disclosure_warnings, least
 
     rules = read_policy(policy)
     if plot is not None:
-        from sfumato.plot import plot_levels, save
+        from sfumato.plotting import plot_levels, save
 
         save(plot_levels(rules), plot)
     if as_json:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli._files import INPUT, OUTPUT, PIPE, read_losses, read_policy
+from sfumato._core import PIPE
+from sfumato.cli._files import INPUT, OUTPUT, read_losses, read_policy
 from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, search_bar, show_json
 
 #: Which mechanism is recommended does not depend on the number of people, but the error that is shown does.
@@ -44,10 +45,10 @@ def command(
 
     Example: sfumato design policy.toml -o mechanism.json
     """
-    from sfumato._audit import audit
-    from sfumato._design import designed
-    from sfumato.policy.words import disclosure_warnings
-    from sfumato.reports.atomic import writing
+    from sfumato._core import writing
+    from sfumato.auditing import audit
+    from sfumato.compiler import designed
+    from sfumato.policy import disclosure_warnings
 
     rules = read_policy(policy)
     goal = utility if loss is None else read_losses(loss)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from sfumato._core import PIPE
 from sfumato.cli._files import (
     INPUT,
     OUTPUT,
-    PIPE,
     PLOT_FILE,
     counts_of,
     format_option,
@@ -55,8 +55,8 @@ def command(
     """
     import numpy as np
 
-    from sfumato._estimate import estimate
-    from sfumato._estimate.percent import percent
+    from sfumato._core import percent
+    from sfumato.estimation import estimate
 
     piped = piped_suffix(output, form, _FORMATS)
     made = read_mechanism(mechanism)
@@ -64,11 +64,11 @@ def command(
     low, high = found.interval(level, simultaneous=simultaneous)
     influence = None if dishonest is None else found.influence(dishonest)
     if plot is not None:
-        from sfumato.plot import plot_estimate, save
+        from sfumato.plotting import plot_estimate, save
 
         save(plot_estimate(found, level, simultaneous=simultaneous), plot)
     if output is not None:
-        from sfumato.reports.tables import write_table
+        from sfumato.collecting import write_table
 
         write_table(output, found.to_arrow(level, simultaneous=simultaneous), piped=piped)
     aside = output == PIPE

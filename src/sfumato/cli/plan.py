@@ -31,14 +31,14 @@ def command(
 
     Example: sfumato plan policy.toml --n 100000
     """
-    from sfumato._plan import plan
+    from sfumato.compiler import plan
 
     rules = read_policy(policy)
     with search_bar() as searched:
         found = plan(rules, n, target=target, max_bits=max_bits, max_seconds=max_seconds, progress=searched)
     best = found.best
     if plot is not None:
-        from sfumato.plot import plot_plan, save
+        from sfumato.plotting import plot_plan, save
 
         save(plot_plan(found), plot)
     if as_json:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sfumato._core import PIPE
 from sfumato.cli._engine import HADOOP_INPUT, HADOOP_OUTPUT, engine_options, spark_session
-from sfumato.cli._files import INPUT, PIPE, format_option, named, piped_suffix, read_mechanism
+from sfumato.cli._files import INPUT, format_option, named, piped_suffix, read_mechanism
 from sfumato.cli._show import JSON_OPTION, progress_bar, quantity, show_json
 
 if TYPE_CHECKING:
@@ -65,10 +66,9 @@ def command(
 
 
 def _privatize_here(made: Mechanism, values: str, names: str | list[str] | None, output: str, piped: str) -> int:
-    from sfumato._privatize import privatize_indices
+    from sfumato.collecting import write_reports
+    from sfumato.device import privatize_indices, read_values
     from sfumato.errors import InvalidInput
-    from sfumato.reports import write_reports
-    from sfumato.reports.values import read_values
 
     with progress_bar("privatizing") as done:
 

@@ -12,7 +12,7 @@ import click
 from sfumato.cli._show import JSON_OPTION, progress_bar, show_json, show_table
 
 if TYPE_CHECKING:
-    from sfumato.reproduce import Experiment, Result
+    from sfumato.papers import Experiment, Result
 
 
 @click.command(short_help="Run a paper's experiment again, beside its published numbers.")
@@ -46,8 +46,7 @@ def command(
 
     Example: sfumato reproduce icml-table1 --data data -o results
     """
-    from sfumato.data import data_folder
-    from sfumato.reproduce import Run, all_experiments, experiment_named
+    from sfumato.papers import Run, all_experiments, data_folder, experiment_named
 
     if as_list + all_ + bool(names) != 1:
         raise click.UsageError("Give names, or --all, or --list.")
@@ -111,9 +110,9 @@ def _show(experiment: Experiment, result: Result, document: dict[str, Any]) -> N
 def _write(folder: Path, experiment: Experiment, result: Result, document: dict[str, Any]) -> None:
     import json
 
-    from sfumato.plot import save
-    from sfumato.reports.atomic import replacing
-    from sfumato.reproduce.figure import draw
+    from sfumato._core import replacing
+    from sfumato.papers import draw
+    from sfumato.plotting import save
 
     folder.mkdir(parents=True, exist_ok=True)
     save(draw(experiment.title, result.panels), folder / f"{experiment.name}.svg")

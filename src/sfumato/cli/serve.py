@@ -50,9 +50,17 @@ def command(
     from sfumato.errors import MissingExtra
 
     try:
-        from sfumato.server.run import check_address, check_proxies, check_workers, serve, studio_address
-        from sfumato.server.settings import Settings
-        from sfumato.server.tokens import ADMIN, new_token, token_hash
+        from sfumato.server import (
+            ADMIN,
+            Settings,
+            check_address,
+            check_proxies,
+            check_workers,
+            new_token,
+            serve,
+            studio_address,
+            token_hash,
+        )
     except ImportError as error:
         raise MissingExtra("server", f"running a collector ({error.name})") from None
 

@@ -42,8 +42,8 @@ def command(
 
     Example: sfumato simulate policy.toml --truth zipf --n 1e6
     """
-    from sfumato._design import design
-    from sfumato._simulate import simulate
+    from sfumato.compiler import design
+    from sfumato.device import simulate
 
     rules = read_policy(policy)
     with search_bar() as searched:

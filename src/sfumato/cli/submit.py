@@ -39,11 +39,8 @@ def command(
 
     Example: sfumato submit https://collect.example abcdefghijklmnop reports.parquet
     """
-    from sfumato.client import Client
-    from sfumato.client.client import new_batch_name
-    from sfumato.reports import read_reports
-    from sfumato.reports.files import REPORT_SUFFIXES
-    from sfumato.reports.sources import source_of
+    from sfumato.collecting import REPORT_SUFFIXES, read_reports, source_of
+    from sfumato.device import Client, new_batch_name
 
     name = batch or new_batch_name()
     with Client(url, token, attempts=attempts) as client:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sfumato.documents import check_keys
+from sfumato._core import check_keys
 from sfumato.domain.kinds.base import Kind
 from sfumato.domain.kinds.counted import Counted, checked_size
 from sfumato.domain.kinds.grid import grid_of

@@ -1,24 +1,25 @@
 """Mechanisms: exact randomizers of one value, each with the law it states and the sampler that runs."""
 
 from sfumato.mechanisms.base import Finished, Mechanism, mechanism_from_spec
-from sfumato.mechanisms.binary import BinaryOptimal
-from sfumato.mechanisms.block import BlockMechanism
-from sfumato.mechanisms.composed_subsets import ComposedSubsets
-from sfumato.mechanisms.conditional_reporting import ConditionalReporting, ConditionalUnary
-from sfumato.mechanisms.hadamard import HadamardResponse
-from sfumato.mechanisms.high_low_hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low_subset import HighLowSubset
-from sfumato.mechanisms.independent_reporting import IndependentReporting
-from sfumato.mechanisms.nested_subsets import NestedSubsets
-from sfumato.mechanisms.prior_binary import PriorBinary
-from sfumato.mechanisms.prior_symmetric import PriorSymmetric
-from sfumato.mechanisms.randomized_response import RandomizedResponse
-from sfumato.mechanisms.secret_response import SecretRandomizedResponse
-from sfumato.mechanisms.subset import SubsetSelection
-from sfumato.mechanisms.table import TableMechanism
-from sfumato.mechanisms.unary import UnaryEncoding
-from sfumato.mechanisms.utility_optimized_rappor import UtilityOptimizedRappor
-from sfumato.mechanisms.utility_optimized_rr import UtilityOptimizedRR
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.prior.binary import PriorBinary
+from sfumato.mechanisms.prior.symmetric import PriorSymmetric
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.reports.validity import check_reports
+from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
+from sfumato.mechanisms.secret.independent import IndependentReporting
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
 __all__ = [
     "BinaryOptimal",
@@ -42,5 +43,65 @@ __all__ = [
     "UnaryEncoding",
     "UtilityOptimizedRR",
     "UtilityOptimizedRappor",
+    "check_reports",
     "mechanism_from_spec",
 ]
+
+
+# For the other packages of Sfumato; not part of the public interface.
+from sfumato.mechanisms.base import (
+    LARGEST_MATRIX as LARGEST_MATRIX,
+    MOST_PEOPLE as MOST_PEOPLE,
+    Frequencies as Frequencies,
+    checked_count as checked_count,
+    checked_distribution as checked_distribution,
+    checked_kind as checked_kind,
+)
+from sfumato.mechanisms.composed_subsets.mechanism import MOST_BLOCKS as MOST_BLOCKS
+from sfumato.mechanisms.draws import (
+    BitDraws as BitDraws,
+    Decision as Decision,
+    Draws as Draws,
+    Field as Field,
+    Layout as Layout,
+    RecordedDraws as RecordedDraws,
+    RecordingDraws as RecordingDraws,
+)
+from sfumato.mechanisms.estimators.base import Decoder as Decoder, HistogramDecoder as HistogramDecoder
+from sfumato.mechanisms.estimators.inclusion import InclusionDecoder as InclusionDecoder
+from sfumato.mechanisms.estimators.likelihood import Fit as Fit, fit_bits as fit_bits, fit_histogram as fit_histogram
+from sfumato.mechanisms.estimators.limits import (
+    ScoreLaw as ScoreLaw,
+    confidence_limits as confidence_limits,
+    relative_spread as relative_spread,
+)
+from sfumato.mechanisms.estimators.registry import decoder_for as decoder_for
+from sfumato.mechanisms.kernels import kernel_for as kernel_for, write_thresholds as write_thresholds
+from sfumato.mechanisms.kernels.base import Kernel as Kernel
+from sfumato.mechanisms.partitioned.estimator import PartedDecoder as PartedDecoder
+from sfumato.mechanisms.partitioned.mechanism import PartedMechanism as PartedMechanism
+from sfumato.mechanisms.prior.designs import (
+    prior_hadamard as prior_hadamard,
+    prior_response as prior_response,
+    prior_subset as prior_subset,
+    prior_table as prior_table,
+)
+from sfumato.mechanisms.reports.counting import (
+    check_counts as check_counts,
+    count_reports as count_reports,
+    count_size as count_size,
+)
+from sfumato.mechanisms.reports.validity import checked_pieces as checked_pieces, piece_rows as piece_rows
+from sfumato.mechanisms.secret.base import information as information
+from sfumato.mechanisms.secret.randomized_response import known_response as known_response
+from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS
+from sfumato.mechanisms.table.estimator import TableDecoder as TableDecoder
+from sfumato.mechanisms.table.metric_exponential import best_exponential as best_exponential
+from sfumato.mechanisms.two_level import (
+    NOBODY as NOBODY,
+    ONE as ONE,
+    MixtureMechanism as MixtureMechanism,
+    TwoLevelMechanism as TwoLevelMechanism,
+)
+from sfumato.mechanisms.unary.mechanism import IndependentBits as IndependentBits
+from sfumato.mechanisms.utility_optimized_rappor.estimator import HighLowBitsDecoder as HighLowBitsDecoder

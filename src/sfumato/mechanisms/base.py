@@ -19,13 +19,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.documents import canonical_hash
+from sfumato._core import Epsilon, canonical_hash, project_to_simplex
 from sfumato.domain import Domain, align
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
-from sfumato.exact import Epsilon
 from sfumato.mechanisms.draws import Draws, Layout
-from sfumato.policy.base import Policy
-from sfumato.simplex import project_to_simplex
+from sfumato.policy import Policy
 
 __all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Frequencies", "Mechanism", "mechanism_from_spec"]
 

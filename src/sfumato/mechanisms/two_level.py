@@ -16,11 +16,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.exact import Epsilon, floor_of_ratio
+from sfumato._core import Epsilon, floor_of_ratio
 from sfumato.mechanisms.base import Mechanism
-from sfumato.policy.base import Policy
-from sfumato.policy.pairwise import PairwisePolicy
-from sfumato.policy.prior import Prior
+from sfumato.policy import PairwisePolicy, Policy, Prior
 
 __all__ = [
     "NOBODY",

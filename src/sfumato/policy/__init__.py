@@ -2,15 +2,18 @@
 
 from sfumato.policy.base import Inequality, Policy, Worst
 from sfumato.policy.blocks import Blocks
+from sfumato.policy.chi_square import ChiSquare
+from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 from sfumato.policy.document import load_policy, policy_from_dict, save_policy
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.implication import implies
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.prior import Prior
-from sfumato.policy.secret import Anything, AtLeast, ChiSquare, Distributions, Known, Secret
+from sfumato.policy.secret import Secret
 from sfumato.policy.structure import structure_of
 from sfumato.policy.uniform import Uniform
+from sfumato.policy.words import Suspicion, asks, disclosure_warnings, least, suspicions
 
 __all__ = [
     "Anything",
@@ -27,11 +30,24 @@ __all__ = [
     "Policy",
     "Prior",
     "Secret",
+    "Suspicion",
     "Uniform",
     "Worst",
+    "asks",
+    "disclosure_warnings",
     "implies",
+    "least",
     "load_policy",
     "policy_from_dict",
     "save_policy",
     "structure_of",
+    "suspicions",
 ]
+
+
+# For the other packages of Sfumato; not part of the public interface.
+from sfumato.policy.base import NOTHING_BINDS as NOTHING_BINDS, read_list as read_list
+from sfumato.policy.confidence import widest as widest
+from sfumato.policy.levels import INFINITE_CODE as INFINITE_CODE, LARGEST_DENSE as LARGEST_DENSE, Levels as Levels
+from sfumato.policy.pairwise import representatives as representatives
+from sfumato.policy.prior import log_rounded_up as log_rounded_up, read_distribution as read_distribution

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sfumato.documents import canonical_hash
+from sfumato._core import ZERO, Epsilon, canonical_hash, exact_fraction, exceeds, excess
 from sfumato.domain import Domain, align
 from sfumato.errors import InvalidInput
-from sfumato.exact import ZERO, Epsilon, exact_fraction, exceeds, excess
 
 __all__ = ["Inequality", "Policy", "Worst"]
 

@@ -8,16 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.documents import check_keys, did_you_mean, read_label
+from sfumato._core import check_keys, did_you_mean, read_label
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
+from sfumato.policy.chi_square import ChiSquare
+from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise
 from sfumato.policy.prior import Prior
-from sfumato.policy.secret import Anything, AtLeast, ChiSquare, Distributions, Known, Secret
+from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["load_policy", "policy_from_dict", "save_policy"]

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.documents import label_document
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, label_document
 from sfumato.domain import Domain, align, checked_domain, has_labels
 from sfumato.errors import InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike
 from sfumato.policy.base import Policy, read_list
 from sfumato.policy.levels import Levels
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy

@@ -12,13 +12,15 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato._core import ZERO, Epsilon, exceeds, sign_of_sum
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import ZERO, Epsilon, exceeds, sign_of_sum
 from sfumato.policy.base import Inequality, Policy
+from sfumato.policy.chi_square import ChiSquare
+from sfumato.policy.distributions import Known
 from sfumato.policy.levels import LARGEST_DENSE
 from sfumato.policy.pairwise import PairwisePolicy, representatives
 from sfumato.policy.prior import Prior
-from sfumato.policy.secret import ChiSquare, Known, Secret
+from sfumato.policy.secret import Secret
 
 __all__ = ["binds_nothing", "implies"]
 

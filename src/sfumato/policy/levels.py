@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import INFINITE, ZERO, Epsilon
 from sfumato.errors import CannotDecide
-from sfumato.exact import INFINITE, ZERO, Epsilon
 
 __all__ = ["INFINITE_CODE", "LARGEST_DENSE", "Levels"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Epsilon, EpsilonLike, exact_fraction
 from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.exact import Epsilon, EpsilonLike, exact_fraction
 from sfumato.policy.base import Policy
 from sfumato.policy.levels import LARGEST_DENSE, Levels
 from sfumato.policy.pairwise import PairwisePolicy

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import CannotCompose, CannotDecide, InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
 from sfumato.policy.levels import INFINITE_CODE, LARGEST_DENSE, Levels
 

@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sfumato.domain import Domain, align, checked_domain
-from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.exact import (
+from sfumato._core import (
     INFINITE,
     ZERO,
     Epsilon,
@@ -24,6 +22,8 @@ from sfumato.exact import (
     floor_of_log,
     sign_of_sum,
 )
+from sfumato.domain import Domain, align, checked_domain
+from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst, read_list
 from sfumato.policy.uniform import Uniform
 

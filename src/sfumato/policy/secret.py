@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.exact import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato._core import INFINITE
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.exact import INFINITE
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.high_low import HighLow

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import ZERO, Epsilon, EpsilonLike
 from sfumato.domain import Domain, checked_domain
-from sfumato.exact import ZERO, Epsilon, EpsilonLike
 from sfumato.policy.base import Policy
 from sfumato.policy.levels import Levels
 from sfumato.policy.pairwise import PairwisePolicy

@@ -11,16 +11,17 @@ from functools import singledispatch
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Epsilon
 from sfumato.errors import CannotDecide
-from sfumato.exact import Epsilon
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
+from sfumato.policy.distributions import Anything
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.implication import binds_nothing
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy, representatives
 from sfumato.policy.prior import Prior
-from sfumato.policy.secret import Anything, Secret
+from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["Suspicion", "asks", "disclosure_warnings", "least", "suspicions"]

@@ -26,8 +26,7 @@ from sfumato.server.schemas import (
     PlanRequest,
     TokenList,
 )
-from sfumato.server.store import Record
-from sfumato.server.store.records import State
+from sfumato.server.store.records import Record, State
 from sfumato.server.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
 
 __all__ = [

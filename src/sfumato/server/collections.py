@@ -12,17 +12,14 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from sfumato._aggregate import Aggregate
-from sfumato.mechanisms import Mechanism, mechanism_from_spec
-from sfumato.policy import policy_from_dict
-from sfumato.policy.words import asks
-from sfumato.reports import check_reports
-from sfumato.reports.batch import batch_header
+from sfumato.collecting import Aggregate, batch_header
+from sfumato.mechanisms import Mechanism, check_reports, count_reports, count_size, mechanism_from_spec
+from sfumato.policy import asks, policy_from_dict
 from sfumato.server.readers import Readers
 from sfumato.server.refusals import Refusal
 from sfumato.server.schemas import ABOUT, COLLECTION_ID, About, CollectionAnswer
-from sfumato.server.store import Progress, Record, Store
-from sfumato.tally import count_reports, count_size
+from sfumato.server.store.base import Store
+from sfumato.server.store.records import Progress, Record
 
 __all__ = ["Collection", "Collections"]
 

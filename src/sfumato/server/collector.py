@@ -17,7 +17,7 @@ from sfumato.server.planning import Planner
 from sfumato.server.readers import Readers, Workers
 from sfumato.server.retention import forget_old_reports, mix_old_reports
 from sfumato.server.settings import Settings
-from sfumato.server.store import Store
+from sfumato.server.store.base import Store
 from sfumato.server.writer import Writer
 
 __all__ = ["Collector"]

@@ -6,11 +6,10 @@ import functools
 
 import numpy as np
 
-from sfumato._aggregate import Aggregate
-from sfumato._estimate import Estimate, decoder_of_method, estimate
-from sfumato._estimate.decoder import Decoder
+from sfumato.collecting import Aggregate
 from sfumato.errors import SfumatoError
-from sfumato.mechanisms import Mechanism
+from sfumato.estimation import Estimate, decoder_of_method, estimate
+from sfumato.mechanisms import Decoder, Mechanism
 from sfumato.server.refusals import Refusal
 
 __all__ = ["decoded", "estimate_of", "in_words"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from sfumato._estimate import Estimate
+from sfumato.estimation import Estimate
 
 __all__ = ["PARQUET_TYPE", "as_parquet"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sfumato.server.refusals import REASONS
-from sfumato.server.store import Outcome
+from sfumato.server.store.records import Outcome
 
 __all__ = ["Metrics"]
 

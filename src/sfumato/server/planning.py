@@ -15,17 +15,12 @@ import sys
 from fractions import Fraction
 from typing import Any
 
-from sfumato._audit import audit
-from sfumato._design import designed
-from sfumato._estimate.decoders import decoder_for
-from sfumato._plan import SEARCH_SECONDS, SEARCHED_VALUES, plan
-from sfumato.documents import canonical_json, finite
+from sfumato._core import canonical_json, finite
+from sfumato.auditing import audit, policy_region
+from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, designed, plan
 from sfumato.errors import InvalidInput, SfumatoError
-from sfumato.mechanisms import Mechanism, mechanism_from_spec
-from sfumato.policy import Blocks, Policy, Secret, policy_from_dict
-from sfumato.policy.pairwise import PairwisePolicy
-from sfumato.policy.words import asks, least, suspicions
-from sfumato.regions import policy_region
+from sfumato.mechanisms import Mechanism, decoder_for, mechanism_from_spec
+from sfumato.policy import Blocks, PairwisePolicy, Policy, Secret, asks, least, policy_from_dict, suspicions
 from sfumato.server.decoded import in_words
 from sfumato.server.logs import LOG, to_standard_error
 from sfumato.server.refusals import Refusal

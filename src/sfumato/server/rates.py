@@ -7,7 +7,7 @@ import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
 
-from sfumato.entropy import secure
+from sfumato.randomness import secure
 
 __all__ = ["Rates"]
 

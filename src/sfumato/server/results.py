@@ -7,8 +7,8 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato._aggregate import Aggregate
-from sfumato._estimate import Estimate
+from sfumato.collecting import Aggregate
+from sfumato.estimation import Estimate
 from sfumato.server.administration import require_admin
 from sfumato.server.answers import JsonAnswer
 from sfumato.server.collections import Collection

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.server.readers import Readers
 from sfumato.server.schemas import ABOUT
-from sfumato.server.store import Store
+from sfumato.server.store.base import Store
 from sfumato.server.writer import Writer
 
 __all__ = ["day_of", "forget_old_reports", "mix_old_reports"]

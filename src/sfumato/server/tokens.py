@@ -9,7 +9,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 
-from sfumato.entropy import secure
+from sfumato.randomness import secure
 
 __all__ = ["ADMIN", "KEY", "ONE_TIME", "bearer", "fingerprint", "new_id", "new_token", "token_hash"]
 

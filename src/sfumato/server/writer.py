@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from sfumato.server.logs import LOG
 from sfumato.server.refusals import Refusal
-from sfumato.server.store import Outcome, Store, Submission
-from sfumato.server.store.base import Unavailable
+from sfumato.server.store.base import Store, Unavailable
+from sfumato.server.store.records import Outcome, Submission
 
 __all__ = ["Writer"]
 

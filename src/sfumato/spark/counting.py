@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._aggregate import Aggregate
-from sfumato.domain.columns import import_pyarrow
+from sfumato.collecting import REPORT_COLUMN, REPORT_SUFFIXES, Aggregate, read_reports
+from sfumato.domain import import_pyarrow
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism
-from sfumato.reports import check_reports, read_reports
-from sfumato.reports.files import REPORT_COLUMN, REPORT_SUFFIXES
+from sfumato.mechanisms import Mechanism, check_reports
 from sfumato.spark.scans import report_files
 from sfumato.spark.sessions import no_word_of_pandas
 from sfumato.spark.shares import Piece, shares_of

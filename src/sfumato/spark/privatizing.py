@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._privatize import privatize_indices
-from sfumato.domain.columns import import_pyarrow
+from sfumato.collecting import ARROW, PARQUET, Source, open_columns, write_reports
+from sfumato.device import privatize_indices
+from sfumato.domain import import_pyarrow
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.reports import write_reports
-from sfumato.reports.columns import open_columns
-from sfumato.reports.sources import ARROW, PARQUET, Source
 from sfumato.spark.scans import value_files
 from sfumato.spark.sessions import ROWS_PER_BATCH, no_word_of_pandas, refuse_speculation
 from sfumato.spark.shares import Piece, shares_of

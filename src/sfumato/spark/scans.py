@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sfumato.collecting import METADATA_KEY, PARQUET, REPORT_COLUMN, Source, open_columns
 from sfumato.errors import InvalidInput
-from sfumato.reports.columns import open_columns
-from sfumato.reports.files import METADATA_KEY, REPORT_COLUMN
-from sfumato.reports.sources import PARQUET, Source
 from sfumato.spark.whole_files import local_paths
 
 if TYPE_CHECKING:

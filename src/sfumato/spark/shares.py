@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from sfumato.reports.files import rows_by_group
-from sfumato.reports.sources import Source, suffix_of
+from sfumato.collecting import Source, rows_by_group, suffix_of
 
 __all__ = ["Piece", "shares_of"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sfumato.collecting import METADATA_KEY, REPORT_COLUMN
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.reports.files import METADATA_KEY, REPORT_COLUMN
 from sfumato.spark.sessions import hadoop
 
 if TYPE_CHECKING:

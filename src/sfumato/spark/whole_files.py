@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from sfumato.collecting import Source, suffix_of
 from sfumato.errors import InvalidInput
-from sfumato.reports.sources import Source, suffix_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

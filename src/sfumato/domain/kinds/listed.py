@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.documents import label_document
+from sfumato._core import label_document
 from sfumato.domain.kinds.base import LARGEST, Codes, Fault, Kind, Scalar
 from sfumato.domain.kinds.counted import Counted
 from sfumato.domain.refusals import At, listing

@@ -20,13 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._aggregate import Aggregate
-from sfumato.mechanisms import Mechanism
-from sfumato.reports import decode_batch
+from sfumato.collecting import Aggregate, decode_batch
+from sfumato.mechanisms import Mechanism, count_reports, count_size
 from sfumato.server.store.migrations import MIGRATIONS
 from sfumato.server.store.mixing import mixed_batch
 from sfumato.server.store.records import ID_BYTES, Outcome, Progress, Record, State, Submission
-from sfumato.tally import count_reports, count_size
 
 __all__ = ["PAGE", "Store", "Unavailable"]
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.mechanisms import Mechanism
-from sfumato.reports.batch import write_batch
-from sfumato.reports.validity import piece_rows
+from sfumato.collecting import write_batch
+from sfumato.mechanisms import Mechanism, piece_rows
 
 __all__ = ["mixed_batch"]
 

@@ -1,0 +1,26 @@
+"""Plots of results: a result finds its plot here, so that the package that defines it need not import plotting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["plot_result", "register_plot"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_PLOTS: dict[type, Callable[..., Any]] = {}
+
+
+def register_plot(kind: type) -> Callable[[Function], Function]:
+    """Declare a function as the plot of a class of results."""
+
+    def register(function: Function) -> Function:
+        _PLOTS[kind] = function
+        return function
+
+    return register
+
+
+def plot_result(result: object, *arguments: Any, **options: Any) -> Any:
+    """Return the figure of a result, drawn by the function that is registered for its class."""
+    return _PLOTS[type(result)](result, *arguments, **options)

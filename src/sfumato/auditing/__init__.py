@@ -1,0 +1,38 @@
+"""Audits: exact proofs that a mechanism obeys a policy, and bounds for samplers that can only be run.
+
+``audit`` reads the sampler that runs with a branching interpreter and returns a ``Certificate``.
+``audit_sampler`` bounds the privacy loss of a black box from its outputs.
+"""
+
+from sfumato.auditing.audits import audit, audit_again
+from sfumato.auditing.black_box import audit_sampler
+from sfumato.auditing.black_box.result import SamplerAudit
+from sfumato.auditing.certificate import Certificate
+from sfumato.auditing.channels import Law, law_of
+from sfumato.auditing.prior_sets import PriorBox, PriorMixtures, PriorSet, PriorSetAudit, audit_priors
+from sfumato.auditing.regions import ErrorRegion, PolicyRegion, error_region, policy_region
+
+__all__ = [
+    "Certificate",
+    "ErrorRegion",
+    "Law",
+    "PolicyRegion",
+    "PriorBox",
+    "PriorMixtures",
+    "PriorSet",
+    "PriorSetAudit",
+    "SamplerAudit",
+    "audit",
+    "audit_again",
+    "audit_priors",
+    "audit_sampler",
+    "error_region",
+    "law_of",
+    "policy_region",
+]
+
+
+# For the other packages of Sfumato; not part of the public interface.
+from sfumato.auditing.audits import stated_columns as stated_columns
+from sfumato.auditing.certificate import Read as Read
+from sfumato.auditing.interpreter import sampler_law as sampler_law

@@ -1,0 +1,324 @@
+"""Which events are worth a test: found by looking at some outputs of each value.
+
+Events come in *families* (whole outputs, lengths, items at a position, …), counted for all values at once. From the
+counts of a family a score can be learned as well: the sum of the log-likelihood ratios of what an output shows (naive
+Bayes). Its level sets are events too, and see leaks that no single item shows.
+
+Nothing here needs to be right for an audit to be valid: events are tested on outputs that were not looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.auditing.black_box.events import LEARNED, Candidate, Event, Pair, estimated_bounds, ln_ratio
+from sfumato.auditing.black_box.limits import Floats, Integers, chernoff_lower
+from sfumato.auditing.black_box.outputs import Outputs
+
+__all__ = ["propose"]
+
+_PREFIXES = (2, 3, 4, 8)
+#: Most cells of a table of positions by items. Rarer items, and bytes beyond it, are not looked at one by one.
+_LARGEST_TABLE = 2**22
+#: How many thresholds of a learned score are tried.
+_THRESHOLDS = 64
+
+Codes = npt.NDArray[np.integer[Any]]
+Score = Callable[[Outputs], Floats]
+
+
+def propose(samples: Sequence[Outputs], pairs: Sequence[Pair], alpha: float, most: int) -> dict[Pair, list[Candidate]]:
+    """For each pair of values, up to ``most`` promising events of each family. All samples have one size."""
+    look = _Look(samples)
+    proposed: dict[Pair, list[Candidate]] = {pair: [] for pair in pairs}
+    for family in look.families():
+        low = _distinct_limits(family.totals, look.size, alpha)
+        high = 1 - _distinct_limits(look.size - family.totals, look.size, alpha)
+        for pair in pairs:
+            proposed[pair] += look.best(family, pair, low, high, most)
+        if family.score is not None:
+            for x, other in sorted({(min(pair), max(pair)) for pair in pairs}):
+                for pair, candidates in look.learn(family, x, other, alpha, most).items():
+                    if pair in proposed:
+                        proposed[pair] += candidates
+    return proposed
+
+
+# -- looking at samples ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Family:
+    """Events of one kind: ``counts[value, half, i]`` of event i in either half of each value's sample.
+
+    ``score`` makes, of one weight for each event, the function that adds up the weights of an output's events.
+    """
+
+    name: str
+    counts: Integers
+    make: Callable[[int], Event]
+    score: Callable[[Floats], Score] | None = None
+    _made: dict[int, Event] = field(default_factory=dict)
+
+    def event(self, i: int) -> Event:
+        """Event i, the same object each time: pairs that share it are counted once."""
+        if i not in self._made:
+            self._made[i] = self.make(i)
+        return self._made[i]
+
+    @functools.cached_property
+    def totals(self) -> Integers:
+        return np.asarray(self.counts.sum(axis=1))
+
+
+class _Look:
+    """The samples, one below the other, and the families of events found in them.
+
+    Scores are learned on one half of each sample, and their thresholds chosen on the other.
+    """
+
+    def __init__(self, samples: Sequence[Outputs]) -> None:
+        self.size = len(samples[0])
+        self.values = len(samples)
+        self.all = Outputs.joined(samples)
+        value, row = np.divmod(np.arange(len(self.all)), self.size)
+        self.group = value * 2 + row % 2  # which value, which half
+        starts = range(0, len(self.all), self.size)
+        self.halves = [[self.all.rows(slice(s + which, s + self.size, 2)) for which in (0, 1)] for s in starts]
+
+    def families(self) -> Iterator[_Family]:
+        """Simple events first: of two that promise the same, the first is taken."""
+        outputs = self.all
+        has_parts = outputs.kind not in {"int", "bool"}
+        coder = _Coder(outputs)
+        table = self._table(coder)
+        if has_parts:
+            yield self._lengths()
+            if outputs.width > 1:
+                yield self._items(coder, table)
+        yield self._fingerprints(None)
+        if has_parts and outputs.width > 1:
+            yield self._occurrences(coder)
+        if outputs.made_of_bytes and outputs.kind != "bool":
+            yield self._bits(coder, table)
+        if has_parts:
+            for prefix in _PREFIXES:
+                if prefix < outputs.width:
+                    yield self._fingerprints(prefix)
+
+    # -- one family each --
+
+    def _lengths(self) -> _Family:
+        distinct, place = np.unique(self.all.lengths, return_inverse=True)
+
+        def event(i: int) -> Event:
+            length = int(distinct[i])
+            return Event(
+                lambda outputs: outputs.lengths == length,
+                f"the output has length {length}",
+                f"the output does not have length {length}",
+            )
+
+        return _Family("length", self._counts(place, len(distinct)), event)
+
+    def _fingerprints(self, prefix: int | None) -> _Family:
+        distinct, first, place = np.unique(self.all.fingerprints(prefix), return_index=True, return_inverse=True)
+        verbs = ("is", "is not") if prefix is None else ("begins with", "does not begin with")
+
+        def event(i: int) -> Event:
+            text, key = self.all.text(int(first[i]), prefix), distinct[i]
+            return Event(
+                lambda outputs: outputs.fingerprints(prefix) == key,
+                f"the output {verbs[0]} {text}",
+                f"the output {verbs[1]} {text}",
+            )
+
+        def score(weights: Floats) -> Score:
+            def of(outputs: Outputs) -> Floats:
+                keys = outputs.fingerprints()
+                places = np.searchsorted(distinct, keys).clip(max=len(distinct) - 1)
+                return np.where(distinct[places] == keys, weights[places], 0.0)
+
+            return of
+
+        name = "whole outputs" if prefix is None else "beginnings"
+        return _Family(name, self._counts(place, len(distinct)), event, score if prefix is None else None)
+
+    def _table(self, coder: _Coder) -> Integers:
+        """``table[value, half, position, code]``."""
+        cells = coder.positions * coder.size
+        offsets = np.arange(coder.positions) * coder.size
+        table = np.empty((self.values, 2, cells), dtype=np.int64)
+        for value, which in itertools.product(range(self.values), (0, 1)):
+            codes = coder.codes(self.halves[value][which])
+            table[value, which] = np.bincount((codes + offsets).ravel(), minlength=cells)
+        return table.reshape(self.values, 2, coder.positions, coder.size)
+
+    def _items(self, coder: _Coder, table: Integers) -> _Family:
+        noun = {"bytes": "byte", "str": "character"}.get(self.all.kind, "item")
+
+        def event(i: int) -> Event:
+            position, code = divmod(i, coder.size - 1)
+            item = coder.item(code + 1)
+            name = f"the first {noun}" if position == 0 else f"{noun} {position} (counted from 0)"
+            text = self.all.item_text(item)
+            return Event(lambda outputs: outputs.at(position) == item, f"{name} is {text}", f"{name} is not {text}")
+
+        def score(weights: Floats) -> Score:
+            return _table_score(coder, np.pad(weights.reshape(coder.positions, -1), ((0, 0), (1, 0))))
+
+        return _Family("items", table[..., 1:].reshape(self.values, 2, -1), event, score)
+
+    def _bits(self, coder: _Coder, table: Integers) -> _Family:
+        bit_of = np.arange(256)[:, None] >> np.arange(8) & 1
+
+        def event(i: int) -> Event:
+            position, bit = divmod(i, 8)
+            name = f"bit {bit} of byte {position}" if self.all.kind == "bytes" else f"bit {i} of the output"
+            # Where there is no byte, the fill has zeros in its low bits.
+            return Event(lambda outputs: (outputs.at(position) >> bit & 1) == 1, f"{name} is 1", f"{name} is 0")
+
+        def score(weights: Floats) -> Score:
+            return _table_score(coder, np.pad(weights.reshape(coder.positions, 8) @ bit_of.T, ((0, 0), (1, 0))))
+
+        return _Family("bits", (table[..., 1:] @ bit_of).reshape(self.values, 2, -1), event, score)
+
+    def _occurrences(self, coder: _Coder) -> _Family:
+        counts = np.empty((self.values, 2, coder.size), dtype=np.int64)
+        for value, which in itertools.product(range(self.values), (0, 1)):
+            codes = coder.distinct_codes(self.halves[value][which])
+            counts[value, which] = np.bincount(codes.ravel(), minlength=coder.size)
+
+        def event(i: int) -> Event:
+            item = coder.item(i + 1)
+            text = self.all.item_text(item)
+            return Event(
+                lambda outputs: np.asarray((outputs.items == item).any(axis=1)),
+                f"{text} occurs in the output",
+                f"{text} does not occur in the output",
+            )
+
+        def score(weights: Floats) -> Score:
+            padded = np.pad(weights, (1, 0))
+            return lambda outputs: np.asarray(padded[coder.distinct_codes(outputs)].sum(axis=1))
+
+        return _Family("occurrences", counts[..., 1:], event, score)
+
+    def _counts(self, place: Codes, events: int) -> Integers:
+        flat = np.bincount(self.group * events + place, minlength=self.values * 2 * events)
+        return flat.reshape(self.values, 2, events)
+
+    # -- the most promising --
+
+    def best(self, family: _Family, pair: Pair, low: Floats, high: Floats, most: int) -> list[Candidate]:
+        """The events of a family, or their denials, with the greatest estimated bounds."""
+        x, other = pair
+        events = low.shape[1]
+        bounds = np.concatenate([ln_ratio(low[x], high[other]), ln_ratio(1 - high[x], 1 - low[other])])
+        chosen = np.argpartition(-bounds, most)[:most] if len(bounds) > most else np.arange(len(bounds))
+        found = []
+        for i in chosen[np.argsort(-bounds[chosen], kind="stable")]:
+            denied, place = divmod(int(i), events)
+            seen = (int(family.totals[x, place]), int(family.totals[other, place]))
+            candidate = Candidate(family.name, family.event(place), False, seen, self.size)
+            found.append(candidate.denial() if denied else candidate)
+        return found
+
+    def learn(self, family: _Family, x: int, other: int, alpha: float, most: int) -> dict[Pair, list[Candidate]]:
+        """Level sets of a score learned on the first half: high scores for x, low ones for the other value."""
+        assert family.score is not None
+        a, b = family.counts[x, 0] + 0.5, family.counts[other, 0] + 0.5
+        weights = np.log(a / b)
+        if family.name == "bits":  # a bit that is 0 tells something as well
+            half = len(self.halves[x][0])
+            weights -= np.log((half + 1 - a) / (half + 1 - b))
+        score = family.score(weights)
+        mine, theirs = np.sort(score(self.halves[x][1])), np.sort(score(self.halves[other][1]))
+        # A little below a score that was seen: rounding must not decide whether an output is in the set.
+        thresholds = np.quantile(np.concatenate([mine, theirs]), np.linspace(0, 1, _THRESHOLDS + 1)[1:]) - 1e-9
+        up, down = [], []
+        for threshold in np.unique(thresholds).tolist():
+            event = _level_set(score, threshold, f"the score learned from {family.name}")
+            counts = [len(scores) - int(np.searchsorted(scores, threshold)) for scores in (mine, theirs)]
+            up.append(Candidate(LEARNED, event, False, (counts[0], counts[1]), len(mine)))
+            down.append(Candidate(LEARNED, event, False, (counts[1], counts[0]), len(mine)).denial())
+        return {
+            pair: [candidates[i] for i in np.argsort(-estimated_bounds(candidates, alpha), kind="stable")[:most]]
+            for pair, candidates in (((x, other), up), ((other, x), down))
+        }
+
+
+def _level_set(score: Score, threshold: float, name: str) -> Event:
+    return Event(
+        lambda outputs: outputs.once(score, score) >= threshold,
+        f"{name} is at least {threshold:.6g}",
+        f"{name} is below {threshold:.6g}",
+    )
+
+
+def _distinct_limits(counts: Integers, trials: int, alpha: float) -> Floats:
+    distinct, place = np.unique(counts, return_inverse=True)
+    return chernoff_lower(distinct, trials, alpha)[place].reshape(counts.shape)
+
+
+# -- items as small numbers ------------------------------------------------------------------------------
+
+
+class _Coder:
+    """Numbers the items that outputs are made of: bytes from 1 in order, others by a dictionary of the frequent ones.
+
+    Code 0 is no item, or one too rare to have a code.
+    """
+
+    def __init__(self, outputs: Outputs) -> None:
+        self._dictionary: npt.NDArray[np.signedinteger[Any]] | None = None
+        if outputs.made_of_bytes:
+            self.size = 257
+        else:
+            items, counts = np.unique(outputs.items[outputs.items != outputs.fill], return_counts=True)
+            most = max(1, _LARGEST_TABLE // max(1, outputs.width))
+            if len(items) > most:
+                items = np.sort(items[np.argsort(-counts, kind="stable")[:most]])
+            self._dictionary = items
+            self.size = len(items) + 1
+        self.positions = min(outputs.width, _LARGEST_TABLE // self.size)
+
+    def item(self, code: int) -> int:
+        return code - 1 if self._dictionary is None else int(self._dictionary[code - 1])
+
+    def codes(self, outputs: Outputs) -> Codes:
+        """The codes at the first positions."""
+        return outputs.once(self, self._codes)
+
+    def _codes(self, outputs: Outputs) -> Codes:
+        items = outputs.items[:, : self.positions]
+        codes = np.zeros((len(outputs), self.positions), dtype=np.int32)
+        if self._dictionary is None:
+            codes[:, : items.shape[1]] = np.maximum(items, -1) + 1
+        elif len(self._dictionary):
+            places = np.searchsorted(self._dictionary, items).clip(max=len(self._dictionary) - 1)
+            codes[:, : items.shape[1]] = np.where(self._dictionary[places] == items, places + 1, 0)
+        return codes
+
+    def distinct_codes(self, outputs: Outputs) -> Codes:
+        """The codes of each output in ascending order, 0 in place of one that was there before."""
+        return outputs.once((self, "distinct"), self._distinct_codes)
+
+    def _distinct_codes(self, outputs: Outputs) -> Codes:
+        codes = np.sort(self.codes(outputs), axis=1)
+        again = codes[:, 1:] == codes[:, :-1]
+        codes[:, 1:][again] = 0
+        return codes
+
+
+def _table_score(coder: _Coder, weights: Floats) -> Score:
+    """The sum of ``weights[position, code]`` over an output's positions."""
+    flat, offsets = weights.ravel(), np.arange(coder.positions) * coder.size
+    return lambda outputs: np.asarray(flat[coder.codes(outputs) + offsets].sum(axis=1))

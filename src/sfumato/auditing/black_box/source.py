@@ -1,0 +1,77 @@
+"""Where outputs come from: the sampler, called block by block, so that memory stays bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.auditing.black_box.events import Candidate, Event, Pair
+from sfumato.auditing.black_box.outputs import Outputs, read_outputs
+from sfumato.errors import InvalidInput
+
+__all__ = ["Source"]
+
+#: Items (of all outputs together) that are read at once, and that are kept of each value to look at.
+_BLOCK_ITEMS, _LOOK_ITEMS = 2**21, 2**21
+_FIRST_BLOCK, _LARGEST_BLOCK = 256, 2**16
+
+
+class Source:
+    """Calls the sampler, and counts events in what it returns."""
+
+    def __init__(
+        self,
+        sampler: Callable[..., Any],
+        labels: Sequence[object],
+        batch: bool,
+        trials: int,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self._sampler, self._labels, self._batch = sampler, labels, batch
+        self._done, self._total, self._progress = 0, trials * len(labels), progress
+        self._kind: str | None = None
+        self._block = _FIRST_BLOCK
+
+    def _draw(self, i: int, n: int) -> Outputs:
+        label = self._labels[i]
+        outputs = read_outputs(self._sampler(label, n) if self._batch else [self._sampler(label) for _ in range(n)], n)
+        if self._kind not in (None, outputs.kind):
+            raise InvalidInput(
+                "audit_sampler", "every output", "be of one type", f"{self._kind} and, for {label!r}, {outputs.kind}"
+            )
+        self._kind = outputs.kind
+        self._block = min(_LARGEST_BLOCK, max(1, _BLOCK_ITEMS // max(1, outputs.width)))
+        self._done += n
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+        return outputs
+
+    def _blocks(self, i: int, n: int) -> Iterator[Outputs]:
+        while n:
+            rows = min(n, self._block)
+            yield self._draw(i, rows)
+            n -= rows
+
+    def samples(self, most: int) -> list[Outputs]:
+        """As many outputs of each value as may be kept, at most so many."""
+        count = range(len(self._labels))
+        first = [self._draw(i, min(most, _FIRST_BLOCK)) for i in count]
+        width = max(1, *(outputs.width for outputs in first))
+        more = min(most, max(_FIRST_BLOCK, _LOOK_ITEMS // width)) - len(first[0])
+        return [Outputs.joined([first[i], *self._blocks(i, more)]) for i in count]
+
+    def count(self, candidates: Mapping[Pair, list[Candidate]], n: int) -> dict[Pair, list[Candidate]]:
+        """The same candidates, with their counts in n more outputs of each value."""
+        counts: list[dict[Event, int]] = []
+        for i in range(len(self._labels)):
+            mine = dict.fromkeys((c.event for pair, listed in candidates.items() if i in pair for c in listed), 0)
+            for outputs in self._blocks(i, n):
+                for event in mine:
+                    mine[event] += int(np.count_nonzero(event.holds(outputs)))
+            counts.append(mine)
+        return {
+            (i, j): [c.plus((counts[i][c.event], counts[j][c.event]), n) for c in listed]
+            for (i, j), listed in candidates.items()
+        }

@@ -1,0 +1,165 @@
+"""Exact laws of small mechanisms, and what may be done with them: processing, composition, inference.
+
+The three properties of context-aware LDP (Acharya et al. 2020, Props. 1-3) are operations here, so that they can be
+computed and checked: ``then`` keeps every policy, ``and_then`` adds two policies up, and ``posterior`` moves the odds
+of two values by no more than the policy allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato._core import exact_fraction, information
+from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.mechanisms import Mechanism, checked_kind
+from sfumato.policy import NOTHING_BINDS, Policy, Worst
+
+__all__ = ["Law", "law_of"]
+
+#: A law of more entries than this is refused: it is kept in Fractions.
+_LARGEST_LAW = 10**6
+
+
+@dataclass(frozen=True, init=False)
+class Law:
+    """``rows[x][y]``: the exact probability of the y-th of ``outputs`` given the value with index x.
+
+    Numbers are read as a person means them (a float is its shortest decimal), and each row must sum to exactly one.
+    Rows are in domain order, or have labels (a DataFrame, a mapping from values to rows) and are aligned by them.
+    """
+
+    domain: Domain
+    outputs: tuple[Any, ...]
+    rows: tuple[tuple[Fraction, ...], ...]
+
+    def __init__(
+        self, domain: Domain, rows: Sequence[Sequence[Any]], outputs: Sequence[Hashable] | None = None
+    ) -> None:
+        checked_domain("Law", domain)
+        exact = _stochastic("Law", align_table(domain, None, rows, "Law", "rows"), [repr(label) for label in domain])
+        width = len(exact[0])
+        names = tuple(range(width) if outputs is None else outputs)
+        if len(names) != width or len(set(names)) != width:
+            raise InvalidInput("Law", "outputs", f"be {width} different names, one per column", names)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "outputs", names)
+        object.__setattr__(self, "rows", exact)
+
+    def column(self, output: Hashable) -> tuple[Fraction, ...]:
+        """The likelihood of each value for this output."""
+        if output not in self.outputs:
+            raise InvalidInput("Law", "output", "be one of its outputs", output)
+        y = self.outputs.index(output)
+        return tuple(row[y] for row in self.rows)
+
+    def worst(self, policy: Policy) -> Worst:
+        """The inequality of the policy that some output comes closest to breaking. Exact."""
+        if policy.domain != self.domain:
+            raise InvalidInput("Law", "policy", "be over the same domain", policy.domain)
+        found = (policy.worst(column) for column in zip(*self.rows, strict=True))
+        return max((worst for worst in found if worst.names is not None), key=lambda w: w.rank, default=NOTHING_BINDS)
+
+    def obeys(self, policy: Policy) -> bool:
+        """Whether every output lies in the policy's cone. Exact."""
+        return not self.worst(policy).violated
+
+    def then(self, matrix: Sequence[Sequence[Any]]) -> Law:
+        """The law after a random map of the outputs that does not look at the value: a row of ``matrix`` per output.
+
+        Each new column is a non-negative combination of old ones, and a policy is a convex cone: it holds on.
+        """
+        if unaligned_table(matrix, "then", "matrix") is not matrix:
+            raise InvalidInput("then", "matrix", "be rows of numbers in the order of the outputs", matrix)
+        exact = _stochastic("then", matrix, [f"output {output!r}" for output in self.outputs])
+        columns = list(zip(*exact, strict=True))
+        return Law(self.domain, [[_dot(row, column) for column in columns] for row in self.rows])
+
+    def and_then(self, choose: Callable[[Any], Law]) -> Law:
+        """The joint law with a second release of the same value: ``choose(output)`` is its law after the first output.
+
+        Outputs are pairs. The likelihoods multiply, so two policies on pairs add up: ``policy.compose(other)``.
+        """
+        names: list[Hashable] = []
+        columns: list[list[Fraction]] = []
+        for output, first in zip(self.outputs, zip(*self.rows, strict=True), strict=True):
+            following = choose(output)
+            if following.domain != self.domain:
+                raise InvalidInput("and_then", f"the law after {output!r}", "be over the same domain", following.domain)
+            for after, second in zip(following.outputs, zip(*following.rows, strict=True), strict=True):
+                names.append((output, after))
+                columns.append([a * b for a, b in zip(first, second, strict=True)])
+        _check_size(len(self.domain), len(columns), "the joint law")
+        return Law(self.domain, list(zip(*columns, strict=True)), names)
+
+    def posterior(self, prior: Sequence[Any], output: Hashable) -> tuple[Fraction, ...]:
+        """What an observer believes who held ``prior`` and saw ``output``: exact probabilities, in domain order."""
+        before = self._prior("posterior", prior)
+        joint = [p * likelihood for p, likelihood in zip(before, self.column(output), strict=True)]
+        total = sum(joint, Fraction(0))
+        if total == 0:
+            raise InvalidInput("posterior", "output", "be possible under the prior", output)
+        return tuple(p / total for p in joint)
+
+    def _prior(self, what: str, given: Any) -> tuple[Fraction, ...]:
+        prior = align(self.domain, given, what, "prior")
+        if len(prior) != len(self.domain):
+            raise InvalidInput(what, "prior", f"have {len(self.domain)} entries", len(prior))
+        (exact,) = _stochastic(what, [prior], ["the prior"])
+        return exact
+
+    def mutual_information(self, prior: Sequence[Any]) -> float:
+        """I(X;Y) in nats between a value drawn from ``prior`` and the output, to double precision.
+
+        Whatever obeys ``Prior(domain, prior, epsilon)`` tells at most ε·tanh(ε/2) (``Prior.information_bound``).
+        """
+        before = self._prior("mutual_information", prior)
+        return information(
+            (p * t, t / average)
+            for column in zip(*self.rows, strict=True)
+            for average in [_dot(before, column)]
+            for p, t in zip(before, column, strict=True)
+            if p and t
+        )
+
+
+def law_of(mechanism: Mechanism, values: Sequence[Any] | None = None) -> Law:
+    """The law that a mechanism states, for all values or only for these; its outputs are the reports, as integers."""
+    checked_kind("law_of", "the mechanism", mechanism, Mechanism)
+    domain = mechanism.domain if values is None else mechanism.domain.subset(values)
+    _check_size(len(domain), mechanism.outputs, f"the law of {mechanism.name}")
+    reports = list(mechanism.reports())
+    indices = [mechanism.domain.index(label) for label in domain]
+    return Law(domain, [[mechanism.probability(y, x) for y in reports] for x in indices], reports)
+
+
+def _check_size(rows: int, columns: int, what: str) -> None:
+    if rows * columns > _LARGEST_LAW:
+        raise CannotDecide(
+            f"{what} over {rows} values has {columns} outputs; more than {_LARGEST_LAW} entries are not enumerated"
+        )
+
+
+def _stochastic(what: str, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> tuple[tuple[Fraction, ...], ...]:
+    """Rows of exact probabilities, each of which sums to one; ``names`` says what the rows belong to."""
+    if len(rows) != len(names):
+        raise InvalidInput(what, "rows", f"be {len(names)}", len(rows))
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) == 0:
+        raise InvalidInput(what, "rows", "have one length, at least 1", [len(row) for row in rows])
+    exact = []
+    for name, row in zip(names, rows, strict=True):
+        try:
+            values = tuple(exact_fraction(entry) for entry in row)
+        except (TypeError, ValueError, ArithmeticError):
+            raise InvalidInput(what, f"the row of {name}", "hold numbers", list(row)) from None
+        if min(values) < 0 or sum(values) != 1:
+            raise InvalidInput(what, f"the row of {name}", "be probabilities that sum to exactly one", list(row))
+        exact.append(values)
+    return tuple(exact)
+
+
+def _dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
+    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))

@@ -1,0 +1,110 @@
+"""The branching interpreter: runs a sampler down every branch and returns its exact law.
+
+The sampler cannot tell it from real randomness; it only sees an object with ``bernoulli`` and ``below``. What
+comes out is therefore the law of the code that runs, as rationals. Equal states of a sampler are merged after
+each step, so the cost is the number of states, not of paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from sfumato.errors import CannotDecide
+from sfumato.mechanisms import Draws, Finished, Mechanism
+
+__all__ = ["TooManyBranches", "branches", "sampler_law"]
+
+Result = TypeVar("Result")
+
+
+class TooManyBranches(CannotDecide):
+    """Following every branch would take more runs than allowed."""
+
+
+class _Path:
+    """Draws that follow a path through a sampler's decisions, and extend it by first outcomes where it ends."""
+
+    __slots__ = ("_depth", "_outcomes", "_taken", "total", "weight")
+
+    def __init__(self) -> None:
+        self._taken: list[int] = []
+        self._outcomes: list[int] = []
+        self._depth = 0
+        #: The probability of what was decided so far is weight / total.
+        self.weight = self.total = 1
+
+    def restart(self) -> None:
+        """Go to the start of the same path."""
+        self._depth = 0
+        self.weight = self.total = 1
+
+    def turn(self) -> bool:
+        """Whether there is a next path; then this is it: another outcome of the last decision that has one left."""
+        while self._taken and self._taken[-1] == self._outcomes[-1] - 1:
+            self._taken.pop()
+            self._outcomes.pop()
+        if self._taken:
+            self._taken[-1] += 1
+        return bool(self._taken)
+
+    def _choose(self, outcomes: int, total: int) -> int:
+        depth = self._depth
+        if depth == len(self._taken):
+            self._taken.append(0)
+            self._outcomes.append(outcomes)
+        self._depth = depth + 1
+        self.total *= total
+        return self._taken[depth]
+
+    def bernoulli(self, numerator: int, denominator: int) -> bool:
+        if not 0 <= numerator <= denominator:
+            raise ValueError(f"not a probability: {numerator}/{denominator}")
+        if numerator in (0, denominator):
+            return numerator > 0  # certain: not a branch
+        happened = bool(self._choose(2, denominator))
+        self.weight *= numerator if happened else denominator - numerator
+        return happened
+
+    def below(self, m: int) -> int:
+        if m < 1:
+            raise ValueError(f"cannot choose among {m}")
+        return self._choose(m, m)
+
+
+def branches(run: Callable[[Draws], Result]) -> Iterator[tuple[Result, int, int]]:
+    """Every outcome of ``run``, with its weight and the total: its probability is weight/total."""
+    path = _Path()
+    while True:
+        path.restart()
+        yield run(path), path.weight, path.total
+        if not path.turn():
+            return
+
+
+def sampler_law(mechanism: Mechanism, x: int, most_runs: int = 10**6) -> tuple[dict[bytes, Fraction], int]:
+    """The exact law of the *serialised* reports of one value, and how many runs it took to read."""
+    law: dict[bytes, Fraction] = {}
+    pending: dict[Hashable, Fraction] = {mechanism.start(x): Fraction(1)}
+    runs = 0
+    while pending:
+        # Over one denominator probabilities are added as integers: there are few denominators, and many branches.
+        weighed: dict[tuple[Any, int], int] = {}
+        for state, reached in pending.items():
+            numerator, denominator = reached.as_integer_ratio()
+            for result, weight, total in branches(lambda draws, state=state: mechanism.step(state, draws)):  # type: ignore[misc]
+                runs += 1
+                if runs > most_runs:
+                    raise TooManyBranches(f"the sampler of {mechanism.name} has more than {most_runs} branches")
+                key = (result, denominator * total)
+                weighed[key] = weighed.get(key, 0) + numerator * weight
+        pending = {}
+        for (result, denominator), numerator in weighed.items():
+            probability = Fraction(numerator, denominator)
+            if isinstance(result, Finished):
+                report = mechanism.serialise(result.report)
+                law[report] = law.get(report, Fraction(0)) + probability
+            else:
+                pending[result] = pending.get(result, Fraction(0)) + probability
+    return law, runs

@@ -1,0 +1,33 @@
+"""Collecting: reports in files and batches, and their exact counts."""
+
+from sfumato.collecting.aggregates import Aggregate, aggregate
+from sfumato.collecting.batch import decode_batch, encode_batch
+from sfumato.collecting.files import read_reports, write_reports
+
+__all__ = ["Aggregate", "aggregate", "decode_batch", "encode_batch", "read_reports", "write_reports"]
+
+
+# For the other packages of Sfumato; not part of the public interface.
+from sfumato.collecting.batch import (
+    HEADER_BYTES as HEADER_BYTES,
+    batch_header as batch_header,
+    write_batch as write_batch,
+)
+from sfumato.collecting.columns import open_columns as open_columns
+from sfumato.collecting.file_counting import aggregate_files as aggregate_files
+from sfumato.collecting.files import (
+    METADATA_KEY as METADATA_KEY,
+    REPORT_COLUMN as REPORT_COLUMN,
+    REPORT_SUFFIXES as REPORT_SUFFIXES,
+    rows_by_group as rows_by_group,
+)
+from sfumato.collecting.sources import (
+    ARROW as ARROW,
+    PARQUET as PARQUET,
+    STREAM as STREAM,
+    Source as Source,
+    source_of as source_of,
+    standard_input as standard_input,
+    suffix_of as suffix_of,
+)
+from sfumato.collecting.tables import write_table as write_table

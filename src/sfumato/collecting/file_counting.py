@@ -1,0 +1,174 @@
+"""Counting files: on all cores, in memory that does not grow with them, and from a checkpoint on if there is one.
+
+A Parquet file is counted by some row groups at a time, any other file whole. These units are taken in order, in rounds
+of some seconds; a checkpoint is written between rounds, so it never holds a part of a unit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import core_count
+from sfumato.collecting.aggregates import Aggregate
+from sfumato.collecting.checkpoint import Checkpoint, State, state_of
+from sfumato.collecting.files import REPORT_SUFFIXES, read_reports, rows_by_group
+from sfumato.collecting.sources import Source, source_of
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import Mechanism, count_reports, count_size, piece_rows
+
+__all__ = ["COUNTS", "aggregate_files"]
+
+#: Names of files that hold counts already end so.
+COUNTS = ".json"
+#: A unit has at least so many pieces of a file, if there are so many: opening it costs as much as counting one.
+_UNIT_PIECES = 8
+#: Between two checkpoints lie about so many seconds of work.
+_ROUND_SECONDS = 5.0
+
+Counts = npt.NDArray[np.int64]
+#: Reads the counts of a file that has them already: its bytes, and its name for messages.
+ReadCounts = Callable[[bytes, str], Aggregate]
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Some row groups of a file, or with None the whole file."""
+
+    source: Source
+    #: That of the file before anything of it was read.
+    state: State
+    groups: range | None
+    #: Whether the file is counted once this unit is.
+    last: bool
+
+    @property
+    def done(self) -> int | None:
+        """How many row groups of the file are counted once this unit is; None if all of it is."""
+        return None if self.last or self.groups is None else self.groups.stop
+
+
+def aggregate_files(
+    mechanism: Mechanism,
+    paths: Sequence[Path | str],
+    *,
+    resume: Path | str | None = None,
+    read_counts: ReadCounts | None = None,
+    progress: Callable[[int], None] | None = None,
+    threads: int | None = None,
+) -> Aggregate:
+    """The counts of all reports in these files; those that hold counts (.json) are merged in.
+
+    ``resume`` names a checkpoint: what it says is counted is not counted again, and it is written again every few
+    seconds, whole or not at all. Whatever ends the process, it can be started again and go on. A file that changed
+    since it was counted is refused, and one that changes meanwhile.
+    """
+    sources = [source_of(path, (*REPORT_SUFFIXES, COUNTS)) for path in paths]
+    checkpoint = Checkpoint.start(mechanism) if resume is None else Checkpoint.read(resume, mechanism, sources)
+    work = _Work(mechanism, read_counts or _read_counts(mechanism), progress, checkpoint.counts.n)
+    cores = core_count() if threads is None else threads
+    if cores < 1:
+        raise InvalidInput("aggregate", "threads", "be at least 1", threads)
+    units = _units(mechanism, sources, checkpoint)
+    size = 1
+    while taken := list(islice(units, size)) if resume is not None else [*units]:
+        start = time.monotonic()
+        counts = work.count(taken, cores)
+        checkpoint = checkpoint.extended(counts, [(unit.source, unit.state, unit.done) for unit in taken])
+        if resume is not None:
+            checkpoint.write(resume)
+            size = max(1, int(size * min(2.0, _ROUND_SECONDS / max(time.monotonic() - start, 1e-3))))
+    return checkpoint.counts
+
+
+def _read_counts(mechanism: Mechanism) -> ReadCounts:
+    def read(data: bytes, shown: str) -> Aggregate:  # noqa: ARG001
+        counts = Aggregate.from_json(data)
+        counts.check(mechanism)
+        return counts
+
+    return read
+
+
+def _units(mechanism: Mechanism, sources: Sequence[Source], checkpoint: Checkpoint) -> Iterator[_Unit]:
+    enough = _UNIT_PIECES * piece_rows(mechanism)
+    for source in sources:
+        state = state_of(source)
+        done = checkpoint.done(source, state)
+        if done is None:
+            continue
+        rows = rows_by_group(source)
+        if not rows:
+            yield _Unit(source, state, None, last=True)
+            continue
+        first, held = done, 0
+        for group in range(done, len(rows)):
+            held += rows[group]
+            if held >= enough or group == len(rows) - 1:
+                yield _Unit(source, state, range(first, group + 1), last=group == len(rows) - 1)
+                first, held = group + 1, 0
+
+
+class _Work:
+    """What the threads share while they count."""
+
+    def __init__(
+        self, mechanism: Mechanism, read_counts: ReadCounts, progress: Callable[[int], None] | None, so_far: int
+    ) -> None:
+        self._mechanism, self._read_counts = mechanism, read_counts
+        self._progress, self._so_far = progress, so_far
+        self._lock = threading.Lock()
+
+    def count(self, units: Sequence[_Unit], threads: int) -> Aggregate:
+        """The counts of some units. The refusal of the first that is refused, whatever the threads do."""
+        waiting = iter(enumerate(units))
+        refusals: dict[int, BaseException] = {}
+        total = Aggregate.empty(self._mechanism)
+
+        def run() -> Aggregate:
+            counts, n, merged = np.zeros(count_size(self._mechanism), np.int64), 0, Aggregate.empty(self._mechanism)
+            while not refusals:
+                with self._lock:
+                    number, unit = next(waiting, (-1, None))
+                if unit is None:
+                    break
+                try:
+                    if unit.source.suffix == COUNTS:
+                        with unit.source.open() as file:
+                            merged = merged.merge(self._read_counts(file.read(), unit.source.shown))
+                    else:
+                        n += self._count_unit(unit, counts)
+                except BaseException as error:
+                    refusals[number] = error
+            return merged.merge(Aggregate(self._mechanism.hash, n, counts))
+
+        with ThreadPoolExecutor(min(threads, len(units))) as pool:
+            futures = [pool.submit(run) for _ in range(min(threads, len(units)))]
+            try:
+                for future in futures:
+                    total = total.merge(future.result())
+            except BaseException as error:  # an interrupt: let no thread begin another unit
+                refusals.setdefault(len(units), error)
+                raise
+        if refusals:
+            raise refusals[min(refusals)]
+        return total
+
+    def _count_unit(self, unit: _Unit, counts: Counts) -> int:
+        n = 0
+        for piece in read_reports(unit.source, self._mechanism, row_groups=unit.groups):
+            count_reports(self._mechanism, piece, counts)
+            n += len(piece)
+            with self._lock:
+                self._so_far += len(piece)
+                if self._progress is not None:
+                    self._progress(self._so_far)
+        return n

@@ -1,0 +1,99 @@
+"""Reports as text, for pipes: a line that names the mechanism, a report a line, and a line that counts them.
+
+    sfumato-reports 1 <hash>      version, and SHA-256 of the mechanism's canonical spec
+    <report>                      an index in plain digits; any other report as its bytes, two hex digits each
+    end <n>                       number of reports
+
+There is one text for given reports, and reading is strict: whatever would not have been written is refused. The last
+line is there so that a text cut short is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.mechanisms import Mechanism, check_reports, piece_rows
+
+__all__ = ["BEGINNING", "read_lines", "write_lines"]
+
+BEGINNING = b"sfumato-reports "
+_VERSION = "1"
+_END = b"end "
+#: No header, index or last line is longer.
+_LONGEST_LINE = 128
+
+
+def write_lines(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArray[Any]]) -> int:
+    """Write checked reports; how many there were."""
+    file.write(_header(mechanism))
+    count = 0
+    for piece in pieces:
+        file.write(b"".join(_lines(piece)))
+        count += len(piece)
+    file.write(_last_line(count))
+    return count
+
+
+def read_lines(mechanism: Mechanism, file: BinaryIO, what: str) -> Iterator[npt.NDArray[Any]]:
+    """The reports of a text, in pieces, every one checked; the last line is checked after the last piece."""
+    _check_header(mechanism, file.readline(_LONGEST_LINE), what)
+    rows = piece_rows(mechanism)
+    longest = max(_LONGEST_LINE, 2 * sum(mechanism.report_shape) + 1)
+    count = 0
+    line = file.readline(longest)
+    while line and not line.startswith(_END):
+        lines: list[bytes] = []
+        while line and not line.startswith(_END) and len(lines) < rows:
+            lines.append(line)
+            line = file.readline(longest)
+        yield _reports(mechanism, lines, what, count)
+        count += len(lines)
+    last = _last_line(count)
+    if line != last or file.read(1):
+        got = "more after it" if line == last else line
+        raise InvalidInput(what, "its last line", f"be {last.decode().strip()!r}, for so many reports came", got)
+
+
+def _header(mechanism: Mechanism) -> bytes:
+    return BEGINNING + f"{_VERSION} {mechanism.hash}\n".encode()
+
+
+def _last_line(count: int) -> bytes:
+    return _END + f"{count}\n".encode()
+
+
+def _check_header(mechanism: Mechanism, line: bytes, what: str) -> None:
+    version, _, mechanism_hash = line.removeprefix(BEGINNING).decode(errors="replace").partition(" ")
+    if version != _VERSION:
+        raise UnknownSpec(what, "its version", f"be {_VERSION}", version)
+    if line != _header(mechanism):
+        raise InvalidInput(what, "its mechanism", f"be {mechanism.hash}", mechanism_hash.removesuffix("\n"))
+
+
+def _lines(reports: npt.NDArray[Any]) -> list[bytes]:
+    if reports.ndim == 1:
+        return [b"%d\n" % index for index in reports.tolist()]
+    return [row.tobytes().hex().encode() + b"\n" for row in reports]
+
+
+def _reports(mechanism: Mechanism, lines: list[bytes], what: str, first_row: int) -> npt.NDArray[Any]:
+    width = sum(mechanism.report_shape)
+    must = (
+        f"be {width} bytes in lower-case hex digits" if width else f"be in 0 … {mechanism.outputs - 1}, in plain digits"
+    )
+    reports = np.empty((len(lines), *mechanism.report_shape), mechanism.report_dtype)
+    for row, line in enumerate(lines):
+        try:
+            reports[row] = np.frombuffer(bytes.fromhex(line.decode()), np.uint8) if width else int(line)
+        except (ValueError, OverflowError):  # an odd digit, another width, an int that does not fit
+            raise InvalidInput(what, f"the report in row {first_row + row}", must, line) from None
+    checked = check_reports(mechanism, reports, what, first_row)
+    for row, (line, canonical) in enumerate(zip(lines, _lines(checked), strict=True)):
+        if line != canonical:  # spaces, signs, leading zeros, capitals, or no line end
+            raise InvalidInput(what, f"the report in row {first_row + row}", must, line)
+    return checked

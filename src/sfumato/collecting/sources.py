@@ -1,0 +1,128 @@
+"""Where values and reports are read from: a file, whose name says its format, or a pipe, whose first bytes do."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from sfumato._core import PIPE
+from sfumato.collecting.batch import MAGIC
+from sfumato.collecting.lines import BEGINNING
+from sfumato.errors import InvalidInput
+
+__all__ = [
+    "ARROW",
+    "LINES",
+    "PARQUET",
+    "STREAM",
+    "Source",
+    "source_of",
+    "standard_input",
+    "suffix_of",
+    "unreadable",
+]
+
+#: Names of Parquet files, and of Arrow IPC files (Feather version 2 is the same format), end so.
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+#: The Arrow IPC stream, and reports as text: both by pipe only.
+STREAM = ".arrows"
+LINES = ".lines"
+
+_STANDARD_INPUT = "standard input"
+
+#: How the formats begin. A text may begin with PAR1 too, but it does not go on with the byte that opens the first page
+#: or the footer of a Parquet file (field 1, an i32, in Thrift's compact protocol).
+_BEGINNINGS = {
+    ".parquet": b"PAR1\x15",
+    ".arrow": b"ARROW1\0\0",
+    STREAM: b"\xff\xff\xff\xff",
+    ".sfb": MAGIC,
+    LINES: BEGINNING,
+    ".json": b"{",
+}
+_LONGEST_BEGINNING = len(BEGINNING)
+_BUFFER_BYTES = 2**18
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file or standard input, and its format as the end of a file's name; "" is text."""
+
+    shown: str
+    suffix: str
+    #: Standard input from its first byte on.
+    pipe: BinaryIO | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The file, or the pipe, which is there once only."""
+        try:
+            if self.pipe is not None:
+                yield self.pipe
+                return
+            with Path(self.shown).open("rb") as file:
+                yield file
+        except OSError as error:
+            raise unreadable(self.shown, error) from error
+
+
+def unreadable(shown: str, error: OSError) -> InvalidInput:
+    """What the system says of a file that cannot be read, as a refusal of that file."""
+    return InvalidInput(shown, "the path", f"be a readable file ({error.strerror or error})", shown)
+
+
+def source_of(path: Path | str, known: Sequence[str]) -> Source:
+    """The source that a path names, if its format is one of those known; ``-`` is standard input."""
+    if str(path) != PIPE:
+        return Source(str(path), suffix_of(path, known))
+    pipe = standard_input()
+    beginning = pipe.read(_LONGEST_BEGINNING)
+    whole = io.BufferedReader(_Rejoined(beginning, pipe), _BUFFER_BYTES)
+    also = {STREAM: ".arrow", LINES: ".sfb"}  # who knows the one format, knows the other by pipe
+    formats = [suffix for suffix in _BEGINNINGS if also.get(suffix, suffix) in known]
+    for suffix in formats:
+        if beginning.startswith(_BEGINNINGS[suffix]):
+            return Source(_STANDARD_INPUT, suffix, whole)
+    if "" in known:
+        return Source(_STANDARD_INPUT, "", whole)
+    if not beginning:
+        raise InvalidInput(_STANDARD_INPUT, "the pipe", "not be empty", "nothing")
+    raise InvalidInput(_STANDARD_INPUT, "its first bytes", f"begin one of {', '.join(formats)}", beginning)
+
+
+def suffix_of(path: Path | str, known: Sequence[str]) -> str:
+    """The end of a file's name, which says its format."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in known:
+        raise InvalidInput(str(path), "the file name", f"end in one of {', '.join(known)}", suffix)
+    return suffix
+
+
+def standard_input() -> BinaryIO:
+    """The bytes of standard input."""
+    if sys.stdin is None:
+        raise InvalidInput(_STANDARD_INPUT, "the pipe", "be open", "nothing")
+    return sys.stdin.buffer
+
+
+class _Rejoined(io.RawIOBase):
+    """A pipe and the bytes that were read from it to know its format. Closing it leaves the pipe open."""
+
+    def __init__(self, beginning: bytes, rest: BinaryIO) -> None:
+        self._beginning, self._rest = beginning, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        size = len(buffer)
+        data = self._beginning[:size] if self._beginning else self._rest.read(size)
+        self._beginning = self._beginning[size:]
+        buffer[: len(data)] = data
+        return len(data)

@@ -1,0 +1,53 @@
+"""The compiler: from a policy and a question to a mechanism.
+
+``plan`` compares mechanisms, ``design`` returns the one with the least expected error among them, ``optimal``
+searches all mechanisms that the policy allows, and ``bounds`` states what no mechanism can beat.
+"""
+
+from sfumato.compiler import bounds
+from sfumato.compiler.designing import design
+from sfumato.compiler.information import RobustInformation, robust_information
+from sfumato.compiler.planning import Plan, Row, plan
+from sfumato.compiler.solvers.goals import (
+    Estimation,
+    ExpectedLoss,
+    Goal,
+    MutualInformation,
+    SquaredError,
+    WorstEstimation,
+    goal_of,
+)
+from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal
+from sfumato.compiler.solvers.result import Optimum
+
+__all__ = [
+    "DEFAULT_SECONDS",
+    "Estimation",
+    "ExpectedLoss",
+    "Goal",
+    "MutualInformation",
+    "Optimum",
+    "Plan",
+    "RobustInformation",
+    "Row",
+    "SquaredError",
+    "WorstEstimation",
+    "bounds",
+    "design",
+    "goal_of",
+    "optimal",
+    "plan",
+    "robust_information",
+]
+
+
+# For the other packages of Sfumato; not part of the public interface.
+from sfumato.compiler.binomial import CountDraws as CountDraws
+from sfumato.compiler.bounds import least_risk as least_risk
+from sfumato.compiler.count_laws import law_of_counts as law_of_counts
+from sfumato.compiler.designing import designed as designed
+from sfumato.compiler.planning import (
+    SEARCH_SECONDS as SEARCH_SECONDS,
+    SEARCHED_VALUES as SEARCHED_VALUES,
+    expected_tv as expected_tv,
+)

@@ -1,0 +1,161 @@
+"""The counts of n people's reports, drawn from their own law: no person and no report is ever made.
+
+People are independent and alike, so a histogram of indices is multinomial with the law of the outputs. Bits that are
+independent given the value have binomial counts once it is known how many people have each value. Subsets are drawn
+value by value, for all people at once who have as many members still to draw. Each of these is the very law that
+counting one report after the other has.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.compiler.binomial import CountDraws, Counts, Floats
+from sfumato.mechanisms import (
+    NOBODY,
+    ONE,
+    HistogramDecoder,
+    Mechanism,
+    MixtureMechanism,
+    PartedMechanism,
+    SubsetSelection,
+    UnaryEncoding,
+    UtilityOptimizedRappor,
+    decoder_for,
+)
+
+__all__ = ["law_of_counts"]
+
+#: Draws the counts of n people whose values follow a distribution.
+Law = Callable[[CountDraws, int, Floats], Counts]
+
+
+def law_of_counts(mechanism: Mechanism) -> Law | None:
+    """The law of a mechanism's counts, or None where none is known but that of its reports."""
+    if not mechanism.is_of_library:
+        return None  # it may sample otherwise
+    if mechanism.encoding == "index":
+        return _histogram_law(mechanism)
+    for kind, law in _LAWS:
+        if isinstance(mechanism, kind):
+            return functools.partial(law, mechanism)
+    return None
+
+
+def _histogram_law(mechanism: Mechanism) -> Law:
+    decoder = decoder_for(mechanism)
+    assert isinstance(decoder, HistogramDecoder)
+    # Rounding may leave a zero below zero.
+    return lambda draws, n, truth: draws.multinomial(n, np.maximum(decoder.shares(truth), 0.0))
+
+
+# -- independent bits --------------------------------------------------------------------------------------
+
+
+def _unary(mechanism: UnaryEncoding, draws: CountDraws, n: int, truth: Floats) -> Counts:
+    people = draws.multinomial(n, truth)
+    return draws.binomial(people, mechanism.own / ONE) + draws.binomial(n - people, mechanism.other / ONE)
+
+
+def _high_low_bits(mechanism: UtilityOptimizedRappor, draws: CountDraws, n: int, truth: Floats) -> Counts:
+    people, sensitive = draws.multinomial(n, truth), mechanism.is_sensitive
+    own = draws.binomial(people, np.where(sensitive, mechanism.own / ONE, mechanism.harmless / ONE))
+    return own + draws.binomial(n - people, np.where(sensitive, mechanism.other / ONE, 0.0))
+
+
+# -- subsets -----------------------------------------------------------------------------------------------
+
+
+def _subset(mechanism: SubsetSelection, draws: CountDraws, n: int, truth: Floats) -> Counts:
+    forced = draws.binomial([n], float(mechanism.gamma))
+    return _subset_sums(draws, mechanism.size, forced, n - forced, truth[None]).ravel()
+
+
+def _subset_sums(
+    draws: CountDraws, size: int, forced: Counts, free: Counts, truth: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """How many sets hold each value, for several collections at once: a row each.
+
+    A set is drawn value by value: of the values that are left it holds the next with probability (members to come)/
+    (values left). A forced set holds its own value, which is the next with probability truth/(truth of all that are
+    left), and besides a free set of one member less among the others. So all that matters of a set is how many members
+    are still to come, and whether its own value is.
+    """
+    rows, values = truth.shape
+    sums = np.empty((rows, values), np.int64)
+    to_come = np.arange(size + 1)
+    with_own, without_own = np.zeros((2, rows, size + 1), np.int64)
+    with_own[:, size - 1], without_own[:, size] = forced, free
+    ahead = np.cumsum(truth[:, ::-1], axis=1)[:, ::-1]
+    own_next = np.divide(truth, ahead, out=np.zeros_like(truth), where=ahead > 0)
+    for value in range(values):
+        left = values - value
+        own = draws.binomial(with_own, own_next[:, value, None])
+        with_own -= own
+        held = draws.binomial([with_own, without_own], (to_come / np.array([[max(left - 1, 1)], [left]]))[:, None])
+        sums[:, value] = own.sum(axis=1) + held.sum(axis=(0, 2))
+        for people, members in zip((with_own, without_own), held, strict=True):
+            people -= members
+            people[:, :-1] += members[:, 1:]
+        without_own += own
+    return sums
+
+
+# -- parts -------------------------------------------------------------------------------------------------
+
+
+def _parted(mechanism: PartedMechanism, draws: CountDraws, n: int, truth: Floats) -> Counts:
+    *starts, end = mechanism.count_offsets
+    parts, is_open = len(mechanism.parts), mechanism.number_of == NOBODY
+    hidden = np.zeros(parts)
+    np.add.at(hidden, mechanism.part_of, np.where(is_open, 0.0, truth))
+    people = draws.multinomial(n, np.concatenate([hidden, truth[mechanism.open]]))
+    gammas = np.array([float(part.gamma) for part in mechanism.parts])
+    part_of_open = mechanism.part_of[mechanism.open]
+    told = draws.binomial(people[parts:], gammas[part_of_open])
+    untold = np.zeros(parts, np.int64)
+    np.add.at(untold, part_of_open, people[parts:] - told)
+
+    counts = np.zeros(end + len(told), np.int64)
+    counts[end:] = told
+    subsets: dict[tuple[int, int], list[int]] = {}
+    for number, part in enumerate(mechanism.parts):
+        if isinstance(part, SubsetSelection):
+            subsets.setdefault((len(part.domain), part.size), []).append(number)
+            continue
+        own = _of_part(mechanism, number, truth, hidden)
+        counts[starts[number] : starts[number] + part.outputs] = _index_part(
+            part, draws, int(people[number]), int(untold[number]), own
+        )
+    for (values, size), numbers in subsets.items():
+        forced = draws.binomial(people[numbers], gammas[numbers])
+        own = np.stack([_of_part(mechanism, number, truth, hidden) for number in numbers])
+        sums = _subset_sums(draws, size, forced, people[numbers] - forced + untold[numbers], own)
+        for number, row in zip(numbers, sums, strict=True):
+            counts[starts[number] : starts[number] + values] = row
+    return counts
+
+
+def _of_part(mechanism: PartedMechanism, number: int, truth: Floats, hidden: Floats) -> Floats:
+    """The distribution of a part's hidden values among themselves."""
+    own = truth[mechanism.hidden(number)]
+    return own / hidden[number] if hidden[number] > 0 else np.full(len(own), 1 / len(own))
+
+
+def _index_part(part: MixtureMechanism, draws: CountDraws, n: int, untold: int, truth: Floats) -> Counts:
+    uniform = draws.multinomial(untold, np.ones(part.outputs))
+    law = _histogram_law(part)
+    return uniform + law(draws, n, truth)
+
+
+_LAWS: tuple[tuple[type[Mechanism], Any], ...] = (
+    (UnaryEncoding, _unary),
+    (UtilityOptimizedRappor, _high_low_bits),
+    (SubsetSelection, _subset),
+    (PartedMechanism, _parted),
+)

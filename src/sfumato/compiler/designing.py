@@ -1,0 +1,144 @@
+"""The verb ``design``: the mechanism that a plan recommends for a policy."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.compiler.candidates import Candidate, candidates, most_outputs
+from sfumato.compiler.planning import checked_bits, checked_seconds, plan
+from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, one_thread
+from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation, goal_of
+from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
+from sfumato.compiler.solvers.weighted import Progress
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.mechanisms import LARGEST_MATRIX, Frequencies, Mechanism, checked_count, checked_distribution, checked_kind
+from sfumato.policy import Policy, Prior
+
+__all__ = ["design", "designed"]
+
+
+def design(
+    policy: Policy,
+    n: int | None = None,
+    *,
+    mechanism: str | None = None,
+    utility: str | Goal = "estimation",
+    p: Frequencies | None = None,
+    max_bits: int | None = None,
+    max_seconds: float | None = None,
+    progress: Progress | None = None,
+) -> Mechanism:
+    """The mechanism that ``plan`` recommends, or the one asked for by its short name.
+
+    Candidates are the mechanisms made for the structure of the policy, classical ones at the greatest ε that implies
+    it, and the optimal design (``mechanism="optimal"`` asks for it whatever the policy). For a ``utility`` other than
+    "estimation" ("worst-estimation", "mutual-information", "mmse", ``SquaredError`` or ``ExpectedLoss``) the best of
+    the same at p. ``max_seconds`` is the time for all of it (meant to be kept to within a fifth
+    and 2 s), and 0 asks for no search.
+    Left out, a plan's search gets 10 seconds for up to 64 values and none for more, and that for another utility a
+    minute. ``progress`` is called with the value and the bound of the search after every round.
+    """
+    return designed(policy, n, mechanism, utility, p, max_bits, max_seconds, progress)[0]
+
+
+def designed(
+    policy: Policy,
+    n: int | None = None,
+    mechanism: str | None = None,
+    utility: str | Goal = "estimation",
+    p: Frequencies | None = None,
+    max_bits: int | None = None,
+    max_seconds: float | None = None,
+    progress: Progress | None = None,
+) -> tuple[Mechanism, str]:
+    """The mechanism, and in a sentence why this one."""
+    checked_kind("design", "the policy", policy, Policy)
+    n = 1 if n is None else checked_count("design", n)
+    max_bits = checked_bits("design", max_bits)
+    if len(policy.domain) < 2:
+        raise InvalidInput("design", "the domain", "have at least two values", policy.domain)
+    max_seconds = checked_seconds("design", max_seconds)
+    goal = goal_of(utility, policy.domain)
+    if isinstance(goal, WorstEstimation) and p is not None:
+        raise InvalidInput("design", "p", "not be given where the worst distribution is designed for", p)
+    suitable = candidates(policy, max_bits, goal.name)
+    if mechanism is not None and mechanism != "optimal":
+        checked_kind("design", "mechanism", mechanism, str)
+        if mechanism not in suitable:
+            must = f"be one of optimal, {', '.join(suitable)} for this policy"
+            raise InvalidInput("design", "mechanism", must, mechanism)
+        return suitable[mechanism].build(), f"{mechanism}, as asked"
+    if goal.name == "estimation" and mechanism is None:
+        found = plan(policy, n, p=p, max_bits=max_bits, max_seconds=max_seconds, progress=progress)
+        return found.best.mechanism, found.why()
+    if max_seconds == 0 and (mechanism == "optimal" or isinstance(goal, ExpectedLoss)):
+        raise InvalidInput(
+            "design", "max_seconds", "be positive: nothing but a search makes this mechanism", max_seconds
+        )
+    with one_thread():
+        return _best_for(goal, policy, suitable, mechanism, p, max_bits, max_seconds, progress)
+
+
+def _best_for(
+    goal: Goal,
+    policy: Policy,
+    suitable: dict[str, Candidate],
+    mechanism: str | None,
+    p: Frequencies | None,
+    max_bits: int | None,
+    max_seconds: float | None,
+    progress: Progress | None,
+) -> tuple[Mechanism, str]:
+    """The best at another utility than that of a plan: what a search finds, or a candidate that is better."""
+    deadline = Deadline(DEFAULT_SECONDS if max_seconds is None else max_seconds)
+    best: tuple[Mechanism, str] | None = None
+    shares, value, proved, skipped = p, None, "", "no search was made, because max_seconds is 0"
+    if max_seconds != 0:
+        try:
+            optimum = optimal_until(deadline, policy, goal, p, most_outputs(max_bits), progress)
+            best, skipped = (optimum.mechanism, f"optimal: {optimum}"), ""
+            shares, value, proved = optimum.p, optimum.value, f", any mechanism {optimum.bound:.6g}"
+        except CannotDecide as error:
+            if mechanism == "optimal" or isinstance(goal, ExpectedLoss):
+                raise
+            skipped = str(error)
+    if best is not None and (mechanism == "optimal" or isinstance(goal, ExpectedLoss)):
+        return best
+    if shares is None and isinstance(policy, Prior):
+        shares = [float(share) for share in policy.prior]
+    distribution = checked_distribution(shares, policy.domain, "design")
+    late = deadline.extended(GRACE) if max_seconds != 0 else NEVER
+    for name, candidate in suitable.items():
+        if not candidate.compared or candidate.seconds > late.left:
+            continue
+        try:
+            other = candidate.build()
+        except CannotDecide:  # too many bits
+            continue
+        if max_bits is not None and other.bits > max_bits:
+            continue
+        if isinstance(goal, Estimation):  # by the mechanism's own estimator, whose error has a closed form
+            reached = goal.value_of(other, distribution)
+        elif (matrix := _matrix_until(late, other)) is not None:
+            reached = goal.value(matrix, distribution)
+        else:
+            continue
+        if value is None or (reached < value if goal.small_is_good else reached > value):
+            value, best = reached, (other, f"{name}: {goal.name} {reached:.6g}{proved}")
+    if best is None:
+        raise CannotDecide(f"no mechanism could be compared by this utility in time: {skipped}")
+    return best[0], best[1] if not skipped else f"{best[1]}, the best of those compared. NOT COMPARED: {skipped}"
+
+
+def _matrix_until(deadline: Deadline, mechanism: Mechanism) -> npt.NDArray[np.float64] | None:
+    """The matrix of a mechanism, or None where it is too large or takes too long."""
+    values = range(len(mechanism.domain))
+    if len(values) * mechanism.outputs > LARGEST_MATRIX:
+        return None
+    columns = []
+    for report in mechanism.reports():
+        if deadline.passed:
+            return None
+        columns.append([float(mechanism.probability(report, x)) for x in values])
+    return np.array(columns).T

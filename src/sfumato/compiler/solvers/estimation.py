@@ -1,0 +1,169 @@
+"""The least asymptotic error of estimated frequencies: an A-optimal design over the rays of a policy's cone.
+
+From n reports of a mechanism Q(y|x) = w_y·v_y(x) (v_y·p = 1, Σ w_y v_y = 1) the efficient estimator has the covariance
+(J⁻¹ - pp')/n, J = Σ_y w_y v_y v_y'. So tr J⁻¹ - |p|² is to be made small: convex in the
+weights w. New rays are those that J needs most.
+
+The bound. For every symmetric N, tr J⁻¹ ≥ 2·tr N - tr(N²J), as |J^-½ - J^½N|² ≥ 0. For every λ,
+tr(N²J) = Σ w_y·(v_y'N²v_y - λ·v_y) + λ·1 ≤ δ + λ·1, where δ is the greatest v'N²v - λ·v over the slice and Σ w_y = 1.
+Hence tr J⁻¹ ≥ 2·tr N - λ·1 - δ for any mechanism; with N = J⁻¹ and the multipliers λ of the programme, this meets the
+value where no ray is missing. Where the rays can be enumerated δ is their greatest; elsewhere a
+relaxation bounds the value directly (``relaxation``).
+
+The same search serves a distribution that is given and one that the programme itself chooses as the worst
+(``worst_case``): rays then keep their directions, and are scaled to the slice of the distribution that was chosen last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
+from sfumato.compiler.solvers.interior import minimise
+from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
+from sfumato.compiler.solvers.slice import SHARE_WITHIN, Slice, distinct
+from sfumato.compiler.solvers.weighted import LEAST_WEIGHT, Progress, Weighted
+from sfumato.compiler.solvers.worth import Worth, climb, greatest, sum_of_squares
+from sfumato.errors import CannotDecide
+
+__all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The search ends where no ray is worth more than this, relative to the value: about what the solver can resolve…
+_TOLERANCE = 1e-6
+#: …or where so many rounds together improved it by less than a thousandth of that.
+_IDLE_ROUNDS = 4
+#: Rays are looked for from so many starts for each coordinate, and from more after a round that found none.
+_STARTS = (1, 8)
+#: Up to so many coordinates a branch and bound over rays is tried after the relaxation.
+_FEW_COORDINATES = 10
+#: The share of the time that is for the search where the bound takes time too.
+_SEARCH_SHARE = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The best weights of some rays with v·p = 1, what other rays are worth there, and the error tr J⁻¹ - |p|².
+
+    No mechanism has less error than ``constant`` less the greatest worth of any ray.
+    """
+
+    weights: Floats
+    worth: Worth
+    constant: float
+    value: float
+    p: Floats
+
+
+#: The best weights of rays at a distribution, or at one that the programme moves to.
+Solve = Callable[[Floats, Floats, Deadline], Solved]
+
+
+def best_design(
+    slice_: Slice, deadline: Deadline, progress: Progress | None = None, solve: Solve | None = None
+) -> tuple[Weighted, Floats]:
+    """Column generation until no ray is missing, or until the deadline; and its distribution.
+
+    Where rays cannot be enumerated a part of the time is kept for the bound.
+    """
+    solve = solve or least_error
+    everything = slice_.all_vertices()
+    first = deadline.extended(GRACE)
+    rays = slice_.first_rays(first) if slice_.size > 1 else slice_.axis_vertices()
+    if slice_.within is not None:
+        part = deadline.part(SHARE_WITHIN)
+        with suppress(OutOfTime):
+            rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress, solve)[0].rays]))
+    if np.linalg.matrix_rank(rays) < slice_.size:
+        raise CannotDecide(
+            "under this policy no mechanism can tell all frequencies, or (where a level is very near 0) none that "
+            "doubles can see; ask for another utility"
+        )
+    bound, least, idle = -np.inf, np.inf, 0
+    relaxed = everything is None and relaxation_seconds(slice_.size) < (1 - _SEARCH_SHARE) * deadline.left
+    end_of_search = deadline.part(_SEARCH_SHARE) if relaxed else deadline
+    solved: Solved | None = None
+    solved_rays = used = rays
+    while True:
+        try:
+            solved = solve(rays, slice_.p, first if solved is None else end_of_search)
+        except OutOfTime:
+            if solved is None:
+                raise
+            # The last that were solved in time are kept.
+            rays, done = solved_rays, False
+            break
+        slice_, value, worth = slice_.at(solved.p), solved.value, solved.worth
+        rays = scaled(rays, slice_.p)
+        solved_rays, used = rays, rays[solved.weights > LEAST_WEIGHT]
+        found = (
+            climb(slice_, worth, used, _STARTS[min(idle, 1)], end_of_search)
+            if everything is None
+            else scaled(everything, slice_.p)
+        )
+        worths = worth.of(found)
+        if everything is not None:
+            bound = max(bound, solved.constant - float(worths.max()))
+        if progress is not None:
+            progress(value, bound)
+        better = np.argsort(-worths)[: 4 * slice_.size]
+        better = better[worths[better] > _TOLERANCE * value]
+        idle = 0 if len(better) and value < least * (1 - _TOLERANCE / 1000) else idle + 1
+        least = min(least, value)
+        done = slice_.size == 1 or idle >= _IDLE_ROUNDS or (everything is not None and not len(better))
+        if done or end_of_search.passed:
+            break
+        rays = distinct(np.concatenate([used, found[better]]))
+    if everything is None:
+        bound = least_trace(slice_, used, deadline) if relaxed else -np.inf
+        bound -= float(slice_.p @ slice_.p)
+        if slice_.size <= _FEW_COORDINATES:
+            most, _ = greatest(slice_, worth, used[int(worth.of(used).argmax())], deadline, _TOLERANCE * value)
+            bound = max(bound, solved.constant - most)
+    # Without any noise tr J⁻¹ is one: all that is known of many coordinates, or where there is no time for more.
+    bound = max(bound, 1 - float(slice_.p @ slice_.p))
+    complete = everything is not None
+    return Weighted(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.p
+
+
+def scaled(rays: Floats, p: Floats) -> Floats:
+    """These rays with v·p = 1."""
+    return np.asarray(rays / (rays @ p)[:, None])
+
+
+def least_error(rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:
+    """At the distribution that is given."""
+    weights, worth, constant, value = solve_design(rays, deadline)
+    return Solved(weights, worth, constant - float(p @ p), value - float(p @ p), p)
+
+
+def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Worth, float, float]:
+    """The best weights of these rays, what other rays are worth, the bound less the greatest worth, and the value.
+
+    OutOfTime at the deadline: weights that are not the best yet are no mechanism yet either.
+    """
+    count, size = rays.shape
+
+    def inverse_trace(weights: Floats) -> tuple[float, Floats, Floats] | None:
+        information = (rays * weights[:, None]).T @ rays
+        try:
+            np.linalg.cholesky(information)
+            inverse: Floats = np.linalg.inv(information).astype(np.float64)
+        except np.linalg.LinAlgError:
+            return None
+        turned = rays @ inverse
+        hessian = 2 * (turned @ rays.T) * (turned @ turned.T)
+        return float(np.trace(inverse)), -np.sum(turned**2, axis=1), hessian
+
+    found = minimise(inverse_trace, rays.T, np.ones(size), None, np.full(count, 1 / count), deadline=deadline)
+    if not found.converged:
+        raise OutOfTime
+    inverse: Floats = np.linalg.inv((rays * found.x[:, None]).T @ rays).astype(np.float64)
+    worth = sum_of_squares(inverse, found.equations)
+    return found.x, worth, float(2 * np.trace(inverse) - found.equations.sum()), float(np.trace(inverse))

@@ -1,0 +1,138 @@
+"""The greatest utility of a mechanism where that is a sum over its outputs: a linear programme over rays.
+
+Maximise Σ w_y·f(v_y) with Σ w_y·v_y = 1 and w ≥ 0, over the rays v of a slice. For given rays this is a linear
+programme; its multipliers λ price a new ray at f(v) - λ·v. Whatever λ, no mechanism has more than
+λ·1 + max(f(v) - λ·v), as Σ w_y = 1.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
+from sfumato.compiler.solvers.extra import needed
+from sfumato.compiler.solvers.slice import Slice, distinct
+from sfumato.compiler.solvers.utilities import Utility
+from sfumato.compiler.solvers.weighted import Progress, Weighted
+from sfumato.errors import CannotDecide
+
+__all__ = ["best_mixture", "solve_weights"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The search ends where the bound is this close to the value, relative to it.
+_TOLERANCE = 3e-7
+#: …and counts as complete where rounding kept it from ending so, at this.
+_COMPLETE = 1e-6
+#: Utilities below this are scaled, for to the solver 1e-7 is nothing.
+_SMALL = 1e-6
+#: Rays reach a coordinate of the constant by less than this only in rounding.
+_NO_REACH = 1e-12
+#: The solver's names for how far it may break a constraint.
+_TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+#: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
+_SHARE_WITHIN = 0.35
+#: The solver's word for a limit of time that was reached.
+_LIMIT_REACHED = 1
+#: Until when rays, rather than a bound, are looked for where rules have to be found, too.
+_SEARCH_SHARE = 0.75
+#: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
+_SMOOTHING = 0.7
+
+
+def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: Progress | None = None) -> Weighted:
+    """Column generation until the bound meets the value, or until the deadline.
+
+    At half time at the latest it looks for a bound; later where rules have to be found, too.
+    """
+    everything = slice_.all_vertices()
+    if everything is not None:
+        everything, weights, multipliers, value = _solved(everything, utility, slice_.p, deadline.extended(GRACE))
+        # The solver's own tolerance: what the multipliers prove of every ray.
+        bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
+        return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
+    end_of_search = deadline.part(1 / 2)
+    rays = slice_.first_rays(deadline.extended(GRACE))
+    if slice_.within is not None:
+        part = deadline.part(_SHARE_WITHIN)
+        end_of_search = deadline.part(_SEARCH_SHARE)
+        with suppress(OutOfTime):
+            rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
+    bound, centre, smooth = np.inf, None, True
+    solved: tuple[Floats, Floats, float] | None = None
+    while True:
+        in_time = not deadline.passed
+        try:
+            rays, weights, multipliers, value = _solved(
+                rays, utility, slice_.p, deadline.extended(GRACE) if solved is None else deadline
+            )
+        except OutOfTime:
+            if solved is None:
+                raise
+            (rays, weights, value), in_time = solved, False
+            break
+        solved = rays, weights, value
+        allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
+        if bound - value <= allowed or not in_time:
+            break
+        # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
+        prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
+        base, rules = float(prices.sum()), len(slice_.rows)
+        enough = value - base + allowed if not end_of_search.passed else np.inf
+        most, found = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
+        if base + most < bound:
+            bound, centre = base + most, prices
+        if progress is not None:
+            progress(value, bound)
+        worths = utility.of(found) - found @ multipliers
+        better = np.argsort(-worths)[: 4 * slice_.size]
+        better = better[worths[better] > 0.1 * allowed]
+        if not len(better) and not smooth and len(slice_.rows) == rules:
+            break
+        smooth = len(better) > 0
+        rays = distinct(np.concatenate([rays, found[better]]))
+    complete = bool(bound - value <= _COMPLETE * abs(value))
+    return Weighted(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
+
+
+def _solved(rays: Floats, utility: Utility, p: Floats, deadline: Deadline) -> tuple[Floats, Floats, Floats, float]:
+    """These rays with their best weights, the multipliers and the value; with the constant where it takes that."""
+    # Tight at first, because a ray that reaches far has a small weight, which must not be taken for none. Of a thin
+    # slice doubles see rays that weights bring only near the constant.
+    for tolerance in (1e-10, 1e-7):
+        try:
+            return rays, *solve_weights(rays, utility.of(rays), p, deadline, tolerance)
+        except OutOfTime:
+            raise
+        except CannotDecide:
+            continue
+    rays = np.concatenate([rays, np.ones((1, len(p)))])
+    return rays, *solve_weights(rays, utility.of(rays), p, deadline)
+
+
+def solve_weights(
+    rays: Floats, utilities: Floats, p: Floats, deadline: Deadline = NEVER, tolerance: float = 1e-7
+) -> tuple[Floats, Floats, float]:
+    """max utilities·w with Σ w·v = 1 to within a tolerance and w ≥ 0: the weights, the multipliers, and the value."""
+    deadline.require()
+    linprog = needed("scipy.optimize").linprog
+    most = float(np.abs(utilities).max())
+    scale = most if 0 < most < _SMALL else 1.0
+    # Σ w = 1 and Σ w·(v - 1) = 0 in units of how far rays reach, because the solver neglects what is small.
+    reach = np.abs(rays - 1).max(axis=0)
+    reach[reach < _NO_REACH] = 1.0
+    equations = np.concatenate([(rays - 1) / reach, np.ones((len(rays), 1))], axis=1).T
+    right = np.append(np.zeros(rays.shape[1]), 1.0)
+    options = {"time_limit": deadline.left} | dict.fromkeys(_TOLERANCES, tolerance)
+    found = linprog(-utilities / scale, A_eq=equations, b_eq=right, bounds=(0, None), method="highs", options=options)
+    if found.status == _LIMIT_REACHED:
+        raise OutOfTime
+    if found.status != 0:
+        raise CannotDecide(f"the linear programme has no solution: {found.message}")
+    *slopes, constant = -scale * np.asarray(found.eqlin.marginals)
+    multipliers = np.array(slopes) / reach
+    # As v·p = 1, the constant belongs to p.
+    return np.asarray(found.x), multipliers + (constant - multipliers.sum()) * p, float(-scale * found.fun)

@@ -1,0 +1,247 @@
+"""The best mechanism for any policy and any of four utilities, exact, with a bound on what any mechanism could do."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import ZERO
+from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.estimation import best_design, scaled
+from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
+from sfumato.compiler.solvers.interior import lost
+from sfumato.compiler.solvers.mixture import best_mixture, solve_weights
+from sfumato.compiler.solvers.result import Optimum
+from sfumato.compiler.solvers.slice import Slice, groups
+from sfumato.compiler.solvers.utilities import Utility
+from sfumato.compiler.solvers.weighted import Progress, Weighted
+from sfumato.compiler.solvers.worst_case import LEAST_SHARE
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import Frequencies, TableMechanism, checked_distribution, checked_kind
+from sfumato.policy import PairwisePolicy, Policy, Prior, Secret
+
+__all__ = ["DEFAULT_SECONDS", "optimal", "optimal_until"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Seconds that ``optimal`` may take unless it is given others.
+DEFAULT_SECONDS = 60.0
+#: Rounding may cost this share of the value…
+_CLOSE = 1e-6
+#: …before mechanisms are compared that keep levels up to these as if they were 0.
+_SMALL_LEVELS = (1e-6, 1e-3)
+#: A slice at p is bounded enough where every ray that has one at a distribution of least shares keeps this much of it.
+_BOUNDED = 0.5
+#: Least total share of values that do not occur, by which they are lifted: it moves an information by about as much.
+_LEAST_SHARE = 4e-7
+#: A table is designed for at least this share of every value, far below what an estimate would notice.
+_LEAST_PRIOR = 2.0**-60
+#: A mechanism is called optimal if its value and the bound are no farther apart than this, relatively.
+_OPTIMAL = 1e-4
+#: Seconds that rounding to an exact table takes for each of its entries.
+_ENTRY_SECONDS = 6e-5
+#: In tables of more entries ties are not decided exactly, because that takes minutes to gain a millionth in utility.
+_LARGE_TABLE = 20_000
+#: A design has some four outputs for each value.
+_OUTPUTS_PER_VALUE = 4
+#: No more than this share of the time is kept for rounding, and after this share beyond all of it rounding is given up.
+_MOST_ROUNDING, _LATE = 0.4, 0.15
+
+
+def optimal(
+    policy: Policy,
+    utility: str | Goal = "estimation",
+    *,
+    p: Frequencies | None = None,
+    max_seconds: float | None = None,
+    max_outputs: int | None = None,
+    progress: Progress | None = None,
+) -> Optimum:
+    """The best mechanism under the policy at the distribution p (uniform, or the prior of a prior policy).
+
+    ``utility``: "estimation" (the least error of all frequencies together), "worst-estimation" (the same at the p where
+    it is greatest), "mutual-information", "mmse" (of numeric labels), ``SquaredError`` or ``ExpectedLoss``. After
+    ``max_seconds`` (60 unless given), the best found so far, with its bound; all together takes at most 1.2 times as
+    long and 2 s. CannotDecide where not even a first mechanism fits in that.
+    ``max_outputs`` asks for fewer outputs, at some cost.
+    """
+    checked_kind("optimal", "the policy", policy, Policy)
+    limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
+    if not limit > 0:
+        raise InvalidInput("optimal", "max_seconds", "be positive", max_seconds)
+    with one_thread():
+        return optimal_until(Deadline(limit), policy, utility, p, max_outputs, progress)
+
+
+def optimal_until(
+    deadline: Deadline,
+    policy: Policy,
+    utility: str | Goal,
+    p: Frequencies | None,
+    max_outputs: int | None,
+    progress: Progress | None,
+) -> Optimum:
+    """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline."""
+    latest = deadline.extended(_LATE * deadline.left + GRACE)
+    size = len(policy.domain)
+    if p is None and isinstance(policy, Prior):
+        p = [float(share) for share in policy.prior]
+    stated = checked_distribution(p, policy.domain, "optimal")
+    stated = stated / stated.sum()
+    goal = goal_of(utility, policy.domain)
+    if isinstance(goal, WorstEstimation) and p is not None and not isinstance(policy, Prior):
+        raise InvalidInput("optimal", "p", "not be given where the worst distribution is designed for", p)
+    slice_, designed = _sliced(policy, stated, goal)
+    if max_outputs is not None and max_outputs < slice_.size:
+        must = f"be at least {slice_.size}, the number of values that can be told apart"
+        raise InvalidInput("optimal", "max_outputs", must, max_outputs)
+    expected_outputs = min(_OUTPUTS_PER_VALUE * slice_.size, max_outputs or math.inf)
+    kept = min(_rounding_seconds(slice_, expected_outputs), _MOST_ROUNDING * deadline.left)
+    search = deadline.part(1.0, reserve=kept)
+    if isinstance(goal, Estimation):
+        if slice_.is_coarse:
+            raise lost("no error can be told of the best mechanism")
+        found, shares = _designed(slice_, goal, search, max_outputs, progress)
+        if isinstance(goal, WorstEstimation):
+            stated = designed = designed * (shares / slice_.p)[slice_.group_of]
+    else:
+        assert isinstance(goal, SumGoal)
+        found = _mixed(slice_, goal.on(slice_, designed), search, max_outputs, progress)
+    if _rounding_seconds(slice_, len(found.weights)) > max(latest.left, GRACE):
+        raise OutOfTime(
+            f"a table of {size} by {len(found.weights)} exact numbers does not fit in the time of the search"
+        )
+    # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
+    columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
+    matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), designed)
+    target, bound = (goal.bound(reached, slice_, designed) for reached in (found.value, found.bound))
+    if stated is not designed:
+        bound = _bound_at(stated, goal, bound, slice_, designed, deadline)
+    is_uniform = np.allclose(designed, 1 / size, rtol=1e-9, atol=0)
+    carried = np.maximum(designed, _LEAST_PRIOR) if isinstance(goal, Estimation) and not is_uniform else None
+    large = matrix.size > _LARGE_TABLE
+    rounded = functools.partial(
+        TableMechanism.from_matrix,
+        policy.domain,
+        design_prior=carried,
+        late=lambda: large or deadline.passed,
+    )
+    mechanism, value = _rounded(_roundings(policy, matrix, rounded), goal, stated, target, deadline)
+    if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
+        raise lost("no error can be told of the best mechanism found")
+    optimum = Optimum(mechanism, goal, stated, value, bound, "gap", seconds=deadline.spent)
+    if not found.in_time:
+        return replace(optimum, status="time")
+    resolution = goal.resolution(stated)
+    if not goal.small_is_good and slice_.size > 1 and bound <= resolution:
+        return replace(optimum, bound=resolution)  # something can be learned, if less than doubles resolve
+    close = optimum.gap <= _OPTIMAL or abs(value - bound) <= resolution
+    return replace(optimum, status="optimal") if found.complete and close else optimum
+
+
+def _sliced(policy: Policy, p: Floats, goal: Goal) -> tuple[Slice, Floats]:
+    """The slice at p, and p. Where shares are so small that rays have no bound there, those are lifted to a least one.
+
+    They are lifted in any case where the distribution is designed for too.
+    """
+    least = LEAST_SHARE if isinstance(goal, Estimation) else _LEAST_SHARE
+    if p.min() >= least / len(p):
+        return Slice.of(policy, p), p
+    floored = np.maximum(p, least / len(p))
+    floored /= floored.sum()
+    slice_ = Slice.of(policy, floored)
+    if isinstance(goal, WorstEstimation) or slice_.simplices or slice_.within is not None:
+        return slice_, floored
+    shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
+    nearest = float(shares @ slice_.farthest(-shares[None])[0])
+    return (slice_, floored) if nearest < _BOUNDED else (Slice.of(policy, p), p)
+
+
+def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: Deadline) -> float:
+    """What no mechanism is better than at p, from the bound at p with some shares lifted."""
+    if isinstance(goal, SumGoal):
+        scale = float(p.max() / floored[p.argmax()])
+        return goal.bound_without(bound, scale, np.maximum(scale * floored - p, 0.0), p)
+    # Rays without a bound at p tell of some values at no cost. What remains is the error of the others.
+    shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
+    free = np.array([shares @ slice_.farthest(axis[None])[0] < _BOUNDED for axis in np.eye(slice_.size)])
+    rest = slice_.without(free, shares)
+    kept = float(shares[~free].sum())
+    least = 1.0  # tr J⁻¹ without any noise: all that is known where there is no time for more
+    with suppress(OutOfTime):
+        least = best_design(rest, deadline)[0].bound + float(rest.p @ rest.p)
+    return goal.bound(kept * least - float(p @ p), slice_, p)
+
+
+def _rounded(
+    tables: Iterator[TableMechanism], goal: Goal, p: Floats, target: float, deadline: Deadline
+) -> tuple[TableMechanism, float]:
+    """The first table whose value is near enough to that of the search, or the best made in time, and its value."""
+    best: tuple[TableMechanism, float] | None = None
+    for table in tables:
+        value = goal.value_of(table, p)
+        if best is None or (value < best[1] if goal.small_is_good else value > best[1]):
+            best = table, value
+        if value == target or abs(value - target) <= _CLOSE * abs(target) or deadline.passed:
+            break
+    assert best is not None
+    return best
+
+
+def _roundings(policy: Policy, matrix: Floats, rounded: Callable[..., TableMechanism]) -> Iterator[TableMechanism]:
+    """Exact mechanisms near a matrix.
+
+    A solver breaks rules by some 1e-9. Where a level is not far above that, it takes much of a constant to make up for
+    it, and a mechanism that keeps level 0 there may be better.
+    """
+    yield rounded(matrix, policy=policy)
+    if isinstance(policy, Secret) and policy.epsilon > ZERO and float(policy.epsilon) <= max(_SMALL_LEVELS):
+        yield rounded(matrix, policy=Secret(policy.domain, policy.secret, ZERO, policy.distributions))
+    elif isinstance(policy, PairwisePolicy):
+        merged = matrix
+        for group_of in (groups(policy, level) for level in _SMALL_LEVELS):
+            means = np.array([matrix[group_of == number].mean(axis=0) for number in range(group_of.max() + 1)])
+            if not np.array_equal(means[group_of], merged):
+                merged = means[group_of]
+                yield rounded(merged, policy=policy)
+
+
+def _rounding_seconds(slice_: Slice, outputs: float) -> float:
+    """Estimate how long it takes to round a design of this many outputs and to check it against the policy."""
+    return outputs * len(slice_.group_of) * _ENTRY_SECONDS
+
+
+def _designed(
+    slice_: Slice, goal: Estimation, deadline: Deadline, max_outputs: int | None, progress: Progress | None
+) -> tuple[Weighted, Floats]:
+    """The rays and weights of the least error, and the distribution of the groups it is the error at."""
+    found, p = best_design(slice_, deadline, progress, goal.solve)
+    while max_outputs is not None and len(found.weights) > max_outputs:
+        kept = found.rays[np.argsort(found.weights)[_dropped(found, max_outputs, deadline) :]]
+        solved = goal.solve(kept, p)
+        p = solved.p
+        found = replace(found, rays=scaled(kept, p), weights=solved.weights, complete=False).used()
+    return found, p
+
+
+def _mixed(
+    slice_: Slice, worth: Utility, deadline: Deadline, max_outputs: int | None, progress: Progress | None
+) -> Weighted:
+    """The rays and weights of the greatest utility."""
+    found = best_mixture(slice_, worth, deadline, progress)
+    while max_outputs is not None and len(found.weights) > max_outputs:
+        kept = found.rays[np.argsort(found.weights)[_dropped(found, max_outputs, deadline) :]]
+        weights = solve_weights(kept, worth.of(kept), slice_.p)[0]
+        found = replace(found, rays=kept, weights=weights, complete=False).used()
+    return found
+
+
+def _dropped(found: Weighted, max_outputs: int, deadline: Deadline) -> int:
+    """How many of the lightest rays to drop before the others are weighed again: one, or half the excess when late."""
+    return max(1, (len(found.weights) - max_outputs) // 2) if deadline.passed else 1

@@ -1,0 +1,130 @@
+"""Linear programmes over a slice of a cone: the same constraints again and again, each from the last solution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.compiler.solvers.deadline import NEVER, Deadline
+from sfumato.compiler.solvers.extra import needed
+
+__all__ = ["Programme"]
+
+Floats = npt.NDArray[np.float64]
+
+#: What a vertex breaks of a row must be made up for when a mechanism is rounded.
+_FEASIBILITY = 1e-9
+#: The numbers of the dual and the primal simplex method in the solver's options.
+_DUAL, _PRIMAL = 1, 4
+
+
+class Programme:
+    """Maximise over {v ≥ 0: rows·v ≥ 0, p·v = 1}, with each of ``directions``·v between limits where they are given.
+
+    Rows may have more columns than p: variables beside v, which make rules fewer. A row that compares one coordinate
+    with the average p·v = 1 is a bound of that coordinate, which costs nothing: all rows of a prior policy at its own
+    prior are. So is a limit of a direction along an axis.
+    """
+
+    def __init__(self, rows: Floats, p: Floats, directions: Floats) -> None:
+        self.p = p
+        self._costs = np.zeros(rows.shape[1])
+        self._lows, self._highs, others = _bounds(rows, p)
+        self._axes = np.where((directions != 0).sum(axis=1) == 1, (directions != 0).argmax(axis=1), -1)
+        self._factors = directions[np.arange(len(directions)), self._axes]
+        self._first = len(others) + 1
+        self._solver = _solver(self._lows, self._highs, others, p, directions[self._axes < 0])
+        # Where only costs change the last vertex stays feasible.
+        self._strategy = _DUAL if len(directions) else _PRIMAL
+        self._solver.setOptionValue("simplex_strategy", self._strategy)
+
+    def farthest(
+        self, direction: Floats, low: Floats | None = None, high: Floats | None = None, deadline: Deadline = NEVER
+    ) -> Floats | None:
+        """The vertex with the greatest inner product; None where the limits leave nothing, or time runs out."""
+        solver, size = self._solver, len(self.p)
+        self._costs[:size] = direction
+        solver.changeColsCost(len(self._costs), np.arange(len(self._costs), dtype=np.int32), self._costs)
+        if low is not None and high is not None:
+            self._hold(low, high)
+        solver.setOptionValue("time_limit", solver.getRunTime() + deadline.left)  # it counts from its first run
+        solver.run()
+        if low is None and not self._is_solved() and not self.ran_out_of_time:
+            # The last basis led astray: afresh and by the other method, then less exactly.
+            solver.clearSolver()
+            solver.setOptionValue("simplex_strategy", _DUAL)
+            solver.run()
+            if not self._is_solved() and not self.ran_out_of_time:
+                solver.clearSolver()
+                solver.setOptionValue("primal_feasibility_tolerance", 100 * _FEASIBILITY)
+                solver.run()
+                solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
+            solver.setOptionValue("simplex_strategy", self._strategy)
+        if not self._is_solved():
+            return None
+        vertex = np.maximum(np.array(solver.getSolution().col_value)[:size], 0.0)
+        return np.asarray(vertex / (vertex @ self.p))
+
+    @property
+    def ran_out_of_time(self) -> bool:
+        """Whether the last programme was ended by its deadline."""
+        return self._status() == "Time limit reached"
+
+    def _is_solved(self) -> bool:
+        return self._status() == "Optimal"
+
+    def _status(self) -> str:
+        return str(self._solver.modelStatusToString(self._solver.getModelStatus()))
+
+    def add(self, rows: Floats) -> None:
+        """More rows; only where there are no directions."""
+        for row in rows:
+            used = np.flatnonzero(row).astype(np.int32)
+            self._solver.addRow(0.0, np.inf, len(used), used, row[used])
+
+    def _hold(self, low: Floats, high: Floats) -> None:
+        along = self._axes >= 0
+        ends = np.sort(np.stack([low[along], high[along]]) / self._factors[along], axis=0)
+        axes = self._axes[along]
+        lows, highs = np.maximum(ends[0], self._lows[axes]), np.minimum(ends[1], self._highs[axes])
+        self._solver.changeColsBounds(len(axes), axes.astype(np.int32), lows, np.maximum(lows, highs))
+        for number, (least, most) in enumerate(zip(low[~along].tolist(), high[~along].tolist(), strict=True)):
+            self._solver.changeRowBounds(self._first + number, least, most)
+
+
+def _bounds(rows: Floats, p: Floats) -> tuple[Floats, Floats, Floats]:
+    """Lower and upper bounds of the coordinates where p·v = 1, and the rows that are none."""
+    lows, highs = np.zeros(rows.shape[1]), np.full(rows.shape[1], np.inf)
+    if not len(rows) or len(p) < 3 or rows.shape[1] > len(p):
+        return lows, highs, rows
+    # r·v ≥ 0 with r = c·p + d·e_x says c + d·v_x ≥ 0; c is what most of the ratios r/p agree on.
+    averages = np.median(rows[:, p > 0] / p[p > 0], axis=1)
+    rests = rows - averages[:, None] * p
+    single = (np.abs(rests) > 1e-12 * np.abs(rows).max(axis=1, keepdims=True)).sum(axis=1) == 1
+    for average, rest in zip(averages[single].tolist(), rests[single], strict=True):
+        x = int(np.abs(rest).argmax())
+        if rest[x] > 0:
+            lows[x] = max(lows[x], -average / rest[x])
+        else:
+            highs[x] = min(highs[x], -average / rest[x])
+    return lows, highs, rows[~single]
+
+
+def _solver(lows: Floats, highs: Floats, rows: Floats, p: Floats, directions: Floats) -> Any:
+    highspy = needed("highspy")
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("presolve", "off")  # the programme stays the same, and so does the last basis
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
+    infinite = highspy.kHighsInf
+    for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
+        solver.addVar(low, high)
+    solver.addRow(1.0, 1.0, len(p), np.arange(len(p), dtype=np.int32), p)
+    for row, least in [*((row, 0.0) for row in rows), *((row, -infinite) for row in directions)]:
+        used = np.flatnonzero(row).astype(np.int32)
+        solver.addRow(least, infinite, len(used), used, row[used])
+    solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
+    return solver

@@ -1,0 +1,124 @@
+"""A bound on the best design without the vertices of the slice.
+
+For v in a cone with rows r_i·v ≥ 0 all products (r_i·v)(r_j·v) are non-negative. So J = Σ w·vv' of any design satisfies
+r_i'Jr_j ≥ 0, is positive semidefinite, and J·p = Σ w·v·(v·p) = 1. The least tr J⁻¹ under these conditions alone is a
+convex programme, and no design has less.
+
+With N = J⁻¹ at its minimum and multipliers λ of J·p = 1 and y ≥ 0 of the products, N² is the symmetric part of
+λp' - Σ y_ij·r_i r_j', but for rounding. So every design has tr J⁻¹ ≥ 2·tr N - tr(N²J) ≥ 2·tr N - λ·1; what rounding
+leaves of N² counts with its greatest eigenvalue, times tr J ≤ max |v|².
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
+from sfumato.compiler.solvers.interior import minimise
+from sfumato.compiler.solvers.slice import Slice
+
+__all__ = ["least_trace", "relaxation_seconds"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Of the products that are violated the worst are added, so many at a time…
+_ADDED = 1000
+#: …out of at most some hundred million pairs of faces…
+_MOST_FACES = 10_000
+#: Newton steps of a round, and what one core does a second.
+_STEPS, _OPERATIONS_PER_SECOND = 40, 1e10
+#: …while a round raises the bound by more than this share.
+_LEAST_GAIN = 1e-4
+#: An inequality shorter than this share of the longest is rounding.
+_BINDS = 1e-14
+#: A product above minus this counts as kept, in units of the information that a spread of rays has.
+_VIOLATED = 1e-6
+
+
+def relaxation_seconds(size: int) -> float:
+    """About how long the first round takes: some 40 Newton steps over the entries of J, with a thousand products."""
+    entries = size * (size + 1) / 2
+    return _STEPS * (entries**3 / 3 + _ADDED * entries**2) / _OPERATIONS_PER_SECOND
+
+
+def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
+    """At most the least tr J⁻¹ of any design; ``rays`` are some of the slice, to start from.
+
+    Every round gives a bound, also one that the deadline ends; more rounds give better ones. Without any noise the
+    trace is one, which is all that is known where there is no time for a round.
+    """
+    size = slice_.size
+    inner = np.concatenate([rays, np.ones((1, size)) / slice_.p.sum()])
+    # With LL' the information of these rays and K = L⁻¹, J̃ = KJK' is near the identity however hard some values are to
+    # tell apart: tr J⁻¹ = tr(KK'J̃⁻¹), r'Jr = (L'r)'J̃(L'r), J̃·L'p = K·1.
+    lower = np.linalg.cholesky(inner.T @ inner / len(inner))
+    scale = np.linalg.inv(lower)
+    cost, average, ones = scale @ scale.T, lower.T @ slice_.p, scale.sum(axis=1)
+    try:
+        limits = slice_.most(np.eye(size), deadline)
+    except OutOfTime:
+        return 1.0
+    faces = np.concatenate([slice_.rows, np.eye(size), np.outer(limits, slice_.p) - np.eye(size)]) @ lower
+    if len(faces) > _MOST_FACES:
+        return 1.0
+    lengths = np.linalg.norm(faces, axis=1, keepdims=True)
+    binds = lengths[:, 0] > _BINDS * lengths.max()  # all of p on one value limits that value by itself
+    faces = faces[binds] / lengths[binds]
+    rows, columns = np.triu_indices(size)
+    places = np.zeros((size, size), dtype=np.intp)
+    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
+    twice = np.where(rows == columns, 1.0, 2.0)
+    averages = np.zeros((size, len(rows)))
+    np.add.at(averages, (rows, np.arange(len(rows))), average[columns])
+    np.add.at(averages, (columns, np.arange(len(rows))), np.where(rows == columns, 0.0, average[rows]))
+
+    def inverse_trace(entries: Floats) -> tuple[float, Floats, Floats] | None:
+        matrix = entries[places]
+        try:
+            np.linalg.cholesky(matrix)
+            inverse: Floats = np.linalg.inv(matrix).astype(np.float64)
+        except np.linalg.LinAlgError:
+            return None
+        square = inverse @ cost @ inverse
+        value = float(np.sum(inverse * cost))
+        return value, -square[rows, columns] * twice, _curvature(inverse, square, rows, columns)
+
+    # v_x·(limit - v_x) ≥ 0 bounds J at once; the products that are smallest at some design are likely to bind.
+    upper = np.triu(np.ones((len(faces), len(faces)), dtype=bool))
+    chosen = np.zeros(upper.shape, dtype=bool)
+    values = np.where(upper, faces @ faces.T, np.inf)
+    chosen.ravel()[np.argsort(values, axis=None)[:_ADDED]] = True
+    chosen[len(slice_.rows) + np.arange(size), len(slice_.rows) + size + np.arange(size)] = True
+    bound = 1.0
+    while True:
+        first, second = (faces[side] for side in np.nonzero(chosen))
+        products = (first[:, rows] * second[:, columns] + first[:, columns] * second[:, rows]) / 2
+        found = minimise(inverse_trace, averages, ones, products * twice, np.eye(size)[rows, columns], 1e-7, deadline)
+        matrix = found.x[places]
+        inverse = np.linalg.inv(matrix)
+        explained = np.outer(found.equations, average)
+        explained = (explained + explained.T) / 2 - (found.inequalities @ products)[places]
+        rest = scale.T @ (inverse @ cost @ inverse - explained) @ scale
+        unexplained = max(float(np.linalg.eigvalsh(rest).max()), 0.0)
+        before = bound
+        bound = max(bound, float(2 * np.sum(inverse * cost) - found.equations @ ones - unexplained * limits @ limits))
+        if deadline.passed:
+            return bound
+        values = np.where(upper & ~chosen, faces @ matrix @ faces.T, np.inf)
+        worst = np.argsort(values, axis=None)[:_ADDED]
+        worst = worst[values.ravel()[worst] < -_VIOLATED]
+        if not len(worst) or bound < before * (1 + _LEAST_GAIN):
+            return bound
+        chosen.ravel()[worst] = True
+
+
+def _curvature(inverse: Floats, square: Floats, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Floats:
+    """The second derivatives of tr J⁻¹ by the entries of J: tr(N²·D·N·D') + tr(N·D·N²·D') for symmetric units D, D'."""
+    total = np.zeros((len(rows), len(rows)))
+    for outer, middle in ((square, inverse), (inverse, square)):
+        for i, j in ((rows, columns), (columns, rows)):
+            for k, last in ((rows, columns), (columns, rows)):
+                total += outer[np.ix_(i, last)] * middle[np.ix_(j, k)]
+    halves = np.where(rows == columns, 0.5, 1.0)  # a diagonal unit is its own mirror image, and was counted twice
+    return np.asarray(total * np.outer(halves, halves))

@@ -1,0 +1,92 @@
+"""Rules that cannot be listed: each is met where a likelihood vector breaks it.
+
+Under some of the rules a mechanism can only be better than under all, so what bounds it bounds every mechanism under
+all of them. Vectors that break a rule by a little are drawn towards the constant, which breaks none.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.policy import ChiSquare, Secret, widest
+
+__all__ = ["ALLOWED", "Rules"]
+
+Floats = npt.NDArray[np.float64]
+
+#: A vector may break a rule by this share of its left side before it is drawn back.
+ALLOWED = 1e-6
+#: So much of the estimate is mixed into laws that doubles put on the rim of the set: inside, whatever they round.
+_INWARDS = 1e-9
+#: The constant's share in a vector whose closest rules are looked for: a ratio that is infinite shows no law.
+_TRACE = 1e-9
+#: So many pairs of secrets and vectors are searched at once.
+_MOST_AT_ONCE = 2**14
+
+
+class Rules:
+    """The rules of a secret under a confidence set."""
+
+    def __init__(self, policy: Secret, confidence: ChiSquare) -> None:
+        self._cells = policy.cells
+        self._ratio = float((-policy.epsilon).exp())
+        self._pairs = np.array(list(itertools.permutations(range(len(policy.cells)), 2)))
+        self._shares = confidence.shares[self._pairs]
+        self._slack = float(confidence.root_radius - 1)
+        sizes = self._shares.sum(axis=2, keepdims=True)
+        self._seen = sizes > 0
+        self._centres = self._shares / np.where(self._seen, sizes, 1)
+        self._least = np.array([confidence.conditional_ranges(s)[0] for s in range(len(policy.cells))])
+
+    def closest(self, rays: Floats) -> tuple[Floats, Floats]:
+        """For each ray and two secrets the rule r·v ≥ 0 that it comes closest to breaking, and by what share it does.
+
+        Of shape (rays, pairs, values) and (rays, pairs); the share is that of the rule's left side. Rules that the
+        polytope around the set shows to be kept are zero.
+        """
+        step = max(1, _MOST_AT_ONCE // len(self._pairs))
+        parts = [self._closest(rays[start : start + step]) for start in range(0, len(rays), step)]
+        return np.concatenate([rows for rows, _ in parts]), np.concatenate([broken for _, broken in parts])
+
+    def _closest(self, rays: Floats) -> tuple[Floats, Floats]:
+        traced = rays + _TRACE * rays.max(axis=1, keepdims=True)
+        tables = traced[:, self._cells]
+        number, pair = np.nonzero(self._may_break(tables))
+        likelihoods = tables[number[:, None], self._pairs[pair]]
+        laws = widest(likelihoods, self._shares[pair], self._slack).laws
+        laws = np.where(self._seen[pair], (1 - _INWARDS) * laws + _INWARDS * self._centres[pair], laws)
+        rows = np.zeros((len(rays), len(self._pairs), rays.shape[1]))
+        own, other = self._cells[self._pairs[pair]].transpose(1, 0, 2)
+        rows[number[:, None], pair[:, None], own] = -self._ratio * laws[:, 0]
+        rows[number[:, None], pair[:, None], other] = laws[:, 1]
+        # One secret's cells are on the left, another's on the right.
+        lefts = -np.einsum("ijk,ik->ij", np.minimum(rows, 0), rays)
+        return rows, -np.einsum("ijk,ik->ij", rows, rays) / np.maximum(lefts, 1e-300)
+
+    def _may_break(self, tables: Floats) -> npt.NDArray[np.bool_]:
+        """The rays and pairs of secrets that break a rule of the polytope around the set, up to rounding."""
+        given = np.einsum("isu,su->is", tables, self._least)
+        left = 1 - self._least.sum(axis=1)
+        most, least = given + left * tables.max(axis=2), given + left * tables.min(axis=2)
+        own, other = self._pairs.T
+        return np.asarray(self._ratio * most[:, own] > least[:, other] * (1 - ALLOWED))
+
+    def drawn(self, rays: Floats) -> Floats:
+        """Rays that break no rule by more than rounding: as little of the constant in them as that takes."""
+        rays = rays.copy()
+        late = np.arange(len(rays))
+        for _ in range(8):
+            rows, broken = self.closest(rays[late])
+            breaks = broken > ALLOWED / 100
+            # r·((1-a)·v + a·1) = 0
+            at, at_constant = np.einsum("ijk,ik->ij", rows, rays[late]), rows.sum(axis=2)
+            apart = np.where(breaks, at - at_constant, -1.0)
+            shares = np.where(breaks, np.clip(1.01 * at / apart, 0.0, 1.0), 0.0).max(axis=1)
+            late, shares = late[breaks.any(axis=1)], shares[breaks.any(axis=1), None]
+            if not len(late):
+                break
+            rays[late] = (1 - shares) * rays[late] + shares
+        return rays

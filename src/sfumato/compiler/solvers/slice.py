@@ -1,0 +1,428 @@
+"""A slice of a policy's cone: the likelihood vectors v in it with v·p = 1, a polytope whose vertices are the rays.
+
+A mechanism is a mixture of such vectors: the output y has probability w_y at p, and Σ_y w_y·v_y = 1 says that every
+row of Q(y|x) = w_y·v_y(x) sums to one. Every utility here is convex in v, so vertices suffice.
+
+Values that must be indistinguishable are one coordinate, also where only one direction asks for ε = 0: a column with
+v_x ≤ v_z everywhere and equal sums has v_x = v_z. So are values at a level that doubles do not resolve.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import ZERO
+from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
+from sfumato.compiler.solvers.extra import needed
+from sfumato.compiler.solvers.programme import Programme
+from sfumato.compiler.solvers.rules import ALLOWED, Rules
+from sfumato.compiler.solvers.simplices import Simplices
+from sfumato.errors import CannotDecide
+from sfumato.policy import AtLeast, ChiSquare, Known, PairwisePolicy, Policy, Prior, Secret
+
+__all__ = ["SHARE_WITHIN", "Slice", "distinct", "groups"]
+
+Floats = npt.NDArray[np.float64]
+
+#: More values would take hours and gigabytes.
+_LARGEST = 256
+#: Vertices are enumerated up to this many coordinates: random pairwise policies then have some four thousand.
+_LARGEST_ENUMERATED = 10
+#: The share of the time for a search among rules that can be listed, where not all can.
+SHARE_WITHIN = 0.1
+#: How far simplices are shrunk from the polytope around a confidence set, as shares of the way to one within it.
+_SHRUNK = (0.1, 0.2, 0.3, 0.45, 0.6, 1.0)
+#: How often the interval is halved in which a simplex comes to lie within the set.
+_HALVINGS = 40
+#: The share of the time for rays in directions other than the axes, before the search begins.
+_SHARE_OF_STARTS = 0.3
+#: Levels above this are as good as infinite, and their exponentials fit doubles.
+_MOST_LEVEL = 300.0
+#: So many rules that one ray breaks are added at once.
+_MOST_MET = 4
+#: Values at a level of at most this are one coordinate, and a slice between rules so near each other is flat: doubles
+#: do not resolve it.
+_UNRESOLVED = 1e-9
+#: Two rules that are each other's opposite but for this leave a thin slice between them.
+_OPPOSED = 1e-5
+#: Inequalities are kept as given up to this many; more would make the smallest linear programme slow.
+_MOST_ROWS = 250_000
+
+
+class Slice:
+    """The polytope {v ≥ 0: rows·v ≥ 0, p·v = 1} over groups of values; its solver starts where it last ended.
+
+    Where a policy's rules cannot be listed, ``rows`` are some of them, and ``obeying`` adds those that rays break.
+    """
+
+    def __init__(
+        self,
+        rows: Floats,
+        p: Floats,
+        group_of: npt.NDArray[np.int64],
+        compact: Floats | None = None,
+        rules: Rules | None = None,
+        within: Slice | None = None,
+        simplices: Sequence[Simplices] = (),
+        levels: Floats | None = None,
+    ) -> None:
+        self.rows = rows
+        self.p = p
+        self.group_of = group_of
+        self.size = len(p)
+        self._compact = rows if compact is None else compact
+        self._rules = rules
+        #: The shortest paths between groups where the policy binds pairs of them: some vertices are known from these.
+        self._levels = levels
+        #: A part of the slice whose rules can be listed: what is found there obeys all rules.
+        self.within = within
+        #: The same slice as a few choices, where the laws of U form a simplex for each secret. Under a confidence set:
+        #: slices of smaller and smaller simplices, whose rays may break rules; the last, in the set, holds all rays.
+        self.simplices = simplices
+        #: Whether values are one coordinate that a mechanism could tell apart, if by less than doubles resolve.
+        self.is_coarse = False
+        self._programme = self.programme()
+        self._directions = 0
+
+    @classmethod
+    def of(cls, policy: Policy, p: Floats) -> Slice:
+        """The slice of a policy's cone."""
+        rules = within = None
+        simplices: Sequence[Simplices] = ()
+        if isinstance(policy, Secret) and isinstance(policy.distributions, ChiSquare):
+            if float(policy.epsilon) <= _UNRESOLVED:  # equal averages by all laws of a set are those of a constant
+                constant = cls(np.zeros((0, 1)), np.ones(1), np.zeros(len(p), dtype=np.int64))
+                constant.is_coarse = policy.epsilon > ZERO
+                return constant
+            if not policy.epsilon.is_infinite:
+                rules, polytope = Rules(policy, policy.distributions), policy.distributions.polytope()
+                within = cls.of(Secret(policy.domain, policy.secret, policy.epsilon, polytope), p)
+                simplices = _shrunk(policy, policy.distributions, p) if within.simplices else ()
+            estimate = Known(policy.distributions.estimate)
+            policy = Secret(policy.domain, policy.secret, policy.epsilon, estimate)
+        elif isinstance(policy, Secret):
+            policy = policy.as_pairwise or policy
+        if len(policy.domain) > _LARGEST:
+            raise CannotDecide(
+                f"the optimal design takes at most {_LARGEST} values, not {len(policy.domain)}; plan() compares the "
+                "mechanisms that are made for larger domains"
+            )
+        group_of = groups(policy, _UNRESOLVED)
+        size = int(group_of.max()) + 1
+        compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
+        grouped = np.bincount(group_of, weights=p).astype(np.float64)
+        if isinstance(policy, Secret) and isinstance(policy.distributions, AtLeast) and size == len(p):
+            least = np.array([[float(share) for share in row] for row in policy.distributions.shares])
+            simplices = [found for found in [Simplices.of(policy.cells, least, float(policy.epsilon), p)] if found]
+        levels = _group_levels(policy, group_of, size) if isinstance(policy, PairwisePolicy) else None
+        found = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices, levels)
+        found.is_coarse = size <= groups(policy).max()
+        return found
+
+    def at(self, p: Floats) -> Slice:
+        """The same cone, cut at another distribution of the groups."""
+        if np.array_equal(p, self.p):
+            return self
+        within = None if self.within is None else self.within.at(p)
+        moved = Slice(self.rows, p, self.group_of, self._compact, self._rules, within, levels=self._levels)
+        moved._directions = self._directions
+        return moved
+
+    def without(self, coordinates: npt.NDArray[np.bool_], p: Floats) -> Slice:
+        """A slice at p that holds what the other coordinates can be, whatever these are."""
+        rows = self.rows[~(self.rows[:, coordinates] > 0).any(axis=1)][:, ~coordinates]
+        rest = p[~coordinates]
+        return Slice(rows, rest / rest.sum(), np.arange(len(rest)))
+
+    @property
+    def merges(self) -> bool:
+        """Whether some values cannot be told apart at all."""
+        return self.size < len(self.group_of)
+
+    def programme(self, directions: Floats | None = None) -> Programme:
+        """A solver of its own, which can hold directions·v between limits."""
+        return Programme(self._compact, self.p, np.zeros((0, self.size)) if directions is None else directions)
+
+    def farthest(self, directions: Floats, deadline: Deadline = NEVER) -> Floats:
+        """The vertex with the greatest inner product for each direction (a row), under the rules known so far.
+
+        After the deadline no further direction is tried: the vertices are those of the first directions.
+        """
+        vertices: list[Floats] = []
+        for direction in directions:
+            if deadline.passed:
+                break
+            vertex = self._programme.farthest(direction, deadline=deadline)
+            if vertex is None and not self._programme.ran_out_of_time:
+                raise CannotDecide("the linear programme of the policy was not solved")
+            if vertex is None:
+                break
+            vertices.append(vertex)
+        return np.array(vertices).reshape(len(vertices), self.size)
+
+    def _add(self, rows: Floats) -> None:
+        rows = distinct(rows / np.abs(rows).max(axis=1, keepdims=True))
+        self.rows = np.concatenate([self.rows, rows])
+        widened = np.zeros((len(rows), self._compact.shape[1]))
+        widened[:, : self.size] = rows
+        self._compact = np.concatenate([self._compact, widened])
+        self._programme.add(widened)
+
+    def obeying(self, rays: Floats, most: int | None = None) -> Floats:
+        """These rays, drawn towards the constant where they break a rule; which the slice then knows.
+
+        To hold rays against rules that cannot be listed takes long: only the first ``most`` of them then.
+        """
+        if self._rules is None:
+            return rays
+        rays = rays[:most]
+        rows, broken = self._rules.closest(rays)
+        added = (broken > ALLOWED) & (broken >= np.sort(broken, axis=1)[:, -_MOST_MET:][:, :1])
+        if added.any():
+            self._add(rows[added])
+        return self._rules.drawn(rays)
+
+    def drawn(self, rays: Floats) -> Floats:
+        """These rays, drawn towards the constant where they break a rule."""
+        return rays if self._rules is None else self._rules.drawn(rays)
+
+    def ranges(self, directions: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Floats]:
+        """The least and the greatest inner product with each direction; OutOfTime where that takes too long."""
+        return -self.most(-directions, deadline), self.most(directions, deadline)
+
+    def most(self, directions: Floats, deadline: Deadline = NEVER) -> Floats:
+        """The greatest inner product with each direction; OutOfTime where that takes too long."""
+        vertices = self.farthest(directions, deadline)
+        if len(vertices) < len(directions):
+            raise OutOfTime
+        return np.asarray(np.einsum("ij,ij->i", directions, vertices))
+
+    def axis_vertices(self, deadline: Deadline = NEVER) -> Floats:
+        """Vertices in the directions of the coordinate axes; OutOfTime where that takes too long.
+
+        Between pairs of values no programme is needed: v_x is greatest at v_z = e^-E(x,z)·v_x, and least at
+        v_z = e^E(z,x)·v_x, with E the length of the shortest path.
+        """
+        if self._levels is not None and self.size > _LARGEST_ENUMERATED:
+            greatest = np.exp(-self._levels)
+            least = np.exp(np.minimum(self._levels.T, _MOST_LEVEL))[np.isfinite(self._levels).all(axis=0)]
+            vertices = np.concatenate([greatest, least])
+            return distinct(np.asarray(vertices / (vertices @ self.p)[:, None]))
+        axes = np.concatenate([np.eye(self.size), -np.eye(self.size)])
+        vertices = self.farthest(axes, deadline)
+        if len(vertices) < len(axes):
+            raise OutOfTime
+        return distinct(vertices)
+
+    def spread_vertices(self, count: int, deadline: Deadline = NEVER) -> Floats:
+        """Vertices in this many evenly spread directions, and never the same again; fewer at the deadline.
+
+        Fractional parts of multiples of √prime fill a cube evenly (Weyl), so a search needs no random numbers.
+        """
+        steps = np.sqrt(_primes(self.size))
+        numbers = self._directions + 1 + np.arange(count)
+        self._directions += count
+        directions = np.modf(numbers[:, None] * steps)[0] - 0.5
+        return distinct(self.farthest(directions, deadline))
+
+    def first_rays(self, deadline: Deadline = NEVER) -> Floats:
+        """A few vertices in every direction, and what lies opposite: the constant is a mixture of every such pair.
+
+        Those of the axes are needed (OutOfTime where they take too long); others get a part of the time.
+        """
+        if self.within is not None:
+            within = self.within.first_rays(deadline)
+            return distinct(np.concatenate([within, self.obeying(self.axis_vertices(deadline))]))
+        vertices = self.axis_vertices(deadline)
+        spread = self.spread_vertices(4 * self.size, deadline.part(_SHARE_OF_STARTS))
+        vertices = distinct(np.concatenate([vertices, spread]))
+        centre = np.ones(self.size) / self.p.sum()
+        faces = np.concatenate([self.rows, np.eye(self.size)])
+        # From the vertex through the centre, and on until the first face: r·(c + t·(c - v)) = 0.
+        falls = (vertices - centre) @ faces.T
+        steps = np.where(falls > 1e-12, (faces @ centre) / np.where(falls > 1e-12, falls, 1.0), np.inf).min(axis=1)
+        apart = np.isfinite(steps)  # opposite the centre lies nothing
+        opposite = np.maximum(centre + steps[apart, None] * (centre - vertices[apart]), 0.0)
+        return distinct(np.concatenate([vertices, opposite]))
+
+    def all_vertices(self) -> Floats | None:
+        """Every vertex, or None where there may be too many."""
+        if self.size > _LARGEST_ENUMERATED or self._rules is not None:
+            return None
+        if self.size <= 2:  # a point or a segment
+            return self.axis_vertices()
+        try:
+            return _enumerate(self.rows, self.p)
+        except CannotDecide:
+            return None
+
+
+def distinct(vertices: Floats) -> Floats:
+    """Vertices that differ by more than rounding."""
+    _, first = np.unique(np.round(vertices, 9), axis=0, return_index=True)
+    return np.asarray(vertices[np.sort(first)])
+
+
+def _primes(count: int) -> Floats:
+    found: list[int] = []
+    number = 2
+    while len(found) < count:
+        if all(number % prime for prime in found):
+            found.append(number)
+        number += 1
+    return np.array(found, dtype=np.float64)
+
+
+def _compact(secret: Secret) -> Floats:
+    """The rules of a secret with two more variables for each: all laws of U give T_s at most high_s, at least low_s.
+
+    Instead of a rule for every two laws of every two secrets: law·T_s ≤ high_s, low_s ≤ law·T_s, high_s ≤ e^ε·low_s'.
+    """
+    secrets, others = secret.cells.shape
+    size = secrets * others
+    found = []
+    for s, cells in enumerate(secret.cells):
+        for law in secret.distributions.conditionals(s, (secrets, others)):
+            for sign, variable in ((-1.0, size + s), (1.0, size + secrets + s)):
+                row = np.zeros(size + 2 * secrets)
+                row[cells] = sign * np.array([float(share) for share in law])
+                row[variable] = -sign
+                found.append(row)
+    for s, other in itertools.permutations(range(secrets), 2):
+        row = np.zeros(size + 2 * secrets)
+        row[size + s], row[size + secrets + other] = -float((-secret.epsilon).exp()), 1.0
+        found.append(row)
+    return np.array(found)
+
+
+def _shrunk(secret: Secret, confidence: ChiSquare, p: Floats) -> list[Simplices]:
+    """Simplices from the polytope around the confidence set inwards; the last lies in the set, for all secrets at once.
+
+    It does where its corners do: where each secret uses half of what φ_s + φ_s' ≤ κ leaves two of them beyond P̂.
+    """
+    count = len(secret.cells)
+    least = np.array([confidence.conditional_ranges(s)[0] for s in range(count)])
+    centres, half = confidence.conditional_estimate(), float(confidence.root_radius - 1) / 2
+
+    def is_within(s: int, share: float) -> bool:
+        shares = (1 - share) * least[s] + share * centres[s]
+        corners = shares + (1 - shares.sum()) * np.eye(len(shares))
+        seen = confidence.shares[s] > 0
+        phi = np.sqrt((confidence.shares[s, seen] ** 2 / corners[:, seen]).sum(axis=1)).max(initial=0.0)
+        return bool(phi - confidence.shares[s].sum() <= half)
+
+    inside = np.zeros((count, 1))
+    for s in range(count):
+        low, high = 0.0, 0.0 if is_within(s, 0.0) else 1.0
+        for _ in range(_HALVINGS if high else 0):
+            middle = (low + high) / 2
+            low, high = (low, middle) if is_within(s, middle) else (middle, high)
+        inside[s] = high
+    parts = [least + share * inside * (centres - least) for share in _SHRUNK]
+    found = [Simplices.of(secret.cells, part, float(secret.epsilon), p) for part in parts]
+    return [each for each in found if each] if all(found) else []
+
+
+def groups(policy: Policy, level: float = 0.0) -> npt.NDArray[np.int64]:
+    """Numbers of the groups of values that outputs may tell apart by at most this level, alone or through others."""
+    size = len(policy.domain)
+    if isinstance(policy, Prior) and float(policy.epsilon) <= level:
+        return np.zeros(size, dtype=np.int64)  # where none exceeds the mean, or all reach it, all are it
+    same = np.eye(size, dtype=bool)
+    if isinstance(policy, PairwisePolicy):
+        same |= policy.effective_levels().floats <= level
+    else:
+        for rule in policy.inequalities():
+            if len(rule.left) == len(rule.right) == 1 and float(rule.epsilon) <= level:
+                same[next(iter(rule.left)), next(iter(rule.right))] = True
+    same |= same.T
+    for middle in range(size):  # an equal of an equal is an equal
+        same |= np.outer(same[:, middle], same[middle])
+    return np.unique(same.argmax(axis=1), return_inverse=True)[1].astype(np.int64)
+
+
+def _group_levels(policy: PairwisePolicy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
+    """Return the shortest paths between groups: what binds one value of a group binds all, and others through them."""
+    each = policy.effective_levels().floats
+    if size == len(each):
+        return np.asarray(each)
+    levels = np.full((size, size), np.inf)
+    np.minimum.at(levels, (group_of[:, None], group_of), each)
+    for middle in range(size):
+        levels = np.minimum(levels, levels[:, middle, None] + levels[middle])
+    return levels
+
+
+def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
+    """Rows r with r·v ≥ 0, one for each inequality that does not follow from two others."""
+    if size == 1:  # no rule binds a constant, and what rounding leaves of one is none
+        return np.zeros((0, 1))
+    if isinstance(policy, PairwisePolicy):
+        ratios = np.exp(-_group_levels(policy, group_of, size))  # e^-∞ = 0: no rule
+        follows = np.zeros((size, size), dtype=bool)
+        for middle in range(size):
+            others = np.arange(size) != middle
+            through = np.outer(ratios[:, middle], ratios[middle]) >= ratios * (1 - 1e-12)
+            follows |= through & np.outer(others, others) & (ratios > 0)
+        kept = (ratios > 0) & ~follows & ~np.eye(size, dtype=bool)
+        pairs = np.argwhere(kept)
+        rows = np.zeros((len(pairs), size))
+        # v_z ≥ e^-E·v_x: numbers at most one, whatever the level.
+        rows[np.arange(len(pairs)), pairs[:, 1]] = 1.0
+        rows[np.arange(len(pairs)), pairs[:, 0]] = -ratios[tuple(pairs.T)]
+        return rows
+    found = []
+    for rule in policy.inequalities():
+        row = np.zeros(size)
+        for x, coefficient in rule.right.items():
+            row[group_of[x]] += float(coefficient)
+        for x, coefficient in rule.left.items():
+            row[group_of[x]] -= float(coefficient) * float((-rule.epsilon).exp())
+        if np.any(row < 0):
+            found.append(row / np.abs(row).max())
+        if len(found) > _MOST_ROWS:
+            raise CannotDecide(f"a policy of more than {_MOST_ROWS} inequalities is refused")
+    return np.unique(np.array(found), axis=0) if found else np.zeros((0, size))
+
+
+def _enumerate(rows: Floats, p: Floats) -> Floats:
+    """All vertices, by the intersection of half-spaces around an inner point (qhull)."""
+    null_space = needed("scipy.linalg").null_space
+    # 1 lies inside every slice, and the directions that keep v·p are those orthogonal to p.
+    centre = np.ones(len(p)) / p.sum()
+    apart = np.abs(rows[:, None] + rows).max(axis=2, initial=0.0)
+    opposed, opposite = np.nonzero(apart <= _OPPOSED)
+    along = null_space(np.concatenate([p[None], rows[opposed] - rows[opposite]]), rcond=_OPPOSED)
+    width = (rows[opposed] @ centre).min(initial=1.0)
+    if width > _UNRESOLVED:  # what is thin is stretched to a shape that doubles resolve
+        across = null_space(np.concatenate([p[None], along.T]))
+        basis, faces = np.column_stack([along, width * across]), np.concatenate([rows, np.eye(len(p))])
+    else:
+        basis, faces = along, np.concatenate([np.delete(rows, opposed, axis=0), np.eye(len(p))])
+    distances = faces @ centre
+    normals = faces @ basis / distances[:, None]
+    if basis.shape[1] < 2:  # a point or a segment
+        ends = np.array([[-1 / normals.min(initial=-1.0)], [-1 / normals.max(initial=1.0)]])[:, : basis.shape[1]]
+    else:
+        ends = _intersections(np.column_stack([-normals, np.full(len(faces), -1.0)]))
+    vertices = centre + ends @ basis.T
+    vertices[vertices < 1e-14 * vertices.max()] = 0.0  # what rounding left of zero
+    return distinct(np.asarray(vertices / (vertices @ p)[:, None]))
+
+
+def _intersections(halfspaces: Floats) -> Floats:
+    """The vertices of a polytope around the origin."""
+    spatial = needed("scipy.spatial")
+    inside = np.zeros(halfspaces.shape[1] - 1)
+    try:
+        found = spatial.HalfspaceIntersection(halfspaces, inside)
+    except spatial.QhullError:  # faces that all but meet in one vertex; moved by some 1e-10 they do not
+        try:
+            found = spatial.HalfspaceIntersection(halfspaces, inside, qhull_options="QJ")
+        except spatial.QhullError as error:
+            raise CannotDecide(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
+    return np.asarray(found.intersections)

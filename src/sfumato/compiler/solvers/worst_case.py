@@ -1,0 +1,123 @@
+"""The least error at the distribution where it is greatest: weights of rays and that distribution, in one programme.
+
+The error tr J(p)⁻¹ - |p|² of the efficient estimate, J(p) = Σ_y q_y q_y'/(q_y·p), is convex in the mixture of rays and
+concave in p (it is the least of Σ_y (q_y·p)·|d_y|² - |p|² over unbiased estimates d), so there is a saddle point. The
+dual of the design at p is to make 2·tr N - λ·1 large with |N·v|² ≤ (λ·v)·(v·p) for every ray v: a second-order cone, in
+p too. So the least favourable p is one more variable of it, and the multipliers of the cones are the weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
+from sfumato.compiler.solvers.estimation import Solved, scaled
+from sfumato.compiler.solvers.extra import needed
+from sfumato.compiler.solvers.interior import lost
+from sfumato.compiler.solvers.worth import sum_of_squares
+
+__all__ = ["LEAST_SHARE", "least_worst_error"]
+
+Floats = npt.NDArray[np.float64]
+
+#: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
+LEAST_SHARE = 1e-5
+_TOLERANCE = 1e-10
+#: About how long a step of the solver takes, for each ray and fourth power of the number of coordinates.
+_STEP_SECONDS = 2e-8
+
+
+def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
+    """At the worst distribution for these rays, to which they are to be scaled.
+
+    Where little is told, N and λ are large and nearly cancel on every ray. So the programme is solved in units of an
+    information J = Q·diag(s)·Q' of these rays: N = Q·diag(s)^-½·K·diag(s)^-½·Q' and λ = tr J⁻¹·Q·diag(s)^-½·μ, with K
+    and μ of order one.
+    """
+    rays = rays / rays.max(axis=1, keepdims=True)
+    count, size = rays.shape
+    if _STEP_SECONDS * count * size**4 > deadline.left:  # the solver looks at the clock between steps only
+        raise OutOfTime
+    even = scaled(rays, np.full(size, 1 / size))
+    spectrum, turn = np.linalg.eigh(even.T @ even / count)
+    if not spectrum[0] > 0:
+        raise lost("the worst distribution was not found")
+    unit, level = turn / np.sqrt(spectrum), float(np.sum(1 / spectrum))
+    matrix, names = _cones(rays, rays @ unit, 1 / np.sqrt(spectrum * level))
+    variables = matrix.shape[1]
+    first_p = variables - size
+    sparse, clarabel = needed("scipy.sparse"), needed("clarabel")
+    # In the solver's form: least ½x'Px + c·x, with offset - A·x in the cones. Σ p = 1, and every p at least its share.
+    total, shares = np.zeros((1, variables)), np.zeros((size, variables))
+    total[0, first_p:] = 1
+    shares[np.arange(size), first_p + np.arange(size)] = -1
+    constraints = sparse.vstack([sparse.csr_matrix(total), sparse.csr_matrix(shares), -matrix]).tocsc()
+    offset = np.concatenate([[1.0], np.full(size, -LEAST_SHARE / size), np.zeros(matrix.shape[0])])
+    curvature = sparse.diags(np.concatenate([np.zeros(first_p), np.full(size, 2.0 / level)])).tocsc()
+    costs = np.zeros(variables)
+    np.add.at(costs, np.diag(names), -2.0 / (spectrum * level))
+    costs[first_p - size : first_p] = unit.sum(axis=0)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.time_limit = deadline.left
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(size), *[clarabel.SecondOrderConeT(size + 2)] * count]
+    found = clarabel.DefaultSolver(curvature, costs, constraints, offset, cones, settings).solve()
+    if str(found.status) == "MaxTime":
+        raise OutOfTime
+    if str(found.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
+        raise lost(f"the worst distribution was not found, the solver says {found.status}")
+    x = np.array(found.x)
+    multipliers = np.array(found.z)[1 + size :].reshape(count, size + 2)
+    worst = np.maximum(x[first_p:], LEAST_SHARE / size)
+    worst /= worst.sum()
+    rays_there = scaled(rays, worst)
+    # The derivative by λ says Σ_y (z₀ + z₁)·v_y = 1; what the solver left of that is spread over all rays.
+    weights = np.maximum(multipliers[:, 0] + multipliers[:, 1], 0.0) * (rays @ worst)
+    weights += (
+        (1 - weights @ rays_there)
+        @ np.linalg.pinv((rays_there * weights[:, None]).T @ rays_there)
+        @ (rays_there * weights[:, None]).T
+    )
+    matrix_n, slopes = unit @ x[names] @ unit.T, level * unit @ x[first_p - size : first_p]
+    information = (rays_there * weights[:, None]).T @ rays_there
+    square = float(worst @ worst)
+    try:
+        value = float(np.trace(np.linalg.inv(information))) - square
+    except np.linalg.LinAlgError:
+        raise lost("the worst distribution was not found") from None
+    return Solved(
+        weights,
+        sum_of_squares(matrix_n, slopes),
+        float(2 * np.trace(matrix_n) - slopes.sum()) - square,
+        value,
+        worst,
+    )
+
+
+def _cones(rays: Floats, turned: Floats, scales: Floats) -> tuple[Any, npt.NDArray[np.int64]]:
+    """(μ·w + v·p, μ·w - v·p, 2·scales·K·w) of each ray v, w what it is in turned units.
+
+    A matrix over K (each pair once), μ and p; and the numbers of K.
+    """
+    count, size = rays.shape
+    names = np.zeros((size, size), dtype=np.int64)
+    upper = np.triu_indices(size)
+    names[upper] = names.T[upper] = np.arange(len(upper[0]))
+    first = len(upper[0])
+    y, i, j = (numbers.ravel() for numbers in np.indices((count, size, size)))
+    ray, x = (numbers.ravel() for numbers in np.indices((count, size)))
+    height = size + 2
+    entries, rows, columns = (
+        np.concatenate(parts)
+        for parts in (
+            (turned.ravel(), rays.ravel(), turned.ravel(), -rays.ravel(), 2 * scales[i] * turned[y, j]),
+            (ray * height, ray * height, ray * height + 1, ray * height + 1, y * height + 2 + i),
+            (first + x, first + size + x, first + x, first + size + x, names[i, j]),
+        )
+    )
+    shape = (count * height, first + 2 * size)
+    return needed("scipy.sparse").csr_matrix((entries, (rows, columns)), shape=shape), names

@@ -1,0 +1,118 @@
+"""What a ray is worth: a convex function less a linear one; its steepest direction, and its greatest value.
+
+A worth is Σ_i φ_i(g_i·v) - λ·v with convex φ_i. Over an interval a convex function lies below its chord, so with every
+g_i·v in an interval the greatest worth is at most that of a linear programme, and halving intervals makes this exact:
+branch and bound. One direction (the mean squared error) takes a few dozen programmes; many may not end in time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
+from sfumato.compiler.solvers.slice import Slice, distinct
+
+__all__ = ["Worth", "climb", "greatest", "sum_of_squares"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """Σ_i scale_i·φ(g_i·v) - λ·v, with the derivative of φ; ``directions`` has a row for each g_i."""
+
+    convex: Callable[[Floats], Floats]
+    derivative: Callable[[Floats], Floats]
+    directions: Floats
+    scales: Floats
+    multipliers: Floats
+
+    def of(self, rays: Floats) -> Floats:
+        return np.asarray(self.convex(rays @ self.directions.T) @ self.scales - rays @ self.multipliers)
+
+    def slopes(self, rays: Floats) -> Floats:
+        slopes = (self.derivative(rays @ self.directions.T) * self.scales) @ self.directions
+        return np.asarray(slopes - self.multipliers)
+
+
+def sum_of_squares(directions: Floats, multipliers: Floats) -> Worth:
+    """Σ_i (g_i·v)² - λ·v."""
+    return Worth(np.square, lambda at: 2 * at, directions, np.ones(len(directions)), multipliers)
+
+
+def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1, deadline: Deadline = NEVER) -> Floats:
+    """Rays that no step along the slope improves, in time: a convex function never falls on such a step.
+
+    It starts from the best of those in use, and from so many new ones for each coordinate.
+    """
+    likely = used[np.argsort(-worth.of(used))[: slice_.size]]
+    rays = np.concatenate([likely, slice_.spread_vertices(starts * slice_.size, deadline)])
+    values = worth.of(rays)
+    climbing = np.arange(len(rays))
+    while len(climbing) and not deadline.passed:
+        following = slice_.farthest(worth.slopes(rays[climbing]), deadline)
+        climbing = climbing[: len(following)]  # the others are left where they are
+        reached = worth.of(following)
+        improved = reached > values[climbing] + 1e-12 * np.abs(values[climbing])
+        climbing = climbing[improved]
+        rays[climbing], values[climbing] = following[improved], reached[improved]
+    return slice_.obeying(distinct(rays[np.argsort(-values)]), slice_.size)
+
+
+def greatest(
+    slice_: Slice, worth: Worth, start: Floats, deadline: Deadline, tolerance: float, enough: float = np.inf
+) -> tuple[float, Floats]:
+    """At least the greatest worth of the slice, and rays found on the way.
+
+    Ends where the bound is within ``tolerance`` of the best ray found, where that is worth more than ``enough``, or at
+    the deadline.
+    """
+    programme = slice_.programme(worth.directions)
+    try:
+        lows, highs = slice_.ranges(worth.directions, deadline)
+    except OutOfTime:
+        return np.inf, start[None]
+    best, rays, order = float(worth.of(start[None])[0]), [start], itertools.count()
+    nodes: list[tuple[float, int, Floats, Floats, Floats]] = []
+
+    def open_node(low: Floats, high: Floats) -> None:
+        nonlocal best
+        width = high - low
+        at_low, at_high = worth.convex(low), worth.convex(high)
+        slopes = np.where(width > 1e-12, (at_high - at_low) / np.where(width > 1e-12, width, 1), worth.derivative(low))
+        constant = float(worth.scales @ (at_low - slopes * low))
+        price = (worth.scales * slopes) @ worth.directions - worth.multipliers
+        ray = programme.farthest(price, low, high, deadline)
+        if ray is None:
+            if programme.ran_out_of_time:  # nothing is known of this part
+                heapq.heappush(nodes, (-np.inf, next(order), low, high, start))
+            return
+        bound = float(price @ ray) + constant
+        value = float(worth.of(ray[None])[0])
+        rays.append(ray)
+        best = max(best, value)
+        if bound > best + tolerance:
+            heapq.heappush(nodes, (-bound, next(order), low, high, ray))
+
+    open_node(lows, highs)
+    while nodes and best <= enough and not deadline.passed:
+        bound, _, low, high, ray = heapq.heappop(nodes)
+        if -bound <= best + tolerance:
+            return best + tolerance, np.array(rays)
+        at = worth.directions @ ray
+        width = np.maximum(high - low, 1e-300)
+        chord = worth.convex(low) + (worth.convex(high) - worth.convex(low)) * (at - low) / width
+        split = int(np.argmax(worth.scales * (chord - worth.convex(at))))
+        # Cut at the point itself unless that leaves next to nothing on one side.
+        middle = min(max(at[split], low[split] + 0.1 * width[split]), high[split] - 0.1 * width[split])
+        for lower in (True, False):
+            new_low, new_high = low.copy(), high.copy()
+            (new_high if lower else new_low)[split] = middle
+            open_node(new_low, new_high)
+    return max(best + tolerance, -nodes[0][0] if nodes else -np.inf), np.array(rays)

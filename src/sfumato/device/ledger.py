@@ -1,0 +1,636 @@
+"""What one person has spent over repeated collections, kept on their own device.
+
+A ledger lists releases: which collection asked, under which policy. Together they are a policy again, by the rule of
+its family (``Policy.compose``), and a *budget* is a policy too: a release is allowed iff what was spent, composed with
+it, implies the budget. That is decided exactly, and before anything is drawn.
+
+Releases about different domains are different questions. Each is counted for itself; ``total`` adds up their worst-case
+levels, for correlated attributes compose too. Two questions over one and the same domain count as one: safe, but dear.
+
+**The same value answers with the same report**, which is kept and costs nothing again. Three things follow. The report
+is a pseudonym: it links its sender within the collection. Someone who sees all reports of one person sees *when* the
+value changed, whatever the budget. And the ledger has to be saved before a report is sent: a report that was sent
+and forgotten was a release that nobody counts.
+
+**Nothing is spent twice.** Threads may share a ledger. Processes share its file: ``Ledger.open`` lets one after the
+other answer, and ``save`` refuses a file with releases that this ledger does not know.
+
+**The file is as sensitive as the values.** A value is kept as its HMAC-SHA256, under a random key that lies in the same
+file. This keeps values out of sight (and makes equal values of different collections or ledgers look different); it
+stops nobody who has the file, since trying each value of the domain is quick. A password would have to live on the same
+device. So the file is made readable by its owner alone, and should be kept where the values themselves would be.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import hmac
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, exceeds, locked, replacing
+from sfumato.auditing import Certificate, Read, audit
+from sfumato.device.privatization import privatize
+from sfumato.domain import Domain, checked_domain
+from sfumato.errors import BudgetExceeded, CannotCompose, CannotDecide, InvalidInput, UnknownSpec, ValueChanged
+from sfumato.mechanisms import Mechanism, TwoLevelMechanism, check_reports
+from sfumato.policy import (
+    Anything,
+    PairwisePolicy,
+    Policy,
+    Prior,
+    Secret,
+    Uniform,
+    implies,
+    log_rounded_up,
+    policy_from_dict,
+    representatives,
+)
+from sfumato.randomness import Stream, secure
+
+__all__ = ["Cost", "Ledger", "Release"]
+
+_VERSION = 1
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release: who asked, under which policy, and what was answered.
+
+    ``classical`` is the ε of classical LDP that the mechanism keeps, where it keeps one. ``value`` is the keyed digest
+    of the value and ``report`` the serialised report; both are None for what was charged without an answer.
+    ``hiding`` is the ε at which the mechanism hides the secret of the policy whatever the distribution; it is proved by
+    an audit where the policy itself knows a distribution, and None elsewhere and where there is no such ε.
+    """
+
+    collection: str
+    mechanism: str
+    classical: Epsilon | None
+    policy: Policy
+    value: str | None = None
+    report: bytes | None = None
+    hiding: Epsilon | None = None
+
+    @property
+    def worst_case(self) -> Epsilon:
+        """The least ε at which this release is known to keep classical LDP, whatever anybody knows."""
+        charged = self.against_anything
+        return INFINITE if charged is None else _greatest_level(charged)
+
+    @property
+    def against_anything(self) -> Policy | None:
+        """What is charged where the policy itself does not compose."""
+        stated = _greatest_level(self.policy)
+        classical = stated if self.classical is None else min(self.classical, stated)
+        if not classical.is_infinite:
+            return Uniform(self.policy.domain, classical)
+        if self.hiding is None:
+            return None
+        assert isinstance(self.policy, Secret)
+        return Secret(self.policy.domain, self.policy.secret, self.hiding, Anything())
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an answer would cost: ``added`` (None if it is free), and ``total``, what would then be spent.
+
+    ``allowed``: it lies within the budget. ``words`` say all this to a person.
+    """
+
+    added: Policy | None
+    total: Policy
+    allowed: bool
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True)
+class _Account:
+    """A true statement about all releases of one question: ``parts``, one per release, compose to ``total``."""
+
+    parts: list[Policy]
+    total: Policy
+    within: bool
+
+
+class Ledger:
+    """What one person has spent, question by question.
+
+    ``budget`` is the most that may be spent: a policy, or several, one per question. Without any, everything is
+    counted and nothing refused; with one, a question that it does not speak of is refused.
+
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> domain = Domain(["yes", "no"])
+    >>> ledger = Ledger(budget=Uniform(domain, 1))
+    >>> ledger.charge("first", RandomizedResponse(domain, "0.7"), Uniform(domain, "0.7"))
+    >>> ledger.remaining(domain)
+    Epsilon('0.3')
+    """
+
+    def __init__(self, budget: Policy | Iterable[Policy] | None = None) -> None:
+        self._budgets = _read_budgets(budget)
+        self._releases: list[Release] = []
+        self._key = secure.read(_KEY_BYTES)
+        self._one_at_a_time = threading.RLock()  # what was checked against the budget is charged before the next is
+
+    # -- what was spent ----------------------------------------------------------------------------------
+
+    @property
+    def budget(self) -> tuple[Policy, ...]:
+        """The budget: at most one policy per question."""
+        return tuple(self._budgets.values())
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """Every release, the oldest first."""
+        return tuple(self._releases)
+
+    def spent(self, domain: Domain) -> Policy | None:
+        """What all releases about this question hold an observer to, together; None if there were none.
+
+        As Policy.compose has it: levels on pairs add, n releases under one prior take their sum and all but the
+        greatest once more. What does not compose (a secret under a known distribution; a prior beside another
+        policy) is counted at the ε of classical LDP that it keeps, and so is what only then lies within the budget. A
+        secret whose mechanism keeps none is counted at the ε that an audit proves whatever the distribution.
+        """
+        releases = self._about(checked_domain("Ledger.spent", domain))
+        return self._account(domain, releases).total if releases else None
+
+    @property
+    def total(self) -> Epsilon:
+        """The worst-case level of all questions together: the sum of theirs.
+
+        Whoever knows how answers depend on each other learns from one about the other, so levels add across questions.
+        Infinite where a policy allows some values to be told apart and the mechanism is not known to prevent it.
+        """
+        return sum((self._worst_case(domain) for domain in self._questions()), ZERO)
+
+    def remaining(self, domain: Domain) -> Epsilon | None:
+        """The greatest ε of classical LDP that one more release may have; None where nothing limits it.
+
+        Known for budgets and spendings on pairs of values; else CannotDecide: ask ``allows`` about a release.
+        """
+        budget = self._budgets.get(checked_domain("Ledger.remaining", domain))
+        if budget is None:
+            return ZERO if self._budgets else None
+        limit = _on_pairs(budget)
+        releases = self._about(domain)
+        totals = [total for _, total in _totals(releases)] if releases else [Uniform(domain, ZERO)]
+        used = [pairs for pairs in map(_on_pairs, totals) if pairs is not None]
+        if limit is None or not used:
+            raise CannotDecide(
+                f"what remains of a {budget.kind} budget after these releases is no single level; ask allows()"
+            )
+        left = max(_room(limit, pairs) for pairs in used)
+        return None if left.is_infinite else left
+
+    # -- charging ----------------------------------------------------------------------------------------
+
+    def allows(self, collection: str, mechanism: Mechanism, policy: Policy) -> bool:
+        """Whether ``charge`` would accept this release. Exact; what cannot be decided or composed is not allowed.
+
+        A mechanism that breaks the policy is no release of it: PolicyViolated.
+        """
+        try:
+            return self._with(self._new(collection, mechanism, policy)).within
+        except CannotCompose:
+            return False
+
+    def charge(self, collection: str, mechanism: Mechanism, policy: Policy) -> None:
+        """Count a release, or refuse it: BudgetExceeded, CannotCompose, or PolicyViolated by the mechanism."""
+        release = self._new(collection, mechanism, policy)
+        with self._one_at_a_time:
+            self._check_budget(release)
+            self._releases.append(release)
+
+    def answer(
+        self,
+        collection: str,
+        mechanism: Mechanism,
+        policy: Policy,
+        value: object,
+        *,
+        allow_change: bool = False,
+        stream: Stream | None = None,
+    ) -> npt.NDArray[Any]:
+        """The report of one value, as ``privatize`` gives it: an array with one row.
+
+        A value that this collection was answered before has its stored report again, free of charge. Another value is
+        refused (ValueChanged) unless ``allow_change``; it is then a new release and is charged. All is checked before
+        anything is drawn, and the report stands in the ledger when this returns: **save it before sending**.
+        ``stream`` is for tests only.
+        """
+        with self._one_at_a_time:
+            release, known = self._asked(collection, mechanism, policy, value)
+            if known is not None:
+                return _restored(mechanism, known)
+            if self._answered(collection) and not allow_change:
+                raise ValueChanged(
+                    f"collection {collection!r} was answered with another value; cost_of_change() says what a second "
+                    "answer costs, allow_change=True gives it"
+                )
+            self._check_budget(release)
+            reports = privatize(mechanism, [value], stream)
+            report = reports[0].tobytes() if mechanism.report_shape else mechanism.serialise(int(reports[0]))
+            self._releases.append(dataclasses.replace(release, report=report))
+            return reports
+
+    def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
+        """What answering with this value would cost now, as a policy and in words. Nothing is drawn or charged."""
+        release, known = self._asked(collection, mechanism, policy, value)
+        if known is None:
+            return self._cost(release)
+        total = self._account(policy.domain, self._about(policy.domain)).total
+        return Cost(None, total, True, "costs nothing: this value was answered, and its report is given again")
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    def _questions(self) -> list[Domain]:
+        return list(dict.fromkeys(release.policy.domain for release in self._releases))
+
+    def _about(self, domain: Domain) -> list[Release]:
+        return [release for release in self._releases if release.policy.domain == domain]
+
+    def _answered(self, collection: str) -> list[Release]:
+        return [r for r in self._releases if r.collection == collection and r.report is not None]
+
+    def _new(self, collection: str, mechanism: Mechanism, policy: Policy) -> Release:
+        _check_name("Ledger", "collection", collection)
+        if mechanism.domain != policy.domain:
+            raise InvalidInput("Ledger", "policy", "have the mechanism's domain", policy.domain)
+        _check_obeys(mechanism, policy)
+        classical = _classical_epsilon(mechanism)
+        hiding = _hiding_epsilon(mechanism, policy) if classical is None else None
+        return Release(collection, mechanism.hash, classical, policy, hiding=hiding)
+
+    def _asked(
+        self, collection: str, mechanism: Mechanism, policy: Policy, value: object
+    ) -> tuple[Release, bytes | None]:
+        """The release that this answer would be, and the report it already has."""
+        index = mechanism.domain.encode_one(value)
+        for earlier in self._answered(collection):
+            if (earlier.mechanism, earlier.policy) != (mechanism.hash, policy):
+                must = f"be those of collection {collection!r}, which was answered; another one needs another name"
+                raise InvalidInput("Ledger", "mechanism and policy", must, mechanism.name)
+        message = json.dumps([collection, mechanism.hash, index]).encode()
+        digest = hmac.new(self._key, message, hashlib.sha256).hexdigest()
+        for earlier in self._answered(collection):
+            if earlier.value == digest:
+                return earlier, earlier.report
+        return dataclasses.replace(self._new(collection, mechanism, policy), value=digest), None
+
+    def _with(self, release: Release) -> _Account:
+        return self._account(release.policy.domain, [*self._about(release.policy.domain), release])
+
+    def _account(self, domain: Domain, releases: list[Release]) -> _Account:
+        """The first true account that lies within the budget, else the first that composes."""
+        budget = self._budgets.get(domain)
+        found: _Account | None = None
+        for parts, total in _totals(releases):
+            within = not self._budgets if budget is None else _certainly_implies(total, budget)
+            if found is None or within:
+                found = _Account(parts, total, within)
+            if within:
+                break
+        if found is None:
+            names = ", ".join(repr(name) for name in dict.fromkeys(release.collection for release in releases))
+            raise CannotCompose(
+                f"the releases of the collections {names} have no bound together, and not every mechanism keeps an "
+                "epsilon against anything that could be charged instead"
+            )
+        return found
+
+    def _check_budget(self, release: Release) -> None:
+        account = self._with(release)
+        if not account.within:
+            budget = self._budgets.get(release.policy.domain)
+            limit = "what the budget speaks of" if budget is None else f"the budget, {_said(budget)}"
+            raise BudgetExceeded(
+                f"collection {release.collection!r}: what is spent would become {_said(account.total)}, beyond {limit}"
+            )
+
+    def _cost(self, release: Release) -> Cost:
+        account = self._with(release)
+        added = account.parts[-1]
+        words = f"costs {_said(added)}: what is spent would become {_said(account.total)}"
+        if not account.within:
+            words += ", beyond the budget"
+        return Cost(added, account.total, account.within, words)
+
+    def _worst_case(self, domain: Domain) -> Epsilon:
+        releases = self._about(domain)
+        one_by_one = sum((release.worst_case for release in releases), ZERO)
+        return min(one_by_one, _greatest_level(self._account(domain, releases).total))
+
+    # -- documents ---------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """The whole ledger as a JSON text, its key included."""
+        document = {
+            "ledger": _VERSION,
+            "key": self._key.hex(),
+            "budget": [policy.to_dict() for policy in self._budgets.values()],
+            "releases": [_release_document(release) for release in self._releases],
+        }
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Ledger:
+        """The ledger that ``to_json`` wrote; anything missing, unknown or misshapen is refused."""
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise InvalidInput("a ledger", "the text", "be JSON", str(error)) from None
+        if isinstance(given, dict) and given.get("ledger", _VERSION) != _VERSION:
+            raise UnknownSpec("a ledger", "its version", f"be {_VERSION}", given["ledger"])
+        document = check_keys("a ledger", "the document", given, needed=("ledger", "key", "budget", "releases"))
+        for part in ("budget", "releases"):
+            if not isinstance(document[part], list):
+                raise InvalidInput("a ledger", part, "be a list", document[part])
+        ledger = cls([policy_from_dict(policy) for policy in document["budget"]])
+        ledger._key = _read_hex("key", document["key"], _KEY_BYTES)
+        ledger._releases = [_read_release(i, release) for i, release in enumerate(document["releases"])]
+        for domain in ledger._questions():
+            ledger.spent(domain)  # what does not compose cannot have been charged
+        return ledger
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | Path) -> Iterator[Ledger]:
+        """The ledger of a file for a block that nobody else is in: it is saved when the block ends. **Send after it.**
+
+        Other processes and threads that open or save this file wait. What was answered is saved also when the block
+        raises, for somebody may have seen it. On Windows, and on some file systems, nobody waits: who saves second is
+        refused instead, unless both save in one moment.
+        """
+        with locked(path):
+            ledger = cls.load(path)
+            before = len(ledger._releases)
+            try:
+                yield ledger
+            finally:
+                if len(ledger._releases) > before:
+                    ledger.save(path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the ledger: whole or not at all, and readable by its owner alone.
+
+        A ledger that is there already must be this one, as it was before: with other releases it is refused, for they
+        would be forgotten. Nothing that was answered since then may be sent; load the file and ask again.
+        """
+        with locked(path), self._one_at_a_time:
+            text = self.to_json()
+            self._check_continues(path)
+            with replacing(path) as file:
+                if hasattr(os, "fchmod"):
+                    os.fchmod(file.fileno(), 0o600)
+                file.write(text.encode())
+
+    def _check_continues(self, path: str | Path) -> None:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+            is_ledger = "ledger" in json.loads(text)
+        except (OSError, ValueError, TypeError):
+            return  # no ledger: what is there can be replaced, or refuses to be
+        if is_ledger and (known := Ledger.from_json(text).releases) != self.releases[: len(known)]:
+            must = (
+                "hold no release that this ledger does not know: nothing was saved, so send nothing and load it again"
+            )
+            raise InvalidInput(str(path), "the file", must, f"{len(known)} releases, {len(self._releases)} here")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ledger:
+        """The ledger of a file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(str(path), "the file", "be a readable ledger", str(error)) from None
+        return cls.from_json(text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_json, (self.to_json(),)  # a lock cannot be copied
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self._releases)} releases about {len(self._questions())} questions)"
+
+
+# -- what releases hold an observer to -------------------------------------------------------------------
+
+
+def _accounts(releases: list[Release]) -> Iterator[list[Policy]]:
+    """Three ways to count the same releases: as stated; what binds no pairs against anything; all against anything."""
+    anything = [release.against_anything for release in releases]
+    stated = [release.policy for release in releases]
+    yield stated
+    on_pairs = [other if _on_pairs(policy) is None else policy for policy, other in zip(stated, anything, strict=True)]
+    for parts in (on_pairs, anything):
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts):
+            yield known
+
+
+def _totals(releases: list[Release]) -> Iterator[tuple[list[Policy], Policy]]:
+    """Each account that composes, and what it composes to. All of them are true."""
+    for parts in _accounts(releases):
+        try:
+            yield parts, _composed(parts)
+        except (CannotCompose, CannotDecide):
+            continue
+
+
+def _room(limit: PairwisePolicy, used: PairwisePolicy) -> Epsilon:
+    """The greatest ε that may be added to every level of ``used`` without passing ``limit``; at least 0."""
+    indices = representatives(limit.classes(), used.classes())
+    limits, uses = limit.levels_on(indices), used.effective_on(indices)
+    off_diagonal = ~np.eye(len(indices), dtype=bool)
+    pairs = np.unique(np.stack([limits.codes[off_diagonal], uses.codes[off_diagonal]]), axis=1)
+    bounds = [(limits.epsilon(int(most)), uses.epsilon(int(now))) for most, now in pairs.T]
+    left = [most + -now if now < most else ZERO for most, now in bounds if not most.is_infinite]
+    return min(left, default=INFINITE)
+
+
+def _composed(policies: list[Policy]) -> Policy:
+    # Priors compose to Σ ε + Σ ε - max ε if the greatest comes first, and to more in any other order.
+    priors = [policy for policy in policies if isinstance(policy, Prior)]
+    if len(priors) == len(policies):
+        policies = [*sorted(priors, key=lambda prior: prior.epsilon, reverse=True)]
+    return functools.reduce(lambda first, second: first.compose(second), policies)
+
+
+def _on_pairs(policy: Policy) -> PairwisePolicy | None:
+    if isinstance(policy, Secret):
+        return policy.as_pairwise
+    return policy if isinstance(policy, PairwisePolicy) else None
+
+
+def _greatest_level(policy: Policy) -> Epsilon:
+    """The ε of classical LDP that the policy implies."""
+    if isinstance(policy, Prior):
+        return policy.classical_level
+    pairwise = _on_pairs(policy)
+    if pairwise is None:
+        return INFINITE
+    try:
+        return pairwise.greatest_effective[0]
+    except CannotDecide:
+        return INFINITE
+
+
+def _classical_epsilon(mechanism: Mechanism) -> Epsilon | None:
+    """The ε that the mechanism states, if its law keeps it: a spec from elsewhere may state one and do another.
+
+    So may the sampler of a class from elsewhere.
+    """
+    epsilon = getattr(mechanism, "epsilon", None)
+    if not isinstance(mechanism, TwoLevelMechanism) or not isinstance(epsilon, Epsilon) or not mechanism.is_of_library:
+        return None
+    high, low = mechanism.levels
+    return None if exceeds(high, low, epsilon) or exceeds(low, high, epsilon) else epsilon
+
+
+@functools.lru_cache(maxsize=32)  # a client asks the same few questions again and again, and an audit may take a second
+def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
+    """Refuse a charge below what the mechanism gives away: it would make every total here a lie."""
+    classical = _classical_epsilon(mechanism)
+    if classical is None or not _certainly_implies(Uniform(policy.domain, classical), policy):
+        # Of a class from elsewhere nobody has compared the sampler with its law but this audit.
+        audit(mechanism, policy).raise_if_violated(read=_least_read(mechanism))
+
+
+def _least_read(mechanism: Mechanism) -> Read:
+    return "none" if mechanism.is_of_library else "smaller"
+
+
+@functools.lru_cache(maxsize=32)  # as above
+def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
+    """Return the least ε, as far as it is found, at which an audit proves that the secret is hidden from anybody.
+
+    That is the level of the policy or of the mechanism, or a multiple of 10^-9. None where the policy composes by
+    itself, and where some report rules out a secret.
+    """
+    if not isinstance(policy, Secret) or isinstance(policy.distributions, Anything):
+        return None
+
+    def audited(epsilon: Epsilon) -> Certificate:
+        return audit(mechanism, Secret(policy.domain, policy.secret, epsilon, Anything()))
+
+    try:
+        worst = audited(ZERO).worst  # at ε = 0 the greatest ratio of likelihoods comes closest to breaking it
+        if worst.names is None or worst.right == 0:
+            return None
+        level = log_rounded_up([(worst.left, ZERO)], [(worst.right, ZERO)])
+        # Doubles chose the worst; should another be greater by a last digit, the next step covers it.
+        candidates = {level, level + Epsilon("0.000000001"), policy.epsilon, getattr(mechanism, "epsilon", None)}
+        for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
+            certificate = audited(epsilon)
+            if certificate.holds:
+                certificate.raise_if_violated(read=_least_read(mechanism))
+                return epsilon
+    except CannotDecide:
+        return None
+    return None
+
+
+def _certainly_implies(first: Policy, second: Policy) -> bool:
+    try:
+        return implies(first, second)
+    except CannotDecide:
+        return False
+
+
+def _said(policy: Policy) -> str:
+    epsilon = getattr(policy, "epsilon", None)
+    level = f" at epsilon {epsilon}" if isinstance(epsilon, Epsilon) else ""
+    return f"a {policy.kind} policy{level}"
+
+
+# -- reading and writing ---------------------------------------------------------------------------------
+
+
+def _read_budgets(budget: Any) -> dict[Domain, Policy]:
+    several = isinstance(budget, Iterable) and not isinstance(budget, str)
+    policies = [] if budget is None else list(budget) if several else [budget]
+    budgets: dict[Domain, Policy] = {}
+    for policy in policies:
+        if not isinstance(policy, Policy):
+            raise InvalidInput("Ledger", "budget", "be a policy, or several", policy)
+        if policy.domain in budgets:
+            raise InvalidInput("Ledger", "budget", "have one policy per domain", policy.domain)
+        budgets[policy.domain] = policy
+    return budgets
+
+
+def _check_name(what: str, parameter: str, given: object) -> None:
+    if not isinstance(given, str) or not given:
+        raise InvalidInput(what, parameter, "be a name", given)
+
+
+def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:
+    if len(report) != (mechanism.bits + 7) // 8:
+        must = f"have {(mechanism.bits + 7) // 8} bytes"
+        raise InvalidInput("a ledger", "the stored report", must, f"{len(report)} bytes")
+    if mechanism.report_shape:
+        array = np.frombuffer(report, np.uint8).reshape(1, -1).copy()
+    else:
+        array = np.array([int.from_bytes(report, "little")], mechanism.report_dtype)
+    return check_reports(mechanism, array, "a ledger's stored report")
+
+
+def _release_document(release: Release) -> dict[str, Any]:
+    return {
+        "collection": release.collection,
+        "mechanism": release.mechanism,
+        "classical": None if release.classical is None else str(release.classical),
+        "policy": release.policy.to_dict(),
+        "value": release.value,
+        "report": None if release.report is None else release.report.hex(),
+        **({} if release.hiding is None else {"hiding": str(release.hiding)}),
+    }
+
+
+def _read_release(number: int, given: object) -> Release:
+    what = f"release {number}"
+    keys = ("collection", "mechanism", "classical", "policy", "value", "report")
+    document = check_keys("a ledger", what, given, needed=keys, optional=["hiding"])
+    collection, classical = document["collection"], document["classical"]
+    policy, hiding = policy_from_dict(document["policy"]), document.get("hiding")
+    if hiding is not None and not isinstance(policy, Secret):
+        raise InvalidInput("a ledger", f"{what}, hiding", "be stated of a secret only", hiding)
+    value, report = document["value"], document["report"]
+    _check_name("a ledger", f"{what}, collection", collection)
+    if (value is None) != (report is None):
+        raise InvalidInput("a ledger", what, "have both value and report, or neither", (value, report))
+    return Release(
+        collection,
+        _read_hex(f"{what}, mechanism", document["mechanism"], 32).hex(),
+        None if classical is None else Epsilon(classical, what="a ledger", parameter=f"{what}, classical"),
+        policy,
+        None if value is None else _read_hex(f"{what}, value", value, 32).hex(),
+        None if report is None else _read_hex(f"{what}, report", report),
+        None if hiding is None else Epsilon(hiding, what="a ledger", parameter=f"{what}, hiding"),
+    )
+
+
+def _read_hex(name: str, given: object, length: int | None = None) -> bytes:
+    try:
+        data = bytes.fromhex(given) if isinstance(given, str) else None
+    except ValueError:
+        data = None
+    if data is None or data.hex() != given or (length is not None and len(data) != length):
+        size = "" if length is None else f" of {length} bytes"
+        raise InvalidInput("a ledger", name, f"be lower-case hexadecimal digits{size}", given)
+    return data

@@ -1,0 +1,243 @@
+"""The verb ``privatize``: values in, randomized reports out, with secure randomness and on all cores.
+
+Values are cut into chunks that each have random streams of their own (docs/words-to-decisions.md), so the number
+of threads changes nothing, and the compiled kernel gives the bytes that the scalar sampler would. The sampler
+itself serves where there is little to do, and mechanisms that have no kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import core_count
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import BitDraws, Mechanism, checked_kind
+from sfumato.randomness import AUXILIARY, MAIN, SecureStream, Stream, WordReader, first_block, keystream, secure
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms import Kernel
+
+__all__ = ["privatize", "privatize_indices"]
+
+Progress = Callable[[int, int], None]
+
+#: Below this many decisions the scalar sampler is done before numba is imported.
+_FEW_DECISIONS = 20_000
+#: Seconds between two calls of a progress function.
+_PROGRESS_INTERVAL = 0.1
+
+
+def privatize(
+    mechanism: Mechanism,
+    values: Any,
+    stream: Stream | None = None,
+    *,
+    out: npt.NDArray[Any] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> npt.NDArray[Any]:
+    """Randomize every value: an array with one report per value, in order.
+
+    ``values`` is a list, numpy, Arrow, pandas or polars column of labels; every one is checked before anything is
+    drawn. Reports are numbers (indices of outputs) or rows of bytes (bitmaps). Randomness is secure unless
+    ``stream`` is given, for simulations and tests only. ``out`` is an array to write to; ``threads`` defaults to
+    all cores; ``progress(done, total)`` is called now and then.
+    """
+    checked_kind("privatize", "the mechanism", mechanism, Mechanism)
+    if isinstance(values, (str, bytes)):  # only the type is named: an error must not carry a person's value needlessly
+        raise InvalidInput("privatize", "values", "be a list or a column of values ([value] for one)", type(values))
+    if stream is not None and (isinstance(stream, type) or not hasattr(stream, "reserve")):
+        must = "be left out (randomness is then secure), or InsecureSeeded(seed) for simulations"
+        raise InvalidInput("privatize", "stream", must, stream)
+    indices = mechanism.domain.encode(values, copy=False)
+    return privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
+
+
+def privatize_indices(
+    mechanism: Mechanism,
+    indices: npt.NDArray[np.int64],
+    stream: Stream | None = None,
+    *,
+    out: npt.NDArray[Any] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> npt.NDArray[Any]:
+    """As ``privatize``, for values that are encoded already: every index must lie in the domain."""
+    reports = _checked_out(mechanism, len(indices), out)
+    if out is not None and np.may_share_memory(indices, out):
+        indices = indices.copy()  # values are looked at again after their neighbours' reports are written
+    kernel = _kernel(mechanism, len(indices))
+    if kernel is None and (stream is None or isinstance(stream, SecureStream)):
+        _sample_securely(mechanism, indices, reports, progress)
+        return reports
+    per_chunk = mechanism.layout.chunk_values
+    chunks = -(-len(indices) // per_chunk)
+    key, first = (stream or SecureStream()).reserve(chunks)
+    pieces = [slice(i * per_chunk, (i + 1) * per_chunk) for i in range(chunks)]
+    tracker = _Tracker(len(indices), progress)
+    if kernel is None:
+        for chunk, piece in enumerate(pieces, first):
+            _sample_chunk(mechanism, indices[piece], reports[piece], key, chunk)
+            tracker.add(len(reports[piece]))
+    else:
+        work = iter(enumerate(pieces, first))
+        workers = [_Worker(kernel, indices, reports, key, tracker) for _ in range(_thread_count(threads, chunks))]
+        if len(workers) <= 1:
+            for worker in workers:
+                worker.run(work)
+        else:
+            shared = _Shared(work)
+            with ThreadPoolExecutor(len(workers) - 1) as pool:  # a new thread takes as long as some chunks to begin
+                others = [pool.submit(worker.run, shared) for worker in workers[1:]]
+                workers[0].run(shared)
+                for other in others:
+                    other.result()
+    tracker.finish()
+    return reports
+
+
+def _checked_out(mechanism: Mechanism, count: int, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    shape, dtype = (count, *mechanism.report_shape), mechanism.report_dtype
+    if out is None:
+        return np.empty(shape, dtype)
+    if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
+        got = f"{out.dtype} of shape {out.shape}"
+        raise InvalidInput("privatize", "out", f"be a writable contiguous {dtype} array of shape {shape}", got)
+    return out
+
+
+def _thread_count(threads: int | None, chunks: int) -> int:
+    if threads is None:
+        threads = core_count()
+    if threads < 1:
+        raise InvalidInput("privatize", "threads", "be at least 1", threads)
+    return min(threads, chunks)
+
+
+def _kernel(mechanism: Mechanism, count: int) -> Kernel | None:
+    if count * (len(mechanism.layout) + 1) <= _FEW_DECISIONS:
+        return None
+    from sfumato.mechanisms import kernel_for
+
+    return kernel_for(mechanism)
+
+
+# -- one value at a time -----------------------------------------------------------------------------------
+
+
+def _store(mechanism: Mechanism, reports: npt.NDArray[Any], i: int, report: int) -> None:
+    reports[i] = report if not mechanism.report_shape else np.frombuffer(mechanism.serialise(report), np.uint8)
+
+
+def _sample_securely(
+    mechanism: Mechanism, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], progress: Progress | None
+) -> None:
+    tracker = _Tracker(len(indices), progress)
+    for i, x in enumerate(indices.tolist()):
+        frame = secure.bits(mechanism.layout.frame_bits)
+        _store(mechanism, reports, i, mechanism.sample(x, BitDraws(secure.bits, mechanism.layout_of(x), frame)))
+        tracker.add(1)
+    tracker.finish()
+
+
+def _sample_chunk(
+    mechanism: Mechanism, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], key: bytes, chunk: int
+) -> None:
+    main, auxiliary = WordReader(key, chunk, MAIN), WordReader(key, chunk, AUXILIARY)
+    for i, x in enumerate(indices.tolist()):
+        frame = main.number(mechanism.layout.frame_bits)
+        _store(mechanism, reports, i, mechanism.sample(x, BitDraws(auxiliary.word, mechanism.layout_of(x), frame)))
+
+
+# -- chunk by chunk ----------------------------------------------------------------------------------------
+
+
+class _Shared:
+    """An iterator that several threads may take from."""
+
+    def __init__(self, inner: Iterator[tuple[int, slice]]) -> None:
+        self._inner = inner
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> _Shared:
+        return self
+
+    def __next__(self) -> tuple[int, slice]:
+        with self._lock:
+            return next(self._inner)
+
+
+class _Worker:
+    """One thread's buffers: the keystreams of the chunk at hand."""
+
+    def __init__(
+        self, kernel: Kernel, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], key: bytes, tracker: _Tracker
+    ) -> None:
+        # Whatever is done once for all chunks is done here: while a thread runs Python the others may have to wait.
+        self._indices, self._reports = kernel.checked(indices, reports)
+        self._run = kernel.run_checked
+        self._auxiliary_words = functools.cache(kernel.auxiliary_words)
+        self._frame_words = kernel.frame_bytes // kernel.word.itemsize
+        self._main, self._auxiliary = _Buffer(key, kernel.word), _Buffer(key, np.dtype(np.uint64))
+        self._tracker = tracker
+
+    def run(self, work: Iterator[tuple[int, slice]]) -> None:
+        for chunk, piece in work:
+            values, reports = self._indices[piece], self._reports[piece]
+            main = self._main.fill(chunk, MAIN, len(values) * self._frame_words)
+            words = self._auxiliary_words(len(values))
+            while self._run(values, main, self._auxiliary.fill(chunk, AUXILIARY, words), reports) < 0:
+                words *= 2
+            self._tracker.add(len(values))
+
+
+class _Buffer:
+    """A reused array that holds the beginning of a keystream: fresh memory would cost a third of the speed."""
+
+    def __init__(self, key: bytes, word: np.dtype[Any]) -> None:
+        self._word = word
+        self._words = np.empty(0, word)
+        self._zeros = self._room = memoryview(b"")
+        self._cipher: Any = keystream(key, 0, MAIN)
+
+    def fill(self, chunk: int, stream: int, count: int) -> npt.NDArray[Any]:
+        if len(self._words) != count:
+            size = count * self._word.itemsize
+            if len(self._room) < size + 16:  # the cipher asks for a block of room
+                self._room = np.empty(size + 16, np.uint8).data
+            self._zeros = memoryview(bytes(size))
+            self._words = np.frombuffer(self._room, self._word, count)
+        self._cipher.reset_nonce(first_block(chunk, stream))  # far cheaper than a new cipher for every chunk
+        self._cipher.update_into(self._zeros, self._room)
+        return self._words
+
+
+class _Tracker:
+    """Counts values done, and tells a progress function of it, not too often."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total, self._progress = total, progress
+        self._done = 0
+        self._next = time.monotonic() + _PROGRESS_INTERVAL
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        if self._progress is None:
+            return
+        with self._lock:
+            self._done += count
+            if time.monotonic() >= self._next and self._done < self._total:
+                self._progress(self._done, self._total)
+                self._next = time.monotonic() + _PROGRESS_INTERVAL
+
+    def finish(self) -> None:
+        if self._progress is not None:
+            self._progress(self._total, self._total)

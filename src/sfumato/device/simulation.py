@@ -1,0 +1,151 @@
+"""The verb ``simulate``: a whole collection on paper, from people to estimate, beside what was predicted.
+
+People are drawn from the truth by the same exact sampler that privatizes them: a table with one row. Where they are
+too many for that, their counts are drawn from the law that these have. Nothing here is secure, and nothing that is
+simulated is anybody's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.collecting import Aggregate
+from sfumato.compiler import CountDraws, design, expected_tv, law_of_counts
+from sfumato.device.privatization import privatize_indices
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.estimation import Estimate, estimate
+from sfumato.mechanisms import Frequencies, Mechanism, TableMechanism, checked_count, checked_distribution, checked_kind
+from sfumato.policy import Policy
+from sfumato.randomness import InsecureSeeded
+
+__all__ = ["TRUTHS", "Simulation", "simulate"]
+
+Floats = npt.NDArray[np.float64]
+
+#: People are made, randomized and counted in pieces, so memory does not grow with their number.
+_PIECE = 2**19
+#: So many people are drawn one by one: the whole way of a report is then simulated, and it takes seconds.
+_MOST_ONE_BY_ONE = 2**22
+
+#: Named truths over k values, as unnormalised weights.
+TRUTHS: dict[str, Callable[[int], Floats]] = {
+    "uniform": lambda k: np.ones(k, dtype=np.float64),
+    "zipf": lambda k: np.asarray(1 / np.arange(1, k + 1), dtype=np.float64),
+    "geometric": lambda k: np.asarray(0.95 ** np.arange(k), dtype=np.float64),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """One simulated collection: what was true, what was estimated, and the error beside its prediction."""
+
+    mechanism: Mechanism
+    truth: Floats
+    estimate: Estimate
+    #: Whether every report was made and counted; if not, the counts were drawn from their law.
+    one_by_one: bool = True
+
+    @property
+    def how(self) -> str:
+        """How the counts came about, in words."""
+        if not self.one_by_one:
+            return "the counts were drawn from their exact law"
+        if self.estimate.n <= _MOST_ONE_BY_ONE or law_of_counts(self.mechanism) is not None:
+            return "every report was drawn"
+        return f"every report was drawn: no law of the counts of {self.mechanism.name} is known"
+
+    @property
+    def l2(self) -> float:
+        """The squared l2 error of the estimate."""
+        return float(np.sum((self.estimate.frequencies - self.truth) ** 2))
+
+    @property
+    def tv(self) -> float:
+        """Half the l1 error of the estimate: the total variation error, where the estimate is a distribution.
+
+        That of an unbiased estimate from few people may exceed 1.
+        """
+        return float(np.abs(self.estimate.frequencies - self.truth).sum()) / 2
+
+    @property
+    def predicted_l2(self) -> float:
+        """The expected squared l2 error of the unbiased estimate at the truth."""
+        return self.mechanism.risk(self.estimate.n, self.truth)
+
+    @property
+    def predicted_tv(self) -> float:
+        """Half the expected l1 error of the unbiased estimate at the truth; from few people it may exceed 1."""
+        return expected_tv(self.mechanism, self.truth) / math.sqrt(self.estimate.n)
+
+    @property
+    def coverage(self) -> float:
+        """The share of values whose 95% interval holds the truth."""
+        low, high = self.estimate.interval()
+        return float(np.mean((low <= self.truth) & (self.truth <= high)))
+
+
+def simulate(
+    what: Policy | Mechanism,
+    *,
+    n: int,
+    truth: str | Frequencies = "uniform",
+    method: str = "unbiased",
+    seed: int = 0,
+    one_by_one: bool | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Simulation:
+    """Draw n people from a truth, privatize, aggregate, estimate.
+
+    ``what`` is a mechanism, or a policy to design one for. n is at most 2^53. ``truth`` is a distribution in the order
+    of the domain, a mapping from values to their shares (the others have none), a pandas Series or a frame with a share
+    for every value, aligned by label, or one of ``"uniform"``, ``"zipf"`` and ``"geometric"``.
+    ``one_by_one`` makes and counts every report; if False, the counts are drawn from their law, which takes seconds for
+    any n and has the same distribution. Left out, four million people are drawn one by one, and more where no law of
+    the counts is known.
+    """
+    n = checked_count("simulate", n)
+    if not isinstance(what, Mechanism):
+        checked_kind("simulate", "what is simulated", what, Policy, " or a Mechanism")
+    mechanism = what if isinstance(what, Mechanism) else design(what, n)
+    distribution = _distribution(truth, mechanism.domain)
+    stream = InsecureSeeded(seed)
+    law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else law_of_counts(mechanism)
+    if law is None and one_by_one is False:
+        raise InvalidInput("simulate", "one_by_one", "be True where no law of the counts is known", mechanism.name)
+    if law is None:
+        counts = _counted_one_by_one(mechanism, distribution, n, stream, progress)
+    else:
+        counts = Aggregate(mechanism.hash, n, law(CountDraws(stream), n, distribution))
+        if progress is not None:
+            progress(n, n)
+    return Simulation(mechanism, distribution, estimate(mechanism, counts, method), law is None)
+
+
+def _distribution(truth: Any, domain: Domain) -> Floats:
+    if truth is None or (isinstance(truth, str) and truth not in TRUTHS):
+        raise InvalidInput("simulate", "truth", f"be a distribution, or one of {', '.join(TRUTHS)}", truth)
+    if isinstance(truth, str):
+        weights = TRUTHS[truth](len(domain))
+        truth = weights / weights.sum()
+    return checked_distribution(truth, domain, "simulate", "truth", absent=0.0)
+
+
+def _counted_one_by_one(
+    mechanism: Mechanism, truth: Floats, n: int, stream: InsecureSeeded, progress: Callable[[int, int], None] | None
+) -> Aggregate:
+    people = TableMechanism.from_matrix(Domain.range(1), [truth.tolist()])
+    counts = Aggregate.empty(mechanism)
+    for start in range(0, n, _PIECE):
+        anybody = np.zeros(min(_PIECE, n - start), dtype=np.int64)
+        values = privatize_indices(people, anybody, stream).astype(np.int64)
+        counts = counts.accumulate(mechanism, privatize_indices(mechanism, values, stream))
+        if progress is not None:
+            progress(start + len(values), n)
+    return counts

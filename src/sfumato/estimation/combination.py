@@ -1,0 +1,171 @@
+"""One population, several cohorts: people who answered under different mechanisms, combined by their precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import project_beside_clear
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.estimation.result import Estimate
+from sfumato.mechanisms import Decoder, ScoreLaw, relative_spread
+
+__all__ = ["combine"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Up to this many values the full covariances are used; beyond, each value is weighted by its variance alone.
+_LARGEST_FULL = 1000
+
+
+class _CombinedDecoder(Decoder):
+    """Σ_i A_i·p̂_i over independent cohorts, whose covariances add."""
+
+    def __init__(self, cohorts: Sequence[Estimate], weights: Sequence[Floats]) -> None:
+        self.size = len(cohorts[0].domain)
+        self._parts = [(cohort.decoder, cohort.n) for cohort in cohorts]
+        self._n = sum(cohort.n for cohort in cohorts)
+        self._weights = weights
+        self._own = [np.diag(weight) if weight.ndim == 2 else weight for weight in weights]
+        self._least = [cohort.least_variances for cohort in cohorts]
+
+    def frequencies(self, shares: Floats) -> Floats:  # noqa: ARG002
+        raise InvalidInput("combine", "shares", "be given per cohort", "one vector")
+
+    def shares(self, p: Floats) -> Floats:
+        return self.frequencies(p)
+
+    def variances(self, p: Floats) -> Floats:
+        if self._weights[0].ndim == 2:
+            return np.diag(self.covariance(p))
+        parts = zip(self._weights, self._parts, strict=True)
+        return self._n * sum((w**2 * decoder.variances(p) / n for w, (decoder, n) in parts), np.zeros(self.size))
+
+    def covariance(self, p: Floats) -> Floats:
+        total = np.zeros((self.size, self.size))
+        for weight, (decoder, n) in zip(self._weights, self._parts, strict=True):
+            matrix = weight if weight.ndim == 2 else np.diag(weight)
+            total += matrix @ decoder.covariance(p) @ matrix.T / n
+        return self._n * total
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        parts = zip(self._weights, self._parts, strict=True)
+        pulled = ((w.T @ weights if w.ndim == 2 else w * weights, decoder, n) for w, (decoder, n) in parts)
+        return self._n * sum(decoder.variance(vector, p) / n for vector, decoder, n in pulled)
+
+    def score_levels(self) -> tuple[Floats, Floats]:
+        raise InvalidInput("combine", "scores", "be those of a cohort", "all cohorts")
+
+    def score_probabilities(self, p: Floats) -> Floats:  # noqa: ARG002
+        raise InvalidInput("combine", "scores", "be those of a cohort", "all cohorts")
+
+    def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:  # noqa: ARG002
+        """Return the laws of the cohorts by a value's own weights, with the variance of the combined estimate."""
+        whole = np.sum(self._own, axis=0)
+        weights = [own / whole for own in self._own]
+        apart = sum(
+            (w**2 * decoder.variances(p) / size for w, (decoder, size) in zip(weights, self._parts, strict=True)),
+            np.zeros(self.size),
+        )
+        exact = self.variances(p) / self._n
+        spread = relative_spread(exact, apart)
+        return [
+            replace(law, weight=law.weight * w, spread=law.spread * spread)
+            for w, (decoder, size) in zip(weights, self._parts, strict=True)
+            for law in decoder.score_laws(p, size)
+        ]
+
+    def reach(self) -> tuple[Floats, Floats]:
+        raise CannotDecide("dishonest reports also move the weights of combined cohorts; bound each cohort by itself")
+
+    def span(self) -> tuple[Floats, Floats]:
+        # By a value's own weights, made to sum to one: what a report says of other values counts far less for it.
+        whole = np.sum(self._own, axis=0)
+        ends = [
+            np.array(decoder.span()) * weight / whole * (self._n / n)
+            for weight, (decoder, n) in zip(self._own, self._parts, strict=True)
+        ]
+        return np.min([least for least, _ in ends], axis=0), np.max([greatest for _, greatest in ends], axis=0)
+
+    def least_variances(self) -> Floats:
+        found = zip(self._own, self._least, self._parts, strict=True)
+        return self._n * sum((own**2 * least / n for own, least, (_, n) in found), np.zeros(self.size))
+
+    def clear(self) -> npt.NDArray[np.bool_]:
+        return _clear_to_all([decoder for decoder, _ in self._parts])
+
+
+def combine(estimates: Iterable[Estimate]) -> Estimate:
+    """Generalised least squares over cohorts drawn from one population, each with its own mechanism or epsilon.
+
+    Up to a thousand values the full covariances weigh the cohorts, and that frequencies sum to one is used; beyond that
+    each value is weighted by its own variances. Weights are computed at the pooled estimate, with half a person more
+    for every value: where nobody was seen no variance could be computed. Whatever the point, the weights of all cohorts
+    sum to the identity, so that a poor one costs precision alone.
+    """
+    if not isinstance(estimates, Iterable):
+        raise InvalidInput("combine", "estimates", "be a list of them", estimates)
+    cohorts = list(estimates)
+    if not cohorts:
+        raise InvalidInput("combine", "estimates", "hold at least one", [])
+    for number, cohort in enumerate(cohorts):
+        if not isinstance(cohort, Estimate):
+            raise InvalidInput(
+                "combine", f"estimate {number}", "be one, made by estimate(mechanism, aggregate)", cohort
+            )
+    domain = cohorts[0].domain
+    for number, cohort in enumerate(cohorts):
+        if cohort.domain != domain:
+            raise InvalidInput("combine", f"estimate {number}", "be over the domain of the first", cohort.domain)
+        if not cohort.decoder.variances(cohort.nearest).any():
+            raise InvalidInput("combine", f"estimate {number}", "have an error to be weighted by", "none")
+    parts = [(cohort.decoder, cohort.n) for cohort in cohorts]
+    point = _pooled(cohorts)
+    if len(domain) <= _LARGEST_FULL:
+        weights = _full_weights([decoder.covariance(point) / n for decoder, n in parts])
+        uniform = np.full(len(domain), 1 / len(domain))
+        combined = sum((w @ (c.unbiased - uniform) for w, c in zip(weights, cohorts, strict=True)), uniform)
+    else:
+        precisions = [n / decoder.variances(point) for decoder, n in parts]
+        weights = [precision / np.sum(precisions, axis=0) for precision in precisions]
+        combined = sum((w * c.unbiased for w, c in zip(weights, cohorts, strict=True)), np.zeros(len(domain)))
+    n = sum(cohort.n for cohort in cohorts)
+    decoder = _CombinedDecoder(cohorts, weights)
+    nearest = project_beside_clear(combined, decoder.clear())
+    return Estimate(domain, n, "combined", combined, combined, nearest, decoder)
+
+
+def _pooled(cohorts: Sequence[Estimate]) -> Floats:
+    """A first estimate, each cohort weighted by its total precision, with half a person more for every value."""
+    size, n = len(cohorts[0].domain), sum(cohort.n for cohort in cohorts)
+    precision = [c.n / float(c.decoder.variances(_with_halves(c.nearest, c.n)).sum()) for c in cohorts]
+    pooled = sum((w * c.unbiased for w, c in zip(precision, cohorts, strict=True)), np.zeros(size)) / sum(precision)
+    return _with_halves(project_beside_clear(pooled, _clear_to_all([c.decoder for c in cohorts])), n)
+
+
+def _with_halves(p: Floats, n: int) -> Floats:
+    return np.asarray((n * p + 0.5) / (n + len(p) / 2))
+
+
+def _clear_to_all(decoders: Sequence[Decoder]) -> npt.NDArray[np.bool_]:
+    """Which values every cohort tells in clear."""
+    return np.asarray(np.all([decoder.clear() for decoder in decoders], axis=0))
+
+
+def _full_weights(covariances: Sequence[Floats]) -> list[Floats]:
+    """A_i of p̂ = u + Σ A_i(p̂_i - u), u uniform: least squares over the differences p - u, which sum to zero."""
+    size = len(covariances[0])
+    # An orthonormal basis of the vectors that sum to zero.
+    basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
+    precisions = []
+    for covariance in covariances:
+        # Some mechanisms' frequencies always sum to one, and their covariance is singular in that direction alone:
+        # what is added there changes nothing for vectors that sum to zero.
+        spread, total = float(np.trace(covariance)), float(covariance.sum())
+        lift = spread / size**2 if total < 1e-9 * spread else 0.0
+        precisions.append(np.linalg.inv(covariance + lift))
+    information = basis.T @ np.sum(precisions, axis=0) @ basis
+    return [basis @ np.linalg.solve(information, basis.T @ precision) for precision in precisions]

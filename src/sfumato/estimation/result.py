@@ -1,0 +1,277 @@
+"""What an estimate is: frequencies with their covariance, from which every interval follows."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import plot_result
+from sfumato.domain import Domain, read_numbers
+from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
+from sfumato.mechanisms import Decoder, Fit, confidence_limits
+
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.figure import Figure
+
+__all__ = ["Estimate", "LinearEstimate", "frequency_of", "is_number"]
+
+Floats = npt.NDArray[np.float64]
+
+#: A dense covariance of more values than this is refused (it would take over 3 GB).
+_LARGEST_COVARIANCE = 20_000
+#: A variance that is this part of the square of what one report counts is rounding: all reports said the same.
+_SILENT = 1e-12
+
+
+@dataclass(frozen=True)
+class LinearEstimate:
+    """An estimated number with its standard error.
+
+    ``unseen``: how far one more report could move it. A share of people that no report told of is not ruled out by n
+    reports if they miss it with probability (1 - share)^n ≥ α, so no interval reaches less than ln(1/α) such reports.
+    """
+
+    value: float
+    standard_error: float
+    unseen: float = field(default=0.0, kw_only=True)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A normal confidence interval, and not shorter than reports that were not seen leave it."""
+        _check_level(level)
+        quantile = NormalDist().inv_cdf((1 + level) / 2)
+        reach = max(quantile * self.standard_error, -math.log(1 - level) * self.unseen)
+        return self.value - reach, self.value + reach
+
+    def p_value(self, null: float = 0.0) -> float:
+        """Two-sided: how probable so large a distance from ``null`` is if it is the truth."""
+        distance = abs(self.value - null)
+        if distance == 0:
+            return 1.0
+        normal = 2 * NormalDist().cdf(-distance / self.standard_error) if self.standard_error else 0.0
+        return max(normal, math.exp(-distance / self.unseen) if self.unseen else 0.0)
+
+    def __sub__(self, other: LinearEstimate) -> LinearEstimate:
+        """The difference of two estimates from different people."""
+        error = float(np.hypot(self.standard_error, other.standard_error))
+        # No report of λ and of μ expected ones has probability e^-(λ+μ), and they differ by no more than the greater.
+        return LinearEstimate(self.value - other.value, error, unseen=max(self.unseen, other.unseen))
+
+    def __str__(self) -> str:
+        return f"{self.value:.6g} ± {self.standard_error:.2g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Estimated frequencies of the values of a domain.
+
+    ``frequencies`` are those of the chosen method. Errors and intervals are those of the *unbiased* estimate, whatever
+    the method: a projection can only come closer to the truth, and honest intervals do not shrink because of it.
+    ``decoder`` is what made them of the counts; ``fit`` says how the greatest likelihood was found, where it was asked.
+    """
+
+    domain: Domain
+    n: int
+    method: str
+    frequencies: Floats
+    unbiased: Floats
+    #: A distribution near the unbiased estimate, at which variances are computed: never negative, consistent.
+    nearest: Floats
+    decoder: Decoder
+    fit: Fit | None = None
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values that the frequencies belong to, in the same order."""
+        return self.domain.labels
+
+    @functools.cached_property
+    def standard_errors(self) -> Floats:
+        """The standard error of each frequency: randomization and sampling together.
+
+        Of a value for which all reports said the same, as if one of them had been another.
+        """
+        return np.sqrt(np.maximum(self._variances, self.least_variances) / self.n)
+
+    @functools.cached_property
+    def _variances(self) -> Floats:
+        """The variance of each frequency from one report, at the nearest distribution."""
+        return np.maximum(self.decoder.variances(self.nearest), 0)
+
+    @functools.cached_property
+    def _far(self) -> Floats:
+        """The most that one report may count above or below each frequency."""
+        least, greatest = self.decoder.span()
+        return np.maximum(greatest - self.nearest, self.nearest - least)
+
+    @functools.cached_property
+    def _in_clear(self) -> tuple[npt.NDArray[np.int64], Floats]:
+        """The values that are told in clear, and how many reports tell each."""
+        clear = np.flatnonzero(self.decoder.clear())
+        return clear, np.clip(self.unbiased[clear] / self.decoder.span()[1][clear], 0, 1) * self.n
+
+    @functools.cached_property
+    def _silent(self) -> npt.NDArray[np.bool_]:
+        """For which values all reports said the same: no variance can be computed from them."""
+        silent = self._variances < _SILENT * self._far**2
+        clear, told = self._in_clear
+        silent[clear] = np.minimum(told, self.n - told) < 0.5
+        return np.asarray(silent & (len(self.domain) > 1))  # of a single value there is nothing else to say
+
+    @functools.cached_property
+    def least_variances(self) -> Floats:
+        """The variance from one report that each frequency has at least.
+
+        Where all reports said the same, as if one in n had been another, or as few as can be if all people had it.
+        """
+        share = np.minimum(1 / max(self.n, 2), 1 / np.maximum(self._far, 1))
+        return np.where(self._silent, share * (1 - share) * self._far**2, self.decoder.least_variances())
+
+    @functools.cached_property
+    def covariance(self) -> Floats:
+        """The covariance matrix of the unbiased frequencies."""
+        if len(self.domain) > _LARGEST_COVARIANCE:
+            raise CannotDecide(
+                f"a covariance of {len(self.domain)} values is refused (at most {_LARGEST_COVARIANCE}); "
+                "standard_errors has its diagonal"
+            )
+        return self.decoder.covariance(self.nearest) / self.n
+
+    def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
+        """Return lower and upper confidence limits of each frequency, within [0, 1].
+
+        Parameters
+        ----------
+        level
+            The confidence: how often the interval of a value holds its true frequency.
+        simultaneous
+            Whether all intervals together hold with this confidence (Bonferroni).
+
+        Notes
+        -----
+        The limits invert the law of the unbiased estimate (see ``sfumato.mechanisms.estimators.limits``): the binomial
+        law of a value's count where it has one, elsewhere the law of the sum of scores by its characteristic function,
+        and the normal law for large counts. An interval is a single point only if the domain has a single value. It is
+        widened to hold a projected or fitted frequency that lies outside.
+        """
+        tests = len(self.domain) if simultaneous else 1
+        _check_level(level, tests)
+        if len(self.domain) == 1:
+            return np.ones(1), np.ones(1)
+        laws = self.decoder.score_laws(self.nearest, self.n)
+        low, high = confidence_limits(laws, self.unbiased, (1 - level) / tests)
+        inside = np.clip(self.frequencies, 0, 1)
+        return np.minimum(low, inside), np.maximum(high, inside)
+
+    @property
+    def expected_tv(self) -> float:
+        """The expected total variation error of the unbiased frequencies, in the normal approximation."""
+        return float(np.sum(np.sqrt(self._variances / self.n))) * float(np.sqrt(2 / np.pi)) / 2
+
+    def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
+        """The estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast.
+
+        Weights are in domain order, or have labels (a pandas Series) and are aligned by them; a mapping may leave out
+        values of weight zero.
+        """
+        vector = self._weights(weights)
+        # How far one report of each value moves the sum: not at all if all values have one weight.
+        expected = float(vector @ self.nearest)
+        least = float(((vector - expected) ** 2 * self.least_variances).max())
+        variance = max(self.decoder.variance(vector, self.nearest), least)
+        # For a group of values with one weight a report counts once, however much it counts for each of them.
+        group = self.decoder.told_together()
+        least, greatest = np.full((2, group.max() + 1), np.inf) * [[1], [-1]]
+        np.minimum.at(least, group, vector)
+        np.maximum.at(greatest, group, vector)
+        counts = np.where((least == greatest)[group], 1.0, self._far)
+        unseen = float((np.abs(vector - expected) * counts).max()) / self.n
+        return LinearEstimate(float(vector @ self.unbiased), (variance / self.n) ** 0.5, unseen=unseen)
+
+    def share(self, values: object) -> LinearEstimate:
+        """The share of people whose value is one of these: a value, or several of them in a list or a column."""
+        if isinstance(values, Mapping):
+            raise InvalidInput("share", "values", "be a value, or a list of values", values)
+        # A text is one value, never its letters; a tuple is one value of a product or a grid, or several of others.
+        single = not isinstance(values, Iterable) or isinstance(values, str)
+        single = single or (isinstance(values, tuple) and values in self.domain)
+        chosen = [values] if single else list(cast("Iterable[object]", values))
+        weights = np.zeros(len(self.domain))
+        weights[[self.domain.index(value) for value in chosen]] = 1.0
+        return self.linear(weights)
+
+    def mean(self) -> LinearEstimate:
+        """The mean of numeric labels."""
+        labels = self.domain.labels
+        if not all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in labels):
+            raise InvalidInput("mean", "the labels", "be numbers", labels[0])
+        return self.linear(np.array(labels, dtype=np.float64))
+
+    def _weights(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
+        return read_numbers(self.domain, weights, "linear", "weights", absent=0.0)
+
+    def influence(self, fraction: float) -> Floats:
+        """The most that a fraction of dishonest reports can move each frequency, up or down."""
+        if not (is_number(fraction) and 0 <= fraction <= 1):
+            raise InvalidInput("influence", "fraction", "lie in [0, 1]", fraction)
+        low, high = self.decoder.reach()
+        return fraction * np.maximum(high - self.nearest, self.nearest - low)
+
+    def to_arrow(self, level: float = 0.95, *, simultaneous: bool = False) -> pyarrow.Table:
+        """A table: value, frequency, standard_error, low, high; the last two are those of ``interval``."""
+        try:
+            import pyarrow
+        except ImportError:
+            raise MissingExtra("arrow", "an estimate as an Arrow table") from None
+        low, high = self.interval(level, simultaneous=simultaneous)
+        labels = [str(v) if isinstance(v, tuple) else v for v in self.domain.labels]
+        return pyarrow.table(
+            {
+                "value": labels,
+                "frequency": self.frequencies,
+                "standard_error": self.standard_errors,
+                "low": low,
+                "high": high,
+            }
+        )
+
+    def plot(self, level: float = 0.95, truth: Any = None) -> Figure:
+        """A picture: bars with their intervals, a line where there are many, a map where the domain is a grid."""
+        figure: Figure = plot_result(self, level, truth)
+        return figure
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        rows = [
+            f"{label!s:>12}  {frequency:9.5f}  [{a:.5f}, {b:.5f}]"
+            for label, frequency, a, b in zip(self.domain, self.frequencies, low, high, strict=False)
+        ]
+        shown = rows if len(rows) <= 20 else [*rows[:20], f"… {len(rows) - 20} more"]
+        return "\n".join([f"{self.n} reports, method {self.method}, 95% intervals", *shown])
+
+
+def frequency_of(estimate: Estimate, x: int) -> LinearEstimate:
+    """The frequency of the value with index x, by itself."""
+    value, error = float(estimate.unbiased[x]), float(estimate.standard_errors[x])
+    return LinearEstimate(value, error, unseen=float(estimate._far[x]) / estimate.n)
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a real number: what can be compared with 0 and 1."""
+    return isinstance(value, Real)
+
+
+def _check_level(level: float, tests: int = 1) -> None:
+    """Raise InvalidInput unless this is a confidence that leaves each of the tests a probability to miss."""
+    if not (is_number(level) and 0 < level < 1):
+        raise InvalidInput("interval", "level", "lie between 0 and 1", level)
+    if 1 - (1 - level) / (2 * tests) == 1:
+        raise InvalidInput("interval", "level", "be so far from 1 that a number between can be told", level)

@@ -1,0 +1,1 @@
+"""Randomizers within blocks of values, and the base of nested ones."""

@@ -1,0 +1,270 @@
+"""Composed subsets: two independent reports in one, a set of values and a set of blocks."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import EpsilonLike
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.base import Finished
+from sfumato.mechanisms.blocks.nested import NestedMechanism
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
+
+__all__ = ["MOST_BLOCKS", "ComposedSubsets", "SecondMoments"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The estimate needs a matrix of the blocks by the blocks.
+MOST_BLOCKS = 4096
+
+#: A variance below this is the rounding of none.
+_NO_NOISE = 1e-12
+
+
+class ComposedSubsets(NestedMechanism):
+    """Subset selection over all values at ε, and independently subset selection over the blocks at across - ε.
+
+    Blocks may have any sizes. Within a block only the first report tells values apart: ε. Across blocks both do:
+    ε + (across - ε). The estimate takes that of the values and moves it, block by block, towards that of the blocks
+    (generalised least squares at the uniform distribution).
+    """
+
+    name = "composed-subsets"
+
+    def __init__(
+        self,
+        domain: Domain,
+        blocks: Iterable[Any],
+        epsilon: EpsilonLike,
+        across: EpsilonLike,
+        *,
+        sizes: Sequence[int | None] = (None, None),
+        thresholds: Sequence[int | str | None] = (None, None),
+        coins: Sequence[int | None] = (None, None),
+        planes: int | None = None,
+    ) -> None:
+        what = "ComposedSubsets"
+        self._read(domain, blocks, epsilon, across)
+        if self.blocks > MOST_BLOCKS:
+            raise InvalidInput(what, "blocks", f"be at most {MOST_BLOCKS}", self.blocks)
+        for parameter, given in (("sizes", sizes), ("thresholds", thresholds), ("coins", coins)):
+            if not isinstance(given, (list, tuple)) or len(given) != 2:
+                raise InvalidInput(what, parameter, "be two, for values and for blocks", given)
+        parts = ((domain, self.epsilon), (Domain.range(self.blocks), self.across + -self.epsilon))
+        if planes is None:
+            # One number of planes for both parts: the greater of what each would take.
+            planes = max(SubsetSelection(*part, size).planes for part, size in zip(parts, sizes, strict=True))
+        self.values, self.labels = (
+            SubsetSelection(*part, size, threshold=threshold, coin=coin, planes=planes)
+            for part, size, threshold, coin in zip(parts, sizes, thresholds, coins, strict=True)
+        )
+        self.planes = planes
+        lanes = len(domain) + self.blocks
+        self.layout = Layout(
+            64 + 64 * planes * -(-lanes // 64),
+            (Field.number(32, 32), Field.number(0, 32)),
+            lanes=lanes,
+            planes=planes,
+            planes_start=64,
+        )
+
+    # -- the sampler -----------------------------------------------------------------------------------------
+
+    def start(self, x: int) -> tuple[Any, Any]:
+        return self.values.start(x), self.labels.start(int(self.block_of[x]))
+
+    def step(self, state: tuple[Any, Any], draws: Draws) -> tuple[Any, Any] | Finished:
+        """First both decide whether to force, then both flip their coins, then both mend: the values come first.
+
+        The ``state`` is that of the values and that of the labels.
+        """
+        value, label = state
+        if isinstance(label, Finished):
+            return Finished(value.report | label.report << len(self.domain))
+        if _stage(value, self.values) <= _stage(label, self.labels):
+            return self.values.step(value, draws), label
+        return value, self.labels.step(label, draws)
+
+    def smaller(self) -> ComposedSubsets:
+        blocks = [0, 0, 1, 2]
+        sizes = [scaled_size(self.values.share, len(blocks)), scaled_size(self.labels.share, 3)]
+        return self.from_parameters(Domain.range(len(blocks)), self.parameters() | {"blocks": blocks, "sizes": sizes})
+
+    # -- the stated law --------------------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> int:
+        return self.values.outputs * self.labels.outputs
+
+    def reports(self) -> Iterable[int]:
+        pairs = itertools.product(self.labels.reports(), self.values.reports())
+        return (value | label << len(self.domain) for label, value in pairs)
+
+    def _parts(self, report: int) -> tuple[int, int]:
+        size = len(self.domain)
+        return report & (1 << size) - 1, report >> size
+
+    def probability(self, report: int, x: int) -> Fraction:
+        value, label = self._parts(report)
+        return self.values.probability(value, x) * self.labels.probability(label, int(self.block_of[x]))
+
+    def guess_probability(self) -> Fraction:
+        # A value in the first set whose block is in the second is likeliest. Where there is none, the two sets are
+        # disjoint: blocks with t values together leave C(k - t, d) such sets of values.
+        (value_in, value_out), (label_in, label_out) = self.values.levels, self.labels.levels
+        size = len(self.domain)
+        totals = _totals(np.bincount(self.block_of).tolist(), self.labels.size)
+        disjoint = sum(count * math.comb(size - total, self.values.size) for total, count in totals.items())
+        apart = Fraction(disjoint, self.outputs)
+        greatest = (1 - apart) * value_in * label_in + apart * max(value_in * label_out, value_out * label_in)
+        return greatest / size
+
+    def likelihoods(self, report: int) -> list[Fraction]:
+        value, label = self._parts(report)
+        products = [[a * b for b in self.values.levels] for a in self.labels.levels]
+        of_block = [products[0 if label >> j & 1 else 1] for j in range(self.blocks)]
+        return [of_block[j][0 if value >> x & 1 else 1] for x, j in enumerate(self.block_of.tolist())]
+
+    def separating(self, x: int, other: int) -> Iterator[int]:
+        own, others = int(self.block_of[x]), int(self.block_of[other])
+        if own == others:  # any set of blocks will do
+            others = (own + 1) % self.blocks
+        yield self.values.separating(x, other) | self.labels.separating(own, others) << len(self.domain)
+
+    # -- the estimate and its risk -----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def moments(self) -> tuple[SecondMoments, SecondMoments] | None:
+        """Of the values' and of the blocks' own estimates; None where one of them tells nothing apart."""
+        if 0 in (self.values.threshold, self.labels.threshold):
+            return None
+        return SecondMoments.of(self.values), SecondMoments.of(self.labels)
+
+    @functools.cached_property
+    def block_sizes(self) -> Floats:
+        """How many values each block has."""
+        return np.bincount(self.block_of).astype(np.float64)
+
+    @functools.cached_property
+    def correction(self) -> Floats:
+        """D in p̂ = p̂₁ + D·(q̂ - S·p̂₁), one row for all values of a block; S sums over blocks.
+
+        Both terms in brackets estimate the blocks' frequencies, so their difference r has mean zero and any D leaves
+        the estimate unbiased. Best is -Cov(p̂₁, r)·Var(r)⁻¹. At the uniform distribution Cov(p̂₁) = α(I - 11'/k), and
+        Cov(p̂₁, q̂) = (I - 11'/k)S'/k, as the reports are independent given the value. The entries of r sum to zero, so
+        any inverse of Var(r) on such vectors will do.
+        """
+        assert self.moments is not None
+        of_values, of_labels = self.moments
+        size, sizes = len(self.domain), self.block_sizes
+        alpha = of_values.own + of_values.own_slope / size
+        shares = sizes / size
+        residual = of_labels.matrix(shares) - np.outer(shares, shares)
+        residual += (alpha - 2 / size) * (np.diag(sizes) - np.outer(sizes, sizes) / size)
+        spread = float(np.trace(residual))
+        if spread < _NO_NOISE:
+            return np.zeros((self.blocks, self.blocks))  # both estimates are certain: nothing is to be corrected
+        inverse = np.linalg.inv(residual + spread / self.blocks**2)
+        return np.asarray((alpha - 1 / size) * (inverse - sizes @ inverse / size))
+
+    def residuals(self, masses: Floats) -> Floats:
+        """E[r r'] where these are the blocks' frequencies (``masses``): q̂ and S·p̂₁ are independent given the value."""
+        assert self.moments is not None
+        of_values, of_labels = self.moments
+        return of_labels.matrix(masses) - 2 * np.diag(masses) + of_values.matrix(masses, self.block_sizes)
+
+    def energies(self) -> Floats | None:
+        if self.moments is None:
+            return None
+        of_values, of_labels = self.moments
+        sizes, D, size = self.block_sizes, self.correction, len(self.domain)
+        # Σ_x E[p̂_x²] = Σ E[p̂₁²] + 2·Σ E[p̂₁·(D r)] + Σ_j size_j·E[(D r)_j²], for a true value of each block.
+        alone = size * (of_values.own + of_values.both) + of_values.own_slope + 2 * of_values.slope
+        diagonal, towards, back = np.diag(D), D @ sizes, sizes @ D
+        moved = diagonal * (1 - of_values.own_slope) - of_values.slope * (back + towards)
+        moved -= of_values.own * (diagonal @ sizes) + of_values.both * (sizes @ towards)
+        weights = D.T @ (sizes[:, None] * D)
+        own_weights = np.diag(weights)
+        spread = own_weights * (of_labels.own_slope + of_values.own_slope - 2)
+        spread += 2 * of_labels.slope * weights.sum(axis=1) + 2 * of_values.slope * (weights @ sizes)
+        spread += own_weights @ (of_labels.own + of_values.own * sizes)
+        spread += of_labels.both * weights.sum() + of_values.both * (sizes @ weights @ sizes)
+        return np.asarray((alone + 2 * moved + spread)[self.block_of])
+
+    def parameters(self) -> dict[str, Any]:
+        parts = (self.values, self.labels)
+        return {
+            **super().parameters(),
+            "sizes": [part.size for part in parts],
+            "thresholds": [str(part.threshold) for part in parts],
+            "coins": [part.coin for part in parts],
+            "planes": self.planes,
+        }
+
+
+def _totals(sizes: Sequence[int], chosen: int) -> dict[int, int]:
+    """Return how many choices of ``chosen`` blocks have each total number of values."""
+    # By the number of blocks chosen so far: blocks of one size are chosen together, as only their number matters.
+    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(chosen))]
+    for size, count in collections.Counter(sizes).items():
+        following: list[dict[int, int]] = [{} for _ in range(chosen + 1)]
+        for before, totals in enumerate(ways):
+            for more in range(min(count, chosen - before) + 1):
+                choices, target = math.comb(count, more), following[before + more]
+                for total, number in totals.items():
+                    target[total + more * size] = target.get(total + more * size, 0) + number * choices
+        ways = following
+    return ways[chosen]
+
+
+#: Stages of a subset's sampler.
+_FRESH, _FLIPPING, _MENDING, _FINISHED = range(4)
+
+
+def _stage(state: Any, part: SubsetSelection) -> int:
+    if isinstance(state, Finished):
+        return _FINISHED
+    if len(state) == 1:
+        return _FRESH
+    return _FLIPPING if state[2] < len(part.domain) else _MENDING
+
+
+@dataclass(frozen=True)
+class SecondMoments:
+    """E[p̂p̂'] = diag(own + own_slope·p) + both·11' + slope·(1p' + p1') of subset selection's estimate from a report."""
+
+    own: float
+    own_slope: float
+    both: float
+    slope: float
+
+    @classmethod
+    def of(cls, mechanism: SubsetSelection) -> SecondMoments:
+        # p̂_x = (1[x in set] - b)/(a-b); two values are in the set with probability c₀ + (p_x + p_y)(c₁ - c₀).
+        own, other = mechanism.inclusion
+        with_own, without_own = mechanism.pairs
+        gap, step = own - other, with_own - without_own
+        scaled = (other - without_own, gap - 2 * step, without_own - other**2, step - other * gap)
+        return cls(*(float(part / gap**2) for part in scaled))
+
+    def matrix(self, p: Floats, sizes: Floats | None = None) -> Floats:
+        """The matrix at p; with ``sizes`` that of sums over blocks, p then being the blocks' frequencies."""
+        ones = np.ones(len(p)) if sizes is None else sizes
+        crossed = np.outer(ones, p)
+        return np.asarray(
+            np.diag(self.own * ones + self.own_slope * p)
+            + self.both * np.outer(ones, ones)
+            + self.slope * (crossed + crossed.T)
+        )

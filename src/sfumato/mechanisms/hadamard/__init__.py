@@ -1,0 +1,1 @@
+"""Hadamard response."""

@@ -1,0 +1,138 @@
+"""The decoder of Hadamard response."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.estimators.base import Floats, HistogramDecoder
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
+
+__all__ = ["HadamardDecoder"]
+
+#: Fewer numbers than this are transformed before numba is imported.
+_FEW = 2**14
+
+
+def _transform(rows: Floats, scale: float = 1.0) -> Floats:
+    """The transform of every row, times ``scale``: to scale it afterwards would need as much fresh memory again."""
+    if rows.size < _FEW:
+        return walsh_hadamard(rows) * scale
+    from sfumato.mechanisms.hadamard.transform_kernel import transform_rows
+
+    return transform_rows(rows, scale)
+
+
+class HadamardDecoder(HistogramDecoder):
+    """Scores ±1 in the own block: p̂ = mean score / γ, by one fast transform per block.
+
+    The product of the scores of two values of a block is the score of the row row_x XOR row_y, whose mean is γ times
+    the frequency of the value that owns this row, or zero if none does. It also decodes a part of a larger mechanism,
+    as ``SetDecoder`` does.
+    """
+
+    each = 1
+    #: A report in clear of an open value says nothing of the hidden ones.
+    in_clear = 0.0
+
+    def __init__(self, mechanism: HadamardResponse) -> None:
+        if mechanism.threshold == 0:
+            raise InvalidInput("estimate", "the mechanism", "tell values apart (its epsilon is 0)", mechanism)
+        self.size = len(mechanism.domain)
+        self._blocks, self._columns = mechanism.blocks, mechanism.block_size
+        self.gamma, self._rest = float(mechanism.gamma), float(1 - mechanism.gamma)
+
+    def _by_row(self, p: Floats) -> Floats:
+        """A row of each block: nothing in column 0, then the block's values."""
+        rows = np.zeros((self._blocks, self._columns))
+        full, rest = divmod(self.size, self._columns - 1)
+        rows[:full, 1:] = p[: self.size - rest].reshape(full, self._columns - 1)
+        rows[full : full + 1, 1 : rest + 1] = p[self.size - rest :]
+        return rows
+
+    def _of_values(self, rows: Floats) -> Floats:
+        """The inverse of ``_by_row``."""
+        return rows[:, 1:].reshape(-1)[: self.size]
+
+    def _of_blocks(self, blocks: Floats) -> Floats:
+        """For every value what its block has."""
+        return np.repeat(blocks, self._columns - 1)[: self.size]
+
+    def frequencies(self, shares: Floats) -> Floats:
+        return self._of_values(_transform(shares.reshape(self._blocks, self._columns), 1 / self.gamma))
+
+    def shares(self, p: Floats) -> Floats:
+        return self.law(p, 1.0)
+
+    def law(self, p: Floats, total: float) -> Floats:
+        """How often each column is reported."""
+        rows = self._by_row(p)
+        rows[:, 0] = rows.sum(axis=1)  # +1 everywhere: together they select the columns of sign +1
+        law = _transform(rows, self.gamma / self._columns)
+        law += self._rest * total / (self._blocks * self._columns)
+        return law.ravel()
+
+    def decode(self, counts: Floats, hidden: float, total: float) -> Floats:  # noqa: ARG002
+        """As ``frequencies``: the uniform columns of any mass cancel."""
+        return self.frequencies(counts)
+
+    def energy(self, p: Floats, total: float) -> Floats:
+        """E[φ²; a column] of each value's score φ = ±1/γ in its block."""
+        in_block = self.gamma * self._by_row(p).sum(axis=1) + self._rest * total / self._blocks
+        return np.asarray(self._of_blocks(in_block) / self.gamma**2)
+
+    def products(self, p: Floats, total: float) -> Floats:
+        """E[φφ'; a column]."""
+        rows = self._by_row(p)
+        block, row = np.divmod(np.arange(self.size), self._columns - 1)
+        row += 1
+        same = block[:, None] == block
+        products = np.where(same, rows[block[:, None], row[:, None] ^ row] / self.gamma, 0.0)
+        products[np.diag_indices(self.size)] = self.energy(p, total)
+        return products
+
+    def quadratic(self, weights: Floats, p: Floats, total: float) -> float:
+        """E[(Σ weight·φ)²; a column], without the matrix."""
+        scores = _transform(self._by_row(weights)).ravel() / self.gamma
+        return float(self.law(p, total) @ scores**2)
+
+    def pull(self, weights: Floats) -> Floats:
+        scores = _transform(weights.reshape(self._blocks, self._columns), self.gamma / self._columns)
+        own = self._of_blocks(scores[:, 0])
+        own += self._of_values(scores)
+        own += weights.sum() * self._rest / (self._blocks * self._columns)
+        return own
+
+    @property
+    def set_levels(self) -> Floats:
+        """The scores of a value for a column of its block, by the sign, and for one of another block."""
+        levels = np.array([-1.0, 1.0, 0.0]) / self.gamma
+        return levels[:2] if self._blocks == 1 else levels
+
+    def set_probabilities(self, p: Floats, total: float) -> Floats:
+        """Return the probabilities of ``set_levels`` for each value; they sum to that of a column report."""
+        in_block = self._of_blocks(self.gamma * self._by_row(p).sum(axis=1) + self._rest * total / self._blocks)
+        columns = self.gamma * float(p.sum()) + self._rest * total
+        signs = [(in_block - self.gamma * p) / 2, (in_block + self.gamma * p) / 2, columns - in_block]
+        return np.maximum(np.column_stack(signs[: len(self.set_levels)]), 0.0)
+
+    def score_levels(self) -> tuple[Floats, Floats]:
+        in_block = self.gamma + self._rest / self._blocks
+        own = np.array([(in_block - self.gamma) / 2, (in_block + self.gamma) / 2, 1 - in_block])
+        levels = self.set_levels
+        return np.tile(levels, (self.size, 1)), np.tile(own[: len(levels)], (self.size, 1))
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        return self.set_probabilities(p, 1.0)
+
+    def reach(self) -> tuple[Floats, Floats]:
+        return np.full(self.size, -1 / self.gamma), np.full(self.size, 1 / self.gamma)
+
+    def variances(self, p: Floats) -> Floats:
+        return self.energy(p, 1.0) - p**2
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        return self.quadratic(weights, p, 1.0) - float(weights @ p) ** 2
+
+    def covariance(self, p: Floats) -> Floats:
+        return self.products(p, 1.0) - np.outer(p, p)

@@ -1,0 +1,1 @@
+"""Mechanisms for sensitive and harmless values, made of a mechanism for the sensitive ones."""

@@ -1,0 +1,189 @@
+"""Reports are counted in compiled code: histograms of indices, and column sums of bitmaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+
+from sfumato._core import by_threads
+from sfumato.mechanisms.kernels.compile import Word, Words, device, instruction, kernel
+from sfumato.mechanisms.kernels.decisions import ONE, WORD_BITS, ZERO
+
+__all__ = ["add_bit_sums", "add_histogram"]
+
+Counts = npt.NDArray[np.int64]
+
+#: Fewer reports, or bytes of bitmaps, than this are not worth a thread.
+_LEAST_INDICES = 2**20
+_LEAST_BYTES = 2**22
+#: So many counts stay in the nearest cache.
+_NEAR_COUNTS = 2**12
+#: Indices are fetched so many at a time, and so many ahead.
+_FETCHED, _AHEAD = np.uint64(2**8), np.uint64(2**10)
+_LINE_BYTES = np.uint64(64)
+_BYTE_ZERO, _BYTE_ONE = np.uint8(0), np.uint8(1)
+#: Vertical counters of sixteen bits: more rows than this would overflow them.
+_PLANES = 16
+_MOST_ROWS = 2**16 - 16
+_TWO, _THREE, _SIXTEEN = np.uint64(2), np.uint64(3), np.uint64(16)
+
+
+def add_histogram(indices: npt.NDArray[Any], counts: Counts) -> None:
+    """Add how often each index occurs; every one must have a place in ``counts``."""
+    plain = np.ascontiguousarray(indices).view()
+    plain.setflags(write=False)
+
+    def counted(piece: slice) -> Counts:
+        own = np.zeros_like(counts)
+        _histogram(plain[piece], own)
+        return own
+
+    if len(plain) < 2 * _LEAST_INDICES:  # no table of its own for the only thread
+        _histogram(plain, counts)
+        return
+    for _, own in by_threads(len(plain), max(_LEAST_INDICES, len(counts)), counted):
+        counts += own
+
+
+def add_bit_sums(rows: npt.NDArray[np.uint8], counts: Counts) -> None:
+    """Add how many of the rows have each bit set; there are as many counts as bits, the first bit is the lowest."""
+    words = -(-rows.shape[1] // 8)
+
+    def counted(piece: slice) -> Counts:
+        own = np.zeros(64 * words, np.int64)
+        for start in range(piece.start, piece.stop, _MOST_ROWS):
+            planes = np.zeros((_PLANES + 1) * words, np.uint64)
+            _vertical_counts(_in_words(rows[start : min(start + _MOST_ROWS, piece.stop)]), planes, own)
+        return own
+
+    for _, own in by_threads(len(rows), max(1, _LEAST_BYTES // rows.shape[1]), counted):
+        counts += own[: len(counts)]
+
+
+def _in_words(rows: npt.NDArray[np.uint8]) -> Words:
+    """The rows one after the other as 64-bit words; short of a whole word, zeros are put in."""
+    spare = -rows.shape[1] % 8
+    whole = np.pad(rows, ((0, 0), (0, spare))) if spare else np.ascontiguousarray(rows)
+    if whole.ctypes.data % 8:
+        whole = whole.copy()
+    words = whole.reshape(-1).view("<u8")
+    words.setflags(write=False)  # to numba an array that must not be written has a type of its own
+    return words
+
+
+@kernel("histogram")
+def _histogram(indices: npt.NDArray[Any], counts: Counts) -> Any:
+    if len(counts) <= _NEAR_COUNTS or len(indices) < len(counts):
+        for i in range(len(indices)):
+            counts[indices[i]] += 1
+        return 0
+    # A count that is not in the nearest cache is waited for, so most of it is done on bytes, of which eight times as
+    # many are near. A byte that comes to its end is carried over. The many misses leave the processor no room to
+    # fetch the indices by itself early enough.
+    low = np.zeros(len(counts), np.uint8)
+    line, end = _LINE_BYTES // np.uint64(indices.itemsize), np.uint64(len(indices))
+    for start in range(ZERO, end, _FETCHED):
+        for i in range(start + _AHEAD, start + _AHEAD + _FETCHED, line):
+            _fetch(indices, i)
+        for i in range(start, min(start + _FETCHED, end)):
+            index = indices[i]
+            more = np.uint8(low[index] + _BYTE_ONE)
+            low[index] = more
+            if more == _BYTE_ZERO:
+                counts[index] += 256
+    for index in range(np.uint64(len(counts))):
+        counts[index] += low[index]
+    return 0
+
+
+@instruction
+def _fetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+    """Have this place of an array brought to the second cache; one beyond its end does no harm."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        made = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        fetch_type = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), fetch_type)
+        reading, second_cache, data = number(0), number(2), number(1)
+        place = builder.bitcast(builder.gep(made.data, [arguments[1]]), byte)
+        builder.call(fetch, [place, reading, second_cache, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
+
+
+@device
+def _add(a: Word, b: Word, c: Word) -> Any:
+    """64 full adders: the carries, and the sums."""
+    either = a ^ b
+    return (a & b) | (either & c), either ^ c
+
+
+@device
+def _two_rows(words: Words, first: Word, width: Word, ones: Word) -> Any:
+    """The same word of two rows, added."""
+    return _add(ones, words[first], words[first + width])
+
+
+@kernel("column sums")
+def _vertical_counts(words: Words, planes: Words, counts: Counts) -> Any:
+    """Plane j holds bit j of a counter for every bit of a row; the last plane holds carries.
+
+    Sixteen rows are added at a time by a tree of adders (Harley and Seal), which leaves one carry for the planes above.
+    The inner loops go along a row, so that the compiler adds several words at once.
+    """
+    width = np.uint64(len(planes)) // np.uint64(_PLANES + 1)
+    carries = np.uint64(_PLANES) * width
+    length = np.uint64(len(words)) // width
+    whole = length // _SIXTEEN * _SIXTEEN
+    for row in range(ZERO, whole, _SIXTEEN):
+        for word in range(width):
+            ones, twos, fours = planes[word], planes[width + word], planes[_TWO * width + word]
+            first = row * width + word
+            twos_a, ones = _two_rows(words, first, width, ones)
+            twos_b, ones = _two_rows(words, first + _TWO * width, width, ones)
+            fours_a, twos = _add(twos, twos_a, twos_b)
+            twos_a, ones = _two_rows(words, first + np.uint64(4) * width, width, ones)
+            twos_b, ones = _two_rows(words, first + np.uint64(6) * width, width, ones)
+            fours_b, twos = _add(twos, twos_a, twos_b)
+            eights_a, fours = _add(fours, fours_a, fours_b)
+            twos_a, ones = _two_rows(words, first + np.uint64(8) * width, width, ones)
+            twos_b, ones = _two_rows(words, first + np.uint64(10) * width, width, ones)
+            fours_a, twos = _add(twos, twos_a, twos_b)
+            twos_a, ones = _two_rows(words, first + np.uint64(12) * width, width, ones)
+            twos_b, ones = _two_rows(words, first + np.uint64(14) * width, width, ones)
+            fours_b, twos = _add(twos, twos_a, twos_b)
+            eights_b, fours = _add(fours, fours_a, fours_b)
+            carry, eights = _add(planes[_THREE * width + word], eights_a, eights_b)
+            planes[word], planes[width + word], planes[_TWO * width + word] = ones, twos, fours
+            planes[_THREE * width + word], planes[carries + word] = eights, carry
+        _carry(planes, width, carries, np.uint64(4))
+    for row in range(whole, length):
+        for word in range(width):
+            planes[carries + word] = words[row * width + word]
+        _carry(planes, width, carries, ZERO)
+    for plane in range(np.uint64(_PLANES)):
+        for word in range(width):
+            bits = planes[plane * width + word]
+            for bit in range(WORD_BITS):
+                counts[word * WORD_BITS + bit] += np.int64((bits >> bit & ONE) << plane)
+    return 0
+
+
+@device
+def _carry(planes: Words, width: Word, carries: Word, plane: Word) -> None:
+    """Add the carries to a plane, what that carries to the next, and so on until nothing is left."""
+    left = ONE
+    while left != ZERO:
+        left = ZERO
+        for word in range(width):
+            held, carry = planes[plane * width + word], planes[carries + word]
+            planes[plane * width + word] = held ^ carry
+            planes[carries + word] = held & carry
+            left |= held & carry
+        plane += ONE

@@ -1,0 +1,112 @@
+"""64 decisions at once: a plane is a word that holds one bit of the fields of 64 positions, lane by lane."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.mechanisms.kernels.compile import Word, Words, device
+from sfumato.mechanisms.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, read
+
+__all__ = [
+    "PlaneThreshold",
+    "blend",
+    "coins_below",
+    "finish_ties",
+    "lanes_below",
+    "live_lanes",
+    "plane_threshold",
+    "store",
+]
+
+_BYTE_BITS = _WORD_BYTES = np.uint64(8)
+
+#: The planes of a threshold's high part, and what becomes of a lane that equals it before any auxiliary read.
+#: A tuple's length is part of its type: for each number of planes the compiler makes a loop of its own.
+PlaneThreshold: TypeAlias = tuple[tuple[np.uint64, ...], np.uint64]
+
+
+def plane_threshold(high: int, planes: int) -> PlaneThreshold:
+    """A threshold of ``planes`` bits, 0 ≤ high ≤ 2^planes.
+
+    2^planes itself has no planes: it is the highest number there is, with equality true.
+    """
+    one = high == 1 << planes
+    shown = high - one
+    return tuple(ONES if shown >> bit & 1 else ZERO for bit in reversed(range(planes))), ONES if one else ZERO
+
+
+@device
+def blend(others: Word, own: Word, its: Word) -> Word:
+    """One word in the ``own`` lanes, another in the others."""
+    return others ^ (others ^ its) & own
+
+
+@device
+def lanes_below(
+    words: Words, first: Word, threshold: PlaneThreshold, own: Word, own_threshold: PlaneThreshold
+) -> tuple[Word, Word]:
+    """The lanes whose field is below their threshold, and those that equal it; ``own`` lanes have one of their own."""
+    masks, others_result = threshold
+    own_masks, own_result = own_threshold
+    result, equal = blend(others_result, own, own_result), ONES
+    # From the lowest bit up: where a bit differs from the threshold's it overrules what the lower ones said.
+    for plane in range(len(masks) - 1, -1, -1):
+        mask = blend(masks[plane], own, own_masks[plane])
+        different = words[first + np.uint64(plane)] ^ mask
+        result = different & mask | result & ~different
+        equal &= ~different
+    return result, equal
+
+
+@device
+def finish_ties(
+    auxiliary: Words, position: Word, rest: Word, bits: Word, ties: Word, low: Word, own: Word, own_low: Word
+) -> tuple[Word, Word]:
+    """``bits`` with those of the tied lanes whose ``rest`` further bits are below their threshold's, lowest lane first.
+
+    The second is where the auxiliary words go on.
+    """
+    while ties != ZERO:
+        lane = ties & ~ties + ONE
+        drawn, position = read(auxiliary, position, rest)
+        if drawn < (own_low if lane == own else low):
+            bits |= lane
+        ties ^= lane
+    return bits, position
+
+
+@device
+def coins_below(words: Words, first: Word, threshold: PlaneThreshold) -> Word:
+    """The lanes whose field is below one threshold for all, which has no low part.
+
+    As in ``lanes_below``: what overrules is the majority of the threshold's bit, the word's inverted one and the result
+    so far. In this form the compiler makes vectors of a loop over groups.
+    """
+    masks, result = threshold
+    for plane in range(len(masks) - 1, -1, -1):
+        mask, word = masks[plane], words[first + np.uint64(plane)]
+        result = (mask | result) & ~word | mask & result
+    return result
+
+
+@device
+def live_lanes(k: Word, group: Word) -> Word:
+    """The lanes of a group of 64 that stand for a position below k."""
+    left = k - group * WORD_BITS
+    return ONES if left >= WORD_BITS else (ONE << left) - ONE
+
+
+@device
+def store(out: npt.NDArray[np.uint8], i: Word, group: Word, word: Word) -> None:
+    """Write 64 bits of row i, or as many as it has bytes for: little-endian, whatever the alignment."""
+    first = group * _WORD_BYTES
+    left = np.uint64(out.shape[1]) - first
+    if left >= _WORD_BYTES:
+        for byte in range(8):  # of known length: the compiler makes one store of it
+            out[i, first + np.uint64(byte)] = np.uint8(word >> _BYTE_BITS * np.uint64(byte))
+    else:
+        for byte in range(left):
+            out[i, first + byte] = np.uint8(word >> _BYTE_BITS * byte)

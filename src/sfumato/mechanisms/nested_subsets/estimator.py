@@ -1,0 +1,169 @@
+"""The decoder of nested subsets: four scores, by whether a value's block is high and whether it is in its set."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.estimators.base import Decoder, Floats
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+
+__all__ = ["NestedSubsetsDecoder"]
+
+#: Numbers for a high and a low block, for a value that is in its set and one that is not.
+Table = npt.NDArray[np.float64]
+
+
+class NestedSubsetsDecoder(Decoder):
+    """Counts of values in high blocks' sets, of values in low blocks' sets, and of high blocks: 2k + B of them.
+
+    With v the likelihoods in units of the uniform law, M their mean over the value's block, and the two ``spreads``
+    between and within blocks, p̂_x is the mean of φ_x = (v_x - M)/within + (M - 1)/between + 1/k.
+
+    Reports of a true value w have the uniform law weighted by v_w. So E[φ_x φ_z | w] is a mean of φ_x φ_z v_w over
+    uniform sets, which depends only on which of the three values, and of their blocks, are the same.
+    """
+
+    def __init__(self, mechanism: NestedSubsets) -> None:
+        between, within = map(float, mechanism.spreads)
+        if between == 0 or within == 0:
+            raise InvalidInput("estimate", "the mechanism", "tell values apart (its epsilon is too small)", mechanism)
+        self.size = len(mechanism.domain)
+        self._block_of, self._blocks, self._block_size = mechanism.block_of, mechanism.blocks, mechanism.block_size
+        self._high, self._sizes = mechanism.high, mechanism.sizes
+        self._levels: Table = np.array([[float(level) for level in pair] for pair in mechanism.levels])
+        inside = np.array(self._sizes)[:, None] / self._block_size
+        self._means = (self._levels * np.hstack([inside, 1 - inside])).sum(axis=1)
+        centred = self._levels - self._means[:, None]
+        self._between_scores = (self._means - 1) / between + 1 / self.size
+        self._scores: Table = centred / within + self._between_scores[:, None]
+        score, level = self._scores, self._levels
+        # E[φ_x φ_z v_w] for x = z, for two values of one block and for two of different blocks; each where w is x or z,
+        # where it is another value of their block, or of one of their blocks, and where it is of another block.
+        self._squares = (
+            self._mean(("aaa", score, score, level)),
+            self._mean(("aab", score, score, level)),
+            self._mean(("aa", score, score), ("a", level)),
+        )
+        self._within = (
+            self._mean(("aba", score, score, level)),
+            self._mean(("abc", score, score, level)),
+            self._mean(("ab", score, score), ("a", level)),
+        )
+        self._across = (
+            self._mean(("aa", score, level), ("a", score)),
+            self._mean(("ab", score, level), ("a", score)),
+            self._mean(("a", score), ("a", score), ("a", level)),
+        )
+
+    # -- the estimate ----------------------------------------------------------------------------------------
+
+    def frequencies(self, shares: Floats) -> Floats:
+        in_high, in_low, high = np.split(shares, [self.size, 2 * self.size])
+        (high_in, high_out), (low_in, low_out) = self._scores
+        of_block = low_out + (high_out - low_out) * high
+        return np.asarray((high_in - high_out) * in_high + (low_in - low_out) * in_low + of_block[self._block_of])
+
+    def shares(self, p: Floats) -> Floats:
+        masses = self._masses(p)
+        mass = masses[self._block_of]
+        found = []
+        for status in (0, 1):
+            held = np.zeros((2, 2))
+            held[status, 0] = 1
+            own, same = self._mean(("aa", held, self._levels)), self._mean(("ab", held, self._levels))
+            other = self._mean(("a", held), ("a", self._levels))
+            found.append(own * p + same * (mass - p) + other * (1 - mass))
+        high = self._high / self._blocks
+        # E[v | high] of a value of the block is its mean; of other blocks, what that leaves of all high blocks.
+        own_high = high * self._means[0]
+        elsewhere = (self._high - own_high) / (self._blocks - 1)
+        return np.concatenate([*found, elsewhere + (own_high - elsewhere) * masses])
+
+    def score_levels(self) -> tuple[Floats, Floats]:
+        first = np.zeros(self.size)
+        first[0] = 1.0
+        own = self.score_probabilities(first)[0]  # the same for every value
+        return np.tile(self._scores.ravel(), (self.size, 1)), np.tile(own, (self.size, 1))
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        in_high, in_low, high = np.split(self.shares(p), [self.size, 2 * self.size])
+        high = high[self._block_of]
+        return np.maximum(np.column_stack([in_high, high - in_high, in_low, 1 - high - in_low]), 0.0)
+
+    def reach(self) -> tuple[Floats, Floats]:
+        # No value is in the set of a low block where these sets are empty.
+        possible = self._scores.ravel() if self._sizes[1] else self._scores.ravel()[[0, 1, 3]]
+        return np.full(self.size, possible.min()), np.full(self.size, possible.max())
+
+    # -- its errors ------------------------------------------------------------------------------------------
+
+    def _masses(self, weights: Floats) -> Floats:
+        return np.asarray(np.bincount(self._block_of, weights=weights, minlength=self._blocks), np.float64)
+
+    def variances(self, p: Floats) -> Floats:
+        own, same, other = self._squares
+        mass = self._masses(p)[self._block_of]
+        return np.asarray(own * p + same * (mass - p) + other * (1 - mass) - p**2)
+
+    def covariance(self, p: Floats) -> Floats:
+        mass, ours = self._masses(p)[self._block_of], p[:, None] + p
+        own, same, other = self._within
+        within = own * ours + same * (mass - ours) + other * (1 - mass)
+        own, same, other = self._across
+        both = mass[:, None] + mass
+        across = own * ours + same * (both - ours) + other * (1 - both)
+        covariance = np.where(self._block_of[:, None] == self._block_of, within, across) - np.outer(p, p)
+        covariance[np.diag_indices(self.size)] = self.variances(p)
+        return covariance
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        squares, masses = weights**2, self._masses(p)
+        total, weighed = self._masses(weights), self._masses(weights * p)
+        # Over pairs of one block, then of different blocks, with the sums over the second value done first.
+        pairs, ours = total**2 - self._masses(squares), 2 * (weighed * total - self._masses(squares * p))
+        own, same, other = self._within
+        within = own * ours + same * (masses * pairs - ours) + other * (1 - masses) * pairs
+        rest = total.sum() - total
+        ours_across, both = 2 * float(weighed @ rest), 2 * float((masses * total) @ rest)
+        own, same, other = self._across
+        across = own * ours_across + same * (both - ours_across) + other * (float(total @ rest) - both)
+        alone = float(squares @ (self.variances(p) + p**2))
+        return alone + float(within.sum()) + across - float(weights @ p) ** 2
+
+    # -- means over uniform sets -------------------------------------------------------------------------------
+
+    def _mean(self, *blocks: Any) -> float:
+        """The mean of a product of tables over uniform sets.
+
+        Each block is given by the names of its values, a letter for each, and a table for each name; the same letter
+        is the same value. With fewer values or blocks than that the mean is never used, and zero.
+        """
+        total = 0.0
+        for statuses in itertools.product((0, 1), repeat=len(blocks)):
+            product = _chance(statuses, self._high, self._blocks)
+            for status, (names, *tables) in zip(statuses, blocks, strict=True):
+                product *= self._mean_in_block(status, names, tables)
+            total += product
+        return total
+
+    def _mean_in_block(self, status: int, names: str, tables: list[Table]) -> float:
+        letters, total = sorted(set(names)), 0.0
+        for bits in itertools.product((0, 1), repeat=len(letters)):
+            bit_of = dict(zip(letters, bits, strict=True))
+            product = math.prod(float(table[status, bit_of[name]]) for name, table in zip(names, tables, strict=True))
+            total += product * _chance(bits, self._sizes[status], self._block_size)
+        return total
+
+
+def _chance(places: Sequence[int], size: int, among: int) -> float:
+    """The probability that given different elements are in (0) or out of (1) a uniform set."""
+    inside, count = places.count(0), len(places)
+    ways = math.perm(size, inside) * math.perm(among - size, count - inside)
+    return ways / math.perm(among, count) if count <= among else 0.0

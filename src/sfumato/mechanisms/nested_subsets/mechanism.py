@@ -1,0 +1,354 @@
+"""Nested subsets: report a set of blocks, and in every block a set of values; both likelier to hold the true one."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Epsilon, EpsilonLike, exceeds, floor_of_ratio
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.base import Finished, checked_integer
+from sfumato.mechanisms.blocks.nested import NestedMechanism, checked_integers
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.subset.mechanism import MOST_PLANES, cheap_planes, nth_set_bit, scaled_size
+from sfumato.mechanisms.two_level import ONE, mixing_threshold
+
+__all__ = ["NestedSubsets", "best_nested_sizes"]
+
+#: Up to this many choices of sizes all are compared; beyond, each size in turn is made the best for the others.
+_MOST_CHOICES = 2**21
+
+#: The true value; whether its block is to be high; whether its subset is forced to hold it; the next position; the
+#: bits so far, first those of the blocks, then those of the values block by block.
+NestedState = tuple[int, bool, bool, int, int]
+
+
+class NestedSubsets(NestedMechanism):
+    """B blocks of m values each. An output is a set of g *high* blocks, a set of d values in each high block, and a set
+    of d' values in each other, *low* block.
+
+    The true value's block is high with probability H/2^64; both sets of blocks are uniform. The own block's set holds
+    the true value with probability γ + (1-γ)·size/m: with probability γ, which differs between high and low blocks, it
+    is forced to, otherwise it is uniform. All other blocks' sets are uniform. So the likelihood of a value has four
+    levels, by its block (high or low) and its bit (in or out), up to rounding in the ratio
+    e^across : e^(across-ε) : e^ε : 1. Where d' = 0 low blocks are empty and the third level does not occur.
+
+    γ is rounded down, so that in/out ≤ e^ε; then H, so that high-in/low-out ≤ e^across. g, d and d' have the least risk
+    unless given. The sampler flips coins for blocks and values, mends the set of blocks, then the set of each block.
+    """
+
+    name = "nested-subsets"
+
+    def __init__(
+        self,
+        domain: Domain,
+        blocks: Iterable[Any],
+        epsilon: EpsilonLike,
+        across: EpsilonLike,
+        *,
+        high: int | None = None,
+        sizes: Sequence[int] | None = None,
+        thresholds: Sequence[int | str] | None = None,
+        coins: Sequence[int] | None = None,
+        planes: int | None = None,
+    ) -> None:
+        what = "NestedSubsets"
+        self._read(domain, blocks, epsilon, across)
+        counts = np.bincount(self.block_of)
+        if counts.min() != counts.max():
+            raise InvalidInput(what, "blocks", "have one size", f"sizes {counts.min()} … {counts.max()}")
+        self.block_size = int(counts[0])
+        if (high is None) != (sizes is None):
+            raise InvalidInput(what, "high and sizes", "be given together", (high, sizes))
+        if high is None or sizes is None:
+            high, *sizes = best_nested_sizes(self.blocks, self.block_size, self.epsilon, self.across)
+        self.high = checked_integer(what, "high", high, 1, self.blocks - 1)
+        most = self.block_size - 1
+        self.sizes = checked_integers(what, "sizes", sizes, (("in a high block", 1, most), ("in a low one", 0, most)))
+        if thresholds is None:
+            thresholds = self._private_thresholds()
+        self.thresholds = checked_integers(
+            what,
+            "thresholds",
+            thresholds,
+            tuple((name, 0, ONE) for name in ("high", "in a high block", "in a low one")),
+        )
+        coin_sizes = ((self.high, self.blocks), *((size, self.block_size) for size in self._coin_sizes))
+        best_planes = max(itertools.starmap(cheap_planes, coin_sizes))
+        self.planes = checked_integer(what, "planes", best_planes if planes is None else planes, 1, MOST_PLANES)
+        best_coins = [round(Fraction(size << self.planes, among)) for size, among in coin_sizes]
+        self.coins = checked_integers(
+            what,
+            "coins",
+            best_coins if coins is None else coins,
+            tuple((name, 0, 2**self.planes) for name in ("of blocks", "in a high block", "in a low one")),
+        )
+        lanes = self.blocks + len(domain)
+        self.layout = Layout(
+            64 + 64 * self.planes * -(-lanes // 64),
+            (Field.number(32, 32), Field.number(0, 32)),
+            lanes=lanes,
+            planes=self.planes,
+            planes_start=64,
+        )
+        #: The values block by block, each block in domain order: the order of their coins.
+        self.order = np.argsort(self.block_of, kind="stable")
+        self._rank = np.empty_like(self.order)
+        self._rank[self.order] = np.arange(len(domain))
+
+    @property
+    def _coin_sizes(self) -> tuple[int, int]:
+        # An empty set is emptied at once. So where low blocks are empty all coins may be those of high blocks, and a
+        # low block that becomes a high one has little to mend.
+        return (self.sizes[0], self.sizes[1] or self.sizes[0])
+
+    def _private_thresholds(self) -> tuple[int, int, int]:
+        forced = [mixing_threshold(self.epsilon, Fraction(size, self.block_size)) for size in self.sizes]
+        levels = _levels(self.blocks, self.block_size, self.high, self.sizes, (ONE // 2, *forced))
+        (most, _), (_, least) = levels
+        # At H = 2^63 the ratio of high-in to low-out is most/least; it grows as H/(2^64 - H).
+        share = least / most
+        own = floor_of_ratio((ONE * share, Fraction(0)), (share, Fraction(1)), self.across)
+        thresholds = (own, forced[0], forced[1])
+        levels = _levels(self.blocks, self.block_size, self.high, self.sizes, thresholds)
+        if any(exceeds(a, b, self.across) for a, b in itertools.permutations(itertools.chain(*levels), 2)):
+            # All other ratios are below e^across by e^ε or e^(across-ε) at least, unless that is lost in rounding.
+            raise InvalidInput(
+                "NestedSubsets", "across", "differ from epsilon and from 0 by more than 1e-15", self.across
+            )
+        return thresholds
+
+    # -- the sampler -----------------------------------------------------------------------------------------
+
+    def start(self, x: int) -> tuple[int]:
+        return (x,)
+
+    def step(self, state: tuple[int] | NestedState, draws: Draws) -> NestedState | Finished:
+        if len(state) == 1:
+            own_high, in_high, in_low = self.thresholds
+            high = draws.bernoulli(own_high, ONE)
+            return state[0], high, draws.bernoulli(in_high if high else in_low, ONE), 0, 0
+        x, high, forced, position, bits = state
+        blocks, lanes = self.blocks, self.layout.lanes
+        if position < blocks:
+            bits |= draws.bernoulli(self.coins[0], 2**self.planes) << position
+        elif position < lanes:
+            block_high = bits >> (position - blocks) // self.block_size & 1
+            bits |= draws.bernoulli(self.coins[1 if block_high else 2], 2**self.planes) << position
+        elif position == lanes:
+            own = 1 << int(self.block_of[x])
+            chosen, mended = _mend(bits & (1 << blocks) - 1, blocks, self.high, draws)
+            bits = bits >> blocks << blocks | chosen
+            if not mended:
+                return x, high, forced, position, bits
+            if high and not chosen & own:
+                bits ^= nth_set_bit(chosen, draws.below(self.high)) | own
+            elif not high and chosen & own:
+                bits ^= nth_set_bit(chosen ^ (1 << blocks) - 1, draws.below(blocks - self.high)) | own
+        else:
+            block = position - lanes - 1
+            first, everything = blocks + block * self.block_size, (1 << self.block_size) - 1
+            size = self.sizes[0 if bits >> block & 1 else 1]
+            before = bits >> first & everything
+            chosen, mended = _mend(before, self.block_size, size, draws)
+            if mended and forced and size and block == self.block_of[x]:
+                own = 1 << int(self._rank[x]) - block * self.block_size
+                if not chosen & own:
+                    chosen ^= nth_set_bit(chosen, draws.below(size)) | own
+            bits ^= (before ^ chosen) << first
+            if not mended:
+                return x, high, forced, position, bits
+            if block == blocks - 1:
+                return Finished(self._in_report_order(bits))
+        return x, high, forced, position + 1, bits
+
+    def smaller(self) -> NestedSubsets:
+        block_size = min(self.block_size, 3)
+        sizes = [size and scaled_size(Fraction(size, self.block_size), block_size) for size in self.sizes]
+        blocks = [0] * block_size + [1] * block_size
+        return self.from_parameters(
+            Domain.range(len(blocks)), self.parameters() | {"blocks": blocks, "high": 1, "sizes": sizes}
+        )
+
+    def _in_report_order(self, bits: int) -> int:
+        """The bits of blocks and ordered values as those of values in domain order and blocks."""
+        lanes = self.layout.lanes
+        row = np.unpackbits(np.frombuffer(bits.to_bytes(-(-lanes // 8), "little"), np.uint8), bitorder="little")
+        report = np.concatenate([row[self.blocks + self._rank], row[: self.blocks]])
+        return int.from_bytes(np.packbits(report, bitorder="little").tobytes(), "little")
+
+    # -- the stated law --------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def levels(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
+        """The likelihoods ((high in, high out), (low in, low out)), in units of the uniform law."""
+        return _levels(self.blocks, self.block_size, self.high, self.sizes, self.thresholds)
+
+    @property
+    def outputs(self) -> int:
+        in_high, in_low = (math.comb(self.block_size, size) for size in self.sizes)
+        return math.comb(self.blocks, self.high) * int(in_high**self.high * in_low ** (self.blocks - self.high))
+
+    def reports(self) -> Iterable[int]:
+        members = self.order.reshape(self.blocks, self.block_size).tolist()
+        found = []
+        for high in itertools.combinations(range(self.blocks), self.high):
+            subsets = (itertools.combinations(row, self.sizes[j not in high]) for j, row in enumerate(members))
+            found += [self.bitmap(itertools.chain(*chosen), high) for chosen in itertools.product(*subsets)]
+        return sorted(found)
+
+    def probability(self, report: int, x: int) -> Fraction:
+        of_block = self.levels[0 if report >> len(self.domain) + int(self.block_of[x]) & 1 else 1]
+        return of_block[0 if report >> x & 1 else 1] / self.outputs
+
+    def guess_probability(self) -> Fraction:
+        # Every output has values at each of the four levels, but for "low in" where low blocks are empty.
+        (high_in, high_out), (low_in, low_out) = self.levels
+        occurring = [high_in, high_out, low_out, *([low_in] if self.sizes[1] else [])]
+        return max(occurring) / len(self.domain)
+
+    def likelihoods(self, report: int) -> list[Fraction]:
+        high = [report >> len(self.domain) + j & 1 for j in range(self.blocks)]
+        in_and_out = [self.levels[0 if bit else 1] for bit in high]
+        return [in_and_out[j][0 if report >> x & 1 else 1] for x, j in enumerate(self.block_of.tolist())]
+
+    def separating(self, x: int, other: int) -> Iterator[int]:
+        """x in and the other value out, for every choice of high and low for their blocks."""
+        own, others = int(self.block_of[x]), int(self.block_of[other])
+        rest = [j for j in range(self.blocks) if j not in (own, others)]
+        for wanted in itertools.product((True, False), repeat=1 if own == others else 2):
+            status = dict(zip((own, others), wanted, strict=False))
+            chosen = [j for j, high in status.items() if high]
+            missing = self.high - len(chosen)
+            if 0 <= missing <= len(rest):
+                high = {*chosen, *rest[:missing]}
+                yield self.bitmap(
+                    itertools.chain(*(self._members(j, j in high, x, other) for j in range(self.blocks))), high
+                )
+
+    def _members(self, block: int, high: bool, x: int, other: int) -> list[int]:
+        """A set of a block that holds x and not the other value, where they are of this block."""
+        row: list[int] = self.order[block * self.block_size : (block + 1) * self.block_size].tolist()
+        return sorted(row, key=lambda z: (z != x, z == other))[: self.sizes[0 if high else 1]]
+
+    # -- the risk --------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def spreads(self) -> tuple[Fraction, Fraction]:
+        """What the likelihoods v tell between blocks and within them: eigenvalues of E[v v'] under the uniform law.
+
+        E[v v'] has the eigenvalue k for the vector of ones, the first of these for differences between blocks and the
+        second for differences within blocks. v·1 = k for every output, so at the uniform distribution all outputs are
+        equally likely and the best unbiased estimate is E[v v']⁻¹ applied to the mean of v.
+        """
+        share = Fraction(self.high, self.blocks)
+        means, variances = _spread(self.levels, [Fraction(size, self.block_size) for size in self.sizes])
+        between = share * (1 - share) * (means[0] - means[1]) ** 2 * len(self.domain) / (self.blocks - 1)
+        within = share * variances[0] + (1 - share) * variances[1]
+        return between, within * Fraction(self.block_size, self.block_size - 1)
+
+    def energies(self) -> npt.NDArray[np.float64] | None:
+        # Σ_x E φ_x² is the trace of E[v v']⁻¹ at the uniform distribution, and by symmetry the same for every value.
+        between, within = self.spreads
+        if between == 0 or within == 0:
+            return None
+        size = len(self.domain)
+        energy = Fraction(1, size) + (self.blocks - 1) / between + (size - self.blocks) / within
+        return np.full(size, float(energy))
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            **super().parameters(),
+            "high": self.high,
+            "sizes": list(self.sizes),
+            "thresholds": [str(threshold) for threshold in self.thresholds],
+            "coins": list(self.coins),
+            "planes": self.planes,
+        }
+
+
+def _mend(chosen: int, among: int, size: int, draws: Draws) -> tuple[int, bool]:
+    """A set that is one element nearer to its size, and whether it had it. An empty set needs no decision."""
+    if size == 0:
+        return 0, True
+    count = chosen.bit_count()
+    if count > size:
+        return chosen ^ nth_set_bit(chosen, draws.below(count)), False
+    if count < size:
+        return chosen | nth_set_bit(chosen ^ (1 << among) - 1, draws.below(among - count)), False
+    return chosen, True
+
+
+def _levels(
+    blocks: int, block_size: int, high: int, sizes: Sequence[int], thresholds: Sequence[int]
+) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
+    """((high in, high out), (low in, low out)): each a block's level times a value's, both in units of uniform laws."""
+    own = Fraction(thresholds[0], ONE)
+    of_block = (own * Fraction(blocks, high), (1 - own) * Fraction(blocks, blocks - high))
+    found = []
+    for level, size, threshold in zip(of_block, sizes, thresholds[1:], strict=True):
+        # A set that is empty cannot be forced to hold anything.
+        forced = Fraction(threshold, ONE) if size else Fraction(0)
+        gain = forced * Fraction(block_size, size) if size else Fraction(0)
+        found.append((level * (gain + 1 - forced), level * (1 - forced)))
+    return found[0], found[1]
+
+
+def _spread(levels: Any, shares: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Mean and variance of the likelihoods in a high and in a low block, of which these shares are in the set."""
+    means = [share * inside + (1 - share) * outside for (inside, outside), share in zip(levels, shares, strict=True)]
+    steps = [inside - outside for inside, outside in levels]
+    return means, [share * (1 - share) * step**2 for share, step in zip(shares, steps, strict=True)]
+
+
+# -- the best sizes ----------------------------------------------------------------------------------------
+
+
+def best_nested_sizes(blocks: int, block_size: int, epsilon: Epsilon, across: Epsilon) -> tuple[int, int, int]:
+    """(g, d, d') of least risk at the uniform distribution, before rounding; in doubles, as no promise rests on it."""
+    axes = [np.arange(1, blocks), np.arange(1, block_size), np.arange(block_size)]
+    risk = functools.partial(_risk, blocks, block_size, float(epsilon), float(across))
+    if math.prod(len(axis) for axis in axes) <= _MOST_CHOICES:
+        return _least(risk, axes)
+    start = max(1, round(block_size / (1 + math.exp(min(float(epsilon), 50.0)))))
+    found = {_descend(risk, axes, (high, start, low)) for high in (1, (blocks + 1) // 2) for low in (0, start)}
+    return min(found, key=lambda sizes: float(risk(*map(np.array, sizes))))
+
+
+def _least(risk: Any, axes: Sequence[npt.NDArray[np.int64]]) -> tuple[int, int, int]:
+    grid = np.meshgrid(*axes, indexing="ij", sparse=True)
+    places = np.unravel_index(int(np.argmin(risk(*grid))), [len(axis) for axis in axes])
+    high, size, low = (int(axis[place]) for axis, place in zip(axes, places, strict=True))
+    return high, size, low
+
+
+def _descend(risk: Any, axes: list[npt.NDArray[np.int64]], at: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The best of its neighbourhood, found by making one size at a time the best, then all of them by small steps."""
+    while True:
+        before = at
+        for number in range(3):
+            at = _least(risk, [axis if i == number else np.array([at[i]]) for i, axis in enumerate(axes)])
+        near = [axis[(axis >= size - 3) & (axis <= size + 3)] for axis, size in zip(axes, at, strict=True)]
+        at = _least(risk, near)
+        if at == before or not risk(*map(np.array, at)) < risk(*map(np.array, before)):
+            return before
+
+
+def _risk(blocks: int, block_size: int, epsilon: float, across: float, high: Any, size: Any, low: Any) -> Any:
+    """The trace of the inverse of E[v v'], less that of the vector of ones (see ``spreads``)."""
+    levels = ((1.0, math.exp(-epsilon)), (math.exp(epsilon - across), math.exp(-across)))
+    means, variances = _spread(levels, (size / block_size, low / block_size))
+    share = high / blocks
+    unit = (share * means[0] + (1 - share) * means[1]) ** 2
+    between = share * (1 - share) * (means[0] - means[1]) ** 2 / unit * (blocks * block_size) / (blocks - 1)
+    within = (share * variances[0] + (1 - share) * variances[1]) / unit * block_size / (block_size - 1)
+    with np.errstate(divide="ignore"):
+        return np.asarray((blocks - 1) / between + blocks * (block_size - 1) / within)

@@ -1,0 +1,183 @@
+"""Mechanisms made of parts: every value looks up its part's parameters, then draws as the part's own kernel does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.kernels.base import Kernel
+from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
+from sfumato.mechanisms.kernels.decisions import (
+    INDEX_BITS,
+    INDEX_MASK,
+    ONE,
+    ONES,
+    WORD_BITS,
+    ZERO,
+    below,
+    bernoulli,
+    popcount,
+    rejection_rate,
+    split,
+)
+from sfumato.mechanisms.kernels.planes import plane_threshold, store
+from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.subset.kernel import draw_subset, include, repairs, subset_space
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.two_level import NOBODY, MixtureMechanism
+
+__all__ = ["build"]
+
+#: The report of a value that is told in clear, before it is given its place among the outputs.
+_IN_CLEAR = ONES
+
+
+def build(mechanism: PartedMechanism) -> Kernel:
+    """The kernel of one mechanism."""
+    parts = mechanism.parts
+    numbers = np.where(mechanism.number_of == NOBODY, ONES, mechanism.number_of.astype(np.uint64))
+    open_numbers = np.zeros(len(numbers), dtype=np.uint64)
+    open_numbers[mechanism.open] = np.arange(len(mechanism.open), dtype=np.uint64)
+    values = (mechanism.part_of.astype(np.uint64), numbers, open_numbers)
+    frame_words = np.uint64(mechanism.layout.frame_bits // 64)
+    # Every value has its own number of repairs; the most of all parts is enough for any mixture of values.
+    needs = [_auxiliary(part) for part in dict.fromkeys(parts)]
+    mean, variance = max(mean for mean, _ in needs), max(variance for _, variance in needs)
+    index_parts = _index_parameters(parts)
+    if mechanism.encoding == "index":
+        offsets = np.array(mechanism.offsets, dtype=np.uint64)
+        parameters: tuple[Any, ...] = (values, frame_words, index_parts, offsets)
+        return Kernel.of(mechanism, _run_indices, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
+    parameters = (
+        values,
+        frame_words,
+        index_parts,
+        _subset_parameters(parts),
+        np.uint64(len(parts)),
+        np.uint64(mechanism.body_bits),
+        np.uint64(mechanism.bits),
+    )
+    return Kernel.of(mechanism, _run_parted, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
+
+
+def _auxiliary(part: MixtureMechanism) -> tuple[float, float]:
+    """Mean and variance, about, of the auxiliary words that a value of this part needs."""
+    if isinstance(part, SubsetSelection):
+        return repairs(part)
+    choices = part.blocks if isinstance(part, HadamardResponse) else len(part.domain)
+    mean = 2.0**-32 + rejection_rate(choices)
+    return mean, mean
+
+
+def _index_parameters(parts: tuple[MixtureMechanism, ...]) -> tuple[Words, ...]:
+    """For each part: its threshold's halves; columns and blocks of a Hadamard response, or zero and the values."""
+    columns = [part.block_size if isinstance(part, HadamardResponse) else 0 for part in parts]
+    choices = [part.blocks if isinstance(part, HadamardResponse) else len(part.domain) for part in parts]
+    thresholds = [split(part.threshold, 32) for part in parts]
+    highs, lows = [high for high, _ in thresholds], [low for _, low in thresholds]
+    return tuple(np.array(column, dtype=np.uint64) for column in (highs, lows, columns, choices))
+
+
+def _subset_parameters(parts: tuple[MixtureMechanism, ...]) -> tuple[Words, ...]:
+    """For each part: values, members, coin by planes; all zero where the part reports an index."""
+    rows, masks, starts = [], [np.zeros(0, dtype=np.uint64)], [0]
+    for part in parts:
+        if isinstance(part, SubsetSelection):
+            planes, equal = plane_threshold(part.coin, part.planes)
+            rows.append((len(part.domain), part.size, int(equal)))
+            masks.append(np.array(planes, dtype=np.uint64))
+        else:
+            rows.append((0, 0, 0))
+        starts.append(sum(map(len, masks)))
+    sizes, members, equals = (np.array(column, dtype=np.uint64) for column in zip(*rows, strict=True))
+    return sizes, members, equals, np.concatenate(masks), np.array(starts, dtype=np.uint64)
+
+
+@device
+def _index(
+    number: Word, part: Word, words: Words, first: Word, parts: Any, auxiliary: Words, position: Word
+) -> tuple[Word, Word]:
+    """The report of a part that gives an index."""
+    highs, lows, all_columns, all_choices = parts
+    columns, choices = all_columns[part], all_choices[part]
+    word = words[first]
+    forced, position = bernoulli(word >> INDEX_BITS, highs[part], lows[part], INDEX_BITS, auxiliary, position)
+    if columns == ZERO:
+        other, position = below(word & INDEX_MASK, choices, auxiliary, position)
+        return number if forced else other, position
+    column = (word & INDEX_MASK) * columns >> INDEX_BITS
+    block = ZERO
+    if choices > ONE:
+        block, position = below(words[first + ONE] & INDEX_MASK, choices, auxiliary, position)
+    if forced:
+        if number == _IN_CLEAR:
+            return number, position
+        block = number // (columns - ONE)
+        row = number % (columns - ONE) + ONE
+        if popcount(row & column) & ONE:
+            column ^= row & ~row + ONE
+    return block * columns + column, position
+
+
+@kernel("parts with indices")
+def _run_indices(
+    values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[Any], parameters: Any
+) -> Any:
+    (part_of, number_of, open_number_of), frame_words, parts, offsets = parameters
+    last, all_parts = np.uint64(len(part_of) - 1), np.uint64(len(offsets) - 1)
+    position, first = ZERO, ZERO
+    for i in range(np.uint64(len(values))):
+        x = min(np.uint64(values[i]), last)  # a value outside the domain must not lead out of the tables
+        part = part_of[x]
+        report, position = _index(number_of[x], part, words, first, parts, auxiliary, position)
+        out[i] = offsets[all_parts] + open_number_of[x] if report == _IN_CLEAR else offsets[part] + report
+        first += frame_words
+    return position
+
+
+@kernel("parts with bitmaps")
+def _run_parted(
+    values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
+) -> Any:
+    (part_of, number_of, open_number_of), frame_words, parts, subsets, all_parts, body_bits, bits = parameters
+    sizes, members, equals, masks, starts = subsets
+    highs, lows, _, _ = parts
+    last = np.uint64(len(part_of) - 1)
+    groups = (bits + WORD_BITS - ONE) // WORD_BITS
+    body, space = np.empty(groups, dtype=np.uint64), subset_space(bits)
+    position, first = ZERO, ZERO
+    for i in range(np.uint64(len(values))):
+        x = min(np.uint64(values[i]), last)
+        part, number = part_of[x], number_of[x]
+        head = part
+        body[:] = ZERO
+        if sizes[part] == ZERO:
+            body[0], position = _index(number, part, words, first, parts, auxiliary, position)
+            clear = body[0] == _IN_CLEAR
+        else:
+            forced, position = bernoulli(
+                words[first] >> INDEX_BITS, highs[part], lows[part], INDEX_BITS, auxiliary, position
+            )
+            coin = (masks[starts[part] : starts[part + ONE]], equals[part])
+            position = draw_subset(
+                body, space, sizes[part], members[part], coin, words, first + ONE, auxiliary, position
+            )
+            clear = forced and number == _IN_CLEAR
+            if forced and not clear:
+                position = include(body, groups, number, members[part], auxiliary, position)
+        if clear:
+            body[:] = ZERO
+            head = all_parts + open_number_of[x]
+        # The head stands above the body, and may reach into the next word.
+        group, shift = body_bits // WORD_BITS, body_bits % WORD_BITS
+        if group < groups:
+            body[group] |= head << shift
+        if shift != ZERO and group + ONE < groups:
+            body[group + ONE] |= head >> WORD_BITS - shift
+        for group in range(groups):
+            store(out, i, group, body[group])
+        first += frame_words
+    return position

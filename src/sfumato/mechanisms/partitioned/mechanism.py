@@ -1,0 +1,296 @@
+"""Mechanisms made of parts: which part a value lies in may be known, which value of the part may not.
+
+Every part has a mixture of its own (``two_level.MixtureMechanism``) over its *hidden* values. A part may also
+have *open* values, which nobody need hide: with probability γ such a value is reported in clear, otherwise the
+report is one of the part's, uniform and thus as likely as for a hidden value that is not in its set. Blocks have
+many parts and no open values; sensitive against harmless values are one part with open values.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.domain import Domain
+from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
+from sfumato.mechanisms.base import Finished, Mechanism
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.two_level import NOBODY, MixtureMechanism
+from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, PairwisePolicy, Policy, Prior, representatives
+
+__all__ = ["KINDS", "PartedMechanism", "part_document", "part_from_document"]
+
+Indices = npt.NDArray[np.int64]
+
+#: The decisions of a part that reports an index: forced or not, column or value, block of columns.
+_INDEX_FIELDS = (Field.number(32, 32), Field.number(0, 32), Field.number(64, 32))
+
+
+class PartedMechanism(Mechanism):
+    """``part_of[x]`` is the part of value x, ``number_of[x]`` its place among the part's hidden values, or NOBODY.
+
+    Where every part reports an index, so does the whole: the parts' outputs one after the other, then the open
+    values. Otherwise the encoding is "parted": the part's own report in the low bits, above it the number of the
+    part, or for the i-th open value the number of parts plus i, and nothing below.
+    """
+
+    parts: tuple[MixtureMechanism, ...]
+    part_of: Indices
+    number_of: Indices
+
+    def _assemble(
+        self, domain: Domain, parts: Sequence[MixtureMechanism], part_of: Indices, number_of: Indices
+    ) -> None:
+        self.domain = domain
+        self.parts = tuple(parts)
+        self.part_of, self.number_of = part_of, number_of
+        self.open = np.flatnonzero(number_of == NOBODY)
+        self.offsets = [0, *itertools.accumulate(part.outputs for part in parts)]
+        self.encoding = "index" if all(part.encoding == "index" for part in parts) else "parted"
+        self._open_number = np.full(len(domain), NOBODY, dtype=np.int64)
+        self._open_number[self.open] = np.arange(len(self.open))
+        self._layouts = _layouts(self.parts)
+        self.layout = max(self._layouts.values(), key=len)
+
+    # -- the sampler ---------------------------------------------------------------------------------------
+
+    def start(self, x: int) -> tuple[int, Any]:
+        return x, self.parts[self.part_of[x]].start(int(self.number_of[x]))
+
+    def step(self, state: tuple[int, Any], draws: Draws) -> tuple[int, Any] | Finished:
+        x, inner = state
+        part = int(self.part_of[x])
+        following = self.parts[part].step(inner, draws)
+        if not isinstance(following, Finished):
+            return x, following
+        if following.report == NOBODY:
+            return Finished(self.in_clear(x))
+        return Finished(self.of_part(part, following.report))
+
+    @property
+    def is_of_library(self) -> bool:
+        return super().is_of_library and all(part.is_of_library for part in self.parts)
+
+    def layout_of(self, x: int) -> Layout:
+        return self._layouts[_shape(self.parts[self.part_of[x]])]
+
+    def layouts(self) -> Sequence[Layout]:
+        return list(self._layouts.values())
+
+    def layout_document(self) -> Any:
+        """One layout for each kind of part, in order of first appearance."""
+        return [layout.document() for layout in self._layouts.values()]
+
+    # -- reports -------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def count_offsets(self) -> list[int]:
+        """Where each part's counts begin, of outputs or of bits; last, those of the open values."""
+        sizes = [part.outputs if part.encoding == "index" else len(part.domain) for part in self.parts]
+        return [0, *itertools.accumulate(sizes)]
+
+    @functools.cached_property
+    def body_bits(self) -> int:
+        """The bits of a part's own report, the longest of all parts."""
+        return max(part.bits for part in self.parts)
+
+    def of_part(self, part: int, report: int) -> int:
+        """A part's own report as a report of the whole."""
+        return self.offsets[part] + report if self.encoding == "index" else part << self.body_bits | report
+
+    def in_clear(self, x: int) -> int:
+        """The report that tells an open value."""
+        number = int(self._open_number[x])
+        if self.encoding == "index":
+            return self.offsets[-1] + number
+        return (len(self.parts) + number) << self.body_bits
+
+    def parse(self, report: int) -> tuple[int, int]:
+        """(part, its own report), or (NOBODY, open value)."""
+        if self.encoding == "index":
+            if report >= self.offsets[-1]:
+                return NOBODY, int(self.open[report - self.offsets[-1]])
+            part = bisect.bisect_right(self.offsets, report) - 1
+            return part, report - self.offsets[part]
+        head, body = report >> self.body_bits, report & (1 << self.body_bits) - 1
+        if head >= len(self.parts):
+            return NOBODY, int(self.open[head - len(self.parts)])
+        return head, body
+
+    @property
+    def outputs(self) -> int:
+        return self.offsets[-1] + len(self.open)
+
+    def reports(self) -> Iterable[int]:
+        of_parts = (self.of_part(j, report) for j, part in enumerate(self.parts) for report in part.reports())
+        return itertools.chain(of_parts, (self.in_clear(int(x)) for x in self.open))
+
+    @property
+    def bits(self) -> int:
+        if self.encoding == "index":
+            return (self.outputs - 1).bit_length()
+        return self.body_bits + (len(self.parts) + len(self.open) - 1).bit_length()
+
+    def probability(self, report: int, x: int) -> Fraction:
+        part, inner = self.parse(report)
+        own: MixtureMechanism = self.parts[int(self.part_of[x])]
+        if part == NOBODY:
+            return own.gamma if inner == x else Fraction(0)
+        if part != self.part_of[x]:
+            return Fraction(0)
+        if self.number_of[x] == NOBODY:
+            return (1 - own.gamma) / own.outputs
+        return own.probability(inner, int(self.number_of[x]))
+
+    def guess_probability(self) -> Fraction:
+        # An open value is at the low level in every column of its part, where some hidden value is at it or above.
+        of_part = {part: len(part.domain) * part.guess_probability() for part in dict.fromkeys(self.parts)}
+        revealed = sum((self.parts[int(self.part_of[x])].gamma for x in self.open), Fraction(0))
+        return (sum((of_part[part] for part in self.parts), Fraction(0)) + revealed) / len(self.domain)
+
+    def hidden(self, part: int) -> Indices:
+        """The hidden values of a part, in its own order."""
+        order, starts = self._by_part
+        return order[starts[part] : starts[part + 1]]
+
+    @functools.cached_property
+    def _by_part(self) -> tuple[Indices, Indices]:
+        kept = np.flatnonzero(self.number_of != NOBODY)
+        order = kept[np.lexsort((self.number_of[kept], self.part_of[kept]))]
+        return order, np.searchsorted(self.part_of[order], np.arange(len(self.parts) + 1))
+
+    def kinds(self) -> Iterable[int]:
+        first: dict[MixtureMechanism, int] = {}
+        for number, part in enumerate(self.parts):
+            first.setdefault(part, int(self.hidden(number)[0]))
+        return [*first.values(), *self.open[:1].tolist()]
+
+    # -- the columns that can be the worst -----------------------------------------------------------------
+
+    def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
+        if isinstance(policy, PairwisePolicy):
+            return (self._column(*pair) for pair in self._worst_pairs(policy))
+        if not isinstance(policy, Prior):
+            return None
+        if len(self.parts) > 1 or (len(self.open) and self.parts[0].threshold):
+            if policy.side != "both":
+                return None
+            # Some report is impossible for some value: nothing but an infinite ε allows that.
+            return iter([self._column(int(self.open[0] if len(self.open) else self.hidden(0)[0]), None)])
+        weights, part = [policy.prior[x] for x in self.hidden(0).tolist()], self.parts[0]
+        reports = (part.lightest(weights), part.heaviest(weights)) if len(weights) > 1 else (0,)
+        return ((self.of_part(0, report), self._likelihoods(0, report)) for report in reports)
+
+    def _worst_pairs(self, policy: PairwisePolicy) -> Iterator[tuple[int, int]]:
+        is_open = (self.number_of == NOBODY).astype(np.int64)
+        indices = representatives(policy.classes(), self.part_of, is_open)
+        if len(indices) > LARGEST_DENSE:
+            raise CannotDecide(
+                f"{len(self.parts)} parts against a {policy.kind} policy give {len(indices)} kinds of values "
+                f"(at most {LARGEST_DENSE})"
+            )
+        codes = policy.levels_on(indices).codes.copy()
+        np.fill_diagonal(codes, INFINITE_CODE + 1)
+        part = self.part_of[indices]
+        same = part[:, None] == part
+        # An open value is told apart from all others, a value of one part from those of every other part: their levels
+        # must be infinite. One least level stands for all.
+        told = np.array([is_open[x] and self.parts[self.part_of[x]].threshold > 0 for x in indices], dtype=bool)
+        revealed = ~same | told[:, None]
+        yield from self._least_pair(indices, np.where(revealed, codes, INFINITE_CODE + 1))
+        # Within a part a hidden value is high where another is low: the least level of all parts with the same ratio.
+        ratios = dict.fromkeys(mixture.levels for mixture in self.parts)
+        place = {levels: number for number, levels in enumerate(ratios)}
+        ratio = np.array([place[mixture.levels] for mixture in self.parts])[part]
+        for number in range(len(ratios)):
+            within = same & ~told[:, None] & (ratio == number)[:, None]
+            yield from self._least_pair(indices, np.where(within, codes, INFINITE_CODE + 1))
+
+    @staticmethod
+    def _least_pair(indices: npt.NDArray[np.intp], codes: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        x, other = divmod(int(np.argmin(codes)), codes.shape[1])
+        if codes[x, other] < INFINITE_CODE:
+            yield int(indices[x]), int(indices[other])
+
+    def _column(self, x: int, other: int | None) -> tuple[int, list[Fraction]]:
+        """The report, with its likelihoods, that favours x over another value; over any other if none is given."""
+        part, number = int(self.part_of[x]), int(self.number_of[x])
+        mixture = self.parts[part]
+        if number == NOBODY and mixture.threshold:
+            likelihoods = [Fraction(0)] * len(self.domain)
+            likelihoods[x] = Fraction(1)
+            return self.in_clear(x), likelihoods
+        number = max(number, 0)  # an open value that is never told has the law of all others
+        apart = int(self.number_of[other]) if other is not None and self.part_of[other] == part else NOBODY
+        if apart == NOBODY:
+            apart = 1 if number == 0 else 0
+        # The sets of a single value hold it, and report 0 is one of them.
+        report = mixture.separating(number, apart) if len(mixture.domain) > 1 else 0
+        return self.of_part(part, report), self._likelihoods(part, report)
+
+    def _likelihoods(self, part: int, report: int) -> list[Fraction]:
+        mixture = self.parts[part]
+        high, low = mixture.levels
+        likelihoods = [Fraction(0)] * len(self.domain)
+        for x in np.flatnonzero(self.part_of == part).tolist():
+            number = int(self.number_of[x])
+            likelihoods[x] = high if number != NOBODY and mixture.in_set(report, number) else low
+        return likelihoods
+
+
+def _shape(part: MixtureMechanism) -> tuple[int, ...]:
+    """What a part's layout depends on."""
+    return (len(part.domain), part.planes) if isinstance(part, SubsetSelection) else ()
+
+
+def _layouts(parts: Sequence[MixtureMechanism]) -> dict[tuple[int, ...], Layout]:
+    """A layout for each kind of part, all in frames of one length."""
+    several_blocks = any(isinstance(part, HadamardResponse) and part.blocks > 1 for part in parts)
+    fields = _INDEX_FIELDS if several_blocks else _INDEX_FIELDS[:2]
+    frame_bits = 128 if several_blocks else 64
+    shapes = dict.fromkeys(_shape(part) for part in parts)
+    for shape in shapes:
+        if shape:
+            frame_bits = max(frame_bits, 64 + 64 * shape[1] * -(-shape[0] // 64))
+    return {
+        shape: Layout(frame_bits, _INDEX_FIELDS[:1], lanes=shape[0], planes=shape[1], planes_start=64)
+        if shape
+        else Layout(frame_bits, fields)
+        for shape in shapes
+    }
+
+
+# -- parts in a spec ---------------------------------------------------------------------------------------
+
+#: By name, the mechanisms that a part may have.
+KINDS: dict[str, type[MixtureMechanism]] = {
+    kind.name: kind for kind in (RandomizedResponse, SubsetSelection, HadamardResponse)
+}
+
+
+def part_document(part: MixtureMechanism) -> dict[str, Any]:
+    """A part in the spec of the whole: its values are numbered, so their labels are not repeated."""
+    return {"mechanism": part.name, "size": len(part.domain), "parameters": part.parameters()}
+
+
+def part_from_document(what: str, document: Any) -> MixtureMechanism:
+    """The inverse of ``part_document``."""
+    keys = {"mechanism", "size", "parameters"}
+    if not isinstance(document, dict) or set(document) != keys or not isinstance(document["parameters"], dict):
+        raise InvalidInput(what, "a part", "have a mechanism, a size and parameters", document)
+    kind = KINDS.get(document["mechanism"])
+    if kind is None:
+        raise UnknownSpec(what, "the mechanism of a part", f"be one of {', '.join(KINDS)}", document["mechanism"])
+    part = kind.from_parameters(Domain.range(document["size"]), dict(document["parameters"]))
+    assert isinstance(part, MixtureMechanism)
+    return part

@@ -1,0 +1,145 @@
+"""Reports in the "parted" encoding, read in compiled code: which of them is no report, and what they count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import by_threads
+from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
+from sfumato.mechanisms.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, popcount
+from sfumato.mechanisms.kernels.planes import live_lanes
+from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+
+__all__ = ["add_counts", "first_fault"]
+
+_BYTE_BITS = _WORD_BYTES = np.uint64(8)
+
+Rows = npt.NDArray[np.uint8]
+
+#: Fewer rows than this are not worth a thread.
+_LEAST_ROWS = 10_000
+
+
+def first_fault(mechanism: PartedMechanism, rows: Rows) -> int:
+    """The first row that is no report, or the number of rows."""
+    parameters, plain, unused = _parameters(mechanism), _plain(rows), np.zeros(0, np.int64)
+
+    def fault_in(piece: slice) -> int:
+        return int(_first_fault(plain[piece], unused, parameters))
+
+    for piece, fault in by_threads(len(rows), _LEAST_ROWS, fault_in):
+        if piece.start + fault < piece.stop:
+            return int(piece.start) + fault
+    return len(rows)
+
+
+def add_counts(mechanism: PartedMechanism, rows: Rows, counts: npt.NDArray[np.int64]) -> None:
+    """Add the counts of reports that were checked."""
+    parameters, plain = _parameters(mechanism), _plain(rows)
+
+    def counted(piece: slice) -> npt.NDArray[np.int64]:
+        own = np.zeros_like(counts)
+        _add_counts(plain[piece], own, parameters)
+        return own
+
+    for _, own in by_threads(len(rows), _LEAST_ROWS, counted):
+        counts += own
+
+
+def _plain(rows: Rows) -> Rows:
+    """The rows as an array of one type to numba, so that no kernel is compiled twice."""
+    plain = np.ascontiguousarray(rows).view()
+    plain.setflags(write=False)
+    return plain
+
+
+def _parameters(mechanism: PartedMechanism) -> tuple[Any, ...]:
+    parts = mechanism.parts
+    # A part with bitmaps has so many values and members; one with indices so many outputs, and zero members.
+    members = [part.size if isinstance(part, SubsetSelection) else 0 for part in parts]
+    sizes = [len(part.domain) if isinstance(part, SubsetSelection) else part.outputs for part in parts]
+    numbers = (len(mechanism.open), mechanism.body_bits, mechanism.bits)
+    arrays = (members, sizes, mechanism.count_offsets)
+    return (*(np.array(array, dtype=np.uint64) for array in arrays), *(np.uint64(number) for number in numbers))
+
+
+@device
+def _load(rows: Rows, i: Word, group: Word) -> Word:
+    """64 bits of row i, or as many as it has."""
+    first = group * _WORD_BYTES
+    left = np.uint64(rows.shape[1]) - first
+    word = ZERO
+    if left >= _WORD_BYTES:
+        for byte in range(8):  # of known length: the compiler makes one load of it
+            word |= np.uint64(rows[i, first + np.uint64(byte)]) << _BYTE_BITS * np.uint64(byte)
+    else:
+        for byte in range(left):
+            word |= np.uint64(rows[i, first + byte]) << _BYTE_BITS * byte
+    return word
+
+
+@device
+def _head(rows: Rows, i: Word, body_bits: Word, groups: Word) -> Word:
+    group, shift = body_bits // WORD_BITS, body_bits % WORD_BITS
+    head = _load(rows, i, group) >> shift if group < groups else ZERO
+    if shift != ZERO and group + ONE < groups:
+        head |= _load(rows, i, group + ONE) << WORD_BITS - shift
+    return head
+
+
+@device
+def _body(rows: Rows, i: Word, group: Word, body_bits: Word) -> Word:
+    return _load(rows, i, group) & live_lanes(body_bits, group)
+
+
+@kernel("validity of parted reports")
+def _first_fault(rows: Rows, _: Words, parameters: Any) -> Any:
+    members, sizes, _offsets, open_values, body_bits, bits = parameters
+    parts = np.uint64(len(members))
+    groups = (bits + WORD_BITS - ONE) // WORD_BITS
+    body_groups = (body_bits + WORD_BITS - ONE) // WORD_BITS
+    for i in range(np.uint64(len(rows))):
+        head = _head(rows, i, body_bits, groups)
+        if head >= parts + open_values:
+            return i
+        weight, outside = ZERO, ZERO
+        allowed = sizes[head] if head < parts and members[head] != ZERO else ZERO
+        for group in range(body_groups):
+            word = _body(rows, i, group, body_bits)
+            weight += popcount(word)
+            inside = live_lanes(allowed, group) if group * WORD_BITS < allowed else ZERO
+            outside |= word & ~inside
+        if head < parts and members[head] == ZERO:
+            # An index is one word; what lies above it is too large anyway.
+            above = weight != popcount(_body(rows, i, ZERO, body_bits)) if body_groups > ONE else False
+            if above or (body_groups > ZERO and _body(rows, i, ZERO, body_bits) >= sizes[head]):
+                return i
+        elif outside != ZERO or weight != (members[head] if head < parts else ZERO):
+            return i
+    return np.uint64(len(rows))
+
+
+@kernel("counts of parted reports")
+def _add_counts(rows: Rows, counts: npt.NDArray[np.int64], parameters: Any) -> Any:
+    members, _, offsets, _, body_bits, bits = parameters
+    parts = np.uint64(len(members))
+    groups = (bits + WORD_BITS - ONE) // WORD_BITS
+    body_groups = (body_bits + WORD_BITS - ONE) // WORD_BITS
+    for i in range(np.uint64(len(rows))):
+        head = _head(rows, i, body_bits, groups)
+        if head >= parts:
+            counts[offsets[parts] + head - parts] += 1
+        elif members[head] == ZERO:
+            counts[offsets[head] + _body(rows, i, ZERO, body_bits)] += 1
+        else:
+            for group in range(body_groups):
+                word = _body(rows, i, group, body_bits)
+                first = offsets[head] + group * WORD_BITS
+                while word != ZERO:
+                    counts[first + popcount((word & ~word + ONE) - ONE)] += 1
+                    word &= word - ONE
+    return ONES

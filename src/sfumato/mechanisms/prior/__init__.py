@@ -1,0 +1,1 @@
+"""Mechanisms for a known prior."""

@@ -1,0 +1,237 @@
+"""Designs for a prior over more than two values: known mechanisms at the greatest ε it allows, and a table.
+
+A prior binds the classical mechanisms less than the same ε between all values does: an output that is likelier on a
+set of d values also raises the average over the prior. Each mechanism here has the greatest ε that its own sets allow,
+so it keeps the prior policy and not, at that ε, classical LDP. ``docs/proofs/prior-designs.md`` has the proofs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Epsilon, exceeds, floor_of_ratio
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.alias import TOTAL
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.two_level import TwoLevelMechanism
+from sfumato.policy import Prior
+
+__all__ = ["prior_hadamard", "prior_response", "prior_subset", "prior_table"]
+
+Floats = npt.NDArray[np.float64]
+Built = TypeVar("Built", bound=TwoLevelMechanism)
+
+#: A table has at most this many weights; its spec writes each of them.
+_MOST_WEIGHTS = 2**18
+#: At most this many base columns, each of which is rotated through all values. A power of two divides 2^62.
+_MOST_BASES = 16
+#: The search for base columns ends within this factor of the least risk.
+_NEAR_ENOUGH = 1.002
+#: Sweeps over all places of all base columns; a few are enough.
+_MOST_SWEEPS = 4
+#: A swap must lower the risk by at least this share, so that rounding cannot make it cycle.
+_LEAST_GAIN = 1e-9
+
+
+# -- known mechanisms at the greatest ε that the prior allows ------------------------------------------------
+
+
+def prior_response(policy: Prior) -> RandomizedResponse:
+    """Return randomized response at the greatest ε at which it obeys the policy."""
+    return _at_greatest_level(policy, lambda epsilon: RandomizedResponse(policy.domain, epsilon))
+
+
+def prior_subset(policy: Prior) -> SubsetSelection:
+    """Return subset selection of the best size, at the greatest ε at which it obeys the policy.
+
+    The size has the least risk at the uniform distribution.
+    """
+    size = _best_size(policy)
+    return _at_greatest_level(policy, lambda epsilon: SubsetSelection(policy.domain, epsilon, size))
+
+
+def prior_hadamard(policy: Prior) -> HadamardResponse:
+    """Return Hadamard response of the best block size, at the greatest ε at which it obeys the policy.
+
+    Block sizes are those that are best at some ε between the greatest that implies the policy and the least that it
+    implies.
+    """
+    domain = policy.domain
+    largest, size = (HadamardResponse(domain, e).block_size for e in (policy.implying_level, policy.classical_level))
+    options = []
+    while size <= largest:
+        options.append(_at_greatest_level(policy, _hadamard_of(policy, size)))
+        size *= 2
+    return min(options, key=lambda mechanism: mechanism.risk(1))
+
+
+def _hadamard_of(policy: Prior, block_size: int) -> Callable[[Epsilon], HadamardResponse]:
+    return lambda epsilon: HadamardResponse(policy.domain, epsilon, block_size=block_size)
+
+
+def _at_greatest_level(policy: Prior, build: Callable[[Epsilon], Built]) -> Built:
+    """Build a mechanism whose sets do not depend on ε at the greatest ε at which its law obeys the policy."""
+    probe = build(policy.epsilon)
+    lightest, heaviest = (
+        sum((p for x, p in enumerate(policy.prior) if probe.in_set(report, x)), Fraction(0))
+        for report in (probe.lightest(policy.prior), probe.heaviest(policy.prior))
+    )
+    epsilon = policy.greatest_two_level(lightest, heaviest)
+    mechanism = build(epsilon)
+    columns = mechanism.worst_columns(policy)
+    assert columns is not None
+    if not all(policy.allows(column) for _, column in columns):
+        raise CannotDecide(f"{mechanism.name} at epsilon {epsilon} was not proved to obey this prior policy")
+    return mechanism
+
+
+def _best_size(policy: Prior) -> int:
+    """The size d of least risk at the uniform distribution, in doubles.
+
+    With g = r - 1 the risk is (k-1)²(d·g + k)²/(k·d·(k-d)·g²); see ``Prior.greatest_two_level`` for g.
+    """
+    k = len(policy.domain)
+    prior = np.sort(np.array([float(p) for p in policy.prior]))
+    lightest, heaviest = np.cumsum(prior)[:-1], np.cumsum(prior[::-1])[:-1]
+    gain, d = min(math.expm1(min(float(policy.epsilon), 700.0)), 1e300), np.arange(1, k)
+    with np.errstate(divide="ignore", over="ignore"):
+        slack = 1 - lightest * (1 + gain)
+        upper = np.where(slack > 0, slack / gain, 0.0)
+        inverse = {"both": np.maximum(upper, heaviest / gain), "upper": upper, "lower": heaviest / gain}[policy.side]
+        risks = (d + k * inverse) ** 2 / (d * (k - d))  # up to a factor; inverse is 1/g
+    return int(np.argmin(risks)) + 1
+
+
+# -- a uniform prior: a table of three levels ------------------------------------------------------------------
+
+
+def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism:
+    """Return a table close to the least risk for a uniform prior.
+
+    Parameters
+    ----------
+    policy
+        A prior policy whose prior is uniform.
+    max_outputs
+        Maximum number of outputs.
+
+    Returns
+    -------
+    TableMechanism
+        All rotations of a few base columns, each with d values at e^ε times the mean, the others at e^-ε times the
+        mean but for one in between.
+
+    Raises
+    ------
+    CannotDecide
+        If no such table has few enough outputs, or ε is too near 0 for three levels.
+
+    Notes
+    -----
+    The least risk (``bounds.prior_least_risk``) needs columns of these levels whose second moments E[v v'] are the same
+    for all pairs of values. All permutations of one column have that, and are too many. All rotations of one base
+    column make the second moments a circulant matrix, whose eigenvalues are the squares of the column's Fourier
+    coefficients; those of several base columns add up. Swaps that lower the risk make the sums nearly equal.
+
+    Privacy does not depend on that search: the levels are integers that are rounded to the private side, and the policy
+    is proved for them.
+    """
+    k = len(policy.domain)
+    if not policy.is_uniform:
+        raise InvalidInput("prior_table", "policy", "have a uniform prior", policy)
+    limit = min(_MOST_WEIGHTS // k, _MOST_WEIGHTS if max_outputs is None else max_outputs)
+    best: tuple[float, int, npt.NDArray[np.int64]] | None = None
+    for bases in itertools.takewhile(lambda bases: bases * k <= limit, _powers_of_two(_MOST_BASES)):
+        high, count, between, low = _levels(policy, bases)
+        levels = [high] * count + [between] + [low] * (k - count - 1)
+        mean = TOTAL / (bases * k)
+        ratio, places = _flattest(np.array(levels) / mean, bases)
+        if best is None or ratio < best[0]:
+            best = ratio, bases, np.array(levels, dtype=np.int64)[places]
+        if ratio <= _NEAR_ENOUGH:
+            break
+    if best is None:
+        raise CannotDecide(f"a table over {k} values has more than {limit} outputs")
+    columns = best[2]
+    if not policy.allows(columns[0].tolist()):
+        raise CannotDecide(f"no three levels in steps of 2^-62 were found for a uniform prior at {policy.epsilon}")
+    # Row x holds base[(x - shift) mod k] for every shift, so it sums to what each base does: 2^62 over all bases.
+    shifts = (np.arange(k)[:, None] - np.arange(k)) % k
+    return TableMechanism(policy.domain, np.hstack([column[shifts] for column in columns]))
+
+
+def _powers_of_two(most: int) -> Iterator[int]:
+    return itertools.takewhile(lambda power: power <= most, (1 << bits for bits in itertools.count()))
+
+
+def _levels(policy: Prior, bases: int) -> tuple[int, int, int, int]:
+    """The high level, the number of values that have it, the level in between, and the low level, in units of 2^-62.
+
+    Each base column sums to 2^62/bases, hence the mean of a column is exactly a k-th of that. High is rounded down and
+    low up, and what lies in between takes the rest, which is at least low and below high.
+    """
+    k, total = len(policy.domain), TOTAL // bases
+    mean = Fraction(total, k)
+    high, low = total, 0
+    if not policy.epsilon.is_infinite:
+        if policy.side != "lower" and exceeds(k, 1, policy.epsilon):  # else e^ε times the mean is all there is, or more
+            high = floor_of_ratio((mean, Fraction(0)), (Fraction(0), Fraction(1)), policy.epsilon)
+        if policy.side != "upper":
+            low = -floor_of_ratio((Fraction(0), -mean), (Fraction(1), Fraction(0)), policy.epsilon)
+    if not low <= mean <= high or low >= high:
+        raise CannotDecide("the levels of this prior policy are too near one another for a table")
+    count = min((total - k * low) // (high - low), k - 1)
+    return high, count, total - count * high - (k - count - 1) * low, low
+
+
+def _flattest(levels: Floats, bases: int) -> tuple[float, npt.NDArray[np.intp]]:
+    """Arrange the levels in base columns whose rotations tell all differences of values nearly equally well.
+
+    Returns the risk relative to that of all permutations, and for each base column the index of the level of each
+    value. Places are swapped two at a time, as long as the risk falls.
+    """
+    k = len(levels)
+    # Fractional parts of multiples of √2 by squares are spread evenly (Weyl): a start that needs no random numbers.
+    multiples = np.sqrt(2) * np.arange(1, bases + 1)[:, None] * np.arange(1, k + 1) ** 2
+    places = np.argsort(np.modf(multiples)[0], axis=1)
+    # Every swap moves a level that few values have, or the one in between.
+    few = levels > levels[-1] if 2 * np.sum(levels > levels[-1]) <= k else levels < levels[0]
+    frequencies = np.arange(1, k // 2 + 1)
+    # The coefficients of f and k - f are conjugate; one of k/2 stands alone.
+    counts = np.where(2 * frequencies == k, 1.0, 2.0)
+    waves = np.exp(-2j * np.pi / k * (np.outer(np.arange(k), frequencies) % k))
+    transforms = levels[places] @ waves
+    powers = np.abs(transforms) ** 2
+    # Flat powers would all be bases·k·(Σv² - k)/(k-1), by Parseval's equation.
+    flat = (k - 1) ** 2 / (bases * k * float(np.sum((levels - 1) ** 2)))
+    with np.errstate(divide="ignore"):
+        risk = float((counts / powers.sum(axis=0)).sum())
+        for _ in range(_MOST_SWEEPS):
+            before = risk
+            for base in range(bases):
+                others = powers.sum(axis=0) - powers[base]
+                for x in np.flatnonzero(few[places[base]]).tolist():
+                    values = levels[places[base]]
+                    partners = np.flatnonzero(values != values[x])
+                    steps = (values[partners] - values[x])[:, None] * (waves[x] - waves[partners])
+                    swapped = np.abs(transforms[base] + steps) ** 2
+                    risks = (counts / (others + swapped)).sum(axis=1)
+                    best = int(np.argmin(risks))
+                    if risks[best] < risk * (1 - _LEAST_GAIN):
+                        pair = [x, int(partners[best])]
+                        places[base, pair] = places[base, pair[::-1]]
+                        transforms[base] += steps[best]
+                        powers[base], risk = swapped[best], float(risks[best])
+            if risk == before or risk <= _NEAR_ENOUGH * flat:
+                break
+    return risk / flat, places

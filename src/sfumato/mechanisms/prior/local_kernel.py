@@ -1,0 +1,81 @@
+"""The thresholds of a million users, each with a prior of their own: exact integers of 62 bits, products of 124.
+
+The arithmetic is that of ``sfumato.device.local_priors.user_thresholds``; ``docs/proofs/local-priors.md`` has the
+argument.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
+from sfumato.mechanisms.kernels.decisions import INDEX_BITS, INDEX_MASK, ONE, WORD_BITS, ZERO
+from sfumato.mechanisms.table.alias import TOTAL, TOTAL_BITS
+
+__all__ = ["write_thresholds"]
+
+_TWO = np.uint64(2)
+_BITS = np.uint64(TOTAL_BITS)
+_WHOLE = np.uint64(TOTAL)
+_HALF = np.uint64(TOTAL // 2)
+_TOP = WORD_BITS - ONE
+
+
+@device
+def _product(x: Word, y: Word) -> tuple[Word, Word]:
+    """The high and the low word of x·y."""
+    x1, x0, y1, y0 = x >> INDEX_BITS, x & INDEX_MASK, y >> INDEX_BITS, y & INDEX_MASK
+    low, middle, other = x0 * y0, x1 * y0, x0 * y1
+    carry = (low >> INDEX_BITS) + (middle & INDEX_MASK) + (other & INDEX_MASK)
+    high = x1 * y1 + (middle >> INDEX_BITS) + (other >> INDEX_BITS) + (carry >> INDEX_BITS)
+    return high, carry << INDEX_BITS | low & INDEX_MASK
+
+
+@device
+def _share(x: Word, y: Word, up: bool) -> Word:
+    """x·y/2^62, rounded down or up."""
+    high, low = _product(x, y)
+    rest = low & _WHOLE - ONE
+    return (high << WORD_BITS - _BITS | low >> _BITS) + (ONE if up and rest != ZERO else ZERO)
+
+
+@device
+def _ratio(x: Word, divisor: Word, up: bool) -> Word:
+    """2^62·x/divisor, rounded down or up, for x/4 < divisor ≤ 2^63: bit by bit."""
+    remainder, low, quotient = x >> WORD_BITS - _BITS, x << _BITS, ZERO
+    for _ in range(64):
+        remainder, low = remainder << ONE | low >> _TOP, low << ONE
+        quotient <<= ONE
+        if remainder >= divisor:
+            remainder -= divisor
+            quotient |= ONE
+    return quotient + (ONE if up and remainder != ZERO else ZERO)
+
+
+@device
+def _edge(held: Word, least: Word) -> Word:
+    other = _WHOLE - held
+    edge = ZERO
+    if other >= _HALF - _TWO and least > held:
+        edge = _ratio(least - held, other, True)
+    below = _WHOLE - _share(other, least, True)
+    if below >= _HALF - _TWO:
+        edge = max(edge, _ratio(_share(held, least, True), below, True))
+    return min(edge, _WHOLE)
+
+
+@kernel("local-priors")
+def write_thresholds(priors: Words, least: Any, out: Words) -> int:
+    """Write both thresholds of every user to ``out``, from the integers 2^62·P₁ and e^-ε·2^62 rounded up."""
+    least = np.uint64(least)
+    for i in range(len(priors)):
+        prior = np.uint64(priors[i])
+        first, second = _edge(_WHOLE - prior, least), _edge(prior, least)
+        left, right = _WHOLE - first, _WHOLE - second
+        whole = left + right - _share(left, right, False)
+        told = _HALF if whole == ZERO else _ratio(right, whole, False)
+        out[i, 0] = told
+        out[i, 1] = _HALF if whole == ZERO else _share(first, told, True)
+    return len(priors)

@@ -1,0 +1,69 @@
+"""k-ary randomized response (Warner 1965 at k = 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from sfumato._core import EpsilonLike
+from sfumato.domain import Domain, checked_domain
+from sfumato.mechanisms.base import FEW_VALUES, Finished, checked_integer, read_epsilon
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.two_level import ONE, InclusionMixture, extreme_indices, mixing_threshold
+
+__all__ = ["RandomizedResponse"]
+
+
+class RandomizedResponse(InclusionMixture):
+    """Report the true value with probability γ, otherwise a uniform one (which may again be the true one)."""
+
+    name = "randomized-response"
+    encoding = "index"
+
+    def __init__(self, domain: Domain, epsilon: EpsilonLike, *, threshold: int | str | None = None) -> None:
+        self.domain = checked_domain("RandomizedResponse", domain)
+        self.epsilon = read_epsilon("RandomizedResponse", epsilon)
+        self.share = Fraction(1, len(domain))
+        if threshold is None:
+            threshold = mixing_threshold(self.epsilon, self.share)
+        self.threshold = checked_integer("RandomizedResponse", "threshold", threshold, 0, ONE)
+        self.layout = Layout(64, (Field.number(32, 32), Field.number(0, 32)))
+
+    def step(self, state: int, draws: Draws) -> Finished:
+        keep = draws.bernoulli(self.threshold, ONE)
+        other = draws.below(len(self.domain))
+        return Finished(state if keep else other)
+
+    def smaller(self) -> RandomizedResponse:
+        return self.from_parameters(Domain.range(min(len(self.domain), FEW_VALUES)), self.parameters())
+
+    @property
+    def outputs(self) -> int:
+        return len(self.domain)
+
+    def reports(self) -> Iterable[int]:
+        return range(self.outputs)
+
+    @property
+    def bits(self) -> int:
+        return (self.outputs - 1).bit_length()
+
+    def in_set(self, report: int, x: int) -> bool:
+        return report == x
+
+    def separating(self, x: int, other: int) -> int:  # noqa: ARG002
+        return x
+
+    def lightest(self, weights: Sequence[Fraction]) -> int:
+        return extreme_indices(weights, 1, heaviest=False)[0]
+
+    def heaviest(self, weights: Sequence[Fraction]) -> int:
+        return extreme_indices(weights, 1, heaviest=True)[0]
+
+    def parameters(self) -> dict[str, Any]:
+        return {"epsilon": str(self.epsilon), "threshold": str(self.threshold)}
+
+    @classmethod
+    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> RandomizedResponse:
+        return cls(domain, **parameters)

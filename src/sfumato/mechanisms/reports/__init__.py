@@ -1,0 +1,1 @@
+"""Reports of any mechanism: which are valid, and how they are counted."""

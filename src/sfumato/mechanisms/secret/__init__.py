@@ -1,0 +1,1 @@
+"""Mechanisms for a secret next to a public attribute."""

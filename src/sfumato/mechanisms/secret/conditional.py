@@ -1,0 +1,242 @@
+"""Conditional reporting: the secret is randomized first, and the harmless attribute told where that came out true."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import CannotDecide
+from sfumato.mechanisms.secret.base import (
+    ReportingMechanism,
+    checked_policy,
+    design_level,
+    information,
+    memberships,
+    offered_sizes,
+    risk_of,
+    set_response,
+    set_sizes,
+    zoom,
+)
+from sfumato.policy import ChiSquare, Policy, widest
+
+__all__ = ["ConditionalReporting", "ConditionalUnary"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Unary reports are offered where outputs times values are at most this.
+_LARGEST_TABLE = 2**14
+#: How often the interval is halved in which the inner responses of a unary report reach ε.
+_HALVINGS = 9
+
+
+class ConditionalReporting(ReportingMechanism):
+    """Reports S̃, the secret after randomized response, and beside it U where S̃ = S, else a draw from P̂(U|S̃).
+
+    RLDP Protocol 2 (GRR-CR). What stands beside S̃ passes through a set response of its own for each s, which only has
+    to hide whether it was drawn from P(U|s) or from P̂(U|s): the better known the table, the less noise. Theorem 17
+    bounds that noise by an l1 distance; here it is exact (``docs/proofs/conditional-reporting.md``). A secret that was
+    never seen has the uniform law for P̂(U|s).
+    """
+
+    name = "conditional-reporting"
+
+    @classmethod
+    def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalReporting:
+        """The best division of ε, for what is told at P̂ or for the error of the estimated table."""
+        secret, confidence = checked_policy("ConditionalReporting", policy, utility)
+        level = design_level(secret.epsilon)
+        shares, laws = confidence.shares, confidence.conditional_estimate()
+        size = len(shares)
+
+        def design(first: float) -> tuple[Floats, list[_Inner]]:
+            # S̃ = s is e^first times likelier for s, and P(y|s)/P̂(y|s) may be at most e^(ε-first); the converse ratio
+            # meets e^-first, and may be at most e^(ε+first).
+            inner = _inner(confidence, level - first, level + first)
+            return set_response(size, 1, math.expm1(first)), inner
+
+        def worth(first: float) -> float:
+            outer, inner = design(first)
+            if utility == "estimation":
+                return -risk_of(_conditional_matrix(outer, inner, laws))
+            # I = I(S̃;S) + Pr(S̃ = S)·I(Rˢ(U);U|S) at P̂ (Theorem 18).
+            kept = outer[0, 0] if outer.shape[1] > 1 else 1 / size
+            return information(shares.sum(axis=1), outer) + kept * _told(shares, laws, inner)
+
+        (first,) = zoom(worth, (0.0, level))
+        outer, inner = design(first)
+        budget = {"secret": f"{first:.9g}", **_described(inner)}
+        mechanism: ConditionalReporting = cls.within(secret, budget, _conditional_matrix(outer, inner, laws))
+        return mechanism
+
+
+class ConditionalUnary(ReportingMechanism):
+    """Reports a random set of secrets, and beside each of them U or a draw from P̂(U|s).
+
+    RLDP Protocol 3 (UE-CR), corrected: beside another secret s' stands a draw from P̂(U|s'), not from P̂(U|s), which
+    would give s away. The own secret is in the set with probability κ, each other one with λ = κ/(κ + (1-κ)·e^ε₁).
+    There are (1 + |U|)^|S| reports, so this is for few secrets: a table.
+    """
+
+    name = "conditional-unary"
+
+    @classmethod
+    def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalUnary:
+        """The best κ and division of ε, for what is told at P̂ or for the error of the estimated table."""
+        secret, confidence = checked_policy("ConditionalUnary", policy, utility)
+        level = design_level(secret.epsilon)
+        shares, laws = confidence.shares, confidence.conditional_estimate()
+        size, others = shares.shape
+        if (1 + others) ** size * shares.size > _LARGEST_TABLE:
+            raise CannotDecide(
+                f"a unary report over {size} secrets beside {others} values has {1 + others}^{size} outputs, too many "
+                "for a table that is audited column by column; use conditional-rr"
+            )
+
+        @functools.cache
+        def inner_at(first: float) -> list[_Inner]:
+            # A set with s and without s' meets e^first·P(y|s)/P̂(y|s) and its converse. One with both meets that ratio
+            # of s times the converse one of s', over the same distribution: how much of ε each may use is searched.
+            best = _inner(confidence, level - first, first)
+            low, high = first, level + first
+            middle = high
+            for _ in range(_HALVINGS):
+                inner = _inner(confidence, level - first, middle)
+                if _joint_level(confidence, inner) <= level:
+                    best, low = inner, middle
+                    if middle == high:
+                        break
+                else:
+                    high = middle
+                middle = (low + high) / 2
+            return best
+
+        def design(first: float, own: float) -> tuple[float, list[_Inner]]:
+            return own / (own + (1 - own) * math.exp(first)), inner_at(first)
+
+        def worth(first: float, own: float) -> float:
+            other, inner = design(first, own)
+            if utility == "estimation":
+                return -risk_of(_unary_matrix(own, other, inner, laws))
+            # I = I(set;S) + κ·I(Rˢ(U);U|S) at P̂ (Theorem 20).
+            return information(shares.sum(axis=1), _inclusion(size, own, other)) + own * _told(shares, laws, inner)
+
+        first, own = zoom(worth, (0.0, level), (0.5, 1.0))
+        other, inner = design(first, own)
+        budget = {"own": f"{own:.9g}", "others": f"{other:.9g}", **_described(inner)}
+        mechanism: ConditionalUnary = cls.within(secret, budget, _unary_matrix(own, other, inner, laws))
+        return mechanism
+
+
+class _Inner(NamedTuple):
+    """The set response beside one secret."""
+
+    gain: float
+    size: int
+
+
+def _inner(confidence: ChiSquare, above: float, below: float) -> list[_Inner]:
+    """For each secret the response that tells the most of U at P̂, with P(y|s)/P̂(y|s) in [e^-below, e^above]."""
+    values = confidence.shares.shape[1]
+    laws = confidence.conditional_estimate()
+    found = []
+    for s, law in enumerate(laws):
+        options = []
+        for size in offered_sizes(values):
+            gain = _greatest_gain(confidence, s, memberships(values, size), above, below)
+            if size in set_sizes(values, gain):
+                options.append(_Inner(gain, size))
+        told = [information(law, set_response(values, option.size, option.gain)) for option in options]
+        found.append(options[int(np.argmax(told))])
+    return found
+
+
+def _greatest_gain(confidence: ChiSquare, s: int, members: npt.NDArray[np.bool_], above: float, below: float) -> float:
+    """The greatest x with (1 + x·P)/(1 + x·P̂) in [e^-below, e^above] for the share P of every set and distribution."""
+    centre = members @ confidence.conditional_estimate()[s]
+    least, greatest = confidence.conditional_ranges(s, members)
+    up, down = math.exp(above), math.exp(below)
+    limits = [(up - 1, greatest - up * centre), (down - 1, centre - down * least)]
+    gains = [top / bottom[bottom > 0] for top, bottom in limits]
+    return min((float(gain.min()) for gain in gains if len(gain)), default=math.inf)
+
+
+def _joint_level(confidence: ChiSquare, inner: list[_Inner]) -> float:
+    """ln of the greatest P(y|s)/P̂(y|s)·P̂(y'|s')/P(y'|s') over all pairs of secrets, outputs, and distributions."""
+    laws, values = confidence.conditional_estimate(), confidence.shares.shape[1]
+    totals = confidence.shares.sum(axis=1)
+    relative, cells = [], []
+    for law, total, each in zip(laws, totals, inner, strict=True):
+        # Values that an output does not tell apart do best in proportion: a set and its complement are two cells.
+        within = memberships(values, each.size) @ law
+        inside, outside = (1.0, 0.0) if math.isinf(each.gain) else (1 + each.gain, 1.0)
+        expected = inside * within + outside * (1 - within)
+        possible = expected > 0
+        relative.append(np.stack([inside / expected[possible], outside / expected[possible]], axis=1))
+        cells.append(total * np.stack([within, (1 - within).clip(min=0)], axis=1)[possible])
+    likelihoods, shares = [], []
+    for s, other in itertools.permutations(range(len(laws)), 2):
+        mine, theirs = np.indices((len(relative[s]), len(relative[other]))).reshape(2, -1)
+        likelihoods.append(np.stack([relative[s][mine], relative[other][theirs]], axis=1))
+        shares.append(np.stack([cells[s][mine], cells[other][theirs]], axis=1))
+    slack = float(confidence.root_radius - 1)
+    return math.log(widest(np.concatenate(likelihoods), np.concatenate(shares), slack).ratio.max())
+
+
+def _told(shares: Floats, laws: Floats, inner: list[_Inner]) -> float:
+    """I(Rˢ(U);U|S) at P̂."""
+    values = shares.shape[1]
+    return sum(
+        float(share) * information(law, set_response(values, each.size, each.gain))
+        for share, law, each in zip(shares.sum(axis=1), laws, inner, strict=True)
+    )
+
+
+def _described(inner: list[_Inner]) -> dict[str, list[object]]:
+    levels: list[object] = [f"{math.log1p(each.gain):.9g}" for each in inner]
+    return {"other": levels, "sizes": [each.size for each in inner]}
+
+
+def _responses(inner: list[_Inner], laws: Floats) -> list[tuple[Floats, Floats]]:
+    """For each secret: the response to each value of U, and the law of a report that was drawn from P̂(U|s)."""
+    responses = [set_response(laws.shape[1], each.size, each.gain) for each in inner]
+    return [(response, law @ response) for law, response in zip(laws, responses, strict=True)]
+
+
+def _conditional_matrix(outer: Floats, inner: list[_Inner], laws: Floats) -> Floats:
+    """A row per (s, u), blocks of columns per S̃."""
+    size, values = laws.shape
+    outer = np.full((size, size), 1 / size) if outer.shape[1] == 1 else outer
+    blocks = []
+    for told, (response, drawn) in enumerate(_responses(inner, laws)):
+        block = np.tile(drawn, (size, values, 1))
+        block[told] = response
+        blocks.append((outer[:, told, None, None] * block).reshape(size * values, -1))
+    return np.hstack(blocks)
+
+
+def _unary_matrix(own: float, other: float, inner: list[_Inner], laws: Floats) -> Floats:
+    """A row per (s, u); a column per choice, for each secret, of absence or of one of its outputs."""
+    size, values = laws.shape
+    matrix = np.ones((size * values, 1))
+    for told, (response, drawn) in enumerate(_responses(inner, laws)):
+        lane = np.tile(np.hstack([1 - other, other * drawn]), (size, values, 1))
+        lane[told] = np.hstack([np.full((values, 1), 1 - own), own * response])
+        lane = lane.reshape(size * values, -1)
+        matrix = (matrix[:, :, None] * lane[:, None, :]).reshape(size * values, -1)
+    return matrix
+
+
+def _inclusion(size: int, own: float, other: float) -> Floats:
+    """A row per secret, a column per set of them."""
+    matrix = np.ones((size, 1))
+    for told in range(size):
+        lane = np.tile([1 - other, other], (size, 1))
+        lane[told] = [1 - own, own]
+        matrix = (matrix[:, :, None] * lane[:, None, :]).reshape(size, -1)
+    return matrix

@@ -1,0 +1,209 @@
+"""Subset selection: coins 64 at a time, then the set's size is mended, sixteen elements at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.mechanisms.kernels.base import Kernel
+from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
+from sfumato.mechanisms.kernels.decisions import (
+    INDEX_BITS,
+    ONE,
+    ONES,
+    WORD_BITS,
+    ZERO,
+    below,
+    bernoulli,
+    popcount,
+    read,
+    split,
+)
+from sfumato.mechanisms.kernels.planes import PlaneThreshold, coins_below, live_lanes, plane_threshold, store
+from sfumato.mechanisms.kernels.select import nth_set_bit
+from sfumato.mechanisms.kernels.vectors import (
+    SIXTEEN,
+    count_reached,
+    raise_reached,
+    store as store_vector,
+    vector_at,
+    zeros,
+)
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+
+__all__ = ["build", "draw_subset", "include", "repairs", "subset_space"]
+
+#: Up to so many words it is quicker to look for one element after the other.
+_FEW_GROUPS = np.uint64(2)
+
+
+def build(mechanism: SubsetSelection) -> Kernel:
+    """The kernel of one mechanism."""
+    k = len(mechanism.domain)
+    parameters = (
+        np.uint64(k),
+        np.uint64(mechanism.size),
+        *split(mechanism.threshold, 32),
+        plane_threshold(mechanism.coin, mechanism.planes),
+    )
+    mean, variance = repairs(mechanism)
+    return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
+
+
+def repairs(mechanism: SubsetSelection) -> tuple[float, float]:
+    """Mean and variance, about, of a value's auxiliary words: one for each coin too many or too few, one to swap.
+
+    The coins' surplus is nearly normal, which gives the moments of its absolute value.
+    """
+    k, share = len(mechanism.domain), mechanism.coin / 2**mechanism.planes
+    bias, variance = abs(k * share - mechanism.size), k * share * (1 - share)
+    mean = bias
+    if variance > 0:
+        spread = math.sqrt(2 * variance)
+        mean = spread / math.sqrt(math.pi) * math.exp(-((bias / spread) ** 2)) + bias * math.erf(bias / spread)
+    return mean + 1, variance + bias**2 - mean**2 + 1
+
+
+@kernel(SubsetSelection.name)
+def _run(
+    values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
+) -> Any:
+    k, size, high, low, coin = parameters
+    groups = (k + WORD_BITS - ONE) // WORD_BITS
+    chosen, space = np.empty(groups, dtype=np.uint64), subset_space(k)
+    position, first = ZERO, ZERO
+    for i in range(np.uint64(len(values))):
+        forced, position = bernoulli(words[first] >> INDEX_BITS, high, low, INDEX_BITS, auxiliary, position)
+        position = draw_subset(chosen, space, k, size, coin, words, first + ONE, auxiliary, position)
+        x = np.uint64(values[i])
+        if forced and x < k:
+            position = include(chosen, groups, x, size, auxiliary, position)
+        for group in range(groups):
+            store(out, i, group, chosen[group])
+        first += ONE + groups * np.uint64(len(coin[0]))
+    return position
+
+
+@device
+def subset_space(k: Word) -> Any:
+    """Room for ``draw_subset`` of at most k: words of coins, members before each; ranks, and the words they are in."""
+    groups = (k + WORD_BITS - ONE) // WORD_BITS
+    coins, before = np.empty(groups, dtype=np.uint64), np.empty(groups, dtype=np.uint32)
+    ranks, places = np.empty(k + SIXTEEN, dtype=np.uint32), np.empty(k + SIXTEEN, dtype=np.uint32)
+    return coins, before, ranks, places
+
+
+@device
+def draw_subset(
+    chosen: Words,
+    space: Any,
+    k: Word,
+    size: Word,
+    coin: PlaneThreshold,
+    words: Words,
+    first: Word,
+    auxiliary: Words,
+    position: Word,
+) -> Word:
+    """A uniform subset of ``size`` of k, from coins and repairs, written to ``chosen``; give the new position."""
+    coins = space[0]
+    groups, planes = (k + WORD_BITS - ONE) // WORD_BITS, np.uint64(len(coin[0]))
+    for group in range(groups):
+        coins[group] = coins_below(words, first + group * planes, coin)
+    coins[groups - ONE] &= live_lanes(k, groups - ONE)
+    count = ZERO
+    for group in range(groups):
+        chosen[group] = coins[group]
+        count += popcount(coins[group])
+    # Lanes beyond the domain are absent too, but come last: no rank below k - count reaches them.
+    if groups > _FEW_GROUPS:
+        inverted, total, repairs = (ZERO, count, count - size) if count >= size else (ONES, k - count, size - count)
+        return _toggle_many(chosen, space, groups, inverted, total, repairs, auxiliary, position)
+    while count > size:
+        position = _toggle_one(chosen, groups, ZERO, count, auxiliary, position)
+        count -= ONE
+    while count < size:
+        position = _toggle_one(chosen, groups, ONES, k - count, auxiliary, position)
+        count += ONE
+    return position
+
+
+@device
+def _toggle_one(chosen: Words, groups: Word, inverted: Word, total: Word, auxiliary: Words, position: Word) -> Word:
+    """Toggle one of the ``total`` set bits of ``chosen ^ inverted``, drawn uniformly; give the new position."""
+    value, position = read(auxiliary, position, INDEX_BITS)
+    rank, position = below(value, total, auxiliary, position)
+    group = ZERO
+    if groups <= _FEW_GROUPS:
+        for _ in range(ONE, groups):  # not until it is found: a wrong guess of when costs more than all the steps
+            inside = popcount(chosen[group] ^ inverted)
+            beyond = rank >= inside
+            rank -= inside if beyond else ZERO
+            group += ONE if beyond else ZERO
+    else:
+        while rank >= popcount(chosen[group] ^ inverted):
+            rank -= popcount(chosen[group] ^ inverted)
+            group += ONE
+    chosen[group] ^= nth_set_bit(chosen[group] ^ inverted, rank)
+    return position
+
+
+@device
+def _toggle_many(
+    chosen: Words,
+    space: Any,
+    groups: Word,
+    inverted: Word,
+    total: Word,
+    repairs: Word,
+    auxiliary: Words,
+    position: Word,
+) -> Word:
+    """As ``_toggle_one``, so many times as there are ``repairs``, on the bits of ``coins`` that ``chosen`` still holds.
+
+    A rank is drawn among the bits that those before it left. Toggling each before the next is looked for would make
+    every look-up wait for the one before; so ranks among those left become ranks among all: seen from before a bit of
+    rank r was taken away, ranks from r on are higher by one.
+    """
+    coins, before, ranks, places = space
+    for drawn in range(repairs):
+        value, position = read(auxiliary, position, INDEX_BITS)
+        rank, position = below(value, total - drawn, auxiliary, position)
+        ranks[drawn] = np.uint32(rank)
+    seen = ZERO
+    for group in range(groups):
+        before[group] = np.uint32(seen)
+        seen += popcount(coins[group] ^ inverted)
+    last = repairs
+    while last > ZERO:  # the last sixteen first: those before them are still as they were drawn
+        start = (last - ONE) // SIXTEEN * SIXTEEN
+        sixteen = vector_at(ranks, start)
+        earlier = last - ONE
+        while earlier > start:
+            earlier -= ONE
+            sixteen = raise_reached(sixteen, np.uint64(ranks[earlier]), earlier - start)
+        while earlier > ZERO:
+            earlier -= ONE
+            sixteen = count_reached(sixteen, sixteen, np.uint64(ranks[earlier]))
+        found = zeros()
+        for group in range(ONE, groups):
+            found = count_reached(found, sixteen, np.uint64(before[group]))
+        store_vector(ranks, start, sixteen)
+        store_vector(places, start, found)
+        last = start
+    for repair in range(repairs):
+        place = np.uint64(places[repair])
+        chosen[place] ^= nth_set_bit(coins[place] ^ inverted, np.uint64(ranks[repair]) - np.uint64(before[place]))
+    return position
+
+
+@device
+def include(chosen: Words, groups: Word, x: Word, size: Word, auxiliary: Words, position: Word) -> Word:
+    """Swap a uniform member of the subset for x, if x is none; give the new position."""
+    if not chosen[x // WORD_BITS] >> x % WORD_BITS & ONE:
+        position = _toggle_one(chosen, groups, ZERO, size, auxiliary, position)
+        chosen[x // WORD_BITS] |= ONE << x % WORD_BITS
+    return position

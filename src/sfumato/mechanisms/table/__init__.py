@@ -1,0 +1,1 @@
+"""Tables: any finite matrix of probabilities, sampled by the alias method."""

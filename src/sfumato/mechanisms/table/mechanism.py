@@ -1,0 +1,357 @@
+"""Any mechanism given by an explicit matrix, as exact integer weights."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import exact_fraction, integer_kernel
+from sfumato.domain import Domain, align, align_table, checked_domain
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism, checked_distribution
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.table.alias import TOTAL, TOTAL_BITS, AliasTable
+from sfumato.policy import PairwisePolicy, Policy
+
+__all__ = ["TableMechanism", "left_inverse"]
+
+#: A row of doubles may miss one by this much before it is refused.
+_ROW_TOLERANCE = 1e-9
+#: The first share of the constant column that is tried when a table is fitted to a policy: 2^-56.
+_FIRST_MIX_BITS = 56
+#: A share of the constant column that is tried before all others: 2^-20.
+_SAFE_MIX_BITS = 20
+#: Tables of more entries are given no less than that when it is late: to decide ties exactly takes long.
+_SMALL_TABLE = 1000
+#: Matrices are rounded in two steps, through fixed-point numbers of this many bits.
+_FIXED_BITS = 128
+
+
+class TableMechanism(Mechanism):
+    """Output y for value x with probability ``weights[x, y] / 2^62``.
+
+    The constructor takes the integers themselves. ``from_matrix`` takes probabilities and rounds them, on the
+    private side of a policy if one is given. Rows are in domain order, or have labels (a DataFrame, a mapping from
+    values to rows) and are aligned by them. ``design_prior`` is the distribution of values at which the unbiased
+    estimate has the least error, in units of 2^-62; uniform unless given. Samples and reports do not depend on it.
+    """
+
+    name = "table"
+    encoding = "index"
+
+    def __init__(self, domain: Domain, weights: Any, *, design_prior: Any = None) -> None:
+        self.domain = checked_domain("TableMechanism", domain)
+        self.weights = _checked_weights(domain, weights)
+        self.weights.setflags(write=False)
+        self.design_prior = None if design_prior is None else _checked_prior(domain, design_prior)
+        bin_bits = (self.weights.shape[1] - 1).bit_length()
+        stay = Field.number(16, 16) if bin_bits <= 16 else Field.number(32, 32)
+        self.layout = Layout(32 if bin_bits <= 16 else 64, (Field.number(0, bin_bits), stay))
+
+    @staticmethod
+    def from_matrix(
+        domain: Domain,
+        matrix: Any,
+        *,
+        policy: Policy | None = None,
+        design_prior: Any = None,
+        late: Callable[[], bool] = lambda: False,
+    ) -> TableMechanism:
+        """Round a matrix of probabilities (one row per value) to integer weights.
+
+        Without a policy each row is rounded on its own and no positive entry becomes zero. With one, rows that
+        must be equal are made equal, and the matrix is mixed with a constant column by nothing, or a power of two, at
+        which every rounded column lies in the policy's cone, exactly, and does not at half of it. When it is ``late``
+        2^-20 will do for all but small tables. ``design_prior``: the distribution, of positive probabilities, at which
+        the unbiased estimate is to have the least error; uniform unless given.
+        """
+        fixed = _fixed(_checked_matrix(domain, matrix))
+        if design_prior is not None:
+            given = checked_distribution(design_prior, domain, "TableMechanism", "design_prior")
+            shares = [Fraction(share) for share in given.tolist()]
+            (design_prior,) = _rounded(_fixed([[share / sum(shares) for share in shares]]))
+        if policy is None:
+            return TableMechanism(domain, _rounded(fixed), design_prior=design_prior)
+        if policy.domain != domain:
+            raise InvalidInput("TableMechanism", "policy", "be over the same domain", policy.domain)
+        return TableMechanism(domain, _rounded_within(fixed, policy, late), design_prior=design_prior)
+
+    @functools.cached_property
+    def alias_table(self) -> AliasTable:
+        """The weights as the sampler draws from them."""
+        return AliasTable.build(self.weights)
+
+    def step(self, state: int, draws: Draws) -> Finished:
+        table = self.alias_table
+        bin_ = draws.below(table.bins)
+        stay = draws.bernoulli(int(table.thresholds[state, bin_]), table.capacity)
+        return Finished(bin_ if stay else int(table.aliases[state, bin_]))
+
+    @property
+    def outputs(self) -> int:
+        return int(self.weights.shape[1])
+
+    def reports(self) -> Iterable[int]:
+        return range(self.outputs)
+
+    @property
+    def bits(self) -> int:
+        return (self.outputs - 1).bit_length()
+
+    def probability(self, report: int, x: int) -> Fraction:
+        return Fraction(int(self.weights[x, report]), TOTAL)
+
+    def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]]:  # noqa: ARG002
+        """Every column, as the integers it is made of."""
+        return ((y, [Fraction(weight) for weight in self.weights[:, y].tolist()]) for y in self.reports())
+
+    def guess_probability(self) -> Fraction:
+        greatest = sum(self.weights.max(axis=0).tolist())
+        return Fraction(greatest, TOTAL * len(self.domain))
+
+    def matrix(self) -> npt.NDArray[np.float64]:
+        matrix: npt.NDArray[np.float64] = self.weights / TOTAL
+        return matrix
+
+    @functools.cached_property
+    def estimator(self) -> npt.NDArray[np.float64] | None:
+        """The matrix of the unbiased estimate: ``left_inverse`` at the distribution that the table was designed for."""
+        return left_inverse(self.matrix(), None if self.design_prior is None else self.design_prior / TOTAL)
+
+    def energies(self) -> npt.NDArray[np.float64] | None:
+        inverse = self.estimator
+        return None if inverse is None else np.asarray(self.matrix() @ np.sum(inverse**2, axis=0))
+
+    def parameters(self) -> dict[str, Any]:
+        table = {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
+        if self.design_prior is not None:
+            table["design_prior"] = [str(share) for share in self.design_prior.tolist()]
+        return table
+
+    @classmethod
+    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> TableMechanism:
+        keys = set(parameters) - {"design_prior"}
+        if keys != {"total_bits", "weights"} or parameters["total_bits"] != TOTAL_BITS:
+            raise InvalidInput("TableMechanism", "total_bits", f"be {TOTAL_BITS}", parameters.get("total_bits"))
+        try:
+            weights = [[int(w) for w in row] for row in parameters["weights"]]
+            prior = [int(share) for share in parameters["design_prior"]] if "design_prior" in parameters else None
+        except (ValueError, OverflowError) as error:
+            raise InvalidInput("TableMechanism", "weights", "be integers", str(error)) from None
+        if prior is None:
+            return cls(domain, weights)
+        return cls(domain, weights, design_prior=prior)
+
+
+def left_inverse(
+    matrix: npt.NDArray[np.float64], p: npt.NDArray[np.float64] | None = None
+) -> npt.NDArray[np.float64] | None:
+    """The matrix A of the unbiased estimate p̂ = A·(shares of the outputs), or None if values cannot be told apart.
+
+    Least squares weighted by the output law at p, uniform unless given: A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y.
+    The weights are fixed, so the estimate is linear and exactly unbiased at every distribution.
+    """
+    law = matrix.mean(axis=0) if p is None else p @ matrix
+    used = law > 0
+    scaled = matrix[:, used] / np.sqrt(law[used])
+    left, singular_values, right = np.linalg.svd(scaled, full_matrices=False)
+    k = len(matrix)
+    if len(singular_values) < k or singular_values[-1] <= singular_values[0] * k * np.finfo(float).eps:
+        return None
+    inverse = np.zeros_like(matrix)
+    inverse[:, used] = (left / singular_values) @ right / np.sqrt(law[used])
+    return inverse
+
+
+def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:
+    if len(rows) != len(domain):
+        raise InvalidInput(
+            "TableMechanism", "the matrix", f"have {len(domain)} rows, one per value", f"{len(rows)} rows"
+        )
+    widths = sorted({len(row) for row in rows})
+    if len(widths) != 1 or widths[0] == 0:
+        raise InvalidInput("TableMechanism", "the rows", "have one length, at least 1", f"lengths {widths}")
+    if len(rows) * widths[0] > LARGEST_MATRIX:
+        raise InvalidInput(
+            "TableMechanism", "the matrix", f"have at most {LARGEST_MATRIX} entries", len(rows) * widths[0]
+        )
+
+
+def _rows(domain: Domain, given: Any, parameter: str) -> list[list[Any]]:
+    """Return the rows in domain order; those with labels are aligned by them."""
+    aligned = align_table(checked_domain("TableMechanism", domain), None, given, "TableMechanism", parameter)
+    return aligned.tolist() if isinstance(aligned, np.ndarray) else [list(row) for row in aligned]
+
+
+def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
+    rows = _rows(domain, weights, "weights")
+    _checked_shape(domain, rows)
+    for label, row in zip(domain, rows, strict=True):
+        for y, weight in enumerate(row):
+            if isinstance(weight, bool) or not isinstance(weight, (int, np.integer)):
+                raise InvalidInput("TableMechanism", f"the weight of output {y} for {label!r}", "be an integer", weight)
+            if weight < 0:
+                raise InvalidInput("TableMechanism", f"the weight of output {y} for {label!r}", "be at least 0", weight)
+        if sum(row) != TOTAL:
+            raise InvalidInput("TableMechanism", f"the weights of {label!r}", f"sum to 2^{TOTAL_BITS}", sum(row))
+    return np.array(rows, dtype=np.int64)
+
+
+def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
+    given = align(domain, prior, "TableMechanism", "design_prior")
+    shares = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    # Positive, so that outputs of values that hardly occur still count.
+    are_integers = all(isinstance(share, int) and not isinstance(share, bool) for share in shares)
+    if not are_integers or len(shares) != len(domain) or min(shares) < 1 or sum(shares) != TOTAL:
+        must = f"be {len(domain)} positive integers that sum to 2^{TOTAL_BITS}"
+        raise InvalidInput("TableMechanism", "design_prior", must, prior)
+    checked = np.array(shares, dtype=np.int64)
+    checked.setflags(write=False)
+    return checked
+
+
+def _checked_matrix(domain: Domain, matrix: Any) -> list[list[Fraction]]:
+    rows = _rows(domain, matrix, "the matrix")
+    _checked_shape(domain, rows)
+    exact = []
+    for label, row in zip(domain, rows, strict=True):
+        for y, entry in enumerate(row):
+            try:
+                is_double = isinstance(entry, float) and math.isfinite(entry)
+                negative = (entry if is_double else exact_fraction(entry)) < 0
+            except (TypeError, ValueError):
+                raise InvalidInput("TableMechanism", f"Q({y} | {label!r})", "be a number", entry) from None
+            if negative:
+                raise InvalidInput("TableMechanism", f"Q({y} | {label!r})", "be at least 0", entry)
+        # Doubles as the dyadic numbers they are: nothing here needs their decimals.
+        values = [Fraction(entry) if isinstance(entry, float) else exact_fraction(entry) for entry in row]
+        total = sum(values, Fraction(0))
+        doubles = any(isinstance(entry, float) for entry in row)
+        if total != 1 and not (doubles and abs(total - 1) <= _ROW_TOLERANCE):
+            raise InvalidInput("TableMechanism", f"the row of {label!r}", "sum to one", f"a sum of {float(total):.12g}")
+        exact.append([value / total for value in values])
+    return exact
+
+
+def _fixed(matrix: list[list[Fraction]]) -> list[list[int]]:
+    """The matrix in units of 2^-128, far below what a weight resolves; what is positive stays positive."""
+    one = 1 << _FIXED_BITS
+    return [[max(entry.numerator * one // entry.denominator, 1) if entry else 0 for entry in row] for row in matrix]
+
+
+def _rounded(matrix: list[list[int]]) -> npt.NDArray[np.int64]:
+    """Integer weights from fixed-point rows, by largest remainder; what is positive stays positive."""
+    return np.array([_rounded_row(row) for row in matrix], dtype=np.int64)
+
+
+def _rounded_row(row: list[int]) -> list[int]:
+    shift = _FIXED_BITS - TOTAL_BITS
+    weights = [max(entry >> shift, 1) if entry else 0 for entry in row]
+    missing = TOTAL - sum(weights)
+    by_remainder = sorted(range(len(row)), key=lambda y: ((weights[y] << shift) - row[y], y))
+    for y in by_remainder[: max(missing, 0)]:
+        weights[y] += 1
+    for _ in range(max(-missing, 0)):  # entries lifted to one are paid for by the largest
+        weights[max(range(len(weights)), key=weights.__getitem__)] -= 1
+    return weights
+
+
+def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], bool]) -> npt.NDArray[np.int64]:
+    equations = [] if isinstance(policy, PairwisePolicy) else policy.equations()
+    if equations:
+        return _rounded_with_equations(matrix, policy, equations)
+    matrix = _merged(matrix, policy)
+    rules = policy.without_sums() if isinstance(policy, PairwisePolicy) else policy
+    columns = list(zip(*matrix, strict=True))
+    mean = [-(-sum(column) // len(column)) for column in columns]
+
+    def obeying(bits: int | None) -> npt.NDArray[np.int64] | None:
+        weights = _rounded(matrix if bits is None else _mixed(matrix, mean, bits))
+        return weights if rules.allows_all(weights.T.tolist()) else None
+
+    # A share that costs a millionth of the utility mostly suffices, and doubles see that it does: a first answer.
+    best = obeying(_SAFE_MIX_BITS)
+    entries = len(matrix) * len(mean)
+
+    def is_enough() -> bool:
+        return best is not None and entries > _SMALL_TABLE and late()
+
+    unmixed = None if is_enough() else obeying(None)
+    if unmixed is not None:
+        return unmixed
+    # Shares 2^-bits that suffice, and that do not.
+    enough, short = (-1, _SAFE_MIX_BITS) if best is None else (_SAFE_MIX_BITS, _FIRST_MIX_BITS + 1)
+    while short - enough > 1 and not is_enough():
+        middle = (enough + short) // 2
+        found = obeying(middle)
+        if found is None:
+            short = middle
+        else:
+            best, enough = found, middle
+    if best is None:
+        raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+    return best
+
+
+def _rounded_with_equations(
+    matrix: list[list[int]], policy: Policy, equations: list[list[Fraction]]
+) -> npt.NDArray[np.int64]:
+    """Round to columns of integers that solve equations exactly, as a mixture with a constant cannot.
+
+    Their integer solutions form a lattice that holds the constant. Columns are shrunk by the least power of two that
+    suffices, rounded in coordinates of a reduced basis, and lifted by a constant where that made them negative. What
+    is then missing of 2^62 solves the equations too, and goes to the likeliest output.
+    """
+    weights = _rounded(matrix)
+    if policy.allows_all(weights.T.tolist()):
+        return weights
+    basis = np.array(integer_kernel(equations), dtype=object).T
+    columns = np.array(matrix, dtype=object).astype(np.float64) / 2.0**_FIXED_BITS
+    lengths = np.linalg.norm(basis.astype(np.float64), axis=0)
+    coordinates = np.linalg.pinv(basis.astype(np.float64) / lengths) / lengths[:, None] @ columns * TOTAL
+    likeliest = int(columns.sum(axis=0).argmax())
+
+    def rounded(bits: int) -> npt.NDArray[np.int64] | None:
+        shrunk = ((1 - 2.0**-bits) * coordinates).tolist()
+        weights = basis @ np.array([[round(entry) for entry in row] for row in shrunk], dtype=object)
+        weights = weights - np.minimum(weights.min(axis=0), 0)
+        weights[:, likeliest] += TOTAL - weights.sum(axis=1)
+        obeys = weights.min() >= 0 and policy.allows_all(weights.T.tolist())
+        return weights.astype(np.int64) if obeys else None
+
+    bits = range(_FIRST_MIX_BITS, 0, -1)
+    first = bisect.bisect_left(bits, True, key=lambda bits: rounded(bits) is not None)
+    weights_within = rounded(bits[first] if first < len(bits) else 0)
+    if weights_within is None:
+        raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+    return weights_within
+
+
+def _mixed(matrix: list[list[int]], constant: list[int], bits: int) -> list[list[int]]:
+    return [[entry + ((c - entry) >> bits) for entry, c in zip(row, constant, strict=True)] for row in matrix]
+
+
+def _merged(matrix: list[list[int]], policy: Policy) -> list[list[int]]:
+    """Average the rows of values that must be indistinguishable: T_x ≤ T_x' in every column makes rows equal."""
+    if not isinstance(policy, PairwisePolicy):
+        return matrix
+    codes = policy.levels().codes
+    group = np.arange(len(matrix))
+    for x, other in np.argwhere(codes == codes[0, 0]).tolist():  # a diagonal level is zero, and so is its code
+        if group[x] != group[other]:
+            group[group == group[x]] = group[other]
+    merged = list(matrix)
+    for number in np.unique(group):
+        members = np.flatnonzero(group == number).tolist()
+        if len(members) > 1:
+            mean = [sum(column) // len(members) for column in zip(*(matrix[x] for x in members), strict=True)]
+            for x in members:
+                merged[x] = mean
+    return merged

@@ -1,0 +1,167 @@
+"""Unary encoding: one noisy bit per value (k-RAPPOR; optimized unary encoding of Wang et al. 2017)."""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from sfumato._core import Epsilon, EpsilonLike, floor_of_ratio
+from sfumato.domain import Domain, checked_domain
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.base import Finished, Mechanism, checked_integer, read_epsilon
+from sfumato.mechanisms.draws import Draws, Layout
+from sfumato.mechanisms.two_level import ONE, InclusionMechanism, extreme_indices
+
+__all__ = ["PLANES", "IndependentBits", "UnaryEncoding"]
+
+#: Bits of a position's field; what they leave open is read from the auxiliary stream.
+PLANES = 8
+
+BitState = tuple[int, int, int]
+
+
+class IndependentBits(Mechanism):
+    """A mechanism whose report is one independent bit per value.
+
+    ``bit`` is all a subclass says about its sampler. It sees neither the other bits nor their draws, so the law
+    is the product of the laws of its bits, each of which can be enumerated on its own for any number of values.
+    """
+
+    encoding = "bitmap"
+
+    @abstractmethod
+    def bit(self, x: int, position: int, draws: Draws) -> bool:
+        """The bit of one position, for the value with index x."""
+
+    @abstractmethod
+    def bit_probability(self, x: int, position: int) -> Fraction:
+        """The stated probability that the bit at this position is set, given the value with index x."""
+
+    def start(self, x: int) -> BitState:
+        return x, 0, 0
+
+    def step(self, state: BitState, draws: Draws) -> BitState | Finished:
+        x, position, report = state
+        report |= self.bit(x, position, draws) << position
+        position += 1
+        return Finished(report) if position == len(self.domain) else (x, position, report)
+
+    @property
+    def outputs(self) -> int:
+        return 1 << len(self.domain)
+
+    def reports(self) -> Iterable[int]:
+        return range(self.outputs)
+
+    @property
+    def bits(self) -> int:
+        return len(self.domain)
+
+    @staticmethod
+    def _greatest_with_bits(own: Fraction, other: Fraction, count: int) -> Fraction:
+        """Return the sum, over the non-empty sets of ``count`` bits, of the likelihood of a value whose bit is set.
+
+        The own bit is set with probability ``own``, the others with ``other``: Σ_m C(count, m)·own·other^(m-1)·
+        (1-other)^(count-m) = own·(1 - (1-other)^count)/other.
+        """
+        return own * count if other == 0 else own * (1 - (1 - other) ** count) / other
+
+    def probability(self, report: int, x: int) -> Fraction:
+        result = Fraction(1)
+        for position in range(len(self.domain)):
+            set_here = self.bit_probability(x, position)
+            result *= set_here if report >> position & 1 else 1 - set_here
+        return result
+
+
+class UnaryEncoding(IndependentBits, InclusionMechanism):
+    """The own bit is set with probability p, every other bit with probability q.
+
+    Symmetric (k-RAPPOR): p = e^(ε/2)/(e^(ε/2)+1), q = 1 - p. Optimized: p = ½, q = 1/(e^ε+1). A column is high
+    where its bit is set, with ratio p(1-q)/(q(1-p)). Symmetric rounds p down, optimized rounds q up.
+    """
+
+    name = "unary-encoding"
+
+    def __init__(
+        self,
+        domain: Domain,
+        epsilon: EpsilonLike,
+        *,
+        optimized: bool = False,
+        own: int | str | None = None,
+        other: int | str | None = None,
+    ) -> None:
+        self.domain = checked_domain("UnaryEncoding", domain)
+        if len(domain) < 2:
+            raise InvalidInput("UnaryEncoding", "domain", "have at least two values", domain)
+        self.epsilon = read_epsilon("UnaryEncoding", epsilon)
+        self.optimized = bool(optimized)
+        best_own, best_other = _thresholds(self.epsilon, self.optimized)
+        self.own = checked_integer("UnaryEncoding", "own", best_own if own is None else own, 0, ONE)
+        self.other = checked_integer("UnaryEncoding", "other", best_other if other is None else other, 0, ONE)
+        if self.own < self.other:
+            raise InvalidInput("UnaryEncoding", "own", "be at least other", self.own)
+        groups = -(-len(domain) // 64)
+        self.layout = Layout(64 * PLANES * groups, (), lanes=len(domain), planes=PLANES)
+
+    def bit(self, x: int, position: int, draws: Draws) -> bool:
+        return draws.bernoulli(self.own if position == x else self.other, ONE)
+
+    def bit_probability(self, x: int, position: int) -> Fraction:
+        return Fraction(self.own if position == x else self.other, ONE)
+
+    @functools.cached_property
+    def levels(self) -> tuple[Fraction, Fraction]:
+        own, other = self.inclusion
+        return own * (1 - other), other * (1 - own)
+
+    @functools.cached_property
+    def inclusion(self) -> tuple[Fraction, Fraction]:
+        return Fraction(self.own, ONE), Fraction(self.other, ONE)
+
+    def guess_probability(self) -> Fraction:
+        own, other = self.inclusion
+        size = len(self.domain)
+        # own ≥ other: a value whose bit is set is likeliest, unless no bit is.
+        no_bit = (1 - own) * (1 - other) ** (size - 1)
+        return (no_bit + self._greatest_with_bits(own, other, size)) / size
+
+    def in_set(self, report: int, x: int) -> bool:
+        return bool(report >> x & 1)
+
+    def separating(self, x: int, other: int) -> int:  # noqa: ARG002
+        return 1 << x
+
+    def lightest(self, weights: Sequence[Fraction]) -> int:
+        return 1 << extreme_indices(weights, 1, heaviest=False)[0]
+
+    def heaviest(self, weights: Sequence[Fraction]) -> int:
+        everything = (1 << len(weights)) - 1
+        return everything ^ self.lightest(weights)
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": str(self.epsilon),
+            "optimized": self.optimized,
+            "own": str(self.own),
+            "other": str(self.other),
+        }
+
+    @classmethod
+    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> UnaryEncoding:
+        return cls(domain, **parameters)
+
+
+def _thresholds(epsilon: Epsilon, optimized: bool) -> tuple[int, int]:
+    one = Fraction(1)
+    if epsilon.is_infinite:
+        return (ONE // 2, 0) if optimized else (ONE, 0)
+    if optimized:
+        # q rounded up: 2^64 - ⌊2^64·e^ε/(e^ε+1)⌋.
+        return ONE // 2, ONE - floor_of_ratio((Fraction(ONE), Fraction(0)), (one, one), epsilon)
+    own = floor_of_ratio((Fraction(ONE), Fraction(0)), (one, one), epsilon / 2)
+    return own, ONE - own

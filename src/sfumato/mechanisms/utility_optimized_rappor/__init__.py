@@ -1,0 +1,1 @@
+"""Utility-optimized RAPPOR: one bit per value, harmless values revealed."""

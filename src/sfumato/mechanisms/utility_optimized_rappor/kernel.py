@@ -1,0 +1,58 @@
+"""Utility-optimized RAPPOR: as unary encoding, but only sensitive lanes and the own one are ever set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.mechanisms.kernels.base import Kernel
+from sfumato.mechanisms.kernels.compile import Words, kernel
+from sfumato.mechanisms.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, split
+from sfumato.mechanisms.kernels.planes import blend, finish_ties, lanes_below, plane_threshold, store
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+
+__all__ = ["build"]
+
+
+def build(mechanism: UtilityOptimizedRappor) -> Kernel:
+    """The kernel of one mechanism."""
+    k, planes = len(mechanism.domain), mechanism.layout.planes
+    rest = 64 - planes
+    flags = np.zeros(-(-k // 64) * 64, dtype=bool)
+    flags[:k] = mechanism.is_sensitive
+    sensitive = np.packbits(flags, bitorder="little").view("<u8").astype(np.uint64)
+
+    def threshold(number: int) -> tuple[Any, np.uint64]:
+        high, low = split(number, rest)
+        return plane_threshold(int(high), planes), low
+
+    thresholds = [threshold(number) for number in (mechanism.own, mechanism.harmless, mechanism.other)]
+    parameters = (np.uint64(k), np.uint64(rest), sensitive, *thresholds)
+    mean = (float(mechanism.is_sensitive.sum()) + 1) * 2.0**-planes
+    return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean)
+
+
+@kernel(UtilityOptimizedRappor.name)
+def _run(
+    values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
+) -> Any:
+    k, rest, sensitive, of_sensitive, of_harmless, (other_threshold, other_low) = parameters
+    planes = WORD_BITS - rest
+    others_tie = ONES if other_low != ZERO else ZERO
+    position, first = ZERO, ZERO
+    for i in range(np.uint64(len(values))):
+        x = np.uint64(values[i])
+        for group in range(np.uint64(len(sensitive))):
+            own = ONE << x % WORD_BITS if group == x // WORD_BITS and x < k else ZERO
+            own_threshold, own_low = of_harmless if own & ~sensitive[group] != ZERO else of_sensitive
+            own_tie = ONES if own_low != ZERO else ZERO
+            # A lane that stands for neither is certain to be zero, and reads nothing.
+            lanes = sensitive[group] | own
+            bits, ties = lanes_below(words, first, other_threshold, own, own_threshold)
+            ties &= lanes & blend(others_tie, own, own_tie)
+            bits, position = finish_ties(auxiliary, position, rest, bits, ties, other_low, own, own_low)
+            store(out, i, group, bits & lanes)
+            first += planes
+    return position

@@ -1,0 +1,69 @@
+"""Adult: 32,561 people of the 1994 US census (UCI Machine Learning Repository; B. Becker, R. Kohavi)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InvalidInput
+from sfumato.papers.data.folder import Loaded, bad_line, first_found, parquet_columns, text_lines
+from sfumato.papers.data.seeded import SeededNumbers
+
+__all__ = ["PEOPLE", "census_column", "census_table"]
+
+_ORIGINAL, _TABLE = "adult.data", "adult.parquet"
+#: Columns of the original file, in its order.
+_COLUMNS = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship",
+    "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+)  # fmt: skip
+#: How many values the attributes of RLDP Figure 10 have, "?" among them.
+SIZES = {"sex": 2, "race": 5, "relationship": 6, "occupation": 15, "education": 16, "native-country": 42}
+PEOPLE = 32_561
+
+
+def census_column(folder: Path | None, name: str) -> Loaded[npt.NDArray[np.str_]]:
+    """The attribute with this name of every person: from the original file, from a table, or invented."""
+    if name not in SIZES:
+        raise InvalidInput("census_column", "name", f"be one of {', '.join(SIZES)}", name)
+    original = first_found(folder, _ORIGINAL)
+    if original is not None:
+        return Loaded(np.array(_read(original, _COLUMNS.index(name))), f"all people, from {original.name}", False)
+    table = first_found(folder, _TABLE)
+    if table is not None:
+        return Loaded(parquet_columns(table, name)[0].astype(np.str_), f"all people, from {table.name}", False)
+    return Loaded(_invented(name), "a stand-in: invented people, half of whom are alike in all they say", True)
+
+
+def census_table(folder: Path | None, secret: str, other: str) -> Loaded[npt.NDArray[np.int64]]:
+    """How many people have each pair of values: a row per value of the secret, values in alphabetical order."""
+    rows, columns = (census_column(folder, name) for name in (secret, other))
+    labels, row_of = np.unique(rows.value, return_inverse=True)
+    others, column_of = np.unique(columns.value, return_inverse=True)
+    table = np.zeros((len(labels), len(others)), np.int64)
+    np.add.at(table, (row_of, column_of), 1)
+    return Loaded(table, rows.source, rows.stand_in)
+
+
+def _read(path: Path, place: int) -> list[str]:
+    values = []
+    with text_lines(path) as lines:
+        for number, line in enumerate(lines, 1):
+            fields = line.strip().split(", ")
+            if len(fields) == len(_COLUMNS):
+                values.append(fields[place])
+            elif fields != [""]:  # the file ends in an empty line
+                raise bad_line(path, number, f"have {len(_COLUMNS)} fields", line)
+    return values
+
+
+def _invented(name: str) -> npt.NDArray[np.str_]:
+    """Half of the people say what their number in a common order gives, the others what falls to them."""
+    size = SIZES[name]
+    alike = SeededNumbers(8).uniforms(2 * PEOPLE).reshape(2, -1)
+    own = SeededNumbers(100 + list(SIZES).index(name)).uniforms(PEOPLE)
+    chosen = np.where(alike[0] < 0.5, alike[1], own)
+    # Squares make the first values more frequent than the last.
+    return np.array([f"{name} {value:02d}" for value in (size * chosen**2).astype(int)])

@@ -1,0 +1,151 @@
+"""Gowalla check-ins (SNAP loc-gowalla): a map of the United States, and who was in a district of Britain.
+
+E. Cho, S. A. Myers, J. Leskovec: Friendship and Mobility, KDD 2011.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.papers.data.folder import Loaded, bad_line, first_found, parquet_columns, text_lines
+from sfumato.papers.data.seeded import SeededNumbers
+
+__all__ = ["COLUMNS", "ROWS", "Users", "district_users", "us_grid"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The file as SNAP publishes it: user, time, latitude, longitude and place, separated by tabs; newest first.
+_ORIGINAL = ("loc-gowalla_totalCheckins.txt", "loc-gowalla_totalCheckins.txt.gz")
+_COARSE, _FINE = "gowalla_world_256x256.npz", "gowalla_us_grid_125x350_subset.npz"
+_USERS = "gowalla_user_prior_value.parquet"
+
+#: Cells of 0.2 degrees in 25..50 N, 130..60 W (Acharya et al. 2020, section 7).
+ROWS, COLUMNS = 125, 350
+_SOUTH, _WEST, _DEGREES = 25.0, -130.0, 0.2
+#: Cities of the invented map, and the share of people who are in none.
+_CITIES, _ANYWHERE = 300, 0.1
+#: Users of the invented district, and the share of them who were ever there.
+_INVENTED_USERS, _VISITORS = 1000, 0.07
+
+
+class Users(NamedTuple):
+    """For each user: the share of earlier check-ins in the district (``priors``), and whether the last one was."""
+
+    priors: Floats
+    values: npt.NDArray[np.bool_]
+
+
+# -- the map ---------------------------------------------------------------------------------------------------
+
+
+def us_grid(folder: Path | None) -> Loaded[Floats]:
+    """Check-ins in each of 125 x 350 cells: from the original file, refined from the coarse map, or invented."""
+    original = first_found(folder, *_ORIGINAL)
+    if original is not None:
+        return Loaded(_counted(original), f"all check-ins in the box, from {original.name}", False)
+    coarse, fine = first_found(folder, _COARSE), first_found(folder, _FINE)
+    if coarse is not None and fine is not None:
+        source = (
+            f"a stand-in: all check-ins on a coarse grid ({coarse.name}), divided among cells of 0.2 degrees in "
+            f"proportion to one more than a subset of them has there ({fine.name})"
+        )
+        return Loaded(_refined(coarse, fine), source, True)
+    return Loaded(_invented(), "a stand-in: an invented map of cities with Zipf sizes", True)
+
+
+def _check_ins(path: Path) -> Iterator[tuple[str, float, float]]:
+    with text_lines(path) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                user, _, latitude, longitude, _ = line.split("\t")
+                yield user, float(latitude), float(longitude)
+            except ValueError:
+                raise bad_line(path, number, "have user, time, latitude, longitude and place", line) from None
+
+
+def _counted(path: Path) -> Floats:
+    grid = np.zeros((ROWS, COLUMNS))
+    for _, latitude, longitude in _check_ins(path):
+        # 0.2 degrees are no double: five cells a degree are.
+        row, column = math.floor((latitude - _SOUTH) * 5), math.floor((longitude - _WEST) * 5)
+        if 0 <= row < ROWS and 0 <= column < COLUMNS:
+            grid[row, column] += 1
+    return grid
+
+
+def _refined(coarse: Path, fine: Path) -> Floats:
+    """Each coarse cell's check-ins, divided by Laplace's rule of succession: in proportion to what the subset has, + 1.
+
+    Cells that border on two coarse ones belong to both, by area.
+    """
+    world, subset = np.load(coarse), np.load(fine)["hist"].astype(np.float64)
+    latitude = _overlaps(world["lat_edges"], np.asarray(_SOUTH + _DEGREES * np.arange(ROWS + 1), np.float64))
+    longitude = _overlaps(world["lon_edges"], np.asarray(_WEST + _DEGREES * np.arange(COLUMNS + 1), np.float64))
+    inside = world["hist"] * np.outer(latitude.sum(axis=0), longitude.sum(axis=0))
+    inside /= np.outer(np.diff(world["lat_edges"]), np.diff(world["lon_edges"]))
+    weights = (subset + 1) / _DEGREES**2
+    total = latitude.T @ weights @ longitude
+    share = np.divide(inside, total, out=np.zeros_like(inside), where=total > 0)
+    return np.asarray(weights * (latitude @ share @ longitude.T))
+
+
+def _overlaps(coarse: Floats, fine: Floats) -> Floats:
+    """How many degrees each fine interval (rows) and each coarse one (columns) have in common."""
+    low = np.maximum(fine[:-1, None], coarse[None, :-1])
+    return np.asarray(np.clip(np.minimum(fine[1:, None], coarse[None, 1:]) - low, 0, None))
+
+
+def _invented() -> Floats:
+    numbers = SeededNumbers(5)
+    row, column = np.mgrid[:ROWS, :COLUMNS]
+    density = np.zeros((ROWS, COLUMNS))
+    for rank in range(1, _CITIES + 1):
+        north, east, wide = numbers.uniforms(3)
+        distance = (row - ROWS * north) ** 2 + (column - COLUMNS * east) ** 2
+        cells = np.exp(-distance / (2 * (0.5 + 1.5 * wide) ** 2))
+        density += cells / (rank * max(cells.sum(), 1e-12))
+    people = 3_671_812
+    return np.asarray(people * ((1 - _ANYWHERE) * density / density.sum() + _ANYWHERE / density.size))
+
+
+# -- the district ----------------------------------------------------------------------------------------------
+
+
+def district_users(folder: Path | None) -> Loaded[Users]:
+    """Users with the share of their earlier check-ins in 50..55 N, 5..0 W (Jiang et al., section V-B), and the last."""
+    original = first_found(folder, *_ORIGINAL)
+    if original is not None:
+        return Loaded(_last_of_each(original), f"every user with two check-ins or more, from {original.name}", False)
+    reduced = first_found(folder, _USERS)
+    if reduced is not None:
+        source, priors, values = parquet_columns(reduced, "source", "prior", "value")
+        timed = source == "timed_1000"
+        users = Users(priors[timed].astype(np.float64), values[timed].astype(np.bool_))
+        return Loaded(users, f"a stand-in: 1,000 users instead of about 107,000 ({reduced.name})", True)
+    numbers = SeededNumbers(6)
+    seldom, share, last = numbers.uniforms(3 * _INVENTED_USERS).reshape(3, -1)
+    invented = np.where(seldom < _VISITORS, share**2, 0.0)
+    return Loaded(Users(invented, last < invented), "a stand-in: invented users, few of whom were ever there", True)
+
+
+def _last_of_each(path: Path) -> Users:
+    """The file has each user's check-ins together, the newest first."""
+    last: dict[str, bool] = {}
+    earlier: dict[str, list[int]] = {}
+    for user, latitude, longitude in _check_ins(path):
+        inside = 50 <= latitude <= 55 and -5 <= longitude <= 0
+        if user not in last:
+            last[user] = inside
+            continue
+        seen = earlier.setdefault(user, [0, 0])
+        seen[0] += inside
+        seen[1] += 1
+    users = [user for user in last if user in earlier]
+    priors = [earlier[user][0] / earlier[user][1] for user in users]
+    return Users(np.array(priors, np.float64), np.array([last[user] for user in users], np.bool_))

@@ -1,0 +1,106 @@
+"""What the experiments with localized information privacy (LIP) share. Errors are √(E/N), as the paper plots them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.auditing import audit
+from sfumato.domain import Domain
+from sfumato.estimation import information_privacy as lip
+from sfumato.mechanisms import Mechanism, PriorBinary
+from sfumato.papers.figure import Curve, Panel
+from sfumato.papers.result import Claim, Row
+from sfumato.policy import Prior
+
+__all__ = [
+    "PAPER",
+    "Floats",
+    "beats",
+    "error_of",
+    "models",
+    "panel",
+    "printed_and_corrected",
+    "real_level",
+    "rows_of",
+]
+
+Floats = npt.NDArray[np.float64]
+
+PAPER = "Jiang, Li, Tandon: Context-aware Data Aggregation with Localized Information Privacy"
+_COIN = Domain(["0", "1"])
+
+
+def models(priors: Floats, epsilon: float) -> dict[str, float]:
+    """√(E/N) of the models that the paper compares, for users with these priors: as printed, and corrected."""
+    half = epsilon / 2
+    curves = {
+        "ε-Opt-LDP": lip.optimal_ldp_mse(priors, epsilon),
+        "ε-Opt-LIP as printed": lip.printed_mse(priors, epsilon),
+        "ε-Opt-LIP": lip.optimal_mse(priors, epsilon),
+        "ε/2-Opt-LIP as printed": lip.printed_mse(priors, half),
+        "ε/2-Opt-LIP": lip.optimal_mse(priors, half),
+        "ε/2-symmetric LIP": lip.symmetric_mse(priors, half),
+    }
+    return {name: float(np.sqrt(np.mean(errors))) for name, errors in curves.items()}
+
+
+def printed_and_corrected(p1: float, epsilon: float) -> tuple[PriorBinary, PriorBinary, Prior]:
+    """Theorem 2's mechanism as printed, the corrected one, and the policy that both are meant for."""
+    policy = Prior(_COIN, [f"{1 - p1:.6g}", f"{p1:.6g}"], f"{epsilon:g}")
+    return PriorBinary.one_sided_as_printed(_COIN, policy.prior, policy.epsilon), PriorBinary.for_policy(policy), policy
+
+
+def error_of(mechanism: Mechanism, policy: Prior) -> float:
+    """The mean square error of one user, from the exact law of the sampler."""
+    return lip.mmse(mechanism, policy.prior)
+
+
+def real_level(mechanism: Mechanism, policy: Prior) -> float:
+    """The ε of the policy that the audit finds a mechanism to keep."""
+    return float(policy.epsilon) + float(audit(mechanism, policy).worst.excess)
+
+
+def rows_of(name: str, priors: Floats, levels: list[float]) -> tuple[list[Row], dict[str, list[float]]]:
+    """A row for each ε, and the curves: measured is ε-Opt-LIP as the paper has it, ours the corrected optimum."""
+    found = [models(priors, epsilon) for epsilon in levels]
+    rows = []
+    for epsilon, errors in zip(levels, found, strict=True):
+        details: dict[str, float | str | None] = {
+            "ε-Opt-LDP": errors["ε-Opt-LDP"],
+            "ε/2-LIP as printed": errors["ε/2-Opt-LIP as printed"],
+            "ε/2-LIP": errors["ε/2-Opt-LIP"],
+            "ε/2-symmetric": errors["ε/2-symmetric LIP"],
+        }
+        measured, ours = errors["ε-Opt-LIP as printed"], errors["ε-Opt-LIP"]
+        rows.append(Row(f"{name}, ε = {epsilon:g}", None, measured, ours, details))
+    return rows, {curve: [errors[curve] for errors in found] for curve in found[0]}
+
+
+def panel(title: str, levels: list[float], curves: dict[str, list[float]], log: str = "y") -> Panel:
+    """The curves, dashed where they are those of the printed mechanism."""
+    return Panel(
+        title,
+        "ε",
+        "√(E/N)",
+        tuple(
+            Curve(name, levels, errors, ours=name == "ε-Opt-LIP", printed=name.endswith("printed"))
+            for name, errors in curves.items()
+        ),
+        log,
+    )
+
+
+def beats(where: str, levels: list[float], curves: dict[str, list[float]]) -> Claim:
+    """The claim that ε/2-LIP is better than ε-LDP somewhere, which Theorem 1 of the paper rules out."""
+    ldp, ours = np.array(curves["ε-Opt-LDP"]), np.array(curves["ε/2-Opt-LIP"])
+    printed = np.array(curves["ε/2-Opt-LIP as printed"])
+    at = [epsilon for epsilon, better in zip(levels, printed < ldp * (1 - 1e-12), strict=True) if better]
+    shown = f"ε = {min(at):g} to {max(at):g}" if at else "no ε"
+    holds = bool((ours < ldp * (1 - 1e-12)).any())
+    found = "somewhere" if holds else "nowhere (an ε/2-LIP mechanism is ε-LDP, and Opt-LDP is the best of those)"
+    return Claim(
+        f"ε/2-Opt-LIP is better than ε-Opt-LDP for smaller ε ({where})",
+        holds,
+        f"with the printed mechanism, which breaks ε/2-LIP, at {shown}; with the corrected one {found}",
+    )

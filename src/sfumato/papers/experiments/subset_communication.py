@@ -1,0 +1,113 @@
+"""Barg and Ye (slides): how many bits a report takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from sfumato.compiler import least_risk
+from sfumato.domain import Domain
+from sfumato.mechanisms import HadamardResponse, Mechanism, SubsetSelection
+from sfumato.papers.experiment import Experiment, Run
+from sfumato.papers.experiments._classical import MECHANISMS, REGIMES
+from sfumato.papers.figure import Curve, Panel
+from sfumato.papers.result import Claim, Result, Row
+from sfumato.policy import Uniform
+
+__all__ = ["EXPERIMENT"]
+
+Order = Callable[[float, float], float]
+
+
+def _log(k: float, _: float) -> float:
+    return math.log2(k)
+
+
+#: Orders in bits ("Communication complexity").
+_ORDERS: dict[str, dict[str, Order]] = {
+    "(0, 1)": {"RR": _log, "RAPPOR": lambda k, _: k, "SS": lambda k, _: k, "HR": _log},
+    "(1, log k)": {
+        "RR": _log,
+        "RAPPOR": lambda k, e: k / math.exp(e / 2),
+        "SS": lambda k, e: k / math.exp(e),
+        "HR": _log,
+    },
+    "(log k, 2 log k)": {"RR": _log, "RAPPOR": lambda k, e: k / math.exp(e / 2), "SS": _log, "HR": _log},
+    "(2 log k, ∞)": dict.fromkeys(MECHANISMS, _log),
+}
+
+
+def _run(run: Run) -> Result:
+    k = run.of(64, 1024)
+    domain = Domain.range(k)
+    rows: list[Row] = []
+    levels: list[float] = []
+    for regime, level in run.each(REGIMES.items()):
+        levels.append(level(math.log(k)))
+        text = f"{levels[-1]:.4f}"
+        bound = least_risk(Uniform(domain, text)) or math.nan
+        ours = HadamardResponse(domain, text)
+        for name, make in MECHANISMS.items():
+            mechanism = make(domain, text)
+            details: dict[str, float | str | None] = {
+                "on the wire": mechanism.bits,
+                "risk/least": mechanism.risk(1) / bound,
+                "ours: risk/least": ours.risk(1) / bound,
+            }
+            order = _ORDERS[regime][name](k, levels[-1])
+            rows.append(Row(f"{name}, ε in {regime}", order, _needed(mechanism), ours.bits, details))
+    return Result(
+        quantity=f"bits that a report needs, k = {k}; published: the order printed, which has no constant",
+        ours_is="Hadamard response with the matrix of least exact risk",
+        rows=tuple(rows),
+        claims=tuple(
+            Claim(text, furthest < most, f"at most {furthest:.2f} times the order")
+            for text, names, most in (
+                ("RR and HR need about log k bits", ("RR", "HR"), 2.0),
+                # Each of k/e^ε positions takes log k bits to write.
+                ("RAPPOR and SS need these orders, up to a factor of log k", ("RAPPOR", "SS"), 1.1 * math.log2(k)),
+            )
+            for furthest in [max(_times(row) for row in rows if row.setting.startswith(names))]
+        ),
+        notes=(
+            "Needed: the entropy of a report, or for subset selection log2 (k choose d). On the wire all reports of a "
+            "mechanism have one length, so that it tells nothing: a bitmap of k bits for RAPPOR and SS.",
+        ),
+        panels=(
+            Panel(
+                f"k = {k}",
+                "ε",
+                "bits that a report needs",
+                tuple(
+                    Curve(name, levels, [row.measured or 0 for row in rows if row.setting.startswith(name + ",")])
+                    for name in MECHANISMS
+                ),
+                "y",
+            ),
+        ),
+    )
+
+
+def _needed(mechanism: Mechanism) -> float:
+    """The bits without which a report cannot be written, for people who are spread evenly over the values."""
+    k = len(mechanism.domain)
+    if isinstance(mechanism, SubsetSelection):
+        return math.log2(math.comb(k, mechanism.size))
+    if mechanism.encoding == "index":
+        return mechanism.bits
+    other = 1 / (1 + math.exp(float(mechanism.parameters()["epsilon"]) / 2))
+    # One bit for each value, independent given the value; which value it is adds at most log2 k.
+    noise = -other * math.log2(other) - (1 - other) * math.log2(1 - other)
+    return min(k * noise + math.log2(k), k)
+
+
+def _times(row: Row) -> float:
+    return (row.measured or 0) / (row.published or 1)
+
+
+EXPERIMENT = Experiment(
+    "subset-communication",
+    "Bits a report of four mechanisms",
+    "Barg, Ye: Optimal Estimation of Discrete Distribution under Local Differential Privacy (slides), communication",
+    _run,
+)

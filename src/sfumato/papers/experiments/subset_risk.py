@@ -1,0 +1,153 @@
+"""Barg and Ye (slides): the risk of subset selection, and the orders of the l1 risk of four mechanisms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from sfumato.compiler import expected_tv, least_risk
+from sfumato.device import simulate
+from sfumato.domain import Domain
+from sfumato.mechanisms import HadamardResponse, Mechanism, SubsetSelection, UnaryEncoding
+from sfumato.papers.experiment import Experiment, Run
+from sfumato.papers.experiments._classical import MECHANISMS, REGIMES
+from sfumato.papers.figure import Curve, Panel
+from sfumato.papers.result import Claim, Result, Row
+from sfumato.policy import Uniform
+
+__all__ = ["EXPERIMENT"]
+
+#: Orders of the l1 risk at n = 1, by regime and mechanism, in t = e^ε ("Summary of known results").
+_ORDERS: dict[str, dict[str, tuple[str, Callable[[float, float], float]]]] = {
+    "(0, 1)": {
+        "RR": ("k^1.5/ε", lambda k, e: k**1.5 / e),
+        "RAPPOR": ("k/ε", lambda k, e: k / e),
+        "SS": ("k/ε", lambda k, e: k / e),
+        "HR": ("k/ε", lambda k, e: k / e),
+    },
+    "(1, log k)": {
+        "RR": ("k^1.5/e^ε", lambda k, e: k**1.5 / math.exp(e)),
+        "RAPPOR": ("k/e^(ε/4)", lambda k, e: k / math.exp(e / 4)),
+        "SS": ("k/e^(ε/2)", lambda k, e: k / math.exp(e / 2)),
+        "HR": ("k/e^(ε/2)", lambda k, e: k / math.exp(e / 2)),
+    },
+    "(log k, 2 log k)": {
+        "RR": ("√k", lambda k, _: math.sqrt(k)),
+        "RAPPOR": ("k/e^(ε/4)", lambda k, e: k / math.exp(e / 4)),
+        "SS": ("√k", lambda k, _: math.sqrt(k)),
+        "HR": ("√k", lambda k, _: math.sqrt(k)),
+    },
+    "(2 log k, ∞)": {name: ("√k", lambda k, _: math.sqrt(k)) for name in MECHANISMS},
+}
+#: A constant is one if k sixteen times as large changes it by less.
+_CONSTANT = 2.0
+
+
+def _run(run: Run) -> Result:
+    sizes, levels = run.of(((8,), ("0.5", "2")), ((16, 256), ("0.5", "1", "2", "4", "6")))
+    n, repetitions = run.of((2000, 2), (10_000, 100))
+    seeds = run.seeds()
+    rows = []
+    for k, level, name in run.each(itertools.product(sizes, levels, MECHANISMS)):
+        domain = Domain.range(k)
+        mechanism = MECHANISMS[name](domain, level)
+        errors = [n * simulate(mechanism, n=n, seed=next(seeds)).l2 for _ in range(repetitions)]
+        rows.append(_row(name, mechanism, k, level, float(np.mean(errors))))
+    small, large = run.of((16, 64), (64, 1024))
+    orders = [_order_row(regime, name, small, large) for regime in REGIMES for name in MECHANISMS]
+    return Result(
+        quantity="n times the mean squared l2 error at the uniform distribution; below, l1 risk over its order",
+        ours_is="RR and SS: the least risk that is possible; RAPPOR and HR: the same kind with better parameters",
+        rows=(*rows, *orders),
+        claims=_claims(rows, orders, sizes, levels),
+        notes=(
+            f"Simulated with n = {n:,} and {repetitions} repetitions, the mean of which is off by about "
+            f"{math.sqrt(2 / (min(sizes) * repetitions)):.1%} where k = {min(sizes)}. Published: the slides' formula, "
+            "for RR their upper bound, which the uniform distribution reaches. Orders are printed without constants.",
+            "The expected l1 error is that of the normal approximation.",
+        ),
+        panels=(_panel(rows, max(sizes), levels),),
+    )
+
+
+def _row(name: str, mechanism: Mechanism, k: int, level: str, measured: float) -> Row:
+    t = math.exp(float(level))
+    published = ours = None
+    if isinstance(mechanism, SubsetSelection):
+        d = mechanism.size
+        published = (k - 1) ** 2 / (k * (t - 1) ** 2) * (d * t + k - d) ** 2 / (d * (k - d))
+    elif name == "RR":
+        published = ((t + k - 1) / (t - 1)) ** 2 * (1 - 1 / k)
+    if name == "RAPPOR":
+        ours = UnaryEncoding(mechanism.domain, level, optimized=True).risk(1)
+    elif name == "HR":
+        ours = HadamardResponse(mechanism.domain, level).risk(1)
+    else:
+        ours = least_risk(Uniform(mechanism.domain, level))
+    return Row(f"{name}, k = {k}, ε = {level}", published, measured, ours, {"exact": mechanism.risk(1)})
+
+
+def _order_row(regime: str, name: str, *sizes: int) -> Row:
+    text, order = _ORDERS[regime][name]
+    constants = []
+    for k in sizes:
+        epsilon = REGIMES[regime](math.log(k))
+        mechanism = MECHANISMS[name](Domain.range(k), f"{epsilon:.4f}")
+        constants.append(2 * expected_tv(mechanism, np.full(k, 1 / k)) / order(k, epsilon))
+    details: dict[str, float | str | None] = {"order": text, f"constant at k = {sizes[0]}": constants[0]}
+    return Row(f"l1, {name}, ε in {regime}, constant at k = {sizes[1]}", None, constants[1], None, details)
+
+
+def _claims(rows: list[Row], orders: list[Row], sizes: tuple[int, ...], levels: tuple[str, ...]) -> tuple[Claim, ...]:
+    exact = {row.setting: float(row.details["exact"] or 0) for row in rows}
+    cases = list(itertools.product(sizes, levels))
+    ratios = [min(exact[f"{other}, k = {k}, ε = {e}"] for other in MECHANISMS) for k, e in cases]
+    least = sum(
+        exact[f"SS, k = {k}, ε = {e}"] <= ratio * (1 + 1e-9) for (k, e), ratio in zip(cases, ratios, strict=True)
+    )
+    subsets = [row for row in rows if row.setting.startswith("SS")]
+    off = max(abs(float(row.details["exact"] or 0) / (row.published or 1) - 1) for row in subsets)
+    changes = [max(a / b, b / a) for row in orders for a, b in [_both(row)]]
+    return (
+        Claim(
+            "subset selection is best for the l2 risk, in all regimes",
+            least == len(cases),
+            f"in {least} of {len(cases)}",
+        ),
+        Claim("its risk is the formula", off < 1e-6, f"the exact risk of what runs is off by at most {off:.0e}"),
+        Claim(
+            "the l1 risks are of these orders",
+            max(changes) < _CONSTANT,
+            f"k 4 to 16 times as large changes the constants by factors up to {max(changes):.2f}",
+        ),
+    )
+
+
+def _both(row: Row) -> tuple[float, float]:
+    before = next(value for name, value in row.details.items() if name.startswith("constant"))
+    assert isinstance(before, float)
+    assert row.measured is not None
+    return row.measured, before
+
+
+def _panel(rows: list[Row], k: int, levels: tuple[str, ...]) -> Panel:
+    places = [float(level) for level in levels]
+    by_setting = {row.setting: row for row in rows}
+    curves = [
+        Curve(name, places, [by_setting[f"{name}, k = {k}, ε = {e}"].measured or math.nan for e in levels])
+        for name in MECHANISMS
+    ]
+    bound = [by_setting[f"SS, k = {k}, ε = {e}"].ours or math.nan for e in levels]
+    curves.append(Curve("least possible", places, bound, ours=True))
+    return Panel(f"k = {k}", "ε", "n · squared l2 error", tuple(curves), "y")
+
+
+EXPERIMENT = Experiment(
+    "subset-risk",
+    "The risk of subset selection beside three other mechanisms",
+    "Barg, Ye: Optimal Estimation of Discrete Distribution under Local Differential Privacy (slides), risk tables",
+    _run,
+)

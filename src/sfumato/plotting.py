@@ -1,0 +1,154 @@
+"""Pictures: estimates with their intervals, maps, the levels of a policy, what tests can tell, error against
+the number of people.
+
+Each function gives a matplotlib figure; ``save`` writes one as SVG or PNG.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sfumato._core import percent, register_plot, replacing
+from sfumato.auditing import Law, error_region, policy_region
+from sfumato.compiler import Plan, plan
+from sfumato.domain import align
+from sfumato.errors import InvalidInput, MissingExtra
+from sfumato.estimation import Estimate
+from sfumato.mechanisms import Mechanism, checked_count
+from sfumato.policy import PairwisePolicy, Policy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_error_region", "plot_estimate", "plot_levels", "plot_plan", "save"]
+
+#: More bars than this would be a comb: the frequencies are then drawn as a line with a band.
+_MOST_BARS = 60
+_INK, _BAND, _TRUTH = "#1f4e79", "#9dc3e6", "#c55a11"
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Any]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("plot", "drawing a figure") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def save(figure: Figure, path: Path | str) -> None:
+    """Write a figure to an .svg or .png file, whole or not at all; the same figure gives the same bytes."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".svg", ".png"):
+        raise InvalidInput(str(path), "the name of a plot", "end in .svg or .png", Path(path).name)
+    import matplotlib
+
+    metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
+    with replacing(path) as file, matplotlib.rc_context({"svg.hashsalt": "sfumato", "svg.fonttype": "none"}):
+        figure.savefig(file, format=suffix[1:], dpi=150, metadata=metadata)
+
+
+@register_plot(Estimate)
+def plot_estimate(estimate: Estimate, level: float = 0.95, truth: Any = None, *, simultaneous: bool = False) -> Figure:
+    """Frequencies with their intervals, as bars; as a map where the domain is a grid; beside the truth if given.
+
+    ``simultaneous`` intervals hold all together, as those of ``Estimate.interval``. The truth is in domain order, or
+    has labels (a mapping, a pandas Series) and is aligned by them.
+    """
+    if estimate.domain.kind == "grid":
+        return _plot_map(estimate)
+    if truth is not None:
+        truth = align(estimate.domain, truth, "plot_estimate", "truth")
+        if np.shape(truth) != (len(estimate.domain),):
+            must = f"have {len(estimate.domain)} entries, one for each value"
+            raise InvalidInput("plot_estimate", "truth", must, truth)
+    low, high = estimate.interval(level, simultaneous=simultaneous)
+    shown = f"{percent(level)} interval{', all together' if simultaneous else ''}"
+    places = np.arange(len(estimate.domain))
+    few = len(places) <= _MOST_BARS
+    figure, axes = _figure(max(6.0, 0.28 * len(places) if few else 10.0), 4.0)
+    if few:
+        axes.bar(places, estimate.frequencies, color=_BAND, label="estimate")
+        axes.vlines(places, low, high, color=_INK, linewidth=1.5, label=shown)
+        turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
+        axes.set_xticks(places, [str(label) for label in estimate.domain], **turned)
+    else:
+        axes.fill_between(places, low, high, color=_BAND, label=shown)
+        axes.plot(places, estimate.frequencies, color=_INK, linewidth=0.8, label="estimate")
+        axes.set_xlabel("value, in domain order")
+    if truth is not None:
+        axes.plot(places, truth, "D" if few else "-", color=_TRUTH, markersize=5, linewidth=0.8, label="truth")
+    axes.set_ylabel("frequency")
+    axes.set_ylim(bottom=0)
+    axes.set_title(f"{estimate.n:,} reports, method {estimate.method}")
+    axes.legend(frameon=False)
+    return figure
+
+
+def _plot_map(estimate: Estimate) -> Figure:
+    latitudes, longitudes = estimate.domain.edges
+    rows, columns = estimate.domain.shape
+    figure, axes = _figure(7.0, max(3.0, 6.0 * rows / columns))
+    # What lies below the noise is drawn as nothing: a map of noise misleads.
+    shown = np.where(estimate.frequencies > estimate.standard_errors, estimate.frequencies, 0.0)
+    mesh = axes.pcolormesh(longitudes, latitudes, shown.reshape(rows, columns), cmap="Blues")
+    figure.colorbar(mesh, ax=axes, label="frequency (cells above one standard error)")
+    axes.set_xlabel("longitude")
+    axes.set_ylabel("latitude")
+    axes.set_title(f"{estimate.n:,} reports, method {estimate.method}")
+    return figure
+
+
+def plot_levels(policy: Policy) -> Figure:
+    """The effective epsilon between every two values: row x, column x', how much likelier x may make an output."""
+    if not isinstance(policy, PairwisePolicy):
+        raise InvalidInput("plot_levels", "policy", "bind pairs of values", policy.kind)
+    levels = policy.effective_levels().floats
+    figure, axes = _figure(6.0, 5.0)
+    finite = np.where(np.isfinite(levels), levels, np.nan)
+    image = axes.imshow(finite, cmap="viridis_r", vmin=0)
+    figure.colorbar(image, ax=axes, label="effective ε (blank: no rule)")
+    if len(levels) <= 20:
+        labels = [str(label) for label in policy.domain]
+        axes.set_xticks(range(len(levels)), labels, rotation=45, ha="right")
+        axes.set_yticks(range(len(levels)), labels)
+    axes.set_title(f"{policy.kind} policy")
+    return figure
+
+
+def plot_error_region(mechanism: Mechanism | Law, policy: Policy, x: object, other: object) -> Figure:
+    """False alarm against missed detection of tests of ``x`` against ``other``: in reach, and allowed by the policy."""
+    allowed, reached = policy_region(policy, x, other), error_region(mechanism, x, other)
+    figure, axes = _figure(5.0, 4.6)
+    alarm, missed = allowed.vertices.T
+    axes.fill_between(alarm, missed, 1 - alarm, color=_BAND, alpha=0.5, linewidth=0, label="allowed by the policy")
+    axes.plot(*reached.vertices.T, color=_INK, marker="o", markersize=3, label="best tests of a report")
+    axes.plot([0, 1], [1, 0], color="grey", linewidth=0.8, linestyle=":", label="tests that ignore the report")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_aspect("equal")
+    axes.set_xlabel(f"false alarm: says {x!r} of {other!r}")
+    axes.set_ylabel(f"missed detection: says {other!r} of {x!r}")
+    axes.set_title(f"{policy.kind} policy")
+    axes.legend(frameon=False)
+    return figure
+
+
+def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6, 10**7)) -> Figure:
+    """Expected total variation error of every suitable mechanism against the number of people; of a policy or plan."""
+    figure, axes = _figure(6.0, 4.0)
+    numbers = [checked_count("plot_plan", n, "numbers") for n in numbers]
+    compared = policy if isinstance(policy, Plan) else plan(policy, n=1)
+    policy = compared.policy
+    for row in compared.rows:
+        errors = [min(row.half_l1 * (compared.n / n) ** 0.5, 1.0) for n in numbers]
+        axes.loglog(numbers, errors, marker="o", markersize=3, label=row.name)
+    axes.axhline(1, color="grey", linewidth=0.8, linestyle=":")
+    axes.set_xlabel("people")
+    axes.set_ylabel("expected total variation error")
+    axes.set_title(f"{policy.kind} policy over {len(policy.domain):,} values")
+    axes.legend(frameon=False)
+    return figure
