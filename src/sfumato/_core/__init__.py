@@ -34,6 +34,7 @@ from sfumato._core.parallel import by_threads, core_count
 from sfumato._core.plots import plot_result, register_plot
 from sfumato._core.simplex import project_beside_clear, project_to_simplex
 from sfumato._core.text import percent
+from sfumato._core.types import Floats, Integers, Words
 
 __all__ = [
     "INFINITE",
@@ -41,6 +42,9 @@ __all__ = [
     "ZERO",
     "Epsilon",
     "EpsilonLike",
+    "Floats",
+    "Integers",
+    "Words",
     "arb_precision",
     "by_threads",
     "canonical_hash",

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import check_keys
+from sfumato._core import Integers, check_keys
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism, check_counts, check_reports, checked_kind, count_reports, count_size
 
@@ -28,8 +27,6 @@ _HEADER_BYTES = 48
 _LARGEST = 2**63 - 1
 _HASH = re.compile("[0-9a-f]{64}")
 
-Counts = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
@@ -40,7 +37,7 @@ class Aggregate:
 
     mechanism_hash: str
     n: int
-    counts: Counts
+    counts: Integers
 
     def __post_init__(self) -> None:
         if not _HASH.fullmatch(str(self.mechanism_hash)):  # a document may hold anything here
@@ -159,7 +156,7 @@ def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
     return Aggregate.empty(mechanism).accumulate(mechanism, reports)
 
 
-def _as_counts(given: Any) -> Counts:
+def _as_counts(given: Any) -> Integers:
     """A fresh array of integers; texts, fractions and what does not fit 64 bits are refused."""
     if isinstance(given, np.ndarray):
         if given.ndim != 1 or given.dtype != np.int64:

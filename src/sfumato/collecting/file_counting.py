@@ -15,9 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import core_count
+from sfumato._core import Integers, core_count
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.checkpoint import Checkpoint, State, state_of
 from sfumato.collecting.files import REPORT_SUFFIXES, read_reports, rows_by_group
@@ -34,7 +33,6 @@ _UNIT_PIECES = 8
 #: Between two checkpoints lie about so many seconds of work.
 _ROUND_SECONDS = 5.0
 
-Counts = npt.NDArray[np.int64]
 #: Reads the counts of a file that has them already: its bytes, and its name for messages.
 ReadCounts = Callable[[bytes, str], Aggregate]
 
@@ -162,7 +160,7 @@ class _Work:
             raise refusals[min(refusals)]
         return total
 
-    def _count_unit(self, unit: _Unit, counts: Counts) -> int:
+    def _count_unit(self, unit: _Unit, counts: Integers) -> int:
         n = 0
         for piece in read_reports(unit.source, self._mechanism, row_groups=unit.groups):
             count_reports(self._mechanism, piece, counts)

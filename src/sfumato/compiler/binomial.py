@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats, Integers
 from sfumato.randomness import MAIN, Stream, keystream
 
 __all__ = ["CountDraws"]
 
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 #: Below this mean a count is found by going up from zero; from it on by rejection, which needs a mean of ten.
 _SMALL_MEAN = 10.0
@@ -34,7 +33,7 @@ class CountDraws:
         key, chunk = stream.reserve(1)
         self._keystream = keystream(key, chunk, MAIN)
 
-    def binomial(self, n: npt.ArrayLike, p: npt.ArrayLike) -> Counts:
+    def binomial(self, n: npt.ArrayLike, p: npt.ArrayLike) -> Integers:
         """How many of n succeed, each with probability p: one count for each pair of the two arrays."""
         trials, chances = np.broadcast_arrays(np.asarray(n, np.int64), np.asarray(p, np.float64))
         counts = np.where(chances >= 1, trials, 0)
@@ -43,7 +42,7 @@ class CountDraws:
             counts.flat[open_] = self._open(trials.ravel()[open_], chances.ravel()[open_])
         return counts
 
-    def multinomial(self, n: int, weights: Floats) -> Counts:
+    def multinomial(self, n: int, weights: Floats) -> Integers:
         """How n fall on outcomes with these weights: halves of the outcomes first, then halves of the halves."""
         levels = [np.append(weights, np.zeros((1 << (len(weights) - 1).bit_length()) - len(weights)))]
         while len(levels[-1]) > 1:
@@ -59,7 +58,7 @@ class CountDraws:
         words = np.frombuffer(self._keystream.update(bytes(8 * count)), np.uint64)
         return np.asarray(((words >> np.uint64(11)) + 0.5) * 2.0**-53)
 
-    def _open(self, n: Counts, p: Floats) -> Counts:
+    def _open(self, n: Integers, p: Floats) -> Integers:
         rare = np.minimum(p, 1 - p)
         small = n * rare < _SMALL_MEAN
         successes = np.empty(len(n), np.int64)
@@ -67,7 +66,7 @@ class CountDraws:
         successes[~small] = self._by_rejection(n[~small], rare[~small])
         return np.where(p > 0.5, n - successes, successes)
 
-    def _by_steps(self, n: Counts, p: Floats) -> Counts:
+    def _by_steps(self, n: Integers, p: Floats) -> Integers:
         """The quantile of a uniform number, by going up from zero."""
         counts = np.zeros(len(n), np.int64)
         left, odds = self._uniforms(len(n)), p / (1 - p)
@@ -83,7 +82,7 @@ class CountDraws:
             counts[moving] = count + 1
         return counts
 
-    def _by_rejection(self, n: Counts, p: Floats) -> Counts:
+    def _by_rejection(self, n: Integers, p: Floats) -> Integers:
         """Transformed rejection with squeeze (Hörmann 1993, algorithm BTRS), for n·p ≥ 10 and p ≤ 1/2."""
         counts = np.empty(len(n), np.int64)
         waiting = np.arange(len(n))

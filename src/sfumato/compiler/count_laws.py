@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.compiler.binomial import CountDraws, Counts, Floats
+from sfumato._core import Floats, Integers
+from sfumato.compiler.binomial import CountDraws
 from sfumato.mechanisms import (
     NOBODY,
     ONE,
@@ -32,7 +33,7 @@ from sfumato.mechanisms import (
 __all__ = ["law_of_counts"]
 
 #: Draws the counts of n people whose values follow a distribution.
-Law = Callable[[CountDraws, int, Floats], Counts]
+Law = Callable[[CountDraws, int, Floats], Integers]
 
 
 def law_of_counts(mechanism: Mechanism) -> Law | None:
@@ -57,12 +58,12 @@ def _histogram_law(mechanism: Mechanism) -> Law:
 # -- independent bits --------------------------------------------------------------------------------------
 
 
-def _unary(mechanism: UnaryEncoding, draws: CountDraws, n: int, truth: Floats) -> Counts:
+def _unary(mechanism: UnaryEncoding, draws: CountDraws, n: int, truth: Floats) -> Integers:
     people = draws.multinomial(n, truth)
     return draws.binomial(people, mechanism.own / ONE) + draws.binomial(n - people, mechanism.other / ONE)
 
 
-def _high_low_bits(mechanism: UtilityOptimizedRappor, draws: CountDraws, n: int, truth: Floats) -> Counts:
+def _high_low_bits(mechanism: UtilityOptimizedRappor, draws: CountDraws, n: int, truth: Floats) -> Integers:
     people, sensitive = draws.multinomial(n, truth), mechanism.is_sensitive
     own = draws.binomial(people, np.where(sensitive, mechanism.own / ONE, mechanism.harmless / ONE))
     return own + draws.binomial(n - people, np.where(sensitive, mechanism.other / ONE, 0.0))
@@ -71,13 +72,13 @@ def _high_low_bits(mechanism: UtilityOptimizedRappor, draws: CountDraws, n: int,
 # -- subsets -----------------------------------------------------------------------------------------------
 
 
-def _subset(mechanism: SubsetSelection, draws: CountDraws, n: int, truth: Floats) -> Counts:
+def _subset(mechanism: SubsetSelection, draws: CountDraws, n: int, truth: Floats) -> Integers:
     forced = draws.binomial([n], float(mechanism.gamma))
     return _subset_sums(draws, mechanism.size, forced, n - forced, truth[None]).ravel()
 
 
 def _subset_sums(
-    draws: CountDraws, size: int, forced: Counts, free: Counts, truth: npt.NDArray[np.float64]
+    draws: CountDraws, size: int, forced: Integers, free: Integers, truth: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
     """How many sets hold each value, for several collections at once: a row each.
 
@@ -109,7 +110,7 @@ def _subset_sums(
 # -- parts -------------------------------------------------------------------------------------------------
 
 
-def _parted(mechanism: PartedMechanism, draws: CountDraws, n: int, truth: Floats) -> Counts:
+def _parted(mechanism: PartedMechanism, draws: CountDraws, n: int, truth: Floats) -> Integers:
     *starts, end = mechanism.count_offsets
     parts, is_open = len(mechanism.parts), mechanism.number_of == NOBODY
     hidden = np.zeros(parts)
@@ -147,7 +148,7 @@ def _of_part(mechanism: PartedMechanism, number: int, truth: Floats, hidden: Flo
     return own / hidden[number] if hidden[number] > 0 else np.full(len(own), 1 / len(own))
 
 
-def _index_part(part: MixtureMechanism, draws: CountDraws, n: int, untold: int, truth: Floats) -> Counts:
+def _index_part(part: MixtureMechanism, draws: CountDraws, n: int, untold: int, truth: Floats) -> Integers:
     uniform = draws.multinomial(untold, np.ones(part.outputs))
     law = _histogram_law(part)
     return uniform + law(draws, n, truth)

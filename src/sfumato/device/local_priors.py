@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike, core_count, floor_of_ratio
+from sfumato._core import Epsilon, EpsilonLike, Floats, Words, core_count, floor_of_ratio
 from sfumato.auditing import Law
 from sfumato.domain import Domain, align, checked_domain, own_labels
 from sfumato.errors import InvalidInput
@@ -44,9 +44,6 @@ _BELOW_ONE_UNIT = Epsilon(44)
 
 #: One decision a user (docs/words-to-decisions.md): report the first value, bernoulli(·, 2^62).
 LAYOUT = Layout(64, (Field.number(2, TOTAL_BITS),))
-
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
 
 
 def user_thresholds(prior: int, least: int) -> tuple[int, int]:

@@ -15,9 +15,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, exact_fraction
+from sfumato._core import ZERO, Epsilon, EpsilonLike, Floats, exact_fraction
 from sfumato.compiler import Row, plan
 from sfumato.domain import Domain, read_mapping
 from sfumato.errors import InvalidInput
@@ -28,7 +27,6 @@ from sfumato.randomness import AUXILIARY, Stream, WordReader, secure
 
 __all__ = ["CrossTable", "Questionnaire", "QuestionnairePlan", "Sampling", "Strategy", "cross_table"]
 
-Floats = npt.NDArray[np.float64]
 #: Weights that people give: one per question, positive, in any unit.
 Weights = Mapping[str, Any]
 

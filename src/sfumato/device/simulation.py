@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.collecting import Aggregate
 from sfumato.compiler import CountDraws, design, expected_tv, law_of_counts
 from sfumato.device.privatization import privatize_indices
@@ -27,7 +27,6 @@ from sfumato.randomness import InsecureSeeded
 
 __all__ = ["TRUTHS", "Simulation", "simulate"]
 
-Floats = npt.NDArray[np.float64]
 
 #: People are made, randomized and counted in pieces, so memory does not grow with their number.
 _PIECE = 2**19

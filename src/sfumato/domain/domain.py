@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Integers
 from sfumato.domain.columns import read_column
 from sfumato.domain.documents import read_document
-from sfumato.domain.kinds.base import Codes, Kind
+from sfumato.domain.kinds.base import Kind
 from sfumato.domain.kinds.counted import Counted, checked_size
 from sfumato.domain.kinds.grid import Grid, grid_of
 from sfumato.domain.kinds.listed import Listed, list_of
@@ -143,7 +144,7 @@ class Domain:
         """The index of ``label`` (for a grid ``(row, column)``)."""
         return index_of(self._kind.by_label, label, At("Domain.index", "label"))
 
-    def encode(self, values: object, *, first_row: int = 0, copy: bool = True) -> Codes:
+    def encode(self, values: object, *, first_row: int = 0, copy: bool = True) -> Integers:
         """The index of each value: a list, a NumPy, Arrow, pandas or polars column.
 
         A grid takes points ``(latitude, longitude)``, a product takes tuples; both also take a table

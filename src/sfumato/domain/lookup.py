@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.domain.kinds.base import Codes, Kind
+from sfumato._core import Integers
+from sfumato.domain.kinds.base import Kind
 from sfumato.domain.refusals import At
 from sfumato.errors import InvalidInput
 
@@ -18,7 +19,7 @@ def index_of(kind: Kind, value: object, at: At) -> int:
     return code
 
 
-def indices_of(kind: Kind, values: object, at: At, first_row: int = 0, *, copy: bool = True) -> Codes:
+def indices_of(kind: Kind, values: object, at: At, first_row: int = 0, *, copy: bool = True) -> Integers:
     """The index of each value of a column; a refusal names the first row at fault.
 
     Without ``copy`` values that are indices already are given back as they are, read-only.

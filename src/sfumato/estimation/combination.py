@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import project_beside_clear
+from sfumato._core import Floats, project_beside_clear
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.estimation.result import Estimate
 from sfumato.mechanisms import Decoder, ScoreLaw, relative_spread
 
 __all__ = ["combine"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Up to this many values the full covariances are used; beyond, each value is weighted by its variance alone.
 _LARGEST_FULL = 1000

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.domain import read_numbers
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, checked_count
@@ -32,8 +32,6 @@ __all__ = [
     "printed_mse",
     "symmetric_mse",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 # -- prior-aware: the estimate is E[X|Y] -------------------------------------------------------------------

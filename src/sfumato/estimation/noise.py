@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.estimation.result import LinearEstimate
 
 __all__ = ["EventEstimate", "Events"]
 
-Floats = npt.NDArray[np.float64]
 
 #: A standard deviation of this many events, from which on the normal law is exact enough.
 _NORMAL_FROM = 10.0

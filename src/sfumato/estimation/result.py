@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import plot_result
+from sfumato._core import Floats, plot_result
 from sfumato.domain import Domain, read_numbers
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.mechanisms import Decoder, Fit, confidence_limits
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Estimate", "LinearEstimate", "frequency_of", "is_number"]
 
-Floats = npt.NDArray[np.float64]
 
 #: A dense covariance of more values than this is refused (it would take over 3 GB).
 _LARGEST_COVARIANCE = 20_000

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import chi_square_is_likelier, exact_fraction
+from sfumato._core import Floats, chi_square_is_likelier, exact_fraction
 from sfumato.domain import Domain, align_table, unaligned_table
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.policy.base import read_list
@@ -24,7 +24,6 @@ from sfumato.policy.distributions import AtLeast, Distributions, table_axes
 
 __all__ = ["ChiSquare", "greatest_distance", "share_range"]
 
-Floats = npt.NDArray[np.float64]
 
 #: √(B+1) is the least multiple of 2^-64 that covers the quantile: the same number on every machine.
 _RADIUS_BITS = 64

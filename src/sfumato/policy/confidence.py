@@ -26,9 +26,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
+
 __all__ = ["Pair", "ratio_is_certain", "ratio_within", "widest"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Square and cube roots in certificates are taken to this many bits.
 _ROOT_BITS = 160

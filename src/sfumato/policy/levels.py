@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon
+from sfumato._core import INFINITE, ZERO, Epsilon, Integers
 from sfumato.errors import CannotDecide
 
 __all__ = ["INFINITE_CODE", "LARGEST_DENSE", "Levels"]
@@ -24,8 +24,6 @@ LARGEST_DENSE = 4096
 _LARGEST_BIG_INTEGER_CLOSURE = 400
 _LARGEST_SYMBOLIC_CLOSURE = 96
 
-Codes = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Levels:
@@ -35,7 +33,7 @@ class Levels:
     which have no common unit) codes are positions in the sorted ``table``.
     """
 
-    codes: Codes
+    codes: Integers
     unit: Epsilon | None
     table: tuple[Epsilon, ...] = ()
 
@@ -84,7 +82,7 @@ class Levels:
         """The greatest level between two different values, and where it stands."""
         return self._extreme(np.argmax, -1)
 
-    def _extreme(self, arg: Callable[[Codes], Any], diagonal: int) -> tuple[Epsilon, tuple[int, int]]:
+    def _extreme(self, arg: Callable[[Integers], Any], diagonal: int) -> tuple[Epsilon, tuple[int, int]]:
         codes = self.codes.copy()
         np.fill_diagonal(codes, diagonal)
         x, other = divmod(int(arg(codes)), codes.shape[1])

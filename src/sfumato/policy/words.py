@@ -11,7 +11,7 @@ from functools import singledispatch
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon
+from sfumato._core import Epsilon, Floats
 from sfumato.errors import CannotDecide
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
@@ -26,7 +26,6 @@ from sfumato.policy.uniform import Uniform
 
 __all__ = ["Suspicion", "asks", "disclosure_warnings", "least", "suspicions"]
 
-Floats = npt.NDArray[np.float64]
 
 _MOST_NAMED = 5
 #: Values are given away where a reply may leave at most this share of the doubt there was before.

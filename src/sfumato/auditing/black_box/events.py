@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.black_box.limits import Floats, chernoff_lower
+from sfumato._core import Floats
+from sfumato.auditing.black_box.limits import chernoff_lower
 from sfumato.auditing.black_box.outputs import Outputs
 
 __all__ = ["LEARNED", "Candidate", "Event", "Pair", "best_of_each_family", "estimated_bounds", "ln_ratio"]

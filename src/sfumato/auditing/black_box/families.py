@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats, Integers
 from sfumato.auditing.black_box.events import LEARNED, Candidate, Event, Pair, estimated_bounds, ln_ratio
-from sfumato.auditing.black_box.limits import Floats, Integers, chernoff_lower
+from sfumato.auditing.black_box.limits import chernoff_lower
 from sfumato.auditing.black_box.outputs import Outputs
 
 __all__ = ["propose"]

@@ -11,9 +11,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import arb_precision, to_arb
+from sfumato._core import Floats, Integers, arb_precision, to_arb
 
 __all__ = ["chernoff_lower", "clopper_pearson_lower", "clopper_pearson_upper"]
 
@@ -21,9 +20,6 @@ _ARB_BITS = 64
 #: Newton's steps towards a limit: they end where the tail is this close to alpha, and fall a little short.
 _MOST_STEPS, _NEAR, _SHORTENED = 20, 1 - 1e-6, 1 - 1e-7
 _CHERNOFF_STEPS = 64
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 def clopper_pearson_lower(count: int, trials: int, alpha: Fraction) -> Fraction:

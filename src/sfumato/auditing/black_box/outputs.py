@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Integers
 from sfumato.errors import InvalidInput, shown
 
 __all__ = ["Outputs", "read_outputs"]
@@ -30,7 +31,6 @@ _ITEM_TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "sequence": np.int64,
 }
 
-Integers = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 

@@ -21,8 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
@@ -33,7 +33,6 @@ from sfumato.errors import CannotDecide
 
 __all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
 
-Floats = npt.NDArray[np.float64]
 
 #: The search ends where no ray is worth more than this, relative to the value: about what the solver can resolve…
 _TOLERANCE = 1e-6

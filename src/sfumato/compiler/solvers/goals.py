@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.compiler.solvers.estimation import Solved, least_error
 from sfumato.compiler.solvers.slice import Slice
@@ -34,8 +34,6 @@ __all__ = [
     "WorstEstimation",
     "goal_of",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Goal(ABC):

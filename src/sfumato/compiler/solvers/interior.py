@@ -12,15 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.compiler.solvers.extra import needed
 from sfumato.errors import CannotDecide
 
 __all__ = ["Interior", "lost", "minimise"]
 
-Floats = npt.NDArray[np.float64]
 #: f(x) with its gradient and Hessian, or None outside its domain.
 Smooth = Callable[[Floats], tuple[float, Floats, Floats] | None]
 

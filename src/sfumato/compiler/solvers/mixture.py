@@ -10,8 +10,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.extra import needed
 from sfumato.compiler.solvers.slice import Slice, distinct
@@ -21,7 +21,6 @@ from sfumato.errors import CannotDecide
 
 __all__ = ["best_mixture", "solve_weights"]
 
-Floats = npt.NDArray[np.float64]
 
 #: The search ends where the bound is this close to the value, relative to it.
 _TOLERANCE = 3e-7

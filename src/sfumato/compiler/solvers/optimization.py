@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import ZERO
+from sfumato._core import ZERO, Floats
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.estimation import best_design, scaled
 from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
@@ -28,7 +27,6 @@ from sfumato.policy import PairwisePolicy, Policy, Prior, Secret
 
 __all__ = ["DEFAULT_SECONDS", "optimal", "optimal_until"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Seconds that ``optimal`` may take unless it is given others.
 DEFAULT_SECONDS = 60.0

@@ -28,15 +28,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import Epsilon
+from sfumato._core import Epsilon, Floats
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.policy import Blocks, HighLow, Policy, Uniform, structure_of
 
 __all__ = ["Orbit", "OrbitDesign", "best_orbits"]
 
-Floats = npt.NDArray[np.float64]
 
 #: The search ends where no orbit is worth more than this, relative to the value: what doubles can resolve.
 _TOLERANCE = 1e-9

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.compiler.solvers.extra import needed
 
 __all__ = ["Programme"]
 
-Floats = npt.NDArray[np.float64]
 
 #: What a vertex breaks of a row must be made up for when a mechanism is rounded.
 _FEASIBILITY = 1e-9

@@ -14,13 +14,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.slice import Slice
 
 __all__ = ["least_trace", "relaxation_seconds"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Of the products that are violated the worst are added, so many at a time…
 _ADDED = 1000

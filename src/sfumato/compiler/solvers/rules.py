@@ -11,11 +11,11 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.policy import ChiSquare, Secret, widest
 
 __all__ = ["ALLOWED", "Rules"]
 
-Floats = npt.NDArray[np.float64]
 
 #: A vector may break a rule by this share of its left side before it is drawn back.
 ALLOWED = 1e-6

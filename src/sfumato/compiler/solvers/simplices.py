@@ -28,11 +28,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import Deadline
 
 __all__ = ["Simplices"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Sets of values are listed for at most so many.
 _MOST_VALUES = 10

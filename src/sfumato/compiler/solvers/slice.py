@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import ZERO
+from sfumato._core import ZERO, Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.extra import needed
 from sfumato.compiler.solvers.programme import Programme
@@ -26,7 +26,6 @@ from sfumato.policy import AtLeast, ChiSquare, Known, PairwisePolicy, Policy, Pr
 
 __all__ = ["SHARE_WITHIN", "Slice", "distinct", "groups"]
 
-Floats = npt.NDArray[np.float64]
 
 #: More values would take hours and gigabytes.
 _LARGEST = 256

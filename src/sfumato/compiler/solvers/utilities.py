@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import Deadline
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.compiler.solvers.worth import Worth, climb, greatest
 
 __all__ = ["Curved", "OfDecisions", "Told", "Utility"]
 
-Floats = npt.NDArray[np.float64]
 
 #: A worth of so few directions is maximised by branch and bound at once: no climbing is faster.
 _FEW_DIRECTIONS = 2

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
+from sfumato._core import Floats
 
 __all__ = ["LEAST_WEIGHT", "Progress", "Weighted"]
 
-Floats = npt.NDArray[np.float64]
 #: Told the value and the bound after every round.
 Progress = Callable[[float, float], None]
 

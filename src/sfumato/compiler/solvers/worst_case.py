@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.estimation import Solved, scaled
 from sfumato.compiler.solvers.extra import needed
@@ -21,7 +22,6 @@ from sfumato.compiler.solvers.worth import sum_of_squares
 
 __all__ = ["LEAST_SHARE", "least_worst_error"]
 
-Floats = npt.NDArray[np.float64]
 
 #: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
 LEAST_SHARE = 1e-5

@@ -13,14 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.slice import Slice, distinct
 
 __all__ = ["Worth", "climb", "greatest", "sum_of_squares"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Integers
 from sfumato.domain.columns import Coded, Numbers, read_column
 from sfumato.domain.refusals import At
 from sfumato.domain.scalars import Label
 
-Codes: TypeAlias = npt.NDArray[np.int64]
-Encoded: TypeAlias = tuple[Codes, Callable[[int], object]]
+Encoded: TypeAlias = tuple[Integers, Callable[[int], object]]
 Fault: TypeAlias = tuple[str, str, object]
 LARGEST = 2**31
 
@@ -55,7 +55,7 @@ class Kind(ABC):
         """Each row's index or -1, and how to look a row's value up again for a message."""
 
     @abstractmethod
-    def decode(self, codes: Codes) -> list[Label]: ...
+    def decode(self, codes: Integers) -> list[Label]: ...
 
     @abstractmethod
     def document(self) -> dict[str, Any]: ...
@@ -68,10 +68,10 @@ class Scalar(Kind):
     """A kind whose values come in one column."""
 
     @abstractmethod
-    def of_items(self, items: list[Any]) -> Codes: ...
+    def of_items(self, items: list[Any]) -> Integers: ...
 
     @abstractmethod
-    def of_array(self, array: npt.NDArray[Any]) -> Codes:
+    def of_array(self, array: npt.NDArray[Any]) -> Integers:
         """Indices of a bool, int, uint or float64 array: a fresh array, or read-only the given one, all of it valid."""
 
     def encode(self, values: object, at: At) -> Encoded:

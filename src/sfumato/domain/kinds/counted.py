@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain.kinds.base import LARGEST, Codes, Fault, Scalar
+from sfumato._core import Integers
+from sfumato.domain.kinds.base import LARGEST, Fault, Scalar
 from sfumato.domain.refusals import At
 from sfumato.domain.scalars import Label, as_number
 
@@ -41,7 +42,7 @@ class Counted(Scalar):
     def fault(self, value: object) -> Fault:
         return "", f"be an int from 0 to {self.size - 1}", value
 
-    def of_items(self, items: list[Any]) -> Codes:
+    def of_items(self, items: list[Any]) -> Integers:
         types = set(map(type, items))
         if types <= {int} or types <= {float}:
             try:
@@ -50,7 +51,7 @@ class Counted(Scalar):
                 pass
         return np.array([self.place(item) for item in items], dtype=np.int64)
 
-    def of_array(self, array: npt.NDArray[Any]) -> Codes:
+    def of_array(self, array: npt.NDArray[Any]) -> Integers:
         if array.dtype.kind == "b":
             return np.full(len(array), -1, dtype=np.int64)
         if array.dtype.kind == "f":
@@ -67,7 +68,7 @@ class Counted(Scalar):
             codes.flags.writeable = False
         return codes
 
-    def decode(self, codes: Codes) -> list[Label]:
+    def decode(self, codes: Integers) -> list[Label]:
         return cast("list[Label]", codes.tolist())
 
     def document(self) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.domain.kinds.base import LARGEST, Codes, Fault, Kind
+from sfumato._core import Integers
+from sfumato.domain.kinds.base import LARGEST, Fault, Kind
 from sfumato.domain.kinds.counted import Counted, checked_size
 from sfumato.domain.kinds.product import Product
 from sfumato.domain.refusals import At
@@ -66,7 +67,7 @@ class Axis(Counted):
     def fault(self, value: object) -> Fault:
         return "", f"be a number from {self.low} to {self.high}", value
 
-    def of_array(self, array: npt.NDArray[Any]) -> Codes:
+    def of_array(self, array: npt.NDArray[Any]) -> Integers:
         if array.dtype.kind == "b":
             return np.full(len(array), -1, dtype=np.int64)
         array = array.astype(np.float64, copy=False)

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import label_document
-from sfumato.domain.kinds.base import LARGEST, Codes, Fault, Kind, Scalar
+from sfumato._core import Integers, label_document
+from sfumato.domain.kinds.base import LARGEST, Fault, Kind, Scalar
 from sfumato.domain.kinds.counted import Counted
 from sfumato.domain.refusals import At, listing
 from sfumato.domain.scalars import TYPES, Label, Signature, as_label, reader_for
@@ -52,13 +52,13 @@ class Listed(Scalar):
         kind = self.signature if isinstance(self.signature, str) else "tuple"
         return "", f"be one of the {kind} labels {listing(self._labels)}", value
 
-    def of_items(self, items: list[Any]) -> Codes:
+    def of_items(self, items: list[Any]) -> Integers:
         if not set(map(type, items)) <= self._types:
             items = list(map(self._reader, items))
         find = self._table.get
         return np.fromiter((find(item, -1) for item in items), dtype=np.int64, count=len(items))
 
-    def of_array(self, array: npt.NDArray[Any]) -> Codes:
+    def of_array(self, array: npt.NDArray[Any]) -> Integers:
         given = array.dtype.kind
         if self.signature == "bool" and given == "b":
             return np.array([self._table.get(False, -1), self._table.get(True, -1)])[array.astype(np.intp)]
@@ -96,12 +96,12 @@ class Listed(Scalar):
         return min(labels) >= -(2**63) and max(labels) < 2**63
 
     @functools.cached_property
-    def _sorted(self) -> tuple[npt.NDArray[Any], Codes]:
+    def _sorted(self) -> tuple[npt.NDArray[Any], Integers]:
         order = np.argsort(self.array, kind="stable").astype(np.int64)
         return self.array[order], order
 
     @functools.cached_property
-    def _dense(self) -> tuple[int, int, Codes] | None:
+    def _dense(self) -> tuple[int, int, Integers] | None:
         """Lowest and highest int label and the index of each int between; None when too sparse."""
         low, high = int(self._sorted[0][0]), int(self._sorted[0][-1])
         if high - low >= max(_DENSE, 8 * self.size):
@@ -110,14 +110,14 @@ class Listed(Scalar):
         table[self.array - low] = np.arange(self.size)
         return low, high, table
 
-    def _search(self, array: npt.NDArray[Any]) -> Codes:
+    def _search(self, array: npt.NDArray[Any]) -> Integers:
         """Indices of an array of the labels' own dtype."""
         if self.signature == "int" and self._dense is not None:
             low, high, table = self._dense
             if array.min() >= low and array.max() <= high:
-                return cast("Codes", table[array - low])
+                return cast("Integers", table[array - low])
             inside = (array >= low) & (array <= high)
-            codes: Codes = table[np.where(inside, array, low) - low]
+            codes: Integers = table[np.where(inside, array, low) - low]
             codes[~inside] = -1
             return codes
         labels, order = self._sorted
@@ -126,7 +126,7 @@ class Listed(Scalar):
         codes[labels[near] != array] = -1
         return codes
 
-    def decode(self, codes: Codes) -> list[Label]:
+    def decode(self, codes: Integers) -> list[Label]:
         return list(map(self._labels.__getitem__, codes.tolist()))
 
     def document(self) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.domain.kinds.base import LARGEST, Codes, Encoded, Fault, Kind
+from sfumato._core import Integers
+from sfumato.domain.kinds.base import LARGEST, Encoded, Fault, Kind
 from sfumato.domain.refusals import At
 from sfumato.domain.rows import split_row, split_rows
 from sfumato.domain.scalars import Label
@@ -85,7 +86,7 @@ class Product(Kind):
         total[refused] = -1
         return total, lambda row: tuple(value_at(row) for _, value_at in encoded)
 
-    def decode(self, codes: Codes) -> list[Label]:
+    def decode(self, codes: Integers) -> list[Label]:
         columns: list[list[Label]] = []
         for kind in reversed(self.kinds):
             codes, part = np.divmod(codes, kind.size)

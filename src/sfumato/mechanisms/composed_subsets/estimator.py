@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.estimators.base import Decoder, Floats
+from sfumato.mechanisms.estimators.base import Decoder
 from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 

@@ -12,9 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import EpsilonLike
+from sfumato._core import EpsilonLike, Floats
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished
@@ -24,7 +23,6 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
 
 __all__ = ["MOST_BLOCKS", "ComposedSubsets", "SecondMoments"]
 
-Floats = npt.NDArray[np.float64]
 
 #: The estimate needs a matrix of the blocks by the blocks.
 MOST_BLOCKS = 4096

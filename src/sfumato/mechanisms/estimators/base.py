@@ -12,12 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import project_beside_clear
+from sfumato._core import Floats, project_beside_clear
 from sfumato.mechanisms.estimators.limits import ScoreLaw
 
-__all__ = ["Decoder", "Floats", "HistogramDecoder"]
+__all__ = ["Decoder", "HistogramDecoder"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Beside what a report counts for a value, this is nothing: rounding of a matrix that was inverted.
 _NOTHING = 1e-9

@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato._core import Floats
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.base import Decoder, Floats, HistogramDecoder
+from sfumato.mechanisms.estimators.base import Decoder, HistogramDecoder
 from sfumato.mechanisms.two_level import InclusionMechanism, InclusionMixture
 
 __all__ = ["InclusionDecoder", "ResponseDecoder", "SetDecoder"]

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 
 __all__ = ["Fit", "fit_bits", "fit_histogram"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Stands for zero where a logarithm or a quotient is taken.
 _TINY = 1e-300

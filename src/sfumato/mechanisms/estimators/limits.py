@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
+
 __all__ = ["ScoreLaw", "confidence_limits", "relative_spread"]
 
-Floats = npt.NDArray[np.float64]
 Tails = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
 
 #: Largest relative error of a tail probability for which the normal law replaces the exact one.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato._core import Floats
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.base import Floats, HistogramDecoder
+from sfumato.mechanisms.estimators.base import HistogramDecoder
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
 
 __all__ = ["HadamardDecoder"]

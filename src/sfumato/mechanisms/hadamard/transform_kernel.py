@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.mechanisms.kernels.compile import Word, device, kernel
 from sfumato.mechanisms.kernels.decisions import ONE, ZERO
 from sfumato.mechanisms.kernels.vectors import EIGHT, store, sum_and_difference, three_levels_within, vector_at
 
 __all__ = ["transform_rows"]
 
-Floats = npt.NDArray[np.float64]
 
 #: So many numbers stay in the first cache: all levels within them are done before the next are touched.
 _BLOCK = np.uint64(2**12)

@@ -9,13 +9,12 @@ import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
-from sfumato._core import by_threads
+from sfumato._core import Integers, by_threads
 from sfumato.mechanisms.kernels.compile import Word, Words, device, instruction, kernel
 from sfumato.mechanisms.kernels.decisions import ONE, WORD_BITS, ZERO
 
 __all__ = ["add_bit_sums", "add_histogram"]
 
-Counts = npt.NDArray[np.int64]
 
 #: Fewer reports, or bytes of bitmaps, than this are not worth a thread.
 _LEAST_INDICES = 2**20
@@ -32,12 +31,12 @@ _MOST_ROWS = 2**16 - 16
 _TWO, _THREE, _SIXTEEN = np.uint64(2), np.uint64(3), np.uint64(16)
 
 
-def add_histogram(indices: npt.NDArray[Any], counts: Counts) -> None:
+def add_histogram(indices: npt.NDArray[Any], counts: Integers) -> None:
     """Add how often each index occurs; every one must have a place in ``counts``."""
     plain = np.ascontiguousarray(indices).view()
     plain.setflags(write=False)
 
-    def counted(piece: slice) -> Counts:
+    def counted(piece: slice) -> Integers:
         own = np.zeros_like(counts)
         _histogram(plain[piece], own)
         return own
@@ -49,11 +48,11 @@ def add_histogram(indices: npt.NDArray[Any], counts: Counts) -> None:
         counts += own
 
 
-def add_bit_sums(rows: npt.NDArray[np.uint8], counts: Counts) -> None:
+def add_bit_sums(rows: npt.NDArray[np.uint8], counts: Integers) -> None:
     """Add how many of the rows have each bit set; there are as many counts as bits, the first bit is the lowest."""
     words = -(-rows.shape[1] // 8)
 
-    def counted(piece: slice) -> Counts:
+    def counted(piece: slice) -> Integers:
         own = np.zeros(64 * words, np.int64)
         for start in range(piece.start, piece.stop, _MOST_ROWS):
             planes = np.zeros((_PLANES + 1) * words, np.uint64)
@@ -76,7 +75,7 @@ def _in_words(rows: npt.NDArray[np.uint8]) -> Words:
 
 
 @kernel("histogram")
-def _histogram(indices: npt.NDArray[Any], counts: Counts) -> Any:
+def _histogram(indices: npt.NDArray[Any], counts: Integers) -> Any:
     if len(counts) <= _NEAR_COUNTS or len(indices) < len(counts):
         for i in range(len(indices)):
             counts[indices[i]] += 1
@@ -131,7 +130,7 @@ def _two_rows(words: Words, first: Word, width: Word, ones: Word) -> Any:
 
 
 @kernel("column sums")
-def _vertical_counts(words: Words, planes: Words, counts: Counts) -> Any:
+def _vertical_counts(words: Words, planes: Words, counts: Integers) -> Any:
     """Plane j holds bit j of a counter for every bit of a row; the last plane holds carries.
 
     Sixteen rows are added at a time by a tree of adders (Harley and Seal), which leaves one carry for the planes above.

@@ -8,16 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.base import Decoder, Floats
+from sfumato.mechanisms.estimators.base import Decoder
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 
 __all__ = ["NestedSubsetsDecoder"]
-
-#: Numbers for a high and a low block, for a value that is in its set and one that is not.
-Table = npt.NDArray[np.float64]
 
 
 class NestedSubsetsDecoder(Decoder):
@@ -37,12 +34,13 @@ class NestedSubsetsDecoder(Decoder):
         self.size = len(mechanism.domain)
         self._block_of, self._blocks, self._block_size = mechanism.block_of, mechanism.blocks, mechanism.block_size
         self._high, self._sizes = mechanism.high, mechanism.sizes
-        self._levels: Table = np.array([[float(level) for level in pair] for pair in mechanism.levels])
+        # Numbers for a high and a low block, for a value that is in its set and one that is not.
+        self._levels: Floats = np.array([[float(level) for level in pair] for pair in mechanism.levels])
         inside = np.array(self._sizes)[:, None] / self._block_size
         self._means = (self._levels * np.hstack([inside, 1 - inside])).sum(axis=1)
         centred = self._levels - self._means[:, None]
         self._between_scores = (self._means - 1) / between + 1 / self.size
-        self._scores: Table = centred / within + self._between_scores[:, None]
+        self._scores: Floats = centred / within + self._between_scores[:, None]
         score, level = self._scores, self._levels
         # E[φ_x φ_z v_w] for x = z, for two values of one block and for two of different blocks; each where w is x or z,
         # where it is another value of their block, or of one of their blocks, and where it is of another block.
@@ -153,7 +151,7 @@ class NestedSubsetsDecoder(Decoder):
             total += product
         return total
 
-    def _mean_in_block(self, status: int, names: str, tables: list[Table]) -> float:
+    def _mean_in_block(self, status: int, names: str, tables: list[Floats]) -> float:
         letters, total = sorted(set(names)), 0.0
         for bits in itertools.product((0, 1), repeat=len(letters)):
             bit_of = dict(zip(letters, bits, strict=True))

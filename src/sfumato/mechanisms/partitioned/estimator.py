@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import project_beside_clear
-from sfumato.mechanisms.estimators.base import Decoder, Floats, HistogramDecoder
+from sfumato._core import Floats, Integers, project_beside_clear
+from sfumato.mechanisms.estimators.base import Decoder, HistogramDecoder
 from sfumato.mechanisms.estimators.inclusion import ResponseDecoder, SetDecoder
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_bits, fit_histogram
 from sfumato.mechanisms.hadamard.estimator import HadamardDecoder
@@ -25,7 +24,6 @@ from sfumato.mechanisms.two_level import MixtureMechanism
 
 __all__ = ["PartedDecoder", "parted_decoder"]
 
-Indices = npt.NDArray[np.int64]
 PartDecoder = SetDecoder | HadamardDecoder
 
 
@@ -35,9 +33,9 @@ class _Part:
 
     decoder: PartDecoder
     counts: slice
-    hidden: Indices
-    open: Indices
-    open_counts: Indices
+    hidden: Integers
+    open: Integers
+    open_counts: Integers
 
     def masses(self, shares: Floats) -> tuple[float, float]:
         """The mass of the hidden values, and that of all values of the part."""
@@ -181,7 +179,7 @@ class PartedDecoder(Decoder):
         """Those of sets, that of a report that reveals another value of the part, and 0 for reports of other parts."""
         return max(len(part.decoder.set_levels) for part in self.parts) + 2
 
-    def told_together(self) -> Indices:
+    def told_together(self) -> Integers:
         groups = np.empty(self.size, dtype=np.int64)
         for number, part in enumerate(self.parts):
             groups[part.hidden] = groups[part.open] = number

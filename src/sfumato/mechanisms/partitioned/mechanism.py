@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Integers
 from sfumato.domain import Domain
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
@@ -30,7 +31,6 @@ from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, PairwisePolicy, Policy,
 
 __all__ = ["KINDS", "PartedMechanism", "part_document", "part_from_document"]
 
-Indices = npt.NDArray[np.int64]
 
 #: The decisions of a part that reports an index: forced or not, column or value, block of columns.
 _INDEX_FIELDS = (Field.number(32, 32), Field.number(0, 32), Field.number(64, 32))
@@ -45,11 +45,11 @@ class PartedMechanism(Mechanism):
     """
 
     parts: tuple[MixtureMechanism, ...]
-    part_of: Indices
-    number_of: Indices
+    part_of: Integers
+    number_of: Integers
 
     def _assemble(
-        self, domain: Domain, parts: Sequence[MixtureMechanism], part_of: Indices, number_of: Indices
+        self, domain: Domain, parts: Sequence[MixtureMechanism], part_of: Integers, number_of: Integers
     ) -> None:
         self.domain = domain
         self.parts = tuple(parts)
@@ -158,13 +158,13 @@ class PartedMechanism(Mechanism):
         revealed = sum((self.parts[int(self.part_of[x])].gamma for x in self.open), Fraction(0))
         return (sum((of_part[part] for part in self.parts), Fraction(0)) + revealed) / len(self.domain)
 
-    def hidden(self, part: int) -> Indices:
+    def hidden(self, part: int) -> Integers:
         """The hidden values of a part, in its own order."""
         order, starts = self._by_part
         return order[starts[part] : starts[part + 1]]
 
     @functools.cached_property
-    def _by_part(self) -> tuple[Indices, Indices]:
+    def _by_part(self) -> tuple[Integers, Integers]:
         kept = np.flatnonzero(self.number_of != NOBODY)
         order = kept[np.lexsort((self.number_of[kept], self.part_of[kept]))]
         return order, np.searchsorted(self.part_of[order], np.arange(len(self.parts) + 1))

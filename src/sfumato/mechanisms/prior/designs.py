@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, exceeds, floor_of_ratio
+from sfumato._core import Epsilon, Floats, exceeds, floor_of_ratio
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -28,7 +28,6 @@ from sfumato.policy import Prior
 
 __all__ = ["prior_hadamard", "prior_response", "prior_subset", "prior_table"]
 
-Floats = npt.NDArray[np.float64]
 Built = TypeVar("Built", bound=TwoLevelMechanism)
 
 #: A table has at most this many weights; its spec writes each of them.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Integers
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
@@ -20,14 +21,12 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
 __all__ = ["check_counts", "count_reports", "count_size"]
 
-#: Counts of more outputs than this would take over 32 GB.
+#: Integers of more outputs than this would take over 32 GB.
 _MOST_COUNTS = 2**32
 #: Reports are counted in pieces that stay in the cache.
 _PIECE = 2**18
 #: Fewer bytes of reports than this are counted before numba is imported.
 _FEW_BYTES = 2**18
-
-Counts = npt.NDArray[np.int64]
 
 
 def count_size(mechanism: Mechanism) -> int:
@@ -43,7 +42,7 @@ def count_size(mechanism: Mechanism) -> int:
     return size
 
 
-def count_reports(mechanism: Mechanism, reports: npt.NDArray[Any], counts: Counts) -> None:
+def count_reports(mechanism: Mechanism, reports: npt.NDArray[Any], counts: Integers) -> None:
     """Add the counts of checked reports."""
     plain = mechanism.encoding in ("index", "bitmap") and not isinstance(mechanism, NestedSubsets)
     if plain and reports.nbytes > _FEW_BYTES:
@@ -66,7 +65,7 @@ def count_reports(mechanism: Mechanism, reports: npt.NDArray[Any], counts: Count
             counts += bit_sums(piece, mechanism.bits)
 
 
-def check_counts(mechanism: Mechanism, n: int, counts: Counts) -> None:
+def check_counts(mechanism: Mechanism, n: int, counts: Integers) -> None:
     """Refuse counts that no n reports can have."""
     if isinstance(mechanism, PartedMechanism):
         _check_parts(mechanism, n, counts)
@@ -86,7 +85,7 @@ def check_counts(mechanism: Mechanism, n: int, counts: Counts) -> None:
         _check_nested(mechanism, n, counts)
 
 
-def _check_nested(mechanism: NestedSubsets, n: int, counts: Counts) -> None:
+def _check_nested(mechanism: NestedSubsets, n: int, counts: Integers) -> None:
     size = len(mechanism.domain)
     # The counts of a block may overflow 64 bits together: Python's integers do not.
     in_high, in_low, high = (part.astype(object) for part in np.split(counts, [size, 2 * size]))
@@ -101,7 +100,7 @@ def _check_nested(mechanism: NestedSubsets, n: int, counts: Counts) -> None:
             raise InvalidInput("an aggregate", f"counts of the values of block {block}", must, found[block])
 
 
-def _check_parts(mechanism: PartedMechanism, n: int, counts: Counts) -> None:
+def _check_parts(mechanism: PartedMechanism, n: int, counts: Integers) -> None:
     *starts, end = mechanism.count_offsets
     total = exact_sum(counts[end:])
     for number, (part, start) in enumerate(zip(mechanism.parts, starts, strict=True)):
@@ -118,12 +117,12 @@ def _check_parts(mechanism: PartedMechanism, n: int, counts: Counts) -> None:
         raise InvalidInput("an aggregate", "counts", f"be those of n = {n} reports", total)
 
 
-def exact_sum(counts: Counts) -> int:
+def exact_sum(counts: Integers) -> int:
     """The sum of counts that may overflow 64 bits together."""
     return (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
 
 
-def bit_sums(rows: npt.NDArray[np.uint8], bits: int) -> Counts:
+def bit_sums(rows: npt.NDArray[np.uint8], bits: int) -> Integers:
     """How many of the rows have each bit set."""
     sums = np.zeros(bits, np.int64)
     step = max(1, 2**22 // max(bits, 1))
@@ -133,7 +132,7 @@ def bit_sums(rows: npt.NDArray[np.uint8], bits: int) -> Counts:
     return sums
 
 
-def nested_sums(rows: npt.NDArray[np.uint8], mechanism: NestedSubsets) -> Counts:
+def nested_sums(rows: npt.NDArray[np.uint8], mechanism: NestedSubsets) -> Integers:
     """How many of the rows have each value in a high block, each value in a low block, and each block high."""
     size, blocks, order = len(mechanism.domain), mechanism.blocks, mechanism.order
     in_all, in_high, high_sums = (np.zeros(count, np.int64) for count in (size, size, blocks))

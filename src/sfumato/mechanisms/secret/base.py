@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, canonical_hash
+from sfumato._core import Epsilon, Floats, canonical_hash
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.table.mechanism import TableMechanism, left_inverse
@@ -34,7 +34,6 @@ __all__ = [
     "zoom",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 _UTILITIES = ("estimation", "mutual-information")
 #: Sets of values are offered as outputs where there are at most this many of them.

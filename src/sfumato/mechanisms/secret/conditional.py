@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.errors import CannotDecide
 from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
@@ -27,7 +28,6 @@ from sfumato.policy import ChiSquare, Policy, widest
 
 __all__ = ["ConditionalReporting", "ConditionalUnary"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Unary reports are offered where outputs times values are at most this.
 _LARGEST_TABLE = 2**14

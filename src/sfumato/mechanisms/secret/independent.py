@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
     checked_policy,
@@ -24,7 +25,6 @@ from sfumato.policy import ChiSquare, Policy, widest
 
 __all__ = ["IndependentReporting"]
 
-Floats = npt.NDArray[np.float64]
 
 #: A level beyond 99 tells all.
 _ALL = 0.99

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Integers
+
 __all__ = ["TOTAL", "TOTAL_BITS", "AliasTable"]
 
 TOTAL_BITS = 62
 #: Every row of weights sums to this. Sums of two weights fit 64 bits with their sign.
 TOTAL = 2**TOTAL_BITS
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

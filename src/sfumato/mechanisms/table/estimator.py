@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.base import Floats, HistogramDecoder
+from sfumato.mechanisms.estimators.base import HistogramDecoder
 from sfumato.mechanisms.table.mechanism import TableMechanism, left_inverse
 
 __all__ = ["TableDecoder"]

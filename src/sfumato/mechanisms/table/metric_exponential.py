@@ -7,8 +7,8 @@ shortest path, which obeys E(x, z) ≤ E(x, y) + E(y, z).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import LARGEST_MATRIX
 from sfumato.mechanisms.table.mechanism import TableMechanism
@@ -16,7 +16,6 @@ from sfumato.policy import Levels, PairwisePolicy
 
 __all__ = ["best_exponential", "exponential", "sharp_exponential", "tight_exponential"]
 
-Floats = npt.NDArray[np.float64]
 
 #: Weights are taken for a solution if every row of the matrix then misses one by no more than this.
 _ROW_TOLERANCE = 1e-12

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato._core import Floats
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.base import Decoder, Floats
+from sfumato.mechanisms.estimators.base import Decoder
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
 __all__ = ["HighLowBitsDecoder"]

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.papers.data.folder import Loaded, bad_line, first_found, parquet_columns, text_lines
 from sfumato.papers.data.seeded import SeededNumbers
 
 __all__ = ["COLUMNS", "ROWS", "Users", "district_users", "us_grid"]
 
-Floats = npt.NDArray[np.float64]
 
 #: The file as SNAP publishes it: user, time, latitude, longitude and place, separated by tabs; newest first.
 _ORIGINAL = ("loc-gowalla_totalCheckins.txt", "loc-gowalla_totalCheckins.txt.gz")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler import CountDraws
 from sfumato.randomness import InsecureSeeded
 
 __all__ = ["SeededNumbers"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class SeededNumbers(CountDraws):

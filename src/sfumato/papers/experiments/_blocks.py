@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato._core import EpsilonLike
+from sfumato._core import EpsilonLike, Floats, Integers
 from sfumato.domain import Domain
 from sfumato.mechanisms import BlockMechanism, HadamardResponse, Mechanism, SubsetSelection
 from sfumato.policy import Blocks
 
-__all__ = ["Floats", "best", "published", "total_variation"]
-
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
+__all__ = ["best", "published", "total_variation"]
 
 
-def published(domain: Domain, labels: Labels | None, epsilon: EpsilonLike) -> Mechanism:
+def published(domain: Domain, labels: Integers | None, epsilon: EpsilonLike) -> Mechanism:
     """Hadamard response in each block (Acharya et al. 2020, section 6); without labels all values are one block.
 
     The least power of two above the size of a block is the number of its columns; at ε = 1 nothing is gained by
@@ -27,7 +23,7 @@ def published(domain: Domain, labels: Labels | None, epsilon: EpsilonLike) -> Me
     return BlockMechanism.for_policy(Blocks(domain, labels, epsilon), "hadamard")
 
 
-def best(domain: Domain, labels: Labels | None, epsilon: EpsilonLike) -> Mechanism:
+def best(domain: Domain, labels: Integers | None, epsilon: EpsilonLike) -> Mechanism:
     """What ``sf.design`` takes: subset selection, in each block where there are any."""
     if labels is None:
         return SubsetSelection(domain, epsilon)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.auditing import audit
 from sfumato.domain import Domain
 from sfumato.estimation import information_privacy as lip
@@ -15,7 +15,6 @@ from sfumato.policy import Prior
 
 __all__ = [
     "PAPER",
-    "Floats",
     "beats",
     "error_of",
     "models",
@@ -25,7 +24,6 @@ __all__ = [
     "rows_of",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 PAPER = "Jiang, Li, Tandon: Context-aware Data Aggregation with Localized Information Privacy"
 _COIN = Domain(["0", "1"])

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.compiler import Optimum, optimal, robust_information
 from sfumato.domain import Domain
 from sfumato.errors import CannotDecide
@@ -28,7 +29,6 @@ __all__ = [
     "PAPER",
     "PROTOCOLS",
     "Best",
-    "Floats",
     "Table",
     "averages",
     "conditional",
@@ -42,7 +42,6 @@ __all__ = [
     "unary",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 PAPER = "Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Differential Privacy"
 ALPHA = "0.05"

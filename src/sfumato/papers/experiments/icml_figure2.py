@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 
+from sfumato._core import Floats
 from sfumato.device import simulate
 from sfumato.domain import Domain
 from sfumato.papers.data.seeded import SeededNumbers
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._blocks import Floats, best, published
+from sfumato.papers.experiments._blocks import best, published
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import Floats
 from sfumato.collecting import aggregate
 from sfumato.device import privatize, simulate
 from sfumato.domain import Domain
@@ -14,7 +15,7 @@ from sfumato.estimation import estimate
 from sfumato.mechanisms import Mechanism
 from sfumato.papers.data.gowalla import us_grid
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._blocks import Floats, best, published, total_variation
+from sfumato.papers.experiments._blocks import best, published, total_variation
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 from sfumato.randomness import InsecureSeeded

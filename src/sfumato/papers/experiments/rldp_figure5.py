@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato._core import Floats
 from sfumato.mechanisms import ConditionalReporting
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._robust import PAPER, Floats, Table, conditional, independent, level_text, unary
+from sfumato.papers.experiments._robust import PAPER, Table, conditional, independent, level_text, unary
 from sfumato.papers.experiments._sweep import drawn
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row

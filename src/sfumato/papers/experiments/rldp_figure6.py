@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato._core import Floats
 from sfumato.compiler import robust_information
 from sfumato.mechanisms import ConditionalReporting, IndependentReporting
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._robust import PAPER, Floats, Table, conditional, independent, level_text
+from sfumato.papers.experiments._robust import PAPER, Table, conditional, independent, level_text
 from sfumato.papers.experiments._sweep import drawn
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
