@@ -374,8 +374,7 @@ class Ledger:
         """The ledger of a file for a block that nobody else is in: it is saved when the block ends. **Send after it.**
 
         Other processes and threads that open or save this file wait. What was answered is saved also when the block
-        raises, for somebody may have seen it. On Windows, and on some file systems, nobody waits: who saves second is
-        refused instead, unless both save in one moment.
+        raises, for somebody may have seen it.
         """
         with locked(path):
             ledger = cls.load(path)
