@@ -13,7 +13,6 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.collecting.aggregates import Aggregate
-from sfumato.compiler.binomial import CountDraws
 from sfumato.compiler.count_laws import law_of_counts
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
@@ -32,6 +31,7 @@ from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+from sfumato.randomness import insecure_generator
 
 Floats = npt.NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def counts_of(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, see
         reports = sf.privatize(mechanism, values, sf.InsecureSeeded(seed))
         starts = range(0, len(values), n)
         return np.stack([sf.aggregate(mechanism, reports[start : start + n]).counts for start in starts])
-    draws = CountDraws(sf.InsecureSeeded(seed))
+    draws = insecure_generator(seed)
     return np.stack([law_of(draws, n, truth) for _ in range(repetitions)])
 
 

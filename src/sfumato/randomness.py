@@ -17,6 +17,7 @@ from sfumato.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
+    from numpy.random import Generator
 
 __all__ = [
     "AUXILIARY",
@@ -28,6 +29,7 @@ __all__ = [
     "WordReader",
     "first_block",
     "fresh_key",
+    "insecure_generator",
     "keystream",
     "secure",
 ]
@@ -158,3 +160,11 @@ class WordReader:
     def word(self, width: int) -> int:
         """The lowest ``width`` bits of the next 64-bit word."""
         return self.number(64) & (1 << width) - 1
+
+
+def insecure_generator(seed: int) -> Generator:
+    """Return numpy's generator for simulations of counts and invented data. It never makes a report."""
+    from numpy.random import default_rng
+
+    key, _ = InsecureSeeded(seed).reserve(1)
+    return default_rng(int.from_bytes(key, "little"))

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats, Integers
-from sfumato.compiler.binomial import CountDraws
 from sfumato.mechanisms import (
     NOBODY,
     ONE,
@@ -30,10 +29,13 @@ from sfumato.mechanisms import (
     decoder_for,
 )
 
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
 __all__ = ["law_of_counts"]
 
 #: Draws the counts of n people whose values follow a distribution.
-Law = Callable[[CountDraws, int, Floats], Integers]
+Law = Callable[["Generator", int, Floats], Integers]
 
 
 def law_of_counts(mechanism: Mechanism) -> Law | None:
@@ -52,33 +54,38 @@ def _histogram_law(mechanism: Mechanism) -> Law:
     decoder = decoder_for(mechanism)
     assert isinstance(decoder, HistogramDecoder)
     # Rounding may leave a zero below zero.
-    return lambda draws, n, truth: draws.multinomial(n, np.maximum(decoder.shares(truth), 0.0))
+    return lambda generator, n, truth: _multinomial(generator, n, np.maximum(decoder.shares(truth), 0.0))
+
+
+def _multinomial(generator: Generator, n: int, weights: Floats) -> Integers:
+    """Return how n people fall on outcomes with these weights."""
+    return generator.multinomial(n, weights / weights.sum()) if n else np.zeros(len(weights), np.int64)
 
 
 # -- independent bits --------------------------------------------------------------------------------------
 
 
-def _unary(mechanism: UnaryEncoding, draws: CountDraws, n: int, truth: Floats) -> Integers:
-    people = draws.multinomial(n, truth)
-    return draws.binomial(people, mechanism.own / ONE) + draws.binomial(n - people, mechanism.other / ONE)
+def _unary(mechanism: UnaryEncoding, generator: Generator, n: int, truth: Floats) -> Integers:
+    people = _multinomial(generator, n, truth)
+    return generator.binomial(people, mechanism.own / ONE) + generator.binomial(n - people, mechanism.other / ONE)
 
 
-def _high_low_bits(mechanism: UtilityOptimizedRappor, draws: CountDraws, n: int, truth: Floats) -> Integers:
-    people, sensitive = draws.multinomial(n, truth), mechanism.is_sensitive
-    own = draws.binomial(people, np.where(sensitive, mechanism.own / ONE, mechanism.harmless / ONE))
-    return own + draws.binomial(n - people, np.where(sensitive, mechanism.other / ONE, 0.0))
+def _high_low_bits(mechanism: UtilityOptimizedRappor, generator: Generator, n: int, truth: Floats) -> Integers:
+    people, sensitive = _multinomial(generator, n, truth), mechanism.is_sensitive
+    own = generator.binomial(people, np.where(sensitive, mechanism.own / ONE, mechanism.harmless / ONE))
+    return own + generator.binomial(n - people, np.where(sensitive, mechanism.other / ONE, 0.0))
 
 
 # -- subsets -----------------------------------------------------------------------------------------------
 
 
-def _subset(mechanism: SubsetSelection, draws: CountDraws, n: int, truth: Floats) -> Integers:
-    forced = draws.binomial([n], float(mechanism.gamma))
-    return _subset_sums(draws, mechanism.size, forced, n - forced, truth[None]).ravel()
+def _subset(mechanism: SubsetSelection, generator: Generator, n: int, truth: Floats) -> Integers:
+    forced = generator.binomial([n], float(mechanism.gamma))
+    return _subset_sums(generator, mechanism.size, forced, n - forced, truth[None]).ravel()
 
 
 def _subset_sums(
-    draws: CountDraws, size: int, forced: Integers, free: Integers, truth: npt.NDArray[np.float64]
+    generator: Generator, size: int, forced: Integers, free: Integers, truth: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
     """How many sets hold each value, for several collections at once: a row each.
 
@@ -96,9 +103,11 @@ def _subset_sums(
     own_next = np.divide(truth, ahead, out=np.zeros_like(truth), where=ahead > 0)
     for value in range(values):
         left = values - value
-        own = draws.binomial(with_own, own_next[:, value, None])
+        own = generator.binomial(with_own, own_next[:, value, None])
         with_own -= own
-        held = draws.binomial([with_own, without_own], (to_come / np.array([[max(left - 1, 1)], [left]]))[:, None])
+        held = generator.binomial(
+            [with_own, without_own], np.minimum(to_come / np.array([[max(left - 1, 1)], [left]]), 1.0)[:, None]
+        )
         sums[:, value] = own.sum(axis=1) + held.sum(axis=(0, 2))
         for people, members in zip((with_own, without_own), held, strict=True):
             people -= members
@@ -110,15 +119,15 @@ def _subset_sums(
 # -- parts -------------------------------------------------------------------------------------------------
 
 
-def _parted(mechanism: PartedMechanism, draws: CountDraws, n: int, truth: Floats) -> Integers:
+def _parted(mechanism: PartedMechanism, generator: Generator, n: int, truth: Floats) -> Integers:
     *starts, end = mechanism.count_offsets
     parts, is_open = len(mechanism.parts), mechanism.number_of == NOBODY
     hidden = np.zeros(parts)
     np.add.at(hidden, mechanism.part_of, np.where(is_open, 0.0, truth))
-    people = draws.multinomial(n, np.concatenate([hidden, truth[mechanism.open]]))
+    people = _multinomial(generator, n, np.concatenate([hidden, truth[mechanism.open]]))
     gammas = np.array([float(part.gamma) for part in mechanism.parts])
     part_of_open = mechanism.part_of[mechanism.open]
-    told = draws.binomial(people[parts:], gammas[part_of_open])
+    told = generator.binomial(people[parts:], gammas[part_of_open])
     untold = np.zeros(parts, np.int64)
     np.add.at(untold, part_of_open, people[parts:] - told)
 
@@ -131,12 +140,12 @@ def _parted(mechanism: PartedMechanism, draws: CountDraws, n: int, truth: Floats
             continue
         own = _of_part(mechanism, number, truth, hidden)
         counts[starts[number] : starts[number] + part.outputs] = _index_part(
-            part, draws, int(people[number]), int(untold[number]), own
+            part, generator, int(people[number]), int(untold[number]), own
         )
     for (values, size), numbers in subsets.items():
-        forced = draws.binomial(people[numbers], gammas[numbers])
+        forced = generator.binomial(people[numbers], gammas[numbers])
         own = np.stack([_of_part(mechanism, number, truth, hidden) for number in numbers])
-        sums = _subset_sums(draws, size, forced, people[numbers] - forced + untold[numbers], own)
+        sums = _subset_sums(generator, size, forced, people[numbers] - forced + untold[numbers], own)
         for number, row in zip(numbers, sums, strict=True):
             counts[starts[number] : starts[number] + values] = row
     return counts
@@ -148,10 +157,10 @@ def _of_part(mechanism: PartedMechanism, number: int, truth: Floats, hidden: Flo
     return own / hidden[number] if hidden[number] > 0 else np.full(len(own), 1 / len(own))
 
 
-def _index_part(part: MixtureMechanism, draws: CountDraws, n: int, untold: int, truth: Floats) -> Integers:
-    uniform = draws.multinomial(untold, np.ones(part.outputs))
+def _index_part(part: MixtureMechanism, generator: Generator, n: int, untold: int, truth: Floats) -> Integers:
+    uniform = _multinomial(generator, untold, np.ones(part.outputs))
     law = _histogram_law(part)
-    return uniform + law(draws, n, truth)
+    return uniform + law(generator, n, truth)
 
 
 _LAWS: tuple[tuple[type[Mechanism], Any], ...] = (

@@ -16,14 +16,14 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.collecting import Aggregate
-from sfumato.compiler import CountDraws, design, expected_tv, law_of_counts
+from sfumato.compiler import design, expected_tv, law_of_counts
 from sfumato.device.privatization import privatize_indices
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, estimate
 from sfumato.mechanisms import Frequencies, Mechanism, TableMechanism, checked_count, checked_distribution, checked_kind
 from sfumato.policy import Policy
-from sfumato.randomness import InsecureSeeded
+from sfumato.randomness import InsecureSeeded, insecure_generator
 
 __all__ = ["TRUTHS", "Simulation", "simulate"]
 
@@ -121,7 +121,7 @@ def simulate(
     if law is None:
         counts = _counted_one_by_one(mechanism, distribution, n, stream, progress)
     else:
-        counts = Aggregate(mechanism.hash, n, law(CountDraws(stream), n, distribution))
+        counts = Aggregate(mechanism.hash, n, law(insecure_generator(seed), n, distribution))
         if progress is not None:
             progress(n, n)
     return Simulation(mechanism, distribution, estimate(mechanism, counts, method), law is None)

@@ -1,37 +1,38 @@
-"""Reproducible numbers for simulations: uniform, normal, Jeffreys-prior distributions, shuffles."""
+"""Reproducible numbers for simulations: uniform, normal, Jeffreys-prior distributions, counts, shuffles."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats
-from sfumato.compiler import CountDraws
-from sfumato.randomness import InsecureSeeded
+from sfumato._core import Floats, Integers
+from sfumato.randomness import insecure_generator
 
 __all__ = ["SeededNumbers"]
 
 
-class SeededNumbers(CountDraws):
-    """Draws numbers as well as counts; the same seed gives the same numbers to the same sequence of calls."""
+class SeededNumbers:
+    """Draws numbers and counts; the same seed gives the same numbers to the same sequence of calls."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(InsecureSeeded(seed))
+        self._generator = insecure_generator(seed)
 
     def uniforms(self, count: int) -> Floats:
-        """Doubles in (0, 1), neither end among them."""
-        return self._uniforms(count)
+        """Doubles in [0, 1)."""
+        return self._generator.random(count)
 
     def normals(self, count: int) -> Floats:
-        """Standard normal doubles (Box and Muller 1958)."""
-        radius = np.sqrt(-2 * np.log(self.uniforms(count)))
-        return np.asarray(radius * np.cos(2 * np.pi * self.uniforms(count)))
+        """Standard normal doubles."""
+        return self._generator.standard_normal(count)
 
     def jeffreys(self, cells: int) -> Floats:
-        """A distribution on ``cells`` from the Jeffreys prior, Dirichlet(½, …, ½): squares of normals, normalised."""
-        squares = self.normals(cells) ** 2
-        return np.asarray(squares / squares.sum())
+        """A distribution on ``cells`` from the Jeffreys prior, Dirichlet(½, …, ½)."""
+        return self._generator.dirichlet(np.full(cells, 0.5))
+
+    def multinomial(self, n: int, distribution: Floats) -> Integers:
+        """How n people fall on the outcomes of a distribution."""
+        return self._generator.multinomial(n, distribution)
 
     def shuffled(self, count: int) -> npt.NDArray[np.intp]:
         """The numbers 0, 1, …, count - 1 in random order."""
-        return np.argsort(self.uniforms(count), kind="stable")
+        return self._generator.permutation(count)
