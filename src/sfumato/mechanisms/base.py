@@ -116,9 +116,9 @@ class Mechanism(ABC):
     def outputs(self) -> int:
         """How many different reports there are."""
 
-    @abstractmethod
     def reports(self) -> Iterable[int]:
-        """All reports, in the order of the columns of ``matrix()``."""
+        """All reports, in the order of the columns of ``matrix()``; of an index mechanism 0, 1, 2, ..."""
+        return range(self.outputs)
 
     @abstractmethod
     def probability(self, report: int, x: int) -> Fraction:
@@ -208,9 +208,9 @@ class Mechanism(ABC):
     # -- the wire ----------------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def bits(self) -> int:
-        """The length of a report in bits."""
+        """The length of a report in bits; of an index mechanism as many as the largest index needs."""
+        return (self.outputs - 1).bit_length()
 
     #: How reports are serialised: "index", "bitmap", or "parted" (a part's own report, then the number of the part).
     encoding: str

@@ -3,28 +3,3 @@
 A policy is a cone, a mechanism a mixture of its rays: Q(y|x) = w_y·v_y(x). Rays are found as they are needed (column
 generation), and the result is rounded to an exact table on the private side.
 """
-
-from sfumato.compiler.solvers.goals import (
-    Estimation,
-    ExpectedLoss,
-    Goal,
-    MutualInformation,
-    SquaredError,
-    WorstEstimation,
-    goal_of,
-)
-from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal
-from sfumato.compiler.solvers.result import Optimum
-
-__all__ = [
-    "DEFAULT_SECONDS",
-    "Estimation",
-    "ExpectedLoss",
-    "Goal",
-    "MutualInformation",
-    "Optimum",
-    "SquaredError",
-    "WorstEstimation",
-    "goal_of",
-    "optimal",
-]

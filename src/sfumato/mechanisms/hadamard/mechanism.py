@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -90,13 +90,6 @@ class HadamardResponse(MixtureMechanism):
     @property
     def outputs(self) -> int:
         return self.blocks * self.block_size
-
-    def reports(self) -> Iterable[int]:
-        return range(self.outputs)
-
-    @property
-    def bits(self) -> int:
-        return (self.outputs - 1).bit_length()
 
     def in_set(self, report: int, x: int) -> bool:
         own_block, row = self.block_and_row(x)

@@ -138,7 +138,7 @@ class PartedMechanism(Mechanism):
     @property
     def bits(self) -> int:
         if self.encoding == "index":
-            return (self.outputs - 1).bit_length()
+            return super().bits
         return self.body_bits + (len(self.parts) + len(self.open) - 1).bit_length()
 
     def probability(self, report: int, x: int) -> Fraction:

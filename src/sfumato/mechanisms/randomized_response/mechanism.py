@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -41,13 +41,6 @@ class RandomizedResponse(InclusionMixture):
     @property
     def outputs(self) -> int:
         return len(self.domain)
-
-    def reports(self) -> Iterable[int]:
-        return range(self.outputs)
-
-    @property
-    def bits(self) -> int:
-        return (self.outputs - 1).bit_length()
 
     def in_set(self, report: int, x: int) -> bool:
         return report == x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -97,13 +97,6 @@ class TableMechanism(Mechanism):
     @property
     def outputs(self) -> int:
         return int(self.weights.shape[1])
-
-    def reports(self) -> Iterable[int]:
-        return range(self.outputs)
-
-    @property
-    def bits(self) -> int:
-        return (self.outputs - 1).bit_length()
 
     def probability(self, report: int, x: int) -> Fraction:
         return Fraction(int(self.weights[x, report]), TOTAL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -52,9 +52,6 @@ class IndependentBits(Mechanism):
     @property
     def outputs(self) -> int:
         return 1 << len(self.domain)
-
-    def reports(self) -> Iterable[int]:
-        return range(self.outputs)
 
     @property
     def bits(self) -> int:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from sfumato._core import Floats
@@ -9,12 +13,15 @@ from sfumato.auditing import audit
 from sfumato.domain import Domain
 from sfumato.estimation import information_privacy as lip
 from sfumato.mechanisms import Mechanism, PriorBinary
+from sfumato.papers.data.folder import Loaded
+from sfumato.papers.experiment import Run
 from sfumato.papers.figure import Curve, Panel
-from sfumato.papers.result import Claim, Row
+from sfumato.papers.result import Claim, Result, Row
 from sfumato.policy import Prior
 
 __all__ = [
     "PAPER",
+    "Comparison",
     "beats",
     "error_of",
     "models",
@@ -73,6 +80,43 @@ def rows_of(name: str, priors: Floats, levels: list[float]) -> tuple[list[Row], 
         measured, ours = errors["ε-Opt-LIP as printed"], errors["ε-Opt-LIP"]
         rows.append(Row(f"{name}, ε = {epsilon:g}", None, measured, ours, details))
     return rows, {curve: [errors[curve] for errors in found] for curve in found[0]}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The models on several sets of users: rows, panels, the claims of ``beats``, where ε-Opt-LIP is not worse."""
+
+    rows: tuple[Row, ...]
+    panels: tuple[Panel, ...]
+    artefacts: tuple[Claim, ...]
+    better: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, run: Run, cases: Mapping[str, Callable[[], Floats]], levels: list[float]) -> Comparison:
+        """Compare the models for the priors of each case."""
+        found = [(name, *rows_of(name, priors(), levels)) for name, priors in run.each(cases.items())]
+        lip_and_ldp = [(np.array(curves["ε-Opt-LIP"]), np.array(curves["ε-Opt-LDP"])) for _, _, curves in found]
+        return cls(
+            tuple(row for _, rows, _ in found for row in rows),
+            tuple(panel(name, levels, curves) for name, _, curves in found),
+            tuple(beats(name, levels, curves) for name, _, curves in found),
+            tuple(bool((ours <= ldp * (1 + 1e-12)).all()) for ours, ldp in lip_and_ldp),
+        )
+
+    def result(self, claim: str, where: str, notes: Sequence[str], sources: Sequence[Loaded[Any]] = ()) -> Result:
+        """The result of an experiment, whose first claim is about the sets ``where``."""
+        return Result(
+            quantity="√(E/N); measured: ε-Opt-LIP as printed (Theorem 2)",
+            ours_is="the corrected optimum of ε-LIP for each user",
+            rows=self.rows,
+            claims=(
+                Claim(claim, all(self.better), where.format(sum(self.better), len(self.better))),
+                *self.artefacts,
+            ),
+            notes=tuple(notes),
+            panels=self.panels,
+            sources=tuple(sources),
+        )
 
 
 def panel(title: str, levels: list[float], curves: dict[str, list[float]], log: str = "y") -> Panel:

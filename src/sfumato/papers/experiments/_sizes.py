@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.papers.experiment import Run
-from sfumato.papers.experiments._sweep import LEVELS, OURS_IS, QUANTITY, drawn, order_claims, sweep
+from sfumato.papers.experiments._sweep import LEVELS, drawn, order_claims, sweep
 from sfumato.papers.result import Result
 
 __all__ = ["run_sizes"]
@@ -16,14 +16,9 @@ def run_sizes(run: Run, shapes: tuple[tuple[int, int], ...]) -> Result:
     seeds = run.seeds()
     kinds = {f"{a} x {b}": drawn(next(seeds), (a, b), 1000, draws) for a, b in shapes}
     found = sweep(run, kinds, levels, of_ours, ours_at)
-    return Result(
-        quantity=QUANTITY,
-        ours_is=OURS_IS,
-        rows=tuple(found.rows),
-        claims=order_claims(found, list(kinds)),
-        notes=(
-            f"{draws} draws, n = 1000, α = 0.05; ours on the first {of_ours}. The paper shows curves, and prints no "
-            "numbers.",
-        ),
-        panels=found.panels(list(kinds)),
+    return found.result(
+        list(kinds),
+        order_claims(found, list(kinds)),
+        f"{draws} draws, n = 1000, α = 0.05; ours on the first {of_ours}. The paper shows curves, and prints no "
+        "numbers.",
     )

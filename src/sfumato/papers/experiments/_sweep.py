@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from sfumato.papers.data.folder import Loaded
 from sfumato.papers.data.seeded import SeededNumbers
 from sfumato.papers.experiment import Run
 from sfumato.papers.experiments._robust import PROTOCOLS, Table, averages, our_best
 from sfumato.papers.figure import Curve, Panel
-from sfumato.papers.result import Claim, Row
+from sfumato.papers.result import Claim, Result, Row
 
 __all__ = ["LEVELS", "OURS_IS", "QUANTITY", "Sweep", "drawn", "order_claims", "sweep"]
 
@@ -47,6 +49,20 @@ class Sweep:
             x, y = [e for e, value in at if value is not None], [value for _, value in at if value is not None]
             found.append(Panel(kind, "ε", "I(X;Y)/H(X)", (*curves, Curve("ours", x, y, ours=True))))
         return tuple(found)
+
+    def result(
+        self, kinds: Sequence[str], claims: Sequence[Claim], note: str, sources: Sequence[Loaded[Any]] = ()
+    ) -> Result:
+        """The result of an experiment whose rows and panels these are."""
+        return Result(
+            quantity=QUANTITY,
+            ours_is=OURS_IS,
+            rows=tuple(self.rows),
+            claims=tuple(claims),
+            notes=(note,),
+            panels=self.panels(kinds),
+            sources=tuple(sources),
+        )
 
 
 def drawn(seed: int, shape: tuple[int, int], n: int, count: int) -> list[Table]:

@@ -6,7 +6,7 @@ from sfumato.papers.data.adult import census_table
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._census import PAIRS, QUICK_PAIRS
 from sfumato.papers.experiments._robust import PAPER, Table, polyopt
-from sfumato.papers.experiments._sweep import LEVELS, OURS_IS, QUANTITY, order_claims, sweep
+from sfumato.papers.experiments._sweep import LEVELS, order_claims, sweep
 from sfumato.papers.result import Claim, Result
 
 __all__ = ["EXPERIMENT"]
@@ -25,11 +25,9 @@ def _run(run: Run) -> Result:
     optima = {epsilon: float(polyopt(table, epsilon).value) / table.entropy for epsilon in ours_at}
     best = {epsilon: max(found.means[smallest, epsilon].values()) for epsilon in ours_at}
     shown = ", ".join(f"{share:.3f} against {best[epsilon]:.3f} (ε = {epsilon:g})" for epsilon, share in optima.items())
-    return Result(
-        quantity=QUANTITY,
-        ours_is=OURS_IS,
-        rows=tuple(found.rows),
-        claims=(
+    return found.result(
+        list(kinds),
+        (
             *order_claims(found, list(kinds)),
             Claim(
                 f"PolyOpt is better than all others ({smallest})",
@@ -37,12 +35,9 @@ def _run(run: Run) -> Result:
                 shown,
             ),
         ),
-        notes=(
-            "n = 32,561, α = 0.05. The text names the attributes, and of the pairs only 6 x 42: the others are ours. "
-            "It prints no numbers.",
-        ),
-        panels=found.panels(list(kinds)),
-        sources=(loaded[0],),
+        "n = 32,561, α = 0.05. The text names the attributes, and of the pairs only 6 x 42: the others are ours. "
+        "It prints no numbers.",
+        loaded[:1],
     )
 
 

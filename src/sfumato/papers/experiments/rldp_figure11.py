@@ -8,7 +8,7 @@ from sfumato.papers.data.adult import PEOPLE, SIZES, census_table
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._census import PAIRS, QUICK_PAIRS
 from sfumato.papers.experiments._robust import PAPER, PROTOCOLS, Table, told
-from sfumato.papers.experiments._sweep import LEVELS, OURS_IS, QUANTITY, drawn, order_claims, sweep
+from sfumato.papers.experiments._sweep import LEVELS, drawn, order_claims, sweep
 from sfumato.papers.result import Claim, Result
 
 __all__ = ["EXPERIMENT"]
@@ -34,11 +34,9 @@ def _run(run: Run) -> Result:
                 for values in (real, found.means[kind, epsilon])
             )
             alike.append(float(np.corrcoef(first, second)[0, 1]))
-    return Result(
-        quantity=QUANTITY,
-        ours_is=OURS_IS,
-        rows=tuple(found.rows),
-        claims=(
+    return found.result(
+        list(kinds),
+        (
             *order_claims(found, list(kinds)),
             Claim(
                 "the relative behaviour on real and synthetic data of the same size aligns closely",
@@ -46,9 +44,8 @@ def _run(run: Run) -> Result:
                 f"the rank correlation of the protocols is {np.mean(alike):.2f} on average",
             ),
         ),
-        notes=(f"n = {PEOPLE:,}, α = 0.05, {draws} draws; ours on the first. The text prints no numbers.",),
-        panels=found.panels(list(kinds)),
-        sources=(census[0],),
+        f"n = {PEOPLE:,}, α = 0.05, {draws} draws; ours on the first. The text prints no numbers.",
+        census[:1],
     )
 
 

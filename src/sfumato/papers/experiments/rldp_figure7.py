@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._robust import PAPER
-from sfumato.papers.experiments._sweep import LEVELS, OURS_IS, QUANTITY, drawn, sweep
+from sfumato.papers.experiments._sweep import LEVELS, drawn, sweep
 from sfumato.papers.result import Claim, Result
 
 __all__ = ["EXPERIMENT"]
@@ -26,11 +26,9 @@ def _run(run: Run) -> Result:
         return sum(ends) / len(ends)
 
     rises = {protocol: rise(protocol) for protocol in ("IR", "GRR-CR", "UE-CR", "SRR", "GRR")}
-    return Result(
-        quantity=QUANTITY,
-        ours_is=OURS_IS,
-        rows=tuple(found.rows),
-        claims=(
+    return found.result(
+        names,
+        (
             Claim(
                 "larger n has no effect on SRR and GRR",
                 max(abs(rises["SRR"]), abs(rises["GRR"])) < 0.03,
@@ -47,11 +45,8 @@ def _run(run: Run) -> Result:
                 "mean of the levels, as above",
             ),
         ),
-        notes=(
-            f"{shape[0]} x {shape[1]}, α = 0.05, {draws} draws; ours on the first {of_ours}. The text does not list n; "
-            "these are ours. The paper prints no numbers.",
-        ),
-        panels=found.panels(names),
+        f"{shape[0]} x {shape[1]}, α = 0.05, {draws} draws; ours on the first {of_ours}. The text does not list n; "
+        "these are ours. The paper prints no numbers.",
     )
 
 
