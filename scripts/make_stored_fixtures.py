@@ -549,6 +549,25 @@ def write_ledger(folder: Path) -> None:
     )
 
 
+def write_secret_ledger(folder: Path) -> None:
+    """Write one release per question about a secret: a second one did not compose."""
+    ledger = sf.Ledger()
+    ledger._key = bytes(range(32, 64))
+    stream = sf.InsecureSeeded(12)
+    answers = []
+    for names, distributions in (("ab", sf.Known([["1/4"] * 2] * 2)), ("cd", sf.ChiSquare([[10, 20], [30, 40]]))):
+        domain = sf.Domain.product(S=list(names), U=["x", "y"])
+        mechanism, policy = SecretRandomizedResponse(domain, "S", 1), sf.Secret(domain, "S", 1, distributions)
+        value, collection = (names[0], "y"), f"asked-{names}"
+        (report,) = ledger.answer(collection, mechanism, policy, value, stream=stream)
+        document = {"collection": collection, "spec": mechanism.spec, "policy": policy.to_dict()}
+        answers.append({**document, "value": list(value), "report": plain(report)})
+    with tempfile.TemporaryDirectory() as scratch:
+        ledger.save(Path(scratch, "ledger.json"))
+        (folder / "ledger-secret.json").write_bytes(Path(scratch, "ledger.json").read_bytes())
+    write_one(folder / "ledger-secret-results.json", {"answers": answers, "total": str(ledger.total)})
+
+
 # -- the store of a collector ------------------------------------------------------------------------------
 
 
@@ -719,6 +738,7 @@ def main(folder: Path) -> None:
     write_report_files(folder)
     write_checkpoint(folder)
     write_ledger(folder)
+    write_secret_ledger(folder)
     write_store(folder)
     write_estimates(folder)
 

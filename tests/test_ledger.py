@@ -46,6 +46,7 @@ FRUIT = sf.Domain(["apple", "pear", "fig"])
 COIN = sf.Domain(["heads", "tails"])
 PRODUCT = sf.Domain.product(S=[0, 1], U=[0, 1])
 EVEN = [["1/4", "1/4"], ["1/4", "1/4"]]
+KNOWN = sf.Known(EVEN)
 
 
 class NoStream:
@@ -338,6 +339,75 @@ def test_a_level_against_anything_belongs_to_a_secret() -> None:
     document["releases"][0]["hiding"] = "1"
     with pytest.raises(InvalidInput, match="hiding must be stated of a secret only"):
         Ledger.from_json(json.dumps(document))
+
+
+def without_level(ledger: Ledger) -> Ledger:
+    """The ledger as a version wrote it that recorded no level against anything."""
+    document = json.loads(ledger.to_json())
+    for release in document["releases"]:
+        release.pop("hiding", None)
+    return Ledger.from_json(json.dumps(document))
+
+
+def test_a_level_is_proved_only_by_the_mechanism_of_the_release() -> None:
+    policy = sf.Secret(PRODUCT, "S", 1, sf.Known(EVEN))
+    mechanism = SecretRandomizedResponse(PRODUCT, "S", 1)
+    ledger = Ledger()
+    ledger.charge("a", mechanism, policy)
+    ledger = without_level(ledger)
+    for collection, other in (("a", SecretRandomizedResponse(PRODUCT, "S", "1/2")), ("b", mechanism)):
+        with pytest.raises(InvalidInput, match=f"mechanism must have answered collection '{collection}'"):
+            ledger.prove(collection, other)
+    assert ledger.releases[0].hiding is None
+    assert ledger.prove("a", mechanism) == sf.Epsilon(1)
+    with pytest.raises(InvalidInput, match="whose level is not recorded"):
+        ledger.prove("a", mechanism)
+
+
+def test_a_level_that_does_not_exist_is_not_proved() -> None:
+    """U in clear is harmless under the known distribution, and tells everything to somebody who knows another."""
+    policy = sf.Secret(PRODUCT, "S", 0, sf.Known(EVEN))
+    u = revealing(PRODUCT, lambda x: x % 2)
+    ledger = Ledger()
+    ledger.charge("a", u, policy)
+    with pytest.raises(CannotCompose, match="rule out a secret"):
+        ledger.prove("a", u)
+    assert not ledger.allows("b", SecretRandomizedResponse(PRODUCT, "S", "0.01"), sf.Secret(PRODUCT, "S", 1, KNOWN))
+
+
+def test_a_level_is_that_of_the_sampler_that_ran() -> None:
+    """A class from elsewhere may share the spec of the library's and tell U in clear; the hash does not say which."""
+
+    class TellsU(SecretRandomizedResponse):
+        def step(self, state: int, draws: Draws) -> Finished:  # noqa: ARG002
+            return Finished(state % 2)
+
+    policy = sf.Secret(PRODUCT, "S", 1, sf.Known(EVEN))
+    mechanism, other = SecretRandomizedResponse(PRODUCT, "S", 1), TellsU(PRODUCT, "S", 1)
+    assert mechanism.hash == other.hash
+    ledger = Ledger()
+    ledger.charge("a", other, policy)
+    assert ledger.releases[0].hiding is None
+    # The same spec, run by the library's class, proves nothing about that release by itself.
+    assert not ledger.allows("b", mechanism, policy)
+    assert not without_level(ledger).allows("b", mechanism, policy)
+    with pytest.raises(CannotCompose, match="rule out a secret"):
+        ledger.prove("a", other)
+
+
+def test_a_proved_level_continues_the_file_and_is_not_lost_again(tmp_path: Path) -> None:
+    policy = sf.Secret(PRODUCT, "S", 1, sf.Known(EVEN))
+    mechanism = SecretRandomizedResponse(PRODUCT, "S", 1)
+    ledger = Ledger()
+    ledger.charge("a", mechanism, policy)
+    old = without_level(ledger)
+    old.save(tmp_path / "ledger.json")
+    proved = Ledger.load(tmp_path / "ledger.json")
+    proved.prove("a", mechanism)
+    proved.save(tmp_path / "ledger.json")
+    assert Ledger.load(tmp_path / "ledger.json").releases == proved.releases
+    with pytest.raises(InvalidInput, match="hold no release that this ledger does not know"):
+        old.save(tmp_path / "ledger.json")
 
 
 def test_a_known_distribution_within_a_classical_budget() -> None:

@@ -340,6 +340,37 @@ def test_a_ledger_is_written_as_it_was_and_goes_on(ledger: sf.Ledger, tmp_path: 
     assert again[-1].collection == "new"
 
 
+def secret_releases() -> list[tuple[str, Mechanism, sf.Policy, tuple[str, ...], Any]]:
+    found = []
+    for answer in stored("ledger-secret-results.json")["answers"]:
+        release = sf.mechanism_from_spec(answer["spec"]), sf.policy_from_dict(answer["policy"])
+        found.append((answer["collection"], *release, tuple(answer["value"]), answer["report"]))
+    return found
+
+
+def test_a_ledger_of_secrets_refuses_a_second_one_until_its_level_is_proved(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    path.write_bytes((FOLDER / "ledger-secret.json").read_bytes())
+    ledger = sf.Ledger.load(path)
+    assert ledger.to_json() == path.read_text(encoding="utf-8")
+    assert str(ledger.total) == stored("ledger-secret-results.json")["total"] == "inf"
+    for collection, mechanism, policy, value, report in secret_releases():
+        assert ledger.spent(policy.domain) == policy
+        assert not ledger.allows("next", mechanism, policy)
+        said = rf"together: for '{collection}' no epsilon .*Ledger\.prove\("
+        with pytest.raises(sf.errors.CannotCompose, match=said):
+            ledger.charge("next", mechanism, policy)
+        with sf.Ledger.open(path) as opened:
+            assert opened.prove(collection, mechanism) == sf.Epsilon(1)
+        ledger = sf.Ledger.load(path)  # the block saved the level, though no release was added
+        assert plain(ledger.answer(collection, mechanism, policy, value)) == [report]
+        assert ledger.spent(policy.domain) == policy
+        ledger.charge("next", mechanism, policy)
+        assert ledger.spent(policy.domain) == sf.Secret(policy.domain, "S", 2, sf.Anything())
+        ledger.save(path)
+    assert str(sf.Ledger.load(path).total) == "8"  # each question 4: two values of one secret differ by twice as much
+
+
 # -- the store of a collector, and what it sends -----------------------------------------------------------
 
 

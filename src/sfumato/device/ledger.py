@@ -72,7 +72,8 @@ class Release:
     ``classical`` is the ε of classical LDP that the mechanism keeps, where it keeps one. ``value`` is the keyed digest
     of the value and ``report`` the serialised report; both are None for what was charged without an answer.
     ``hiding`` is the ε at which the mechanism hides the secret of the policy whatever the distribution; it is proved by
-    an audit where the policy itself knows a distribution, and None elsewhere and where there is no such ε.
+    an audit where the policy itself knows a distribution, and None elsewhere and where there is no such ε. It is also
+    None in ledgers of versions that did not record it; ``Ledger.prove`` adds it.
     """
 
     collection: str
@@ -257,6 +258,51 @@ class Ledger:
         total = self._account(policy.domain, self._about(policy.domain)).total
         return Cost(None, total, True, "costs nothing: this value was answered, and its report is given again")
 
+    def prove(self, collection: str, mechanism: Mechanism) -> Epsilon:
+        """Prove the level at which the earlier releases of a collection hide their secret from anybody, and record it.
+
+        Use this for a ledger of a version that recorded no such level: its secrets under a known distribution do not
+        compose without one, so that a second release about the question raises CannotCompose. Releases that ``charge``
+        and ``answer`` count now have theirs.
+
+        Parameters
+        ----------
+        collection
+            The collection whose releases are charged at the level.
+        mechanism
+            The mechanism that gave them: the same spec, and run by the same class. The ledger holds the hash of its
+            spec, which a class from elsewhere with another sampler may share, so it cannot complete itself.
+
+        Returns
+        -------
+        Epsilon
+            The level that an audit of the mechanism proves, whatever the distribution.
+
+        Raises
+        ------
+        InvalidInput
+            If the collection has no release of this mechanism under a secret that does not compose.
+        CannotCompose
+            If no level is proved, because some report of the mechanism rules out a secret.
+        """
+        with self._one_at_a_time:
+            proved: dict[int, Epsilon] = {}
+            for number, release in enumerate(self._releases):
+                if (release.collection, release.mechanism) == (collection, mechanism.hash) and _needs_proof(release):
+                    epsilon = _hiding_epsilon(mechanism, release.policy)
+                    if epsilon is None:
+                        raise CannotCompose(
+                            f"no epsilon is proved at which {mechanism.name!r} hides the secret of collection "
+                            f"{collection!r} whatever the distribution: some report of it may rule out a secret"
+                        )
+                    proved[number] = epsilon
+            if not proved:
+                must = f"have answered collection {collection!r}, under a secret whose level is not recorded"
+                raise InvalidInput("Ledger.prove", "mechanism", must, mechanism.name)
+            for number, epsilon in proved.items():
+                self._releases[number] = dataclasses.replace(self._releases[number], hiding=epsilon)
+            return max(proved.values())
+
     # -- inside ------------------------------------------------------------------------------------------
 
     def _questions(self) -> list[Domain]:
@@ -294,9 +340,9 @@ class Ledger:
         return dataclasses.replace(self._new(collection, mechanism, policy), value=digest), None
 
     def _with(self, release: Release) -> _Account:
-        return self._account(release.policy.domain, [*self._about(release.policy.domain), release])
+        return self._account(release.policy.domain, [*self._about(release.policy.domain), release], added=release)
 
-    def _account(self, domain: Domain, releases: list[Release]) -> _Account:
+    def _account(self, domain: Domain, releases: list[Release], *, added: Release | None = None) -> _Account:
         """The first true account that lies within the budget, else the first that composes."""
         budget = self._budgets.get(domain)
         found: _Account | None = None
@@ -307,11 +353,7 @@ class Ledger:
             if within:
                 break
         if found is None:
-            names = ", ".join(repr(name) for name in dict.fromkeys(release.collection for release in releases))
-            raise CannotCompose(
-                f"the releases of the collections {names} have no bound together, and not every mechanism keeps an "
-                "epsilon against anything that could be charged instead"
-            )
+            raise CannotCompose(_why_unbounded(releases, added))
         return found
 
     def _check_budget(self, release: Release) -> None:
@@ -378,11 +420,11 @@ class Ledger:
         """
         with locked(path):
             ledger = cls.load(path)
-            before = len(ledger._releases)
+            before = ledger.releases
             try:
                 yield ledger
             finally:
-                if len(ledger._releases) > before:
+                if ledger.releases != before:
                     ledger.save(path)
 
     def save(self, path: str | Path) -> None:
@@ -405,7 +447,8 @@ class Ledger:
             is_ledger = "ledger" in json.loads(text)
         except (OSError, ValueError, TypeError):
             return  # no ledger: what is there can be replaced, or refuses to be
-        if is_ledger and (known := Ledger.from_json(text).releases) != self.releases[: len(known)]:
+        known = Ledger.from_json(text).releases if is_ledger else ()
+        if len(known) > len(self._releases) or not all(map(_continues, self._releases, known)):
             must = (
                 "hold no release that this ledger does not know: nothing was saved, so send nothing and load it again"
             )
@@ -512,6 +555,34 @@ def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
 
 def _least_read(mechanism: Mechanism) -> Read:
     return "none" if mechanism.is_of_library else "smaller"
+
+
+def _needs_proof(release: Release) -> bool:
+    """Whether the release could be charged at a level against anything that is not recorded."""
+    secret = isinstance(release.policy, Secret) and not isinstance(release.policy.distributions, Anything)
+    return secret and release.against_anything is None
+
+
+def _why_unbounded(releases: list[Release], added: Release | None) -> str:
+    """Say which releases have no level that could be charged, and what to do about it."""
+
+    def named(some: Iterable[Release]) -> str:
+        return ", ".join(repr(name) for name in dict.fromkeys(release.collection for release in some))
+
+    words = f"the releases of the collections {named(releases)} have no bound together"
+    if added is not None and added.against_anything is None:
+        return f"{words}, and the mechanism of {named([added])} keeps no epsilon against anything to charge instead"
+    unknown = [release for release in releases if release.against_anything is None]
+    if unknown:
+        words += f": for {named(unknown)} no epsilon against anything is recorded to charge instead"
+    if any(map(_needs_proof, unknown)):
+        words += "; if the version that wrote it did not record any, Ledger.prove(collection, mechanism) adds it"
+    return words
+
+
+def _continues(release: Release, known: Release) -> bool:
+    """Whether the release is the known one, to which a proved level may have been added."""
+    return release == known or (known.hiding is None and dataclasses.replace(release, hiding=None) == known)
 
 
 @functools.lru_cache(maxsize=32)  # as above
