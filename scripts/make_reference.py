@@ -155,7 +155,7 @@ ARGUMENTS = {
 TYPES = {
     "EpsilonLike": 'a number, a fraction, or a text such as `"0.5"`, `"1/2"`, `"ln 3"`, `"inf"`',
     "Label": "a text, a number, or a tuple of labels",
-    "Floats, Counts, Codes, Indices": "arrays of doubles; of integers",
+    "Floats, Integers": "arrays of doubles; of 64-bit integers",
     "Frequencies": "a number per value: a list, a tuple, an array, or anything "
     "[with labels](how-to/use-labelled-data.md)",
     "Distance": "a name, a function of two labels, or a matrix",

@@ -17,11 +17,10 @@ from sfumato.compiler.solvers.goals import (
     WorstEstimation,
     goal_of,
 )
-from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal
+from sfumato.compiler.solvers.optimization import optimal
 from sfumato.compiler.solvers.result import Optimum
 
 __all__ = [
-    "DEFAULT_SECONDS",
     "Estimation",
     "ExpectedLoss",
     "Goal",
