@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato._core import percent, register_plot, replacing
+from sfumato._core import import_optional, percent, register_plot, replacing
 from sfumato.auditing import Law, error_region, policy_region
 from sfumato.compiler import Plan, plan
 from sfumato.domain import align
-from sfumato.errors import InvalidInput, MissingExtra
+from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate
 from sfumato.mechanisms import Mechanism, checked_count
 from sfumato.policy import PairwisePolicy, Policy
@@ -31,11 +31,9 @@ _INK, _BAND, _TRUTH = "#1f4e79", "#9dc3e6", "#c55a11"
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("plot", "drawing a figure") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = import_optional("matplotlib.figure", "plot", "drawing a figure").Figure(
+        figsize=(width, height), layout="constrained"
+    )
     return figure, figure.add_subplot()
 
 

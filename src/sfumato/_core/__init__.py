@@ -30,6 +30,7 @@ from sfumato._core.exact import (
     to_arb,
 )
 from sfumato._core.locks import locked
+from sfumato._core.optional import import_late, import_optional, import_pyarrow
 from sfumato._core.parallel import by_threads, core_count
 from sfumato._core.plots import plot_result, register_plot
 from sfumato._core.simplex import project_beside_clear, project_to_simplex
@@ -61,6 +62,9 @@ __all__ = [
     "finite",
     "floor_of_log",
     "floor_of_ratio",
+    "import_late",
+    "import_optional",
+    "import_pyarrow",
     "information",
     "integer_kernel",
     "label_document",

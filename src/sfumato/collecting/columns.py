@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from sfumato._core import import_pyarrow
 from sfumato.collecting.sources import ARROW, STREAM, Source, unreadable
-from sfumato.domain import import_pyarrow
 from sfumato.errors import InvalidInput
 
 __all__ = ["ColumnFile", "open_columns"]

@@ -20,12 +20,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import PIPE, writing
+from sfumato._core import PIPE, import_pyarrow, writing
 from sfumato.collecting.batch import read_batch, write_batch
 from sfumato.collecting.columns import ColumnFile, open_columns
 from sfumato.collecting.lines import read_lines, write_lines
 from sfumato.collecting.sources import ARROW, LINES, PARQUET, Source, source_of, suffix_of
-from sfumato.domain import import_pyarrow
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, check_reports, checked_pieces, piece_rows
 

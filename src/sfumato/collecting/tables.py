@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sfumato._core import PIPE, writing
+from sfumato._core import PIPE, import_pyarrow, writing
 from sfumato.collecting.sources import ARROW, PARQUET, suffix_of
-from sfumato.domain import import_pyarrow
 
 __all__ = ["write_table"]
 

@@ -37,7 +37,3 @@ __all__ = [
     "read_numbers",
     "unaligned_table",
 ]
-
-
-# For the other packages of Sfumato; not part of the public interface.
-from sfumato.domain.columns import import_pyarrow as import_pyarrow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -10,8 +9,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import import_pyarrow
 from sfumato.domain.refusals import At
-from sfumato.errors import MissingExtra
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +122,6 @@ def _from_pandas(values: Any, at: At) -> Column:
 def is_arrow(values: object) -> bool:
     """Whether an object speaks Arrow's C interface."""
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-
-
-def import_pyarrow(purpose: str = "reading an Arrow or polars column", module: str = "pyarrow") -> Any:
-    """A module of pyarrow, imported only when something needs it; or MissingExtra, which says what does."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtra("arrow", purpose) from error
 
 
 def arrow_column(values: Any) -> Any:

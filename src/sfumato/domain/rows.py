@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.domain.columns import arrow_column, import_pyarrow, is_arrow, library, read_column
+from sfumato._core import import_pyarrow
+from sfumato.domain.columns import arrow_column, is_arrow, library, read_column
 from sfumato.domain.refusals import At
 from sfumato.errors import InvalidInput
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import MissingExtra
+from sfumato._core import import_optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,13 +42,11 @@ class Panel:
 
 def draw(title: str, panels: Sequence[Panel]) -> Figure:
     """All panels in one figure; labels that all panels share are explained once."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("plot", "drawing a figure") from None
     across = min(len(panels), _MOST_BESIDE)
     down = -(-len(panels) // across)
-    figure = Figure(figsize=(1.2 + 3.4 * across, 0.6 + 2.9 * down), layout="constrained")
+    figure: Figure = import_optional("matplotlib.figure", "plot", "drawing a figure").Figure(
+        figsize=(1.2 + 3.4 * across, 0.6 + 2.9 * down), layout="constrained"
+    )
     figure.suptitle(title)
     every: list[Any] = list(figure.subplots(down, across, squeeze=False).ravel())
     for axes, panel in zip(every, panels, strict=False):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import import_pyarrow
 from sfumato.collecting import REPORT_COLUMN, REPORT_SUFFIXES, Aggregate, read_reports
-from sfumato.domain import import_pyarrow
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, check_reports
 from sfumato.spark.scans import report_files

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import import_pyarrow
 from sfumato.collecting import ARROW, PARQUET, Source, open_columns, write_reports
 from sfumato.device import privatize_indices
-from sfumato.domain import import_pyarrow
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.spark.scans import value_files

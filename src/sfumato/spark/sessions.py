@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import InvalidInput, MissingExtra
+from sfumato._core import import_optional
+from sfumato.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,12 +51,10 @@ def session(master: str = "local[*]") -> Iterator[SparkSession]:
     installed package, and Python from this environment, unless SPARK_HOME and PYSPARK_PYTHON say otherwise.
     """
     with no_word_of_pandas():
-        try:
-            import pyspark
-            from pyspark.errors import PySparkRuntimeError
-            from pyspark.sql import SparkSession
-        except ImportError:
-            raise MissingExtra("spark", "the engine Spark") from None
+        pyspark = import_optional("pyspark", "spark", "the engine Spark")
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+
         active = SparkSession.getActiveSession()
         if active is not None:
             if active.sparkContext.master != master:

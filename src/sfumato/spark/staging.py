@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sfumato.domain import import_pyarrow
+from sfumato._core import import_pyarrow
 from sfumato.errors import InvalidInput
 from sfumato.spark.sessions import hadoop
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from sfumato.errors import InvalidInput, MissingExtra
+from sfumato._core import import_pyarrow
+from sfumato.errors import InvalidInput
 
 __all__ = ["VARIABLE", "Loaded", "bad_line", "data_folder", "first_found", "parquet_columns", "text_lines"]
 
@@ -57,11 +58,7 @@ def text_lines(path: Path) -> Iterator[Iterator[str]]:
 
 def parquet_columns(path: Path, *names: str) -> list[Any]:
     """Columns of a Parquet file as numpy arrays."""
-    try:
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtra("arrow", f"reading {path.name}") from None
-    table = pq.read_table(path, columns=list(names))
+    table = import_pyarrow(f"reading {path.name}", "pyarrow.parquet").read_table(path, columns=list(names))
     return [table.column(name).to_numpy() for name in names]
 
 
