@@ -83,7 +83,7 @@ class LocalTotal(EventEstimate):
     """How many of ``n`` users hold the second value: ``value`` with its ``standard_error``.
 
     ``events`` are what the error is made of: people whose value is not the one that their report makes likely.
-    ``unseen`` is 0, because every report counts.
+    ``unseen`` is 0, because every report counts. ``terms`` is empty, because the events give the limits.
     """
 
     n: int

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato._core import Floats, project_beside_clear
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.estimation.result import Estimate
-from sfumato.mechanisms import Decoder, ScoreLaw, relative_spread
+from sfumato.mechanisms import Cohort, Decoder, ScoreLaw, relative_spread
 
 __all__ = ["combine"]
 
@@ -75,6 +75,15 @@ class _CombinedDecoder(Decoder):
             replace(law, weight=law.weight * w, spread=law.spread * spread)
             for w, (decoder, size) in zip(weights, self._parts, strict=True)
             for law in decoder.score_laws(p, size)
+        ]
+
+    def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:  # noqa: ARG002
+        """Return the laws of all cohorts, each with what its frequencies weigh in the sum."""
+        pulled = (w.T @ weights if w.ndim == 2 else w * weights for w in self._weights)
+        return [
+            cohort
+            for vector, (decoder, size) in zip(pulled, self._parts, strict=True)
+            for cohort in decoder.cohorts(vector, parts, size)
         ]
 
     def reach(self) -> tuple[Floats, Floats]:

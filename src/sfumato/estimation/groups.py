@@ -10,7 +10,7 @@ from typing import Any
 from sfumato.collecting import Aggregate
 from sfumato.domain import read_mapping
 from sfumato.errors import InvalidInput
-from sfumato.estimation.result import Estimate, LinearEstimate, frequency_of, is_number
+from sfumato.estimation.result import Estimate, LawHolder, LinearEstimate, frequency_of, is_number, weighted_sum
 
 __all__ = ["GroupedEstimate"]
 
@@ -28,7 +28,10 @@ class GroupedEstimate:
     def difference(self, first: Hashable, second: Hashable) -> dict[object, LinearEstimate]:
         """For every value, the frequency in the first group minus that in the second, with its error."""
         a, b = self._group(first), self._group(second)
-        return {label: frequency_of(a, x) - frequency_of(b, x) for x, label in enumerate(a.domain)}
+        first_laws, second_laws = LawHolder(a), LawHolder(b)
+        return {
+            label: frequency_of(a, x, first_laws) - frequency_of(b, x, second_laws) for x, label in enumerate(a.domain)
+        }
 
     def weighted(self, weights: Mapping[Any, float]) -> dict[object, LinearEstimate]:
         """Frequencies in a population made up of the groups in these shares (survey weights)."""
@@ -41,15 +44,13 @@ class GroupedEstimate:
         if total <= 0 or min(weights.values()) < 0:
             raise InvalidInput("weighted", "weights", "be at least 0, not all 0", dict(weights))
         shares = {group: float(weight / total) for group, weight in weights.items()}
-        found: dict[object, LinearEstimate] = {}
-        for x, label in enumerate(self.total.domain):
-            parts = [(share, frequency_of(self.groups[group], x)) for group, share in shares.items()]
-            found[label] = LinearEstimate(
-                sum(share * part.value for share, part in parts),
-                math.hypot(*(share * part.standard_error for share, part in parts)),
-                unseen=max(share * part.unseen for share, part in parts),
+        laws = {group: LawHolder(self.groups[group]) for group in shares}
+        return {
+            label: weighted_sum(
+                [(share, frequency_of(self.groups[group], x, laws[group])) for group, share in shares.items()]
             )
-        return found
+            for x, label in enumerate(self.total.domain)
+        }
 
     def _group(self, name: Hashable) -> Estimate:
         if name not in self.groups:

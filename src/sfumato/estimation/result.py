@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -16,19 +17,21 @@ import numpy.typing as npt
 from sfumato._core import Floats, plot_result
 from sfumato.domain import Domain, read_numbers
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
-from sfumato.mechanisms import Decoder, Fit, confidence_limits
+from sfumato.mechanisms import Cohort, Decoder, Fit, Form, FormLaw, ScoreLaw, confidence_limits, tilted, with_some_mass
 
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["Estimate", "LinearEstimate", "frequency_of", "is_number"]
+__all__ = ["Estimate", "LawHolder", "LinearEstimate", "frequency_of", "is_number", "weighted_sum"]
 
 
 #: A dense covariance of more values than this is refused (it would take over 3 GB).
 _LARGEST_COVARIANCE = 20_000
 #: A variance that is this part of the square of what one report counts is rounding: all reports said the same.
 _SILENT = 1e-12
+#: Different weights that the make-up of the people is followed for; more are put into as many bins.
+_MOST_BINS = 64
 
 
 @dataclass(frozen=True)
@@ -36,22 +39,53 @@ class LinearEstimate:
     """An estimated number with its standard error.
 
     ``unseen``: how far one more report could move it. A share of people that no report told of is not ruled out by n
-    reports if they miss it with probability (1 - share)^n ≥ α, so no interval reaches less than ln(1/α) such reports.
+    reports if they miss it with probability (1 - share)^n ≥ α, so no normal interval reaches less than ln(1/α) such
+    reports. ``terms`` has for each independent group of people a coefficient and what its reports estimate. Limits come
+    from their law; without terms they come from the normal law.
     """
 
     value: float
     standard_error: float
     unseen: float = field(default=0.0, kw_only=True)
+    terms: tuple[tuple[float, Any], ...] = field(default=(), kw_only=True, compare=False, repr=False)
+
+    @functools.cached_property
+    def _form(self) -> Form | None:
+        """The law of the estimate, or None if it is not known."""
+        if not self.terms:
+            return Form(self.value, []) if self._is_known else None
+        return Form(self.value, [(coefficient, source.law) for coefficient, source in self.terms])
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether this is a constant: there is no error, and reports that were not seen cannot move it."""
+        return not self.terms and self.standard_error == 0 and self.unseen == 0
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A normal confidence interval, and not shorter than reports that were not seen leave it."""
+        """Return the lower and upper confidence limits.
+
+        Parameters
+        ----------
+        level
+            The confidence: how often the interval holds the true number.
+
+        Notes
+        -----
+        The limits invert the law of the estimate (see ``sfumato.mechanisms.estimators.forms``) and lie within the
+        numbers that are possible: a share within [0, 1], a mean between the least and the greatest weight. If the law
+        is not known they are normal, and not nearer than reports that were not seen leave them.
+        """
         _check_level(level)
+        if self._form is not None:
+            return self._form.limits(1 - level)
         quantile = NormalDist().inv_cdf((1 + level) / 2)
         reach = max(quantile * self.standard_error, -math.log(1 - level) * self.unseen)
         return self.value - reach, self.value + reach
 
     def p_value(self, null: float = 0.0) -> float:
-        """Two-sided: how probable so large a distance from ``null`` is if it is the truth."""
+        """Return the two-sided p-value of ``null``: the least α at which the interval of level 1 - α leaves it out."""
+        if self._form is not None:
+            return self._form.p_value(null)
         distance = abs(self.value - null)
         if distance == 0:
             return 1.0
@@ -59,13 +93,23 @@ class LinearEstimate:
         return max(normal, math.exp(-distance / self.unseen) if self.unseen else 0.0)
 
     def __sub__(self, other: LinearEstimate) -> LinearEstimate:
-        """The difference of two estimates from different people."""
-        error = float(np.hypot(self.standard_error, other.standard_error))
-        # No report of λ and of μ expected ones has probability e^-(λ+μ), and they differ by no more than the greater.
-        return LinearEstimate(self.value - other.value, error, unseen=max(self.unseen, other.unseen))
+        """Return the difference of two estimates from different people."""
+        return weighted_sum([(1.0, self), (-1.0, other)])
 
     def __str__(self) -> str:
         return f"{self.value:.6g} ± {self.standard_error:.2g}"
+
+
+def weighted_sum(parts: Sequence[tuple[float, LinearEstimate]]) -> LinearEstimate:
+    """Return the estimate of Σ weight·number, of numbers that are estimated from different people."""
+    value = sum(weight * part.value for weight, part in parts)
+    error = math.hypot(*(weight * part.standard_error for weight, part in parts))
+    # No report of λ and of μ expected ones has probability e^-(λ+μ), and they differ by no more than the greater.
+    unseen = max(abs(weight) * part.unseen for weight, part in parts)
+    terms: tuple[tuple[float, LawSource], ...] = ()
+    if all(part.terms or part._is_known for _, part in parts):
+        terms = tuple((weight * coefficient, source) for weight, part in parts for coefficient, source in part.terms)
+    return LinearEstimate(value, error, unseen=unseen, terms=terms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +223,34 @@ class Estimate:
         """The estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast.
 
         Weights are in domain order, or have labels (a pandas Series) and are aligned by them; a mapping may leave out
-        values of weight zero.
+        values of weight zero. Frequencies sum to one: where there are two different weights, the sum is estimated from
+        the frequencies of the fewer values, and a sum with one weight alone is known.
         """
         vector = self._weights(weights)
+        source: LawSource
+        different = np.unique(vector)
+        if len(different) == 1:
+            return LinearEstimate(float(vector[0]), 0.0)
+        if len(different) == 2:
+            chosen = vector == different[1]
+            sign = 1.0 if 2 * np.count_nonzero(chosen) <= len(vector) else -1.0
+            members = np.flatnonzero(chosen if sign > 0 else ~chosen)
+            base, gap = float(different[0 if sign > 0 else 1]), sign * float(different[1] - different[0])
+            one_way = np.zeros(len(vector))
+            one_way[members] = 1.0
+            share = float(one_way @ self.unbiased)
+            source = (
+                FrequencySource(LawHolder(self), int(members[0])) if len(members) == 1 else ShareSource(self, members)
+            )
+            value = base + gap * share
+            error, unseen = self._linear_error(gap * one_way)
+        else:
+            value, gap, source = float(vector @ self.unbiased), float(np.ptp(vector)), MeanSource(self, vector)
+            error, unseen = self._linear_error(vector)
+        return LinearEstimate(value, error, unseen=unseen, terms=((gap, source),))
+
+    def _linear_error(self, vector: Floats) -> tuple[float, float]:
+        """Return the standard error of Σ weight·frequency, and how far one more report could move it."""
         # How far one report of each value moves the sum: not at all if all values have one weight.
         expected = float(vector @ self.nearest)
         least = float(((vector - expected) ** 2 * self.least_variances).max())
@@ -192,8 +261,7 @@ class Estimate:
         np.minimum.at(least, group, vector)
         np.maximum.at(greatest, group, vector)
         counts = np.where((least == greatest)[group], 1.0, self._far)
-        unseen = float((np.abs(vector - expected) * counts).max()) / self.n
-        return LinearEstimate(float(vector @ self.unbiased), (variance / self.n) ** 0.5, unseen=unseen)
+        return (variance / self.n) ** 0.5, float((np.abs(vector - expected) * counts).max()) / self.n
 
     def share(self, values: object) -> LinearEstimate:
         """The share of people whose value is one of these: a value, or several of them in a list or a column."""
@@ -257,10 +325,132 @@ class Estimate:
         return "\n".join([f"{self.n} reports, method {self.method}, 95% intervals", *shown])
 
 
-def frequency_of(estimate: Estimate, x: int) -> LinearEstimate:
-    """The frequency of the value with index x, by itself."""
+# -- the laws of linear estimates ----------------------------------------------------------------------------
+
+
+class LawHolder:
+    """The laws of all frequencies of an estimate, computed once when the first is needed."""
+
+    def __init__(self, estimate: Estimate) -> None:
+        self.estimate = estimate
+
+    @functools.cached_property
+    def rows(self) -> Sequence[ScoreLaw]:
+        """The laws, with a row per value."""
+        return self.estimate.decoder.score_laws(self.estimate.nearest, self.estimate.n)
+
+
+class LawSource(ABC):
+    """A number in [0, 1] that an estimate estimates, and the law of its estimate."""
+
+    @functools.cached_property
+    def law(self) -> FormLaw:
+        """The law, computed when it is first needed."""
+        return self._law()
+
+    @abstractmethod
+    def _law(self) -> FormLaw: ...
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencySource(LawSource):
+    """The frequency of one value."""
+
+    holder: LawHolder
+    index: int
+
+    def _law(self) -> FormLaw:
+        estimate, x = self.holder.estimate, self.index
+        rows = [law.rows(np.array([x])) for law in self.holder.rows]
+        return FormLaw.of_rows(rows, float(estimate.unbiased[x]), min(max(float(estimate.frequencies[x]), 0.0), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ShareSource(LawSource):
+    """The share of people who have one of some values."""
+
+    estimate: Estimate
+    members: npt.NDArray[np.int64]
+
+    def _law(self) -> FormLaw:
+        estimate, decoder = self.estimate, self.estimate.decoder
+        weights = np.zeros(len(estimate.domain))
+        weights[self.members] = 1.0
+        p = with_some_mass(estimate.nearest)
+        group = decoder.told_together()
+        mine = group == group[self.members[0]]
+        if mine[self.members].all() and not mine.all() and not weights[mine].all():
+            # Within a group of values whose total the reports reveal, the total stays as observed.
+            masks = [weights > 0, (weights == 0) & mine, ~mine]
+            mass = float(p[mine].sum())
+        else:
+            masks, mass = [weights > 0, weights == 0], 1.0
+        parts = np.array([np.where(mask, p, 0.0) / p[mask].sum() for mask in masks])
+        cohorts = decoder.cohorts(weights, parts, estimate.n)
+        value, inside = float(weights @ estimate.unbiased), float(weights @ estimate.frequencies)
+        inside = min(max(inside, 0.0), 1.0)
+        rows = _two_score_rows(cohorts, mass)
+        if rows is not None:
+            return FormLaw.of_rows(rows, value, inside)
+        if len(masks) == 2:
+            return FormLaw(value, inside, np.array([0.0, 1.0]), np.array([[0.0, 1.0], [1.0, 0.0]]), cohorts)
+        fractions = np.array([[0, mass, 1 - mass], [mass, 0, 1 - mass], [1, 0, 0]])
+        return FormLaw(value, inside, np.array([0.0, mass, 1.0]), fractions, cohorts)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSource(LawSource):
+    """The mean of weights, of which the least counts as 0 and the greatest as 1."""
+
+    estimate: Estimate
+    weights: Floats
+
+    def _law(self) -> FormLaw:
+        estimate, weights = self.estimate, self.weights
+        least, gap = float(weights.min()), float(np.ptp(weights))
+        unit = (weights - least) / gap
+        # One more person, with any value: a value that nobody in a small sample has may still move a mean far.
+        p = (estimate.n * estimate.nearest + 1 / len(weights)) / (estimate.n + 1)
+        place = _places(unit)
+        masses = np.asarray(np.bincount(place, weights=p), np.float64)
+        parts = np.zeros((len(masses), len(p)))
+        parts[place, np.arange(len(p))] = p / masses[place]
+        knots, fractions = tilted(masses, parts @ unit)
+        value, inside = (float(weights @ each - least) / gap for each in (estimate.unbiased, estimate.frequencies))
+        cohorts = estimate.decoder.cohorts(weights / gap, parts, estimate.n)
+        return FormLaw(value, min(max(inside, 0.0), 1.0), knots, fractions, cohorts)
+
+
+def _places(unit: Floats) -> npt.NDArray[np.int64]:
+    """Return the number of the bin of each weight in [0, 1]: bins of 0 and of 1 alone, and some between them."""
+    different, place = np.unique(unit, return_inverse=True)
+    if len(different) > _MOST_BINS:
+        inner = 1 + np.minimum((unit * (_MOST_BINS - 2)).astype(np.int64), _MOST_BINS - 3)
+        inner[unit == 0], inner[unit == 1] = 0, _MOST_BINS - 1
+        place = np.unique(inner, return_inverse=True)[1]
+    return np.asarray(place.ravel(), np.int64)
+
+
+def _two_score_rows(cohorts: Sequence[Cohort], mass: float) -> list[ScoreLaw] | None:
+    """Return the law of a share whose reports have one of two scores, or None: its count is binomial."""
+    cohort, *others = cohorts
+    listed = None if others or cohort.scores is None else cohort.scores.levels(cohort.parts)
+    if listed is None or len(listed[0]) != 2:
+        return None
+    levels, probabilities = listed
+    own, same, *elsewhere = probabilities / probabilities.sum(axis=1, keepdims=True)
+    ones = np.ones(1)
+    last = elsewhere[0] if elsewhere else np.zeros(2)
+    return [ScoreLaw(levels[None], own[None], same[None], last[None], mass * ones, cohort.reports * ones, ones, ones)]
+
+
+def frequency_of(estimate: Estimate, x: int, holder: LawHolder) -> LinearEstimate:
+    """The frequency of the value with index x, by itself. Estimates of several values share a holder of their laws."""
     value, error = float(estimate.unbiased[x]), float(estimate.standard_errors[x])
-    return LinearEstimate(value, error, unseen=float(estimate._far[x]) / estimate.n)
+    if len(estimate.domain) == 1:
+        return LinearEstimate(1.0, 0.0)
+    terms = ((1.0, FrequencySource(holder, x)),)
+    return LinearEstimate(value, error, unseen=float(estimate._far[x]) / estimate.n, terms=terms)
 
 
 def is_number(value: object) -> bool:

@@ -67,7 +67,12 @@ from sfumato.mechanisms.draws import (
     RecordedDraws as RecordedDraws,
     RecordingDraws as RecordingDraws,
 )
-from sfumato.mechanisms.estimators.base import Decoder as Decoder, HistogramDecoder as HistogramDecoder
+from sfumato.mechanisms.estimators.base import (
+    Decoder as Decoder,
+    HistogramDecoder as HistogramDecoder,
+    with_some_mass as with_some_mass,
+)
+from sfumato.mechanisms.estimators.forms import Cohort as Cohort, Form as Form, FormLaw as FormLaw, tilted as tilted
 from sfumato.mechanisms.estimators.inclusion import InclusionDecoder as InclusionDecoder
 from sfumato.mechanisms.estimators.likelihood import Fit as Fit, fit_bits as fit_bits, fit_histogram as fit_histogram
 from sfumato.mechanisms.estimators.limits import (

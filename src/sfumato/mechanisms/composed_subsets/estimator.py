@@ -11,7 +11,9 @@ from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.estimators.base import Decoder
+from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
+from sfumato.mechanisms.estimators.scores import StretchedScores, SubsetScores
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
 __all__ = ["ComposedSubsetsDecoder"]
@@ -105,6 +107,18 @@ class ComposedSubsetsDecoder(Decoder):
         held = self._other + self._gap * p
         alone = held * (1 - held) / self._gap**2
         return [replace(law, spread=relative_spread(self.variances(p), alone))]
+
+    def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:
+        """Return the law of p̂₁, with the variance of the corrected estimate."""
+        values = self._mechanism.values
+        constant = -self._other * float(weights.sum()) / self._gap
+        scores = SubsetScores(weights / self._gap, values.size, float(values.gamma), constant)
+        moments, means, total = self._moments, parts @ weights, float(weights.sum())
+        alone = weights**2 @ (moments.own + moments.own_slope * parts.T)
+        alone = alone + moments.both * total**2 + 2 * moments.slope * total * means
+        exact = np.array([self.variance(weights, part) for part in parts])
+        stretched = StretchedScores(scores, means, relative_spread(exact, alone - means**2))
+        return [Cohort(n, 1.0, means, exact + means**2, stretched, parts)]
 
     # -- the reach of one report -------------------------------------------------------------------------------
 

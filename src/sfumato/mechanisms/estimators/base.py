@@ -13,15 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats, project_beside_clear
+from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.limits import ScoreLaw
+from sfumato.mechanisms.estimators.scores import LevelScores, Scores
 
-__all__ = ["Decoder", "HistogramDecoder"]
+__all__ = ["Decoder", "HistogramDecoder", "with_some_mass"]
 
 
 #: Beside what a report counts for a value, this is nothing: rounding of a matrix that was inverted.
 _NOTHING = 1e-9
 #: Mass of the uniform distribution that is mixed into p before it is divided by.
 _LEAST_MASS = 1e-6
+
+
+def with_some_mass(p: Floats) -> Floats:
+    """Return p with some mass for every value, so that it can be divided by."""
+    return np.asarray((1 - _LEAST_MASS) * p + _LEAST_MASS / len(p))
 
 
 class Decoder(ABC):
@@ -78,8 +85,7 @@ class Decoder(ABC):
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
         """Return the law of each value's scores over n reports, with the groups' totals and make-up at p."""
-        # Every value has some mass here, so that what the others of its group have can be divided out.
-        p = (1 - _LEAST_MASS) * p + _LEAST_MASS / self.size
+        p = with_some_mass(p)
         levels, own = self.score_levels()
         elsewhere = self.score_elsewhere()
         group = self.told_together()
@@ -91,6 +97,19 @@ class Decoder(ABC):
         same = np.divide(rest, total, out=elsewhere.copy(), where=(others > 0)[:, None] & (total > 0))
         ones = np.ones(self.size)
         return [ScoreLaw(levels, own, same, elsewhere, np.where(others > 0, mass, 0.0), n * ones, ones, ones)]
+
+    def scores(self, weights: Floats) -> Scores | None:  # noqa: ARG002
+        """Return the score of one report for Σ weight·frequency, or None if only its moments are known."""
+        return None
+
+    def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:
+        """Return the law of the estimate of Σ weight·frequency over n reports, in each of several parts of the people.
+
+        A part is a distribution over the values.
+        """
+        means = parts @ weights
+        squares = np.array([self.variance(weights, part) for part in parts]) + means**2
+        return [Cohort(n, 1.0, means, squares, self.scores(weights), parts)]
 
     @abstractmethod
     def reach(self) -> tuple[Floats, Floats]:
@@ -111,6 +130,13 @@ class Decoder(ABC):
 
 class HistogramDecoder(Decoder):
     """A decoder whose counts are a histogram over the outputs: ``shares`` is the law of the outputs at p."""
+
+    @abstractmethod
+    def output_scores(self, weights: Floats) -> Floats:
+        """Return what a report of each output adds to the estimate of Σ weight·frequency: ``frequencies``' adjoint."""
+
+    def scores(self, weights: Floats) -> Scores:
+        return LevelScores.of(self.output_scores(weights), self.shares, self.size)
 
     @abstractmethod
     def pull(self, weights: Floats) -> Floats:

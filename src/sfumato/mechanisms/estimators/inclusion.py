@@ -9,6 +9,7 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.base import Decoder, HistogramDecoder
+from sfumato.mechanisms.estimators.scores import BitScores, Scores, SubsetScores
 from sfumato.mechanisms.two_level import InclusionMechanism, InclusionMixture
 
 __all__ = ["InclusionDecoder", "ResponseDecoder", "SetDecoder"]
@@ -60,6 +61,10 @@ class InclusionDecoder(Decoder):
         held = self.shares(p)
         return np.column_stack([1 - held, held])
 
+    def scores(self, weights: Floats) -> Scores:
+        rates = np.ones(self.size)
+        return BitScores(weights / self.gap, self.other * rates, self.gap * rates)
+
     @property
     def set_levels(self) -> Floats:
         """The scores of a value that the set does not hold, and of one that it holds."""
@@ -89,6 +94,14 @@ class SetDecoder(InclusionDecoder):
         self._pair_slope = float(with_own - without_own)
         #: What a report in clear of an open value counts for each hidden one.
         self.in_clear = float((1 - gamma) * (company - share) / (gamma * (1 - company)))
+
+    def scores(self, weights: Floats) -> Scores:
+        return self.set_scores(weights)
+
+    def set_scores(self, weights: Floats) -> SubsetScores:
+        """Return what a set report adds to Σ weight·frequency."""
+        constant = -self.other * float(weights.sum()) / self.gap
+        return SubsetScores(weights / self.gap, self.each, self.gamma, constant)
 
     def law(self, p: Floats, total: float) -> Floats:
         """How often the sets hold each value."""
@@ -136,6 +149,12 @@ class SetDecoder(InclusionDecoder):
 
 class ResponseDecoder(SetDecoder, HistogramDecoder):
     """Randomized response: the sets are single values, so their counts are the histogram."""
+
+    def scores(self, weights: Floats) -> Scores:
+        return HistogramDecoder.scores(self, weights)
+
+    def output_scores(self, weights: Floats) -> Floats:
+        return np.asarray((weights - self.other * weights.sum()) / self.gap)
 
     def pull(self, weights: Floats) -> Floats:
         return np.asarray(self.other * weights.sum() + self.gap * weights)

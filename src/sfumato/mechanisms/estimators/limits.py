@@ -28,7 +28,18 @@ import numpy.typing as npt
 
 from sfumato._core import Floats
 
-__all__ = ["ScoreLaw", "confidence_limits", "relative_spread"]
+__all__ = [
+    "LEAST_TAIL",
+    "MOST_NODES",
+    "REACH",
+    "SMOOTHING",
+    "ScoreLaw",
+    "binomial_tails_at",
+    "confidence_limits",
+    "has_two_scores",
+    "relative_spread",
+    "switch_level",
+]
 
 Tails = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
 
@@ -37,13 +48,13 @@ _TAIL_ERROR = 0.1
 #: A count this close to an integer, relative to it, is that integer.
 _ROUNDING = 1e-9
 #: Tails below this are not resolved by the inversion of a characteristic function.
-_LEAST_TAIL = 1e-8
+LEAST_TAIL = 1e-8
 #: Deviations, and largest scores, from the mean within which a sum lies but for a negligible probability.
-_REACH = 6.0
+REACH = 6.0
 #: Smoothing of a sum, relative to its largest score and to its deviation: it halves an atom, and changes little else.
-_SMOOTHING = (0.15, 0.1)
+SMOOTHING = (0.15, 0.1)
 #: Points at which a characteristic function is evaluated at most; the numbers above need 204.
-_MOST_NODES = 256
+MOST_NODES = 256
 #: Complex numbers that are held at once.
 _CHUNK = 2**22
 
@@ -150,8 +161,9 @@ def confidence_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) 
     scores, by inversion of its characteristic function (Davies 1980).
     """
     moments = _Moments(laws)
-    low, high, rough = _normal_limits(moments, estimate, alpha)
-    binomial = rough & _has_two_scores(laws)
+    low, high, switch = _normal_limits(moments, estimate, alpha)
+    rough = alpha < switch
+    binomial = rough & has_two_scores(laws)
     for rows, limits in ((binomial, _binomial_limits), (rough & ~binomial, _inverted_limits)):
         chosen = np.flatnonzero(rows)
         if len(chosen):
@@ -160,14 +172,20 @@ def confidence_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) 
             low[chosen], high[chosen] = (
                 np.where(np.isnan(new), old[chosen], new) for new, old in zip(better, (low, high), strict=True)
             )
+    changed = np.flatnonzero(rough & (switch < 1))
+    if len(changed):
+        # Limits of a lower α enclose those of a higher one, also where the law changes.
+        chosen_moments = _Moments([law.rows(changed) for law in laws])
+        least, greatest, _ = _normal_limits(chosen_moments, estimate[changed], switch[changed])
+        low[changed], high[changed] = np.minimum(low[changed], least), np.maximum(high[changed], greatest)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 # -- many reports: the normal law --------------------------------------------------------------------------
 
 
-def _normal_limits(moments: _Moments, estimate: Floats, alpha: float) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Return the limits of the score interval, and for which values it is too rough.
+def _normal_limits(moments: _Moments, estimate: Floats, alpha: float | Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the limits of the score interval, and the α below which it is too rough.
 
     With the variance A + B·t - C·t² and the quantile z the limits solve (estimate - t)² = z²(A + B·t - C·t²).
     """
@@ -180,21 +198,34 @@ def _normal_limits(moments: _Moments, estimate: Floats, alpha: float) -> tuple[F
         spread = np.sqrt(moments.variance(np.full(len(estimate), end)))
         with np.errstate(divide="ignore", invalid="ignore"):
             at_end = np.where(spread > 0, distance / spread, np.where(distance > 0, np.inf, 0.0))
-        z = -ndtri_exp(math.log(alpha) + np.minimum(log_ndtr(at_end), -math.log(2)))
+        at_end = np.minimum(log_ndtr(at_end), -math.log(2))
+        z = -ndtri_exp(np.log(alpha) + at_end)
         a, b, c = 1 + z**2 * square, 2 * estimate + z**2 * slope, estimate**2 - z**2 * constant
-        return (b + side * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))) / (2 * a), z
+        return (b + side * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))) / (2 * a), at_end
 
-    high, z_high = limit(0.0, 1)
-    low, z_low = limit(1.0, -1)
-    # The skewness of the mean is at most unit/deviation, and moves a tail by a factor of about 1 + skewness·z³/6.
+    high, at_0 = limit(0.0, 1)
+    low, at_1 = limit(1.0, -1)
     deviation = np.sqrt(moments.variance(np.clip(estimate, 0, 1)))
-    return low, high, deviation * _TAIL_ERROR < moments.unit * np.maximum(z_low, z_high) ** 3 / 6
+    return low, high, switch_level(deviation, moments.unit, np.minimum(at_0, at_1))
+
+
+def switch_level(deviation: Floats, unit: Floats, at_end: Floats) -> Floats:
+    """Return the α from which on the normal law is exact enough.
+
+    The skewness of a mean is at most unit/deviation, and moves a tail at z deviations by a factor of about
+    1 + skewness·z³/6. ``at_end`` is the logarithm of the probability that α is relative to.
+    """
+    from scipy.special import log_ndtr
+
+    with np.errstate(divide="ignore"):
+        farthest = np.cbrt(6 * _TAIL_ERROR * np.divide(deviation, unit, out=np.full(len(unit), np.inf), where=unit > 0))
+        return np.asarray(np.exp(np.minimum(log_ndtr(-farthest) - at_end, 0.0)))
 
 
 # -- two scores: the binomial law --------------------------------------------------------------------------
 
 
-def _has_two_scores(laws: Sequence[ScoreLaw]) -> npt.NDArray[np.bool_]:
+def has_two_scores(laws: Sequence[ScoreLaw]) -> npt.NDArray[np.bool_]:
     """Return for which values a report has one of two scores."""
     return np.asarray((_possible(laws[0]).sum(axis=1) == 2) & (len(laws) == 1))
 
@@ -209,13 +240,28 @@ def _binomial_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -
     Their probability is affine in the frequency, whatever the other values' frequencies are.
     """
     (law,) = laws
+    # Many values have the same count and the same scores: their limits are computed once.
+    columns = [estimate, law.reports, law.spread, *_two_scores(law)]
+    problems, place = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    everything = np.zeros(len(problems)), np.ones(len(problems))
+    low, high = _limits(_count_tails(*problems.T), len(problems), alpha, everything)
+    return low[place.ravel()], high[place.ravel()]
+
+
+def binomial_tails_at(laws: Sequence[ScoreLaw], estimate: Floats) -> Tails:
+    """Return the tails of the estimate where the reports with the higher score have a binomial count."""
+    (law,) = laws
+    return _count_tails(estimate, law.reports, law.spread, *_two_scores(law))
+
+
+def _two_scores(law: ScoreLaw) -> tuple[Floats, Floats]:
+    """Return the lower of two scores, and how far the other is above it."""
     levels = np.where(_possible(law), law.levels, np.nan)
     bottom = np.nanmin(levels, axis=1)
-    # Many values have the same count and the same scores: their limits are computed once.
-    columns = [estimate, law.reports, law.spread, bottom, np.nanmax(levels, axis=1) - bottom]
-    problems, place = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
-    estimate, reports, spread, bottom, gap = problems.T
+    return bottom, np.nanmax(levels, axis=1) - bottom
 
+
+def _count_tails(estimate: Floats, reports: Floats, spread: Floats, bottom: Floats, gap: Floats) -> Tails:
     def tails(t: Floats, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
         scored = t + (estimate[rows] - t) / spread[rows]
         counts = np.clip(reports[rows] * (scored - bottom[rows]) / gap[rows], 0, reports[rows])
@@ -223,9 +269,7 @@ def _binomial_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -
         counts = np.where(np.abs(counts - near) < _ROUNDING * np.maximum(near, 1), near, counts)
         return _binomial_tails(counts, reports[rows], np.clip((t - bottom[rows]) / gap[rows], 0.0, 1.0))
 
-    everything = np.zeros(len(problems)), np.ones(len(problems))
-    low, high = _limits(tails, len(problems), alpha, everything)
-    return low[place.ravel()], high[place.ravel()]
+    return tails
 
 
 def _binomial_tails(counts: Floats, reports: Floats, probability: Floats) -> tuple[Floats, Floats]:
@@ -245,12 +289,12 @@ def _binomial_tails(counts: Floats, reports: Floats, probability: Floats) -> tup
 
 
 def _inverted_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:
-    size = max(1, _CHUNK // (_MOST_NODES * max(law.levels.shape[1] for law in laws)))
+    size = max(1, _CHUNK // (MOST_NODES * max(law.levels.shape[1] for law in laws)))
     parts = []
     for start in range(0, len(estimate), size):
         rows = np.arange(start, min(start + size, len(estimate)))
         inversion = _Inversion([law.rows(rows) for law in laws], estimate[rows], alpha)
-        parts.append(_limits(inversion.tails, len(rows), alpha, inversion.range, _LEAST_TAIL))
+        parts.append(_limits(inversion.tails, len(rows), alpha, inversion.range, LEAST_TAIL))
     low, high = zip(*parts, strict=True)
     return np.concatenate(low), np.concatenate(high)
 
@@ -270,11 +314,11 @@ class _Inversion:
         unseen = 2 * math.log(2 / alpha) * moments.unit
         ends = (np.minimum(low, estimate - unseen), estimate, np.maximum(high, estimate + unseen))
         deviation = np.sqrt(np.max([moments.variance(np.clip(end, 0.0, 1.0)) for end in ends], axis=0))
-        self._reach = _REACH * (deviation + moments.unit)
-        smoothing = np.maximum(_SMOOTHING[0] * moments.unit, _SMOOTHING[1] * deviation)
+        self._reach = REACH * (deviation + moments.unit)
+        smoothing = np.maximum(SMOOTHING[0] * moments.unit, SMOOTHING[1] * deviation)
         step = np.pi / self._reach
         # The kernel of the smoothing is below 2e-9 at the last point.
-        nodes = np.arange(min(int(np.max(6.4 / (smoothing * step))) + 1, _MOST_NODES)) + 0.5
+        nodes = np.arange(min(int(np.max(6.4 / (smoothing * step))) + 1, MOST_NODES)) + 0.5
         self._points = nodes * step[:, None]
         self._kernel = np.exp(-((smoothing[:, None] * self._points) ** 2) / 2) / (np.pi * nodes)
         self._parts = [self._transforms(law) for law in laws]

@@ -7,6 +7,7 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.base import HistogramDecoder
+from sfumato.mechanisms.estimators.scores import ColumnScores
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
 
 __all__ = ["HadamardDecoder"]
@@ -94,8 +95,14 @@ class HadamardDecoder(HistogramDecoder):
 
     def quadratic(self, weights: Floats, p: Floats, total: float) -> float:
         """E[(Σ weight·φ)²; a column], without the matrix."""
-        scores = _transform(self._by_row(weights)).ravel() / self.gamma
-        return float(self.law(p, total) @ scores**2)
+        return float(self.law(p, total) @ self.output_scores(weights) ** 2)
+
+    def output_scores(self, weights: Floats) -> Floats:
+        return _transform(self._by_row(weights)).ravel() / self.gamma
+
+    def set_scores(self, weights: Floats) -> ColumnScores:
+        """Return what a column report adds to Σ weight·frequency."""
+        return ColumnScores(self.output_scores(weights), self.law)
 
     def pull(self, weights: Floats) -> Floats:
         scores = _transform(weights.reshape(self._blocks, self._columns), self.gamma / self._columns)

@@ -15,6 +15,7 @@ from sfumato._core import Floats, Integers, project_beside_clear
 from sfumato.mechanisms.estimators.base import Decoder, HistogramDecoder
 from sfumato.mechanisms.estimators.inclusion import ResponseDecoder, SetDecoder
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_bits, fit_histogram
+from sfumato.mechanisms.estimators.scores import PartedScores, Piece, Scores
 from sfumato.mechanisms.hadamard.estimator import HadamardDecoder
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
@@ -142,6 +143,32 @@ class PartedDecoder(Decoder):
             square += float(decoder.gamma * p[part.open] @ scores**2)
         return square - float(weights @ p) ** 2
 
+    def scores(self, weights: Floats) -> Scores:
+        pieces = [
+            Piece(
+                part.decoder.set_scores(weights[part.hidden]),
+                part.hidden,
+                part.open,
+                part.decoder.in_clear * float(weights[part.hidden].sum()) + weights[part.open] / part.decoder.gamma,
+                part.decoder.gamma,
+            )
+            for part in self.parts
+        ]
+        # The scores of each part lie about the mean weight of its people, or at those of its revealed values.
+        ends = [
+            (float(weights[part.hidden].min(initial=0)), float(weights[part.hidden].max(initial=0)))
+            for part in self.parts
+        ]
+        tops = [
+            max(end[1] + piece.scores.width, piece.revealed.max(initial=0))
+            for end, piece in zip(ends, pieces, strict=True)
+        ]
+        lows = [
+            min(end[0] - piece.scores.width, piece.revealed.min(initial=0))
+            for end, piece in zip(ends, pieces, strict=True)
+        ]
+        return PartedScores(pieces, float(max(tops) - min(lows)))
+
     def score_levels(self) -> tuple[Floats, Floats]:
         levels, own = np.zeros((2, self.size, self._score_count))
         for part in self.parts:
@@ -199,6 +226,18 @@ class PartedDecoder(Decoder):
 
 class PartedHistogramDecoder(PartedDecoder, HistogramDecoder):
     """Where every part reports an index, the counts are a histogram over all outputs."""
+
+    def output_scores(self, weights: Floats) -> Floats:
+        scores = np.empty(self._length)
+        for part in self.parts:
+            decoder, hidden = part.decoder, weights[part.hidden]
+            assert isinstance(decoder, HistogramDecoder)
+            scores[part.counts] = decoder.output_scores(hidden)
+            scores[part.open_counts] = decoder.in_clear * float(hidden.sum()) + weights[part.open] / decoder.gamma
+        return scores
+
+    def scores(self, weights: Floats) -> Scores:
+        return HistogramDecoder.scores(self, weights)
 
     def pull(self, weights: Floats) -> Floats:
         pulled = np.empty(self.size)

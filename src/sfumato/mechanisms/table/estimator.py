@@ -33,6 +33,9 @@ class TableDecoder(HistogramDecoder):
     def shares(self, p: Floats) -> Floats:
         return np.asarray(p @ self._matrix)
 
+    def output_scores(self, weights: Floats) -> Floats:
+        return np.asarray(weights @ self._left_inverse)
+
     def pull(self, weights: Floats) -> Floats:
         return np.asarray(self._matrix @ weights)
 

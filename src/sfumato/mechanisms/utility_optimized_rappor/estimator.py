@@ -7,6 +7,7 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.base import Decoder
+from sfumato.mechanisms.estimators.scores import BitScores, Scores
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
 __all__ = ["HighLowBitsDecoder"]
@@ -58,6 +59,9 @@ class HighLowBitsDecoder(Decoder):
         pairs += 2 * self._noise * self._slope * ((noisy * p[self._sensitive]) @ (total - noisy))
         pairs += 2 * self._noise * total * clear
         return float(scaled**2 @ held + pairs - (scaled @ held) ** 2)
+
+    def scores(self, weights: Floats) -> Scores:
+        return BitScores(weights / self.gap, self.other, self.gap)
 
     def score_levels(self) -> tuple[Floats, Floats]:
         own = self.other + self.gap

@@ -1,0 +1,316 @@
+"""The law of what one report adds to an estimate of Σ weight·frequency: its score.
+
+A law is asked for as a characteristic function, for people who are drawn from each of several distributions: the parts
+of a population. Only that function is needed to invert the law of a sum of scores (see
+``sfumato.mechanisms.estimators.forms``).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Floats
+
+__all__ = [
+    "BitScores",
+    "ColumnScores",
+    "LevelScores",
+    "PartedScores",
+    "Piece",
+    "Scores",
+    "StretchedScores",
+    "SubsetScores",
+]
+
+Waves = npt.NDArray[np.complex128]
+
+#: Scores of more outputs than this are put on a grid of as many, which keeps their mean and nearly their variance.
+_MOST_LEVELS = 512
+#: Scores that differ by less than this part of their range are the same.
+_SAME = 1e-9
+#: Standard deviations that a sum of many bits stays within, up to a negligible probability.
+_REACH = 4.0
+#: Elementary symmetric polynomials are computed term by term up to this many operations per point.
+_MOST_TERMS = 40_000
+
+
+class Scores(ABC):
+    """The scores of one report for one choice of weights."""
+
+    #: The difference between the greatest and the least score that matter.
+    width: float
+
+    @abstractmethod
+    def transform(self, parts: Floats, points: Floats) -> Waves:
+        """Return E[exp(i·point·score)] for people drawn from each part: a row per part.
+
+        A part is a distribution over the values. The mean score is the mean weight of the people in the part.
+        """
+
+    def levels(self, parts: Floats) -> tuple[Floats, Floats] | None:  # noqa: ARG002
+        """Return the different scores and their probabilities in each part, or None if they are not listed."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class LevelScores(Scores):
+    """One score per output of the mechanism; ``law`` gives the probabilities of the outputs at a distribution."""
+
+    scores: Floats
+    law: Callable[[Floats], Floats]
+    width: float
+
+    @classmethod
+    def of(cls, scores: Floats, law: Callable[[Floats], Floats], size: int) -> LevelScores:
+        """Return the scores, with the range of those that have a probability."""
+        possible = scores[law(np.full(size, 1 / size)) > 0]
+        return cls(scores, law, float(np.ptp(possible)))
+
+    def levels(self, parts: Floats) -> tuple[Floats, Floats]:
+        least = float(self.scores.min())
+        keys = np.rint((self.scores - least) / (_SAME * max(self.width, 1e-300)))
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        levels = self.scores[first]
+        probabilities = np.array([_sums(place.ravel(), self.law(part), len(first)) for part in parts])
+        possible = np.flatnonzero(probabilities.max(axis=0) > 0)
+        return levels[possible], probabilities[:, possible]
+
+    def transform(self, parts: Floats, points: Floats) -> Waves:
+        levels, probabilities = self._grid(parts) if len(self.scores) > _MOST_LEVELS else self.levels(parts)
+        return np.asarray(probabilities @ np.exp(1j * np.outer(levels, points)))
+
+    def _grid(self, parts: Floats) -> tuple[Floats, Floats]:
+        """Return levels on a grid: each score is split between its two neighbours, so that the mean stays."""
+        least, step = float(self.scores.min()), max(float(np.ptp(self.scores)), 1e-300) / (_MOST_LEVELS - 1)
+        place = np.clip((self.scores - least) / step, 0, _MOST_LEVELS - 1)
+        below = np.minimum(place.astype(np.int64), _MOST_LEVELS - 2)
+        above = place - below
+        probabilities = np.empty((len(parts), _MOST_LEVELS))
+        for row, part in zip(probabilities, parts, strict=True):
+            law = self.law(part)
+            row[:] = _sums(below, law * (1 - above), _MOST_LEVELS) + _sums(below + 1, law * above, _MOST_LEVELS)
+        levels = np.asarray(least + step * np.arange(_MOST_LEVELS), np.float64)
+        return levels, np.asarray(np.maximum(probabilities, 0.0), np.float64)
+
+
+def _sums(place: npt.NDArray[np.int64], weights: Floats, size: int) -> Floats:
+    return np.asarray(np.bincount(place, weights=np.maximum(weights, 0.0), minlength=size), np.float64)
+
+
+def _snapped(weights: Floats) -> Floats:
+    """Return weights of which at most ``_MOST_LEVELS`` are different: of many bits each adds little to the sum."""
+    if len(np.unique(weights)) <= _MOST_LEVELS:
+        return weights
+    least, step = float(weights.min()), float(np.ptp(weights)) / (_MOST_LEVELS - 1)
+    return np.asarray(least + step * np.rint((weights - least) / step))
+
+
+@dataclass(frozen=True, eq=False)
+class BitScores(Scores):
+    """Independent bits: bit y adds ``weights[y]`` and is set with probability ``other[y]``, or more for the own value.
+
+    The probability for people who have the value is ``other + gap``.
+    """
+
+    weights: Floats
+    other: Floats
+    gap: Floats
+
+    @property
+    def width(self) -> float:  # type: ignore[override]
+        sizes = np.abs(self.weights)
+        noise = math.sqrt(float(self.weights**2 @ (self.other * (1 - self.other))))
+        return min(float(sizes.sum()), 2 * _REACH * noise + float(sizes.max()))
+
+    def transform(self, parts: Floats, points: Floats) -> Waves:
+        snapped = _snapped(self.weights)
+        bits, place, counts = np.unique(
+            np.column_stack([snapped, self.other, self.gap]), axis=0, return_inverse=True, return_counts=True
+        )
+        weights, other, gap = bits.T
+        turns = np.expm1(1j * np.outer(weights, points))
+        free = 1 + other[:, None] * turns
+        # The own bit is set more often: the factor of its noise is replaced.
+        own = 1 + gap[:, None] * turns / free
+        merged = np.array([_sums(place.ravel(), part, len(bits)) for part in parts])
+        with np.errstate(divide="ignore"):
+            noise = np.exp(counts @ np.log(free))
+        return np.asarray((merged @ own) * (noise * np.exp(-1j * points * float(snapped @ self.other))))
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetScores(Scores):
+    """Uniform sets of ``size`` values, forced with probability ``gamma`` to hold the own one.
+
+    A member adds its weight, and every set ``constant``.
+    """
+
+    weights: Floats
+    size: int
+    gamma: float
+    constant: float
+
+    @property
+    def width(self) -> float:  # type: ignore[override]
+        ordered = np.sort(self.weights)
+        full = float(ordered[len(ordered) - self.size :].sum() - ordered[: self.size].sum())
+        share = self.size / len(ordered)
+        noise = math.sqrt(share * (1 - share) * float(np.sum((ordered - ordered.mean()) ** 2)))
+        return min(full, 2 * _REACH * noise + float(np.ptp(ordered)))
+
+    def transform(self, parts: Floats, points: Floats) -> Waves:
+        return self.reports(parts, np.ones(len(parts)), points)
+
+    def reports(self, parts: Floats, totals: Floats, points: Floats) -> Waves:
+        """Return the transforms of set reports if each part has ``totals`` people, of whom it lists those with a value.
+
+        People who are not listed send uniform sets alone, with probability 1 - γ.
+        """
+        snapped = _snapped(self.weights)
+        weights, place, counts = np.unique(snapped, return_inverse=True, return_counts=True)
+        # Snapping moves the sum of a set by its mean, and what is left is small next to the spread of the sets.
+        constant = self.constant + self.size * float((self.weights - snapped).mean())
+        free, forced = _set_transforms(weights, counts, self.size, points)
+        merged = np.array([_sums(place.ravel(), part, len(weights)) for part in parts])
+        own = forced * np.exp(1j * np.outer(weights, points))
+        sets = self.gamma * (merged @ own) + (1 - self.gamma) * np.outer(totals, free)
+        return np.asarray(sets * np.exp(1j * points * constant))
+
+
+def _set_transforms(weights: Floats, counts: npt.NDArray[np.int64], size: int, points: Floats) -> tuple[Waves, Waves]:
+    """Return the transforms of a uniform set of ``size``, and of ``size - 1`` members next to one of each weight."""
+    if len(weights) == 1:
+        wave: Waves = np.exp(1j * points * weights[0])
+        return wave**size, wave[None, :] ** (size - 1)
+    if len(weights) == 2:
+        return _two_kinds(weights, counts, size, points)
+    population = int(counts.sum())
+    if len(weights) * population * size <= _MOST_TERMS:
+        free = _symmetric(np.repeat(weights, counts), size, points)
+        rest = [
+            _symmetric(np.repeat(weights, counts - (np.arange(len(weights)) == kind)), size - 1, points)
+            for kind in range(len(weights))
+        ]
+        return free, np.array(rest)
+    return _independent(weights, counts, size, points)
+
+
+def _two_kinds(weights: Floats, counts: npt.NDArray[np.int64], size: int, points: Floats) -> tuple[Waves, Waves]:
+    """Return the transforms from the hypergeometric number of members that have the greater weight."""
+    from scipy import stats
+
+    def transform(others: npt.NDArray[np.int64], members: int) -> Waves:
+        held = np.arange(min(members, int(others[1])) + 1)
+        chance = stats.hypergeom.pmf(held, int(others.sum()), int(others[1]), members)
+        likely = chance > 0
+        added = members * weights[0] + held[likely] * (weights[1] - weights[0])
+        return np.asarray(chance[likely] @ np.exp(1j * np.outer(added, points)))
+
+    rest = [transform(counts - np.array([kind == 0, kind == 1]), size - 1) for kind in (0, 1)]
+    return transform(counts, size), np.array(rest)
+
+
+def _symmetric(weights: Floats, size: int, points: Floats) -> Waves:
+    """Return the mean over all sets of ``size`` of exp(i·point·sum), by the recursion of symmetric polynomials."""
+    means = np.zeros((size + 1, len(points)), np.complex128)
+    means[0] = 1.0
+    taken = np.arange(1, size + 1)[:, None]
+    for number, wave in enumerate(np.exp(1j * np.outer(weights, points)), 1):
+        # Of the sets of j among the first m, a share j/m holds the last.
+        share = np.minimum(taken / number, 1.0)
+        means[1:] = (1 - share) * means[1:] + share * wave * means[:-1]
+    return np.asarray(means[size])
+
+
+def _independent(weights: Floats, counts: npt.NDArray[np.int64], size: int, points: Floats) -> tuple[Waves, Waves]:
+    """Return transforms of sets whose members are drawn independently, about the mean weight.
+
+    The number of members does not correlate with their sum then (Hájek 1964), and the variance is made exact.
+    """
+    population = int(counts.sum())
+    mean = float(counts @ weights) / population
+    stretch = np.sqrt(population / (population - 1))
+    turns = np.asarray(np.expm1(1j * np.outer(stretch * (weights - mean), points)), np.complex128)
+
+    def product(share: float) -> tuple[Waves, Waves]:
+        factors = np.asarray(1 + share * turns, np.complex128)
+        return factors, np.asarray(np.exp(counts @ np.log(factors)), np.complex128)
+
+    free = np.asarray(product(size / population)[1] * np.exp(1j * size * mean * points), np.complex128)
+    factors, whole = product((size - 1) / (population - 1))
+    rest_mean = (population * mean - weights) / (population - 1)
+    rest: Waves = whole / factors * np.exp(1j * np.outer((size - 1) * rest_mean, points))
+    return free, rest
+
+
+@dataclass(frozen=True, eq=False)
+class StretchedScores(Scores):
+    """Scores that are stretched about their mean in each part: the same shape, with other variances."""
+
+    scores: Scores
+    means: Floats
+    stretches: Floats
+
+    @property
+    def width(self) -> float:  # type: ignore[override]
+        return self.scores.width * float(self.stretches.max())
+
+    def transform(self, parts: Floats, points: Floats) -> Waves:
+        rows = [
+            self.scores.transform(part[None], stretch * points)[0] * np.exp(1j * points * mean * (1 - stretch))
+            for part, mean, stretch in zip(parts, self.means, self.stretches, strict=True)
+        ]
+        return np.array(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScores:
+    """One score per column of a part; ``law`` gives the columns' probabilities for people with a value, and for all."""
+
+    columns: Floats
+    law: Callable[[Floats, float], Floats]
+
+    @property
+    def width(self) -> float:
+        return float(np.ptp(self.columns))
+
+    def reports(self, parts: Floats, totals: Floats, points: Floats) -> Waves:
+        """As ``SubsetScores.reports``."""
+        rows = np.array([self.law(part, float(total)) for part, total in zip(parts, totals, strict=True)])
+        return np.asarray(rows @ np.exp(1j * np.outer(self.columns, points)))
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """The scores of reports from one part of a mechanism: of sets or columns, and of values that are revealed.
+
+    ``revealed`` has the score of each open value, which is reported with probability ``gamma``.
+    """
+
+    scores: SubsetScores | ColumnScores
+    hidden: npt.NDArray[np.int64]
+    open: npt.NDArray[np.int64]
+    revealed: Floats
+    gamma: float
+
+
+@dataclass(frozen=True, eq=False)
+class PartedScores(Scores):
+    """Reports that say which part of the mechanism they are from."""
+
+    pieces: Sequence[Piece]
+    width: float
+
+    def transform(self, parts: Floats, points: Floats) -> Waves:
+        total = np.zeros((len(parts), len(points)), np.complex128)
+        for piece in self.pieces:
+            hidden, opened = parts[:, piece.hidden], parts[:, piece.open]
+            total += piece.scores.reports(hidden, hidden.sum(axis=1) + opened.sum(axis=1), points)
+            total += piece.gamma * (opened @ np.exp(1j * np.outer(piece.revealed, points)))
+        return total
