@@ -15,11 +15,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from sfumato._core import ZERO, Epsilon, canonical_hash, exact_fraction, exceeds, excess
 from sfumato.domain import Domain, align
 from sfumato.errors import InvalidInput
 
-__all__ = ["Inequality", "Policy", "Worst"]
+__all__ = ["MOST_FILTERED", "Inequality", "Policy", "Worst"]
+
+#: Logarithms of ratios that are this close to a limit are decided exactly. Sums of a few thousand weights below 2^63,
+#: and their logarithms, are good to about 1e-12 in doubles…
+_FILTER_MARGIN = 1e-8
+#: …where they are at least this, and limits are at most this.
+_LEAST_SUM, MOST_FILTERED = 1e-100, 1000
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,18 @@ class Policy(ABC):
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
         """Whether all of these likelihood vectors, in integers below 2^63, lie in the policy's cone. Exact."""
         return all(self.allows(column) for column in columns)
+
+    def _allows_near(
+        self, columns: Sequence[Sequence[int]], excess: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]
+    ) -> bool:
+        """Return whether all columns are allowed, by how far the logarithm of a ratio exceeds a limit in doubles.
+
+        Decided exactly are columns that come close to it, and those with sums that doubles may not hold.
+        """
+        excess = np.where((sums < _LEAST_SUM).any(axis=1), 0.0, excess)
+        if (excess > _FILTER_MARGIN).any():
+            return False
+        return all(self.allows(columns[number]) for number in np.flatnonzero(excess >= -_FILTER_MARGIN).tolist())
 
     def _checked(self, likelihoods: Sequence[object]) -> list[Fraction]:
         likelihoods = align(self.domain, likelihoods, type(self).__name__, "likelihoods")

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from sfumato._core import Floats
 
-__all__ = ["Pair", "ratio_is_certain", "ratio_within", "widest"]
+__all__ = ["Pair", "ratio_is_certain", "ratio_within", "ratios_are_certain", "widest"]
 
 
 #: Square and cube roots in certificates are taken to this many bits.
@@ -40,6 +40,8 @@ _DUAL_BITS = 24
 _RATIO_BITS = 60
 #: The ratio is found to the square of this: Dinkelbach's steps converge faster than any geometric sequence.
 _SETTLED = 1e-8
+#: Bounds by far what doubles lose in the terms of a certificate, relative to the largest of them.
+_ROUNDING = 1e-11
 #: Stand for zero where a logarithm or a quotient is taken.
 _TINY = 1e-300
 _SMALL = 1e-80
@@ -278,6 +280,40 @@ def ratio_within(
         middle = (low + high) // 2
         low, high = (low, middle) if dual.proves(middle * unit) else (middle, high)
     return high * unit if extreme is None else min(high * unit, extreme)
+
+
+def ratios_are_certain(
+    tops: npt.NDArray[np.int64],
+    bottoms: npt.NDArray[np.int64],
+    shares: Floats,
+    slack: float,
+    offsets: Floats,
+    ratio: float,
+) -> npt.NDArray[np.bool_]:
+    """Return where the dual proves a ratio with so much room that doubles cannot be mistaken, for many problems.
+
+    Parameters
+    ----------
+    tops, bottoms
+        Likelihoods q and q' in units of 2^-62, a row for each problem.
+    shares, slack
+        The observed shares of the cells of the two secrets, and √(B+1) - 1.
+    offsets
+        μ - max q and min q' - ν for each problem.
+    ratio
+        What q·R/q'·R' is to be bounded by.
+    """
+    unit = 2.0**-62
+    q_gaps = (tops.max(axis=1, keepdims=True) - tops) * unit + offsets[:, :1]
+    other_gaps = (bottoms - bottoms.min(axis=1, keepdims=True)) * unit + offsets[:, 1:]
+    own, opposite = np.sqrt(q_gaps) @ shares[0], np.sqrt(other_gaps) @ shares[1]
+    greatest, least = tops.max(axis=1) * unit, bottoms.min(axis=1) * unit
+    room = (slack + shares.sum()) ** 2
+    left = greatest + offsets[:, 0] - ratio * (least - offsets[:, 1])
+    # Some dozens of roundings of 2^-53 each, in numbers of the size of these terms.
+    left += _ROUNDING * (greatest + offsets[:, 0] + ratio * (least + offsets[:, 1]))
+    right = (np.cbrt(own**2) + np.cbrt(ratio * opposite**2)) ** 3
+    return np.asarray(left * room <= right * (1 - _ROUNDING))
 
 
 class _Dual:

@@ -23,6 +23,8 @@ __all__ = ["Pairwise", "PairwisePolicy"]
 #: Log-likelihood ratios this close to the limit, relative to the numbers at hand, are decided exactly. Doubles and the
 #: logarithms of the C library are good to about 1e-15, so the filter passes nothing wrongly.
 _FILTER_MARGIN = 1e-9
+#: Pairs of values and columns that are compared in doubles at once; bounds memory.
+_MOST_AT_ONCE = 2**22
 #: Maximum number of values for which rules that follow from two others are removed; it takes k³ quick steps.
 _LARGEST_REDUCED = 1024
 
@@ -106,6 +108,54 @@ class PairwisePolicy(Policy):
         x, other = int(indices[pair[0]]), int(indices[pair[1]])
         names = (self.domain.label(x), self.domain.label(other))
         return Worst.of(exact[x], exact[other], self.level(x, other), names)
+
+    def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
+        """Decide all columns together in doubles, and exactly the pairs that come close to their level."""
+        weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
+        highest, lowest, levels = self._class_rules(weights)
+        pairs = np.argwhere(levels.codes < INFINITE_CODE)
+        limits = levels.floats[tuple(pairs.T)]
+        step = max(1, _MOST_AT_ONCE // max(len(pairs), 1))
+        decided: dict[tuple[int, int, int], bool] = {}
+        epsilon = functools.cache(levels.epsilon)
+        for start in range(0, len(weights), step):
+            high, low = highest[start : start + step], lowest[start : start + step]
+            with np.errstate(divide="ignore", invalid="ignore"):  # 0 is within e^ε of everything, also of 0
+                excess = np.log(high)[:, pairs[:, 0]] - np.log(low)[:, pairs[:, 1]] - limits
+            # Logarithms of weights are below 44.
+            margins = _FILTER_MARGIN * (89 + limits)
+            if (excess > margins).any():
+                return False
+            for column, pair in np.argwhere(excess >= -margins).tolist():
+                x, other = pairs[pair].tolist()
+                key = (int(high[column, x]), int(low[column, other]), int(levels.codes[x, other]))
+                if key not in decided:
+                    decided[key] = exceeds(key[0], key[1], epsilon(key[2]))
+                if decided[key]:
+                    return False
+        return True
+
+    def _class_rules(
+        self, weights: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Levels]:
+        """Return the largest and the smallest weight of each class in each column, and the levels between classes.
+
+        Of a class with one member no level binds it to itself.
+        """
+        classes = self.classes()
+        order = np.argsort(classes, kind="stable")
+        starts = np.flatnonzero(np.diff(classes[order], prepend=-1))
+        first, last = order[starts], order[np.append(starts[1:], len(order)) - 1]
+        several = np.flatnonzero(first != last)
+        levels = self.levels_on(np.concatenate([first, last[several]]))
+        codes = levels.codes[: len(first), : len(first)].copy()
+        np.fill_diagonal(codes, INFINITE_CODE)
+        codes[several, several] = levels.codes[several, len(first) + np.arange(len(several))]
+        return (
+            np.maximum.reduceat(weights[:, order], starts, axis=1),
+            np.minimum.reduceat(weights[:, order], starts, axis=1),
+            Levels(codes, levels.unit, levels.table),
+        )
 
     def without_sums(self) -> PairwisePolicy:
         """Return the same cone without the rules that are the sum of two others: on a line, only neighbours are left.

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from sfumato._core import (
     INFINITE,
     ZERO,
@@ -24,7 +26,7 @@ from sfumato._core import (
 )
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst, read_list
+from sfumato.policy.base import MOST_FILTERED, NOTHING_BINDS, Inequality, Policy, Worst, read_list
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "log_rounded_up", "read_distribution", "read_probabilities"]
@@ -88,6 +90,18 @@ class Prior(Policy):
         if self.side != "upper":
             found.append(Worst.of(average, exact[least], self.epsilon, (PRIOR_AVERAGE, label(least))))
         return max(found, key=lambda worst: worst.rank)
+
+    def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
+        """Decide all columns together in doubles, and exactly those that come close to a limit."""
+        if self.epsilon.is_infinite or float(self.epsilon) > MOST_FILTERED:
+            return super().allows_all(columns)
+        weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
+        sums = weights @ np.array([float(share) for share in self.prior])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above = np.log(weights.max(axis=1)) - np.log(sums)
+            below = np.log(sums) - np.log(weights.min(axis=1))
+        excess = {"both": np.maximum(above, below), "upper": above, "lower": below}[self.side] - float(self.epsilon)
+        return self._allows_near(columns, excess, sums[:, None])
 
     def parameters(self) -> dict[str, Any]:
         stated = {"prior": [str(p) for p in self.prior], "epsilon": str(self.epsilon)}

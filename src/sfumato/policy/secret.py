@@ -17,10 +17,10 @@ import numpy.typing as npt
 from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
+from sfumato.policy.base import MOST_FILTERED, NOTHING_BINDS, Inequality, Policy, Worst
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
-from sfumato.policy.confidence import Pair, Widest, ratio_is_certain, ratio_within, widest
+from sfumato.policy.confidence import Pair, Widest, ratio_is_certain, ratio_within, ratios_are_certain, widest
 from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 
 __all__ = ["Anything", "AtLeast", "ChiSquare", "Distributions", "Known", "Secret"]
@@ -32,7 +32,9 @@ _MOST_AT_ONCE = 2**14
 #: Integer likelihoods are below 2^62, and those that agree but for this many bits are proved together…
 _WEIGHT_BITS, _ALIKE_BITS = 62, 16
 #: …where there are at least so many columns.
-_FEW = 64
+_FEW = 8
+#: A ratio that doubles find above its limit by this share is above it.
+_SURE = 1e-6
 #: The constant's share in a likelihood vector whose closest rule is looked for.
 _TRACE = 1e-9
 
@@ -175,12 +177,17 @@ class Secret(Policy):
         return worst
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """As each column by itself, and faster: many hold the same numbers for two secrets, but for the last places.
+        """As each column by itself, and faster.
 
-        Those are proved together, the greatest numbers of the one secret against the least of the other.
+        Under a confidence set many columns hold the same numbers for two secrets, but for the last places. Those are
+        proved together, the greatest numbers of the one secret against the least of the other.
         """
-        confidence = self.distributions
-        if not isinstance(confidence, ChiSquare) or self.epsilon.is_infinite or len(columns) < _FEW:
+        confidence, pairwise = self.distributions, self.as_pairwise
+        if pairwise is not None:
+            return pairwise.allows_all(columns)
+        if not isinstance(confidence, ChiSquare):
+            return self._allows_all_listed(columns)
+        if self.epsilon.is_infinite or len(columns) < _FEW:
             return super().allows_all(columns)
         # A little less than e^ε, and at most what a double holds.
         ratio = Fraction(min(self.epsilon.exp(), 2.0**1000) * (1 - 2.0**-40))
@@ -188,6 +195,7 @@ class Secret(Policy):
             return super().allows_all(columns)
         rows = np.array(columns, dtype=np.int64)[:, self.cells]
         unproved: set[int] = set()
+        slack = float(confidence.root_radius - 1)
         for s, other in itertools.permutations(range(len(self._secrets)), 2):
             group_of = _alike(rows[:, [s, other]].reshape(len(rows), -1))
             order = np.argsort(group_of, kind="stable")
@@ -197,15 +205,36 @@ class Secret(Policy):
             )
             likelihoods = np.stack([top, bottom], axis=1) / 2.0**_WEIGHT_BITS
             shares = np.tile(confidence.shares[[s, other]], (len(starts), 1, 1))
-            found = widest(likelihoods, shares, float(confidence.root_radius - 1))
+            found = widest(likelihoods, shares, slack)
+            alone = np.diff(starts, append=len(order)) == 1
+            if (found.ratio[alone] > (1 + _SURE) * float(ratio)).any():
+                return False  # laws that doubles found in the set, or nearly, break the rule by far more than rounding
+            proved = ratios_are_certain(top, bottom, shares[0], slack, found.offsets, float(ratio))
             pair = confidence.pair(s, other)
-            for number, (q, against) in enumerate(zip(top.tolist(), bottom.tolist(), strict=True)):
+            for number in np.flatnonzero(~proved).tolist():
+                q, against = top[number].tolist(), bottom[number].tolist()
                 if max(q) <= ratio * min(against):
                     continue
                 mine, theirs = ([Fraction(weight, 1 << _WEIGHT_BITS) for weight in side] for side in (q, against))
                 if not ratio_is_certain(pair, mine, theirs, found.offsets[number].tolist(), ratio):
                     unproved.update(np.flatnonzero(group_of == group_of[order[starts[number]]]).tolist())
         return all(self.allows(columns[number]) for number in sorted(unproved))
+
+    def _allows_all_listed(self, columns: Sequence[Sequence[int]]) -> bool:
+        """Decide all columns together in doubles, and exactly those that come close to a limit."""
+        if self.epsilon.is_infinite or float(self.epsilon) > MOST_FILTERED:
+            return super().allows_all(columns)
+        weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
+        secrets, others = self.cells.shape
+        most, least = np.empty((2, len(weights), secrets))
+        for s, cells in enumerate(self.cells):
+            laws = np.array([[float(p) for p in law] for law in self.distributions.conditionals(s, (secrets, others))])
+            given = weights[:, cells] @ laws.T
+            most[:, s], least[:, s] = given.max(axis=1), given.min(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = np.log(most)[:, :, None] - np.log(least)[:, None, :]
+        apart[:, np.arange(secrets), np.arange(secrets)] = -math.inf
+        return self._allows_near(columns, apart.max(axis=(1, 2)) - float(self.epsilon), least)
 
     def cut(self, likelihoods: Sequence[float]) -> Inequality | None:
         """The rule that these likelihoods come closest to breaking, or break the most; None where nothing binds.

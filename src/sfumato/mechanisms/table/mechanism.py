@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -72,11 +72,10 @@ class TableMechanism(Mechanism):
         2^-20 will do for all but small tables. ``design_prior``: the distribution, of positive probabilities, at which
         the unbiased estimate is to have the least error; uniform unless given.
         """
-        fixed = _fixed(_checked_matrix(domain, matrix))
+        fixed = _checked_matrix(domain, matrix)
         if design_prior is not None:
             given = checked_distribution(design_prior, domain, "TableMechanism", "design_prior")
-            shares = [Fraction(share) for share in given.tolist()]
-            (design_prior,) = _rounded(_fixed([[share / sum(shares) for share in shares]]))
+            (design_prior,) = _rounded([_fixed(_over_one_denominator(given.tolist())[0])])
         if policy is None:
             return TableMechanism(domain, _rounded(fixed), design_prior=design_prior)
         if policy.domain != domain:
@@ -210,10 +209,11 @@ def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
     return checked
 
 
-def _checked_matrix(domain: Domain, matrix: Any) -> list[list[Fraction]]:
+def _checked_matrix(domain: Domain, matrix: Any) -> list[list[int]]:
+    """Return the matrix in units of 2^-128, far below what a weight resolves; what is positive stays positive."""
     rows = _rows(domain, matrix, "the matrix")
     _checked_shape(domain, rows)
-    exact = []
+    fixed = []
     for label, row in zip(domain, rows, strict=True):
         for y, entry in enumerate(row):
             try:
@@ -224,19 +224,27 @@ def _checked_matrix(domain: Domain, matrix: Any) -> list[list[Fraction]]:
             if negative:
                 raise InvalidInput("TableMechanism", f"Q({y} | {label!r})", "be at least 0", entry)
         # Doubles as the dyadic numbers they are: nothing here needs their decimals.
-        values = [Fraction(entry) if isinstance(entry, float) else exact_fraction(entry) for entry in row]
-        total = sum(values, Fraction(0))
+        values = [entry if isinstance(entry, float) else exact_fraction(entry) for entry in row]
+        parts, whole = _over_one_denominator(values)
         doubles = any(isinstance(entry, float) for entry in row)
-        if total != 1 and not (doubles and abs(total - 1) <= _ROW_TOLERANCE):
-            raise InvalidInput("TableMechanism", f"the row of {label!r}", "sum to one", f"a sum of {float(total):.12g}")
-        exact.append([value / total for value in values])
-    return exact
+        if sum(parts) != whole and not (doubles and abs(Fraction(sum(parts), whole) - 1) <= _ROW_TOLERANCE):
+            total = float(Fraction(sum(parts), whole))
+            raise InvalidInput("TableMechanism", f"the row of {label!r}", "sum to one", f"a sum of {total:.12g}")
+        fixed.append(_fixed(parts))
+    return fixed
 
 
-def _fixed(matrix: list[list[Fraction]]) -> list[list[int]]:
-    """The matrix in units of 2^-128, far below what a weight resolves; what is positive stays positive."""
-    one = 1 << _FIXED_BITS
-    return [[max(entry.numerator * one // entry.denominator, 1) if entry else 0 for entry in row] for row in matrix]
+def _over_one_denominator(values: Sequence[float | Fraction]) -> tuple[list[int], int]:
+    """Return integers and the one denominator under which they are these numbers."""
+    ratios = [value.as_integer_ratio() for value in values]
+    whole = math.lcm(*{denominator for _, denominator in ratios})
+    return [numerator * (whole // denominator) for numerator, denominator in ratios], whole
+
+
+def _fixed(parts: Sequence[int]) -> list[int]:
+    """Return shares of their sum in units of 2^-128; what is positive stays positive."""
+    total = sum(parts)
+    return [max((part << _FIXED_BITS) // total, 1) if part else 0 for part in parts]
 
 
 def _rounded(matrix: list[list[int]]) -> npt.NDArray[np.int64]:
