@@ -154,10 +154,19 @@ def information(p: Floats, matrix: Floats) -> float:
     return float(np.sum(joint * np.log(ratio)))
 
 
-def risk_of(matrix: Floats) -> float:
-    """n times the expected squared error of the unbiased estimate from n reports, at uniform shares."""
-    inverse = left_inverse(matrix)
-    return math.inf if inverse is None else float(np.mean(matrix @ np.sum(inverse**2, axis=0))) - 1 / len(matrix)
+def risk_of(*factors: Floats) -> float:
+    """n times the expected squared error of the unbiased estimate from n reports, at uniform shares.
+
+    Of a matrix, or of the Kronecker product of several: its inverse and its second moments are products of theirs.
+    """
+    moment, size = 1.0, 1
+    for matrix in factors:
+        inverse = left_inverse(matrix)
+        if inverse is None:
+            return math.inf
+        moment *= float(np.mean(matrix @ np.sum(inverse**2, axis=0)))
+        size *= len(matrix)
+    return moment - 1 / size
 
 
 def zoom(worth: Callable[..., float], *ranges: tuple[float, float]) -> Sequence[float]:

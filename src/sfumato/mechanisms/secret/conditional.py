@@ -92,7 +92,7 @@ class ConditionalUnary(ReportingMechanism):
         level = design_level(secret.epsilon)
         shares, laws = confidence.shares, confidence.conditional_estimate()
         size, others = shares.shape
-        if (1 + others) ** size * shares.size > _LARGEST_TABLE:
+        if is_too_large(size, others):
             raise CannotDecide(
                 f"a unary report over {size} secrets beside {others} values has {1 + others}^{size} outputs, too many "
                 "for a table that is audited column by column; use conditional-rr"
@@ -131,6 +131,12 @@ class ConditionalUnary(ReportingMechanism):
         budget = {"own": f"{own:.9g}", "others": f"{other:.9g}", **_described(inner)}
         mechanism: ConditionalUnary = cls.within(secret, budget, _unary_matrix(own, other, inner, laws))
         return mechanism
+
+
+def is_too_large(secrets: int, others: int) -> bool:
+    """Return whether the table of a unary report would be refused."""
+    outputs: int = (1 + others) ** secrets
+    return outputs * secrets * others > _LARGEST_TABLE
 
 
 class _Inner(NamedTuple):

@@ -71,7 +71,7 @@ class _Design(NamedTuple):
 
     def worth(self, shares: Floats, utility: str) -> float:
         if utility == "estimation":
-            return -risk_of(self.matrix(shares.shape))
+            return -risk_of(*self._parts(shares.shape))
         own, other = self._parts(shares.shape)
         # I = I(R¹(S);S) + I(R²(U);U|R¹(S)) (Theorem 16).
         after = own.T @ shares  # joint of R¹(S) and U
