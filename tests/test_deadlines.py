@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,15 +11,21 @@ import pytest
 from clocks import Clock, deadline_after
 
 import sfumato as sf
+from sfumato._core import Epsilon
 from sfumato.compiler import designing as _design, planning as _plan
-from sfumato.compiler.solvers import interior, mixture, optimization as _optimal, worst_case
-from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
+from sfumato.compiler.solvers import interior, mixture, optimization as _optimal, slice as slices, worst_case
+from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime, Pace
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.programme import Programme
+from sfumato.compiler.solvers.slice import Slice
 from sfumato.errors import CannotDecide
+from sfumato.mechanisms import RandomizedResponse, TableMechanism, UnaryEncoding
+from sfumato.mechanisms.secret.base import risk_of, set_response
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.policy import Policy
 from sfumato.policy.base import Policy
+from sfumato.policy.pairwise import PairwisePolicy
 
 R = sf.Domain.range
 
@@ -107,13 +114,13 @@ def test_when_it_is_late_a_matrix_is_rounded_in_one_try(monkeypatch: pytest.Monk
     matrix = np.exp(-0.15 * levels)
     matrix /= matrix.sum(axis=1, keepdims=True)
     tries: list[int] = []
-    original = Policy.allows_all
+    original = PairwisePolicy.allows_all
 
-    def counted(self: Policy, columns: Any) -> bool:
+    def counted(self: PairwisePolicy, columns: Any) -> bool:
         tries.append(len(columns))
         return original(self, columns)
 
-    monkeypatch.setattr(Policy, "allows_all", counted)
+    monkeypatch.setattr(PairwisePolicy, "allows_all", counted)
     hurried = TableMechanism.from_matrix(R(40), matrix, policy=policy, late=lambda: True)
     assert len(tries) == 1
     assert sf.audit(hurried, policy).holds
@@ -163,3 +170,132 @@ def test_a_search_that_does_not_fit_is_refused_by_optimal_and_replaced_by_design
     made = sf.design(policy, utility="worst-estimation")
     assert not isinstance(made, TableMechanism)
     assert sf.audit(made, policy).holds
+
+
+def test_work_that_cannot_be_interrupted_is_measured_in_processor_time() -> None:
+    """With two other programs on the same core a computation of 1 s takes 3 s, and does not fit in 2 s."""
+    moments, worked = iter([0.0, 3.0]), iter([0.0, 1.0])
+    pace = Pace(lambda: next(moments), lambda: next(worked))
+    assert pace.slowness == 3.0
+    moments, worked = iter([0.0, 3.0]), iter([0.0, 0.01])
+    assert Pace(lambda: next(moments), lambda: next(worked)).slowness == 1.0, "too little was done to tell"
+
+    class Busy(Pace):
+        slowness = 3.0
+
+    clock = Clock()
+    assert Deadline(20, clock).fits(10)
+    busy = Deadline(20, clock, Busy(clock, clock))
+    assert not busy.fits(10)
+    assert busy.part(1.0).fits(2)
+    assert not busy.extended(5).fits(10)
+
+
+def nearly_uniform(size: int) -> Policy:
+    """No rule follows from others: as many as there can be."""
+    matrix = np.round(np.random.default_rng(1).uniform(0.9, 1, (size, size)), 4)
+    np.fill_diagonal(matrix, 0)
+    return sf.Pairwise(R(size), matrix.astype(str).tolist())
+
+
+def test_vertices_are_not_enumerated_where_that_may_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Qhull cannot be interrupted, and takes 2.5 s for 10 values with a rule between any two."""
+    slice_ = Slice.of(nearly_uniform(10), np.full(10, 0.1))
+    with monkeypatch.context() as patched:
+        patched.setattr(slices, "_enumerate", lambda *_: pytest.fail("it was begun"))
+        assert slice_.all_vertices(Deadline(1.5, Clock())) is None
+        # The search goes on without.
+        readings = itertools.count()
+        short = Deadline(1.0, lambda: next(readings) / 1000)
+        assert optimal_until(short, nearly_uniform(10), "estimation", None, None, None).value > 0
+    few = Slice.of(nearly_uniform(6), np.full(6, 1 / 6)).all_vertices(Deadline(2, Clock()))
+    assert few is not None
+    assert len(few) > 100
+
+
+def test_when_the_time_of_a_plan_is_over_other_candidates_and_the_search_are_not_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(1))
+    monkeypatch.setattr(_plan, "optimal_until", lambda *_: pytest.fail("it was begun"))
+    plan = sf.plan(random_pairwise(12, 1), n=1000, max_seconds=1)
+    assert [row.name for row in plan.rows] == ["rr"]
+    assert plan.skipped is not None
+    assert "subset, because the time was over (max_seconds is 1)" in plan.skipped
+    assert "the optimal mechanism, because its search did not fit in 1 s" in plan.skipped
+    assert sf.audit(plan.best.mechanism, plan.policy).holds
+
+
+@pytest.mark.parametrize("goal", ["loss", "mutual-information", "mmse", "worst-estimation"])
+@pytest.mark.parametrize("kind", POLICIES)
+def test_design_returns_a_mechanism_however_short_the_time(
+    kind: str, goal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_design, "Deadline", deadline_after(1))
+    policy = POLICIES[kind]()
+    made, why = _design.designed(policy, utility=GOALS[goal](len(policy.domain)), max_seconds=0.1)
+    assert sf.audit(made, policy).holds
+    assert "NOT COMPARED: " in why
+    assert "max_seconds" in why
+
+
+def test_decisions_of_randomized_response_are_what_a_loss_gets_without_a_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_design, "Deadline", deadline_after(1))
+    policy, loss = sf.Uniform(R(4), "ln 3"), np.array([[0.0, 1], [0, 1], [1, 0], [1, 0]])
+    made = sf.design(policy, utility=sf.ExpectedLoss(loss), max_seconds=0.1)
+    # Reports 0 and 1 say the first decision: right with probability (3 + 1)/6.
+    assert np.abs(made.matrix() - np.array([[2, 1], [2, 1], [1, 2], [1, 2]]) / 3).max() < 1e-5
+
+
+@pytest.mark.parametrize("kind", [sf.Known, sf.AtLeast, lambda _: sf.Anything()])
+def test_a_table_for_a_secret_is_rounded_without_exact_arithmetic_for_every_column(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exact decisions, column by column, took ten seconds for 200 values, whatever the time was to be."""
+    domain = sf.Domain.product(S=R(5), U=R(8))
+    policy = sf.Secret(domain, "S", 1, kind([["1/50"] * 8] * 5 if kind is sf.AtLeast else [["1/40"] * 8] * 5))
+    matrix = RandomizedResponse(domain, "1").matrix()
+    with monkeypatch.context() as patched:
+        patched.setattr(Policy, "_checked", lambda *_: pytest.fail("a column was decided exactly"))
+        rounded = TableMechanism.from_matrix(domain, matrix, policy=policy, late=lambda: True)
+    assert sf.audit(rounded, policy).holds
+
+
+def test_rules_of_a_secret_become_rows_without_an_exponential_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """36,000 rules of 200 values took 12 s, because e^-ε was computed for every coefficient."""
+    domain = sf.Domain.product(S=R(3), U=R(4))
+    policies = [
+        sf.Secret(domain, "S", 1, sf.AtLeast([["1/5", "1/6", "1/7", "1/8"]] * 3)),
+        sf.Prior(R(12), [f"{x}/78" for x in range(1, 13)], 1, "upper"),
+        sf.Prior(R(12), [f"{x}/78" for x in range(1, 13)], 1),
+    ]
+    original, calls = Epsilon.exp, 0
+
+    def counted(self: Epsilon) -> float:
+        nonlocal calls
+        calls += 1
+        return original(self)
+
+    for policy in policies:
+        expected = set()
+        for rule in policy.inequalities():
+            row = np.zeros(12)
+            for x, coefficient in rule.right.items():
+                row[x] += float(coefficient)
+            for x, coefficient in rule.left.items():
+                row[x] -= float(coefficient) * float((-rule.epsilon).exp())
+            expected.add(tuple(np.round(row / np.abs(row).max(), 12)))
+        calls = 0
+        with monkeypatch.context() as patched:
+            patched.setattr(Epsilon, "exp", counted)
+            rows = slices._rows(policy, np.arange(12), 12)
+        assert {tuple(row) for row in np.round(rows, 12)} == expected
+        assert calls == 1
+
+
+def test_a_product_of_responses_has_the_risk_of_its_parts() -> None:
+    own, other = set_response(4, 1, 1.5), set_response(6, 2, 0.7)
+    assert risk_of(own, other) == pytest.approx(risk_of(np.kron(own, other).astype(np.float64)), rel=1e-12)
+    assert risk_of(own, np.ones((6, 1))) == np.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +33,9 @@ from sfumato.mechanisms import (
     UtilityOptimizedRappor,
     UtilityOptimizedRR,
     best_exponential,
+    is_too_large,
     known_response,
+    offered_sizes,
     prior_hadamard,
     prior_response,
     prior_subset,
@@ -58,10 +61,14 @@ __all__ = ["Candidate", "candidates", "most_outputs", "safe_epsilon"]
 _LARGEST_TABLE = 512
 #: Tables for a uniform prior are offered up to this many values: above, subsets lose little, and specs become long.
 _LARGEST_PRIOR_TABLE = 128
-#: About how long it takes to make the exact tables for distances, for each pair of values.
-_ENTRY_SECONDS = 4e-4
-#: About how long it takes to find budgets over a confidence set, for each pair of values.
-_BUDGET_SECONDS = 2e-3
+#: Processor time in seconds to make the two exact tables for distances, for each pair of values…
+_ENTRY_SECONDS = 6e-5
+#: …that for any distribution of a secret…
+_SECRET_SECONDS = 8e-6
+#: …and to find budgets over a confidence set and round the table: at least, and for each cell…
+_BUDGET_SECONDS = (0.5, 0.05)
+#: …and where two outputs are held against each other, for each two of each two secrets.
+_JOINT_SECONDS = 3e-4
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Candidate:
     """How to build a mechanism, what decoding its reports costs for k values, and whether it is classical ε-LDP.
 
     One that is not ``compared`` has the law of another candidate, and is built only where its name is given.
-    ``seconds``: about how long it takes to build, where that may matter.
+    ``seconds``: about how much processor time it takes to build, where that may matter.
     """
 
     build: Callable[[], Mechanism]
@@ -159,7 +166,7 @@ def most_outputs(max_bits: int | None) -> int | None:
 
 def _for_secret(policy: Secret, utility: str) -> dict[str, Candidate]:
     build = partial(SecretRandomizedResponse, policy.domain, policy.secret, policy.epsilon)
-    found = {"secret-rr": Candidate(build, "k²")}
+    found = {"secret-rr": Candidate(build, "k²", seconds=_SECRET_SECONDS * len(policy.domain) ** 2)}
     if isinstance(policy.distributions, (AtLeast, Known)):
         found["known-rr"] = Candidate(partial(known_response, policy), "k")
     tuned = utility if utility == "mutual-information" else "estimation"
@@ -169,10 +176,22 @@ def _for_secret(policy: Secret, utility: str) -> dict[str, Candidate]:
             "conditional-rr": ConditionalReporting.for_policy,
             "conditional-unary": ConditionalUnary.for_policy,
         }
+        least, per_cell = _BUDGET_SECONDS
         for name, for_policy in kinds.items():
-            seconds = _BUDGET_SECONDS * len(policy.domain) ** 2
+            seconds = least + per_cell * len(policy.domain)
+            if name == "conditional-unary":
+                seconds = _unary_seconds(policy, seconds)
             found[name] = Candidate(partial(for_policy, policy, utility=tuned), "k²", seconds=seconds)
     return found
+
+
+def _unary_seconds(policy: Secret, seconds: float) -> float:
+    """Estimate the time to make a conditional unary table; one that is too large is refused at once."""
+    secrets, others = policy.cells.shape
+    if is_too_large(secrets, others):
+        return 0.0
+    sets = max(math.comb(others, size) for size in offered_sizes(others))
+    return seconds + _JOINT_SECONDS * secrets * (secrets - 1) * sets**2
 
 
 def safe_epsilon(policy: Policy) -> Epsilon:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.compiler.candidates import Candidate, candidates, most_outputs
+from sfumato.compiler.candidates import Candidate, candidates, most_outputs, safe_epsilon
 from sfumato.compiler.planning import checked_bits, checked_seconds, plan
-from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, one_thread
+from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation, goal_of
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.weighted import Progress
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import LARGEST_MATRIX, Frequencies, Mechanism, checked_count, checked_distribution, checked_kind
+from sfumato.mechanisms import (
+    LARGEST_MATRIX,
+    Frequencies,
+    Mechanism,
+    RandomizedResponse,
+    TableMechanism,
+    checked_count,
+    checked_distribution,
+    checked_kind,
+)
 from sfumato.policy import Policy, Prior
 
 __all__ = ["design", "designed"]
@@ -76,11 +85,13 @@ def designed(
         raise InvalidInput(
             "design", "max_seconds", "be positive: nothing but a search makes this mechanism", max_seconds
         )
+    deadline = Deadline(DEFAULT_SECONDS if max_seconds is None else max_seconds)
     with one_thread():
-        return _best_for(goal, policy, suitable, mechanism, p, max_bits, max_seconds, progress)
+        return _best_for(deadline, goal, policy, suitable, mechanism, p, max_bits, max_seconds, progress)
 
 
 def _best_for(
+    deadline: Deadline,
     goal: Goal,
     policy: Policy,
     suitable: dict[str, Candidate],
@@ -91,7 +102,7 @@ def _best_for(
     progress: Progress | None,
 ) -> tuple[Mechanism, str]:
     """The best at another utility than that of a plan: what a search finds, or a candidate that is better."""
-    deadline = Deadline(DEFAULT_SECONDS if max_seconds is None else max_seconds)
+    late = deadline.extended(GRACE) if max_seconds != 0 else NEVER
     best: tuple[Mechanism, str] | None = None
     shares, value, proved, skipped = p, None, "", "no search was made, because max_seconds is 0"
     if max_seconds != 0:
@@ -100,7 +111,7 @@ def _best_for(
             best, skipped = (optimum.mechanism, f"optimal: {optimum}"), ""
             shares, value, proved = optimum.p, optimum.value, f", any mechanism {optimum.bound:.6g}"
         except CannotDecide as error:
-            if mechanism == "optimal" or isinstance(goal, ExpectedLoss):
+            if mechanism == "optimal" or (isinstance(goal, ExpectedLoss) and not isinstance(error, OutOfTime)):
                 raise
             skipped = str(error)
     if best is not None and (mechanism == "optimal" or isinstance(goal, ExpectedLoss)):
@@ -108,9 +119,14 @@ def _best_for(
     if shares is None and isinstance(policy, Prior):
         shares = [float(share) for share in policy.prior]
     distribution = checked_distribution(shares, policy.domain, "design")
-    late = deadline.extended(GRACE) if max_seconds != 0 else NEVER
+    if isinstance(goal, ExpectedLoss):
+        return _decided_by_response(goal, policy, distribution, skipped)
+    left_out: list[str] = []
     for name, candidate in suitable.items():
-        if not candidate.compared or candidate.seconds > late.left:
+        if not candidate.compared:
+            continue
+        if best is not None and not (late.fits(candidate.seconds) and not late.passed):
+            left_out.append(name)
             continue
         try:
             other = candidate.build()
@@ -123,12 +139,32 @@ def _best_for(
         elif (matrix := _matrix_until(late, other)) is not None:
             reached = goal.value(matrix, distribution)
         else:
+            best = best or (other, f"{name}: its {goal.name} was not computed in time")
+            left_out.append(name)
             continue
         if value is None or (reached < value if goal.small_is_good else reached > value):
             value, best = reached, (other, f"{name}: {goal.name} {reached:.6g}{proved}")
     if best is None:
-        raise CannotDecide(f"no mechanism could be compared by this utility in time: {skipped}")
+        raise CannotDecide(f"no mechanism could be compared by this utility: {skipped}")
+    if left_out:
+        skipped = "; ".join([*filter(None, [skipped]), f"{', '.join(left_out)}, because the time was over"])
     return best[0], best[1] if not skipped else f"{best[1]}, the best of those compared. NOT COMPARED: {skipped}"
+
+
+def _decided_by_response(
+    goal: ExpectedLoss, policy: Policy, p: npt.NDArray[np.float64], skipped: str
+) -> tuple[Mechanism, str]:
+    """Randomized response at the greatest ε that implies the policy, each report replaced by the decision it suggests.
+
+    No search is needed for it: what there is where none fits in the time.
+    """
+    response = RandomizedResponse(policy.domain, safe_epsilon(policy))
+    high, low = (float(level) for level in response.levels)
+    columns = np.full((len(p), len(p)), low) + (high - low) * np.eye(len(p))
+    decisions = goal.outputs(columns / columns.sum(axis=1, keepdims=True), p)
+    made = TableMechanism.from_matrix(policy.domain, decisions, policy=policy, late=lambda: True)
+    reached = goal.value_of(made, p)
+    return made, f"randomized response: {goal.name} {reached:.6g}. NOT COMPARED: {skipped}"
 
 
 def _matrix_until(deadline: Deadline, mechanism: Mechanism) -> npt.NDArray[np.float64] | None:

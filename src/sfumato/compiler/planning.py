@@ -244,8 +244,9 @@ def plan(
     max_seconds = checked_seconds("plan", max_seconds)
     if len(policy.domain) < 2:
         raise InvalidInput("plan", "the domain", "have at least two values", policy.domain)
+    deadline = Deadline(max_seconds or SEARCH_SECONDS)  # before solvers are loaded, which takes time too
     with one_thread():
-        one = _plan_of_one_report(policy, p, max_bits, max_seconds, progress)
+        one = _plan_of_one_report(deadline, policy, p, max_bits, max_seconds, progress)
     if n is None:
         assert target is not None
         n = _people_for(target, one)
@@ -290,12 +291,18 @@ def _tells_nothing(policy: Policy) -> bool:
 
 
 def _plan_of_one_report(
-    policy: Policy, p: Any, max_bits: int | None, max_seconds: float | None, progress: Progress | None
+    deadline: Deadline,
+    policy: Policy,
+    p: Any,
+    max_bits: int | None,
+    max_seconds: float | None,
+    progress: Progress | None,
 ) -> Plan:
-    deadline = Deadline(max_seconds or SEARCH_SECONDS)
+    late = deadline.extended(GRACE)
     distribution = checked_distribution(p, policy.domain, "plan")
     bound = _least_risk(policy) if p is None else None
-    rows, skipped = [], []
+    rows: list[Row] = []
+    skipped: list[str] = []
 
     def row(name: str, mechanism: Mechanism, decoding: str, classical: bool = False) -> Row:
         risk = mechanism.risk(1, distribution)
@@ -305,10 +312,13 @@ def _plan_of_one_report(
     for name, candidate in candidates(policy, max_bits).items():
         if not candidate.compared:
             continue
-        if max_seconds and candidate.seconds > deadline.left + GRACE:
+        if max_seconds and candidate.seconds and not late.fits(candidate.seconds):
             skipped.append(
-                f"{name}, which takes some {candidate.seconds:.0f} s to make (max_seconds is {max_seconds:g})"
+                f"{name}, which takes some {candidate.seconds:.2g} s to make (max_seconds is {max_seconds:g})"
             )
+            continue
+        if max_seconds and rows and late.passed:
+            skipped.append(f"{name}, because the time was over (max_seconds is {max_seconds:g})")
             continue
         try:
             rows.append(row(name, candidate.build(), candidate.decoding, candidate.classical))
@@ -382,6 +392,7 @@ def _optimum(
 ) -> tuple[Optimum | None, str | None]:
     """The optimal design, or why there is none."""
     try:
+        deadline.require()
         return optimal_until(deadline, policy, "estimation", p, most_outputs(max_bits), progress), None
     except OutOfTime:
         return None, f"its search did not fit in {max_seconds or SEARCH_SECONDS:g} s (max_seconds gives it more)"

@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from sfumato.compiler.solvers.extra import needed
 from sfumato.errors import CannotDecide
 
-__all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "one_thread"]
+__all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "Pace", "one_thread"]
+
+
+#: Processor time in seconds from which on the pace of a computation is measured.
+_MEASURABLE = 0.05
+#: Computations are taken to be slowed down by other programs by at most this factor.
+_MOST_SLOWNESS = 8.0
 
 
 class OutOfTime(CannotDecide):
@@ -20,10 +26,33 @@ class OutOfTime(CannotDecide):
         super().__init__(f"{what}: give it more (max_seconds)")
 
 
+class Pace:
+    """How much longer computations take than their processor time, because other programs keep the cores busy.
+
+    Parameters
+    ----------
+    clock, processor
+        Functions that return the time, and the processor time of this process, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float], processor: Callable[[], float]) -> None:
+        self._clock, self._processor = clock, processor
+        self._start = clock(), processor()
+
+    @property
+    def slowness(self) -> float:
+        """Time over processor time since the start, between 1 and a limit: waiting for a disk looks the same."""
+        worked = self._processor() - self._start[1]
+        if worked < _MEASURABLE:
+            return 1.0
+        return min(max((self._clock() - self._start[0]) / worked, 1.0), _MOST_SLOWNESS)
+
+
 class Deadline:
     """The moment at which a search must end.
 
-    Every loop of a search asks ``passed``, and every call of a solver is given what is ``left``.
+    Every loop of a search asks ``passed``, and every call of a solver is given what is ``left``. What cannot be
+    interrupted is begun only where it ``fits``.
 
     Parameters
     ----------
@@ -31,12 +60,15 @@ class Deadline:
         Time from now until the deadline; infinite for none.
     clock
         Function that returns the time in seconds. Tests replace it by one that counts its calls.
+    pace
+        How busy the machine is; measured from now unless given, and not at all with another clock.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic, pace: Pace | None = None) -> None:
         self._clock = clock
         self._start = clock()
         self._end = self._start + seconds
+        self._pace = Pace(clock, time.process_time) if pace is None and clock is time.monotonic else pace
 
     @property
     def spent(self) -> float:
@@ -55,11 +87,15 @@ class Deadline:
 
     def part(self, share: float, reserve: float = 0.0) -> Deadline:
         """Return an earlier deadline, after this share of the time that is left without a reserve in seconds."""
-        return Deadline(share * max(self.left - reserve, 0.0), self._clock)
+        return Deadline(share * max(self.left - reserve, 0.0), self._clock, self._pace)
 
     def extended(self, seconds: float) -> Deadline:
         """Return a deadline this number of seconds later, counted from now where this one is over."""
-        return Deadline(self.left + seconds, self._clock)
+        return Deadline(self.left + seconds, self._clock, self._pace)
+
+    def fits(self, seconds: float) -> bool:
+        """Return whether a computation of this processor time ends before the deadline, as busy as the machine is."""
+        return seconds * (1.0 if self._pace is None else self._pace.slowness) <= self.left
 
     def require(self) -> None:
         """Raise OutOfTime after the deadline."""

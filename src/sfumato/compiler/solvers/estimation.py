@@ -42,6 +42,8 @@ _IDLE_ROUNDS = 4
 _STARTS = (1, 8)
 #: Up to so many coordinates a branch and bound over rays is tried after the relaxation.
 _FEW_COORDINATES = 10
+#: No design is solved in fewer Newton steps than this, and about how long one takes, for each third power of the rays.
+_LEAST_STEPS, _STEP_SECONDS = 8, 1e-10
 #: The share of the time that is for the search where the bound takes time too.
 _SEARCH_SHARE = 0.6
 
@@ -72,7 +74,7 @@ def best_design(
     Where rays cannot be enumerated a part of the time is kept for the bound.
     """
     solve = solve or least_error
-    everything = slice_.all_vertices()
+    everything = slice_.all_vertices(deadline)
     first = deadline.extended(GRACE)
     rays = slice_.first_rays(first) if slice_.size > 1 else slice_.axis_vertices()
     if slice_.within is not None:
@@ -85,7 +87,8 @@ def best_design(
             "doubles can see; ask for another utility"
         )
     bound, least, idle = -np.inf, np.inf, 0
-    relaxed = everything is None and relaxation_seconds(slice_.size) < (1 - _SEARCH_SHARE) * deadline.left
+    bounding = relaxation_seconds(slice_.size, len(slice_.rows) + 2 * slice_.size)
+    relaxed = everything is None and deadline.part(1 - _SEARCH_SHARE).fits(bounding)
     end_of_search = deadline.part(_SEARCH_SHARE) if relaxed else deadline
     solved: Solved | None = None
     solved_rays = used = rays
@@ -148,6 +151,8 @@ def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Wort
     OutOfTime at the deadline: weights that are not the best yet are no mechanism yet either.
     """
     count, size = rays.shape
+    if not deadline.fits(_LEAST_STEPS * _STEP_SECONDS * count**2 * (count + 3 * size)):
+        raise OutOfTime
 
     def inverse_trace(weights: Floats) -> tuple[float, Floats, Floats] | None:
         information = (rays * weights[:, None]).T @ rays

@@ -47,7 +47,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: 
 
     At half time at the latest it looks for a bound; later where rules have to be found, too.
     """
-    everything = slice_.all_vertices()
+    everything = slice_.all_vertices(deadline)
     if everything is not None:
         everything, weights, multipliers, value = _solved(everything, utility, slice_.p, deadline.extended(GRACE))
         # The solver's own tolerance: what the multipliers prove of every ray.

@@ -23,7 +23,7 @@ from sfumato.compiler.solvers.weighted import Progress, Weighted
 from sfumato.compiler.solvers.worst_case import LEAST_SHARE
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Frequencies, TableMechanism, checked_distribution, checked_kind
-from sfumato.policy import PairwisePolicy, Policy, Prior, Secret
+from sfumato.policy import ChiSquare, PairwisePolicy, Policy, Prior, Secret
 
 __all__ = ["DEFAULT_SECONDS", "optimal", "optimal_until"]
 
@@ -42,8 +42,12 @@ _LEAST_SHARE = 4e-7
 _LEAST_PRIOR = 2.0**-60
 #: A mechanism is called optimal if its value and the bound are no farther apart than this, relatively.
 _OPTIMAL = 1e-4
-#: Seconds that rounding to an exact table takes for each of its entries.
-_ENTRY_SECONDS = 6e-5
+#: Processor time in seconds that a slice takes for each pair of values: at most a second at 225 values.
+_SLICE_SECONDS = 2e-5
+#: Processor time in seconds that rounding to an exact table takes for each of its entries, in one try…
+_ENTRY_SECONDS = 4e-6
+#: …and for each output and pair of secrets, where a policy has a confidence set.
+_PROOF_SECONDS = 8e-5
 #: In tables of more entries ties are not decided exactly, because that takes minutes to gain a millionth in utility.
 _LARGE_TABLE = 20_000
 #: A design has some four outputs for each value.
@@ -95,12 +99,16 @@ def optimal_until(
     goal = goal_of(utility, policy.domain)
     if isinstance(goal, WorstEstimation) and p is not None and not isinstance(policy, Prior):
         raise InvalidInput("optimal", "p", "not be given where the worst distribution is designed for", p)
+    if not latest.fits(_SLICE_SECONDS * size**2):
+        raise OutOfTime
     slice_, designed = _sliced(policy, stated, goal)
+    if latest.passed:
+        raise OutOfTime
     if max_outputs is not None and max_outputs < slice_.size:
         must = f"be at least {slice_.size}, the number of values that can be told apart"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
     expected_outputs = min(_OUTPUTS_PER_VALUE * slice_.size, max_outputs or math.inf)
-    kept = min(_rounding_seconds(slice_, expected_outputs), _MOST_ROUNDING * deadline.left)
+    kept = min(_rounding_seconds(policy, expected_outputs), _MOST_ROUNDING * deadline.left)
     search = deadline.part(1.0, reserve=kept)
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
@@ -111,7 +119,7 @@ def optimal_until(
     else:
         assert isinstance(goal, SumGoal)
         found = _mixed(slice_, goal.on(slice_, designed), search, max_outputs, progress)
-    if _rounding_seconds(slice_, len(found.weights)) > max(latest.left, GRACE):
+    if not latest.fits(_rounding_seconds(policy, len(found.weights))):
         raise OutOfTime(
             f"a table of {size} by {len(found.weights)} exact numbers does not fit in the time of the search"
         )
@@ -210,9 +218,12 @@ def _roundings(policy: Policy, matrix: Floats, rounded: Callable[..., TableMecha
                 yield rounded(merged, policy=policy)
 
 
-def _rounding_seconds(slice_: Slice, outputs: float) -> float:
-    """Estimate how long it takes to round a design of this many outputs and to check it against the policy."""
-    return outputs * len(slice_.group_of) * _ENTRY_SECONDS
+def _rounding_seconds(policy: Policy, outputs: float) -> float:
+    """Estimate the processor time to round a design of this many outputs once and to check it against the policy."""
+    pairs = 0
+    if isinstance(policy, Secret) and isinstance(policy.distributions, ChiSquare):
+        pairs = len(policy.cells) * (len(policy.cells) - 1)
+    return outputs * (len(policy.domain) * _ENTRY_SECONDS + pairs * _PROOF_SECONDS)
 
 
 def _designed(

@@ -11,6 +11,8 @@ leaves of N² counts with its greatest eigenvalue, times tr J ≤ max |v|².
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -28,6 +30,8 @@ _ADDED = 1000
 _MOST_FACES = 10_000
 #: Newton steps of a round, and what one core does a second.
 _STEPS, _OPERATIONS_PER_SECOND = 40, 1e10
+#: About how long it takes to find the products that are violated, for each pair of faces.
+_PAIR_SECONDS = 3e-8
 #: …while a round raises the bound by more than this share.
 _LEAST_GAIN = 1e-4
 #: An inequality shorter than this share of the longest is rounding.
@@ -36,10 +40,15 @@ _BINDS = 1e-14
 _VIOLATED = 1e-6
 
 
-def relaxation_seconds(size: int) -> float:
-    """About how long the first round takes: some 40 Newton steps over the entries of J, with a thousand products."""
+def relaxation_seconds(size: int, faces: int) -> float:
+    """About how long the first round takes: some 40 Newton steps over the entries of J, with a thousand products.
+
+    Infinitely long where there are too many faces for it.
+    """
+    if faces > _MOST_FACES:
+        return math.inf
     entries = size * (size + 1) / 2
-    return _STEPS * (entries**3 / 3 + _ADDED * entries**2) / _OPERATIONS_PER_SECOND
+    return _STEPS * (entries**3 / 3 + _ADDED * entries**2) / _OPERATIONS_PER_SECOND + _PAIR_SECONDS * faces**2
 
 
 def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
@@ -88,7 +97,7 @@ def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
     upper = np.triu(np.ones((len(faces), len(faces)), dtype=bool))
     chosen = np.zeros(upper.shape, dtype=bool)
     values = np.where(upper, faces @ faces.T, np.inf)
-    chosen.ravel()[np.argsort(values, axis=None)[:_ADDED]] = True
+    chosen.ravel()[_smallest(values)] = True
     chosen[len(slice_.rows) + np.arange(size), len(slice_.rows) + size + np.arange(size)] = True
     bound = 1.0
     while True:
@@ -106,11 +115,17 @@ def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
         if deadline.passed:
             return bound
         values = np.where(upper & ~chosen, faces @ matrix @ faces.T, np.inf)
-        worst = np.argsort(values, axis=None)[:_ADDED]
+        worst = _smallest(values)
         worst = worst[values.ravel()[worst] < -_VIOLATED]
         if not len(worst) or bound < before * (1 + _LEAST_GAIN):
             return bound
         chosen.ravel()[worst] = True
+
+
+def _smallest(values: Floats) -> npt.NDArray[np.intp]:
+    """Return where the smallest values stand, as many as are added at a time; to sort all of them takes seconds."""
+    flat = values.ravel()
+    return np.argpartition(flat, _ADDED)[:_ADDED] if len(flat) > _ADDED else np.arange(len(flat))
 
 
 def _curvature(inverse: Floats, square: Floats, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Floats:
