@@ -178,7 +178,7 @@ def test_work_that_cannot_be_interrupted_is_measured_in_processor_time() -> None
     pace = Pace(lambda: next(moments), lambda: next(worked))
     assert pace.slowness == 3.0
     moments, worked = iter([0.0, 3.0]), iter([0.0, 0.01])
-    assert Pace(lambda: next(moments), lambda: next(worked)).slowness == 1.0, "too little was done to tell"
+    assert Pace(lambda: next(moments), lambda: next(worked), 2.5).slowness == 2.5, "too little was done to tell"
 
     class Busy(Pace):
         slowness = 3.0

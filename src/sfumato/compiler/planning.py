@@ -230,8 +230,8 @@ def plan(
     unless given (for most of these mechanisms the worst case): in domain order, or with labels (a mapping, a pandas
     Series), by which it is aligned. ``max_bits`` limits the recommendation. Where no
     structure of the policy says what is best, the optimal design is searched for and compared too, and bounds what any
-    mechanism can do. ``max_seconds`` is the time for all of it (meant to be kept to within a fifth
-    and 2 s); 0 asks for no search.
+    mechanism can do. ``max_seconds`` is the time for all of it, and 0 asks for no search: it takes at most a fifth
+    and 2 s longer, also where two other programs keep the cores busy. ``Plan.skipped`` names what did not fit.
     Left out, domains of up to 64 values get 10 seconds, and larger ones no search, which ``Plan.skipped`` then says.
     ``progress`` is called with the value and the bound of the search after every round.
     """

@@ -23,8 +23,6 @@ __all__ = ["Pairwise", "PairwisePolicy"]
 #: Log-likelihood ratios this close to the limit, relative to the numbers at hand, are decided exactly. Doubles and the
 #: logarithms of the C library are good to about 1e-15, so the filter passes nothing wrongly.
 _FILTER_MARGIN = 1e-9
-#: Pairs of values and columns that are compared in doubles at once; bounds memory.
-_MOST_AT_ONCE = 2**22
 #: Maximum number of values for which rules that follow from two others are removed; it takes k³ quick steps.
 _LARGEST_REDUCED = 1024
 
@@ -113,22 +111,27 @@ class PairwisePolicy(Policy):
         """Decide all columns together in doubles, and exactly the pairs that come close to their level."""
         weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
         highest, lowest, levels = self._class_rules(weights)
-        pairs = np.argwhere(levels.codes < INFINITE_CODE)
-        limits = levels.floats[tuple(pairs.T)]
-        step = max(1, _MOST_AT_ONCE // max(len(pairs), 1))
+        limits = np.where(levels.codes < INFINITE_CODE, levels.floats, np.nan)  # nothing is near no rule
+        if np.isnan(limits).all():
+            return True
+        margins = _FILTER_MARGIN * (89 + limits)  # logarithms of weights are below 44
+        near_below, near_above = limits - margins, limits + margins
+        with np.errstate(divide="ignore"):
+            logs = np.log(highest), np.log(lowest)
+        # What no pair can exceed by far less than the least level needs no look at pairs.
+        with np.errstate(invalid="ignore"):
+            spread = logs[0].max(axis=1) - logs[1].min(axis=1)
+        doubtful = np.flatnonzero(~(spread < np.nanmin(near_below)) & (highest > 0).any(axis=1))
         decided: dict[tuple[int, int, int], bool] = {}
         epsilon = functools.cache(levels.epsilon)
-        for start in range(0, len(weights), step):
-            high, low = highest[start : start + step], lowest[start : start + step]
-            with np.errstate(divide="ignore", invalid="ignore"):  # 0 is within e^ε of everything, also of 0
-                excess = np.log(high)[:, pairs[:, 0]] - np.log(low)[:, pairs[:, 1]] - limits
-            # Logarithms of weights are below 44.
-            margins = _FILTER_MARGIN * (89 + limits)
-            if (excess > margins).any():
+        for column in doubtful.tolist():
+            with np.errstate(invalid="ignore"):  # 0 is within e^ε of everything, also of 0
+                apart = logs[0][column][:, None] - logs[1][column]
+                near = np.argwhere(apart >= near_below)
+            if (apart[tuple(near.T)] > near_above[tuple(near.T)]).any():
                 return False
-            for column, pair in np.argwhere(excess >= -margins).tolist():
-                x, other = pairs[pair].tolist()
-                key = (int(high[column, x]), int(low[column, other]), int(levels.codes[x, other]))
+            for x, other in near.tolist():
+                key = (int(highest[column, x]), int(lowest[column, other]), int(levels.codes[x, other]))
                 if key not in decided:
                     decided[key] = exceeds(key[0], key[1], epsilon(key[2]))
                 if decided[key]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ __all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "Pace", "one_thread"]
 #: Processor time in seconds from which on the pace of a computation is measured.
 _MEASURABLE = 0.05
 #: Computations are taken to be slowed down by other programs by at most this factor.
-_MOST_SLOWNESS = 8.0
+_MOST_SLOWNESS = 4.0
 
 
 class OutOfTime(CannotDecide):
@@ -26,6 +27,11 @@ class OutOfTime(CannotDecide):
         super().__init__(f"{what}: give it more (max_seconds)")
 
 
+def _programs_per_core() -> float:
+    """Return how many programs have competed for each core in the last minute; 1 where the system does not say."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 1.0
+
+
 class Pace:
     """How much longer computations take than their processor time, because other programs keep the cores busy.
 
@@ -33,10 +39,12 @@ class Pace:
     ----------
     clock, processor
         Functions that return the time, and the processor time of this process, in seconds.
+    expected
+        What is assumed until enough was computed to measure it.
     """
 
-    def __init__(self, clock: Callable[[], float], processor: Callable[[], float]) -> None:
-        self._clock, self._processor = clock, processor
+    def __init__(self, clock: Callable[[], float], processor: Callable[[], float], expected: float = 1.0) -> None:
+        self._clock, self._processor, self._expected = clock, processor, expected
         self._start = clock(), processor()
 
     @property
@@ -44,7 +52,7 @@ class Pace:
         """Time over processor time since the start, between 1 and a limit: waiting for a disk looks the same."""
         worked = self._processor() - self._start[1]
         if worked < _MEASURABLE:
-            return 1.0
+            return min(max(self._expected, 1.0), _MOST_SLOWNESS)
         return min(max((self._clock() - self._start[0]) / worked, 1.0), _MOST_SLOWNESS)
 
 
@@ -68,7 +76,9 @@ class Deadline:
         self._clock = clock
         self._start = clock()
         self._end = self._start + seconds
-        self._pace = Pace(clock, time.process_time) if pace is None and clock is time.monotonic else pace
+        if pace is None and clock is time.monotonic:
+            pace = Pace(clock, time.process_time, _programs_per_core())
+        self._pace = pace
 
     @property
     def spent(self) -> float:
