@@ -74,8 +74,8 @@ def best_design(
     Where rays cannot be enumerated a part of the time is kept for the bound.
     """
     solve = solve or least_error
-    everything = slice_.all_vertices(deadline)
     first = deadline.extended(GRACE)
+    everything = slice_.all_vertices(deadline)
     rays = slice_.first_rays(first) if slice_.size > 1 else slice_.axis_vertices()
     if slice_.within is not None:
         part = deadline.part(SHARE_WITHIN)

@@ -47,14 +47,15 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: 
 
     At half time at the latest it looks for a bound; later where rules have to be found, too.
     """
+    first = deadline.extended(GRACE)
     everything = slice_.all_vertices(deadline)
     if everything is not None:
-        everything, weights, multipliers, value = _solved(everything, utility, slice_.p, deadline.extended(GRACE))
+        everything, weights, multipliers, value = _solved(everything, utility, slice_.p, first)
         # The solver's own tolerance: what the multipliers prove of every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
     end_of_search = deadline.part(1 / 2)
-    rays = slice_.first_rays(deadline.extended(GRACE))
+    rays = slice_.first_rays(first)
     if slice_.within is not None:
         part = deadline.part(_SHARE_WITHIN)
         end_of_search = deadline.part(_SEARCH_SHARE)
@@ -65,9 +66,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: 
     while True:
         in_time = not deadline.passed
         try:
-            rays, weights, multipliers, value = _solved(
-                rays, utility, slice_.p, deadline.extended(GRACE) if solved is None else deadline
-            )
+            rays, weights, multipliers, value = _solved(rays, utility, slice_.p, first if solved is None else deadline)
         except OutOfTime:
             if solved is None:
                 raise
