@@ -21,9 +21,6 @@ from sfumato.compiler.solvers.slice import Slice
 from sfumato.errors import CannotDecide
 from sfumato.mechanisms import RandomizedResponse, TableMechanism, UnaryEncoding
 from sfumato.mechanisms.secret.base import risk_of, set_response
-from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from sfumato.policy import Policy
 from sfumato.policy.base import Policy
 from sfumato.policy.pairwise import PairwisePolicy
 

@@ -97,7 +97,8 @@ from sfumato.mechanisms.reports.counting import (
     count_size as count_size,
 )
 from sfumato.mechanisms.reports.validity import checked_pieces as checked_pieces, piece_rows as piece_rows
-from sfumato.mechanisms.secret.base import information as information
+from sfumato.mechanisms.secret.base import information as information, offered_sizes as offered_sizes
+from sfumato.mechanisms.secret.conditional import is_too_large as is_too_large
 from sfumato.mechanisms.secret.randomized_response import known_response as known_response
 from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS
 from sfumato.mechanisms.table.estimator import TableDecoder as TableDecoder

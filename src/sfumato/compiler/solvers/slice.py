@@ -269,12 +269,12 @@ class Slice:
     def all_vertices(self, deadline: Deadline = NEVER) -> Floats | None:
         """Every vertex, or None where there may be too many.
 
-        The enumeration cannot be interrupted, so it is not begun where it may not fit in the time and a little grace.
+        The enumeration cannot be interrupted, so it is not begun where it may not fit in the time and the grace.
         """
         if self.size > _LARGEST_ENUMERATED or self._rules is not None:
             return None
         seconds = _ENUMERATION_SECONDS * len(self.rows) ** 2 * _ENUMERATION_GROWTH ** (self.size - _LARGEST_ENUMERATED)
-        if not deadline.extended(GRACE / 2).fits(seconds):
+        if not deadline.extended(GRACE).fits(seconds):
             return None
         if self.size <= 2:  # a point or a segment
             return self.axis_vertices()
