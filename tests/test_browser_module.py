@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 ROOT = Path(__file__).parents[1]
-MODULE = ROOT / "src" / "sfumato" / "server" / "pages" / "sfumato.js"
+MODULE = ROOT / "clients" / "js" / "sfumato.js"
+PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
 HARNESS = Path(__file__).parent / "browser" / "harness.js"
 VECTORS = ROOT / "vectors"
 NAMES = sorted(Mechanism.registry)
@@ -43,6 +44,13 @@ NAMES = sorted(Mechanism.registry)
 #: The page's policy, under which the module has to work.
 POLICY = "default-src 'self'"
 TYPESCRIPT = "5.9.3"
+#: What the module exports has the declared types, and nothing that it exports is undeclared.
+DECLARATIONS = """
+/** @type {typeof import("./sfumato.js")} */
+export const declared = await import("./undeclared.js")
+/** @type {keyof typeof import("./undeclared.js") extends keyof typeof import("./sfumato.js") ? true : never} */
+export const complete = true
+"""
 
 
 # -- a collector of a few lines, and a browser ---------------------------------------------------------------
@@ -248,13 +256,18 @@ def test_the_types_fit(tmp_path: Path) -> None:
         if subprocess.run(command, capture_output=True, check=False, cwd=tmp_path).returncode != 0:
             absent(f"the type checker, typescript {TYPESCRIPT}, could not be installed")
 
-    # Beside the module a copy with one fault, which shows that faults are found.
-    shutil.copy(MODULE.with_name("types.d.ts"), tmp_path)
+    # All in one folder, as the collector serves them.
+    for file in (MODULE, MODULE.with_suffix(".d.ts"), *PAGES.glob("*.js")):
+        shutil.copy(file, tmp_path)
+    # A copy of the module that has no declarations shows whether those of the module are what it exports.
+    shutil.copy(MODULE, tmp_path / "undeclared.js")
+    (tmp_path / "declarations.js").write_text(DECLARATIONS, encoding="utf-8")
+    # A copy with one fault shows that faults are found.
     wrong = MODULE.read_text(encoding="utf-8").replace("other = draws.below(k)", "other = draws.beneath(k)")
     (tmp_path / "wrong.js").write_text(wrong, encoding="utf-8")
     options = "--noEmit --allowJs --checkJs --strict --target es2022 --lib es2022,dom,dom.iterable --module es2022"
-    pages = map(str, sorted(MODULE.parent.glob("*.js")))
-    command = [node, str(compiler), *options.split(), "--moduleResolution", "bundler", *pages, "wrong.js"]
+    scripts = sorted(path.name for path in tmp_path.glob("*.js"))
+    command = [node, str(compiler), *options.split(), "--moduleResolution", "bundler", *scripts]
     found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
     (fault,) = found.splitlines()
     assert re.match(r"wrong\.js\(\d+,\d+\): error TS2339: Property 'beneath' does not exist", fault)

@@ -7,6 +7,8 @@ import html
 import importlib.resources
 import mimetypes
 import re
+from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import msgspec
 from starlette.requests import Request
@@ -17,12 +19,14 @@ from sfumato.server.collector import Collector
 from sfumato.server.refusals import Refusal
 from sfumato.server.schemas import CollectionList, ListedCollection
 
-__all__ = ["PAGES", "give_file", "give_first_page", "page"]
+__all__ = ["PAGES", "client_library", "give_file", "give_first_page", "page"]
 
 #: Pages that are files of the folder ``pages``, by their path.
 PAGES = {"/studio": "studio.html", "/c/{id}": "survey.html", "/c/{id}/results": "results.html"}
 
 _FOLDER = importlib.resources.files("sfumato.server") / "pages"
+#: Files of the browser client. The wheel has them among the pages; their source is ``clients/js`` of the repository.
+_CLIENT_FILES = frozenset(f"sfumato{suffix}" for suffix in (".js", ".d.ts"))
 _NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9]+)+")
 
 _TEMPLATE = """<!doctype html>
@@ -47,10 +51,17 @@ def page(title: str, body: str) -> Response:
     return HTMLResponse(_TEMPLATE.format(title=html.escape(title), body=body))
 
 
+def client_library(name: str) -> Traversable:
+    """Return a file of the browser client: the packaged one, or in a source checkout that of ``clients/js``."""
+    packaged = _FOLDER / name
+    checkout = Path(str(importlib.resources.files("sfumato"))).parents[1]
+    return packaged if packaged.is_file() else checkout / "clients" / "js" / name
+
+
 async def give_file(collector: Collector, request: Request) -> Response:  # noqa: ARG001
     """A file that comes with the package: one of the pages, or what they are made of."""
     name = PAGES.get(request.scope["route"].path) or request.path_params["name"]
-    file = _FOLDER / name
+    file = client_library(name) if name in _CLIENT_FILES else _FOLDER / name
     if not _NAME.fullmatch(name) or not file.is_file():
         raise Refusal("not-found", "there is no such file")
     content = file.read_bytes()

@@ -2,7 +2,7 @@
 import { factorsOf, gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, atMost, h } from "./dom.js"
 import { drawnInWords, exposure, factsOf, guessInWords, odds, reveals, together } from "./words.js"
-/** @import {Answer, Collection} from "./types" */
+/** @import {Answer, Collection} from "./sfumato.js" */
 
 const MANY = 12
 

@@ -1,7 +1,7 @@
 // What a reply can reveal, and what a certificate proves, in plain words.
 import { factorsOf, labelsOf, listed, nameOf } from "./domains.js"
 import { atMost, percent } from "./dom.js"
-/** @import {Collection, Disclosure} from "./types" */
+/** @import {Collection, Disclosure} from "./sfumato.js" */
 
 /** What a policy (of which the planner tells) or a mechanism (whose law the device knows) lets an observer learn: one that
  * believed a value with `before`; `within`, one that knows its group, or of a secret.

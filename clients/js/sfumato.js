@@ -1,5 +1,5 @@
 // Sfumato in the browser: docs/browser-client.md, docs/words-to-decisions.md.
-/** @import {Answer, Collection, Decisions, Disclosure, Domain, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./types" */
+/** @import {Answer, Collection, Decisions, Disclosure, Domain, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 /** A likelihood ratio may exceed the policy's by this share: doubles are good to 1e-14, and no draw depends on them. */
