@@ -820,6 +820,9 @@ const versionBefore = ({ id, url, previous }) => (previous ? url.slice(0, -id.le
 /** Titles that differ in nothing that is read ask the same. @param {any} title */
 const questionOf = (title) => String(title ?? "").normalize("NFKC").replace(/\s+/g, " ").trim().toLowerCase()
 
-if (!isSecureContext) refuse("a page", "come by https", location.origin, "InsecurePage")
-addEventListener("online", soon)
-soon()
+// Outside of a browser nothing is kept or sent: there it can only be read and tested.
+if (globalThis.location) {
+	if (!isSecureContext) refuse("a page", "come by https", location.origin, "InsecurePage")
+	addEventListener("online", soon)
+	soon()
+}
