@@ -29,6 +29,7 @@ function field({ numbers, lanes, planes, planes_start }, decision) {
 /** Decisions that share a bit are not independent. @param {Layout} layout */
 function checkLayout(layout) {
 	const taken = new Uint8Array(number(layout.frame_bits, 2 ** 31))
+	number(layout.lanes, layout.frame_bits) // lanes of no bits would never end
 	if (layout.frame_bits % 8) refuse("frame_bits", "be whole bytes", layout.frame_bits) // what is left out would read as 0
 	for (let i = 0, own; (own = field(layout, i)); i++) {
 		if (own.length > 64 || own.some((at) => taken[at]++ !== 0)) refuse("fields", "be disjoint", layout)
