@@ -1,0 +1,232 @@
+"""Write the vectors by which a client in any language checks what it states about a mechanism.
+
+- ``vectors/laws/*.json``: for every mechanism at levels from 0 to infinity the exact sum of greatest likelihoods, the
+  exact greatest ratio of likelihoods for every pair of values, and the ratios to an average over a prior.
+- ``vectors/policies/verdicts.json``: mechanisms, policies, and whether each mechanism obeys each policy of its domain.
+- ``vectors/documents/labels.json``: specs and policies over labels that are hard to write, with their hashes.
+
+``vectors/README.md`` describes the formats. Rerun only when a mechanism is added: published vectors stay.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import sfumato as sf
+from sfumato._core import canonical_json
+from sfumato.auditing.channels import law_of
+from sfumato.mechanisms.base import Mechanism
+
+FOLDER = Path(__file__).parents[1] / "vectors"
+EPSILONS = ["0", "0.1", "0.5", "1", "2", "5", "10", "20", "inf"]
+#: Factor by which a stricter policy lowers every level.
+STRICTER = Fraction(10**6 - 1, 10**6)
+
+
+def families(epsilon: str) -> list[Mechanism]:
+    """Every mechanism that there is, over small domains."""
+    make = sf.mechanisms
+    seven, pairs = sf.Domain.range(7), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
+    level = sf.Epsilon(epsilon)
+    finite = not level.is_infinite
+    across = str(level + sf.Epsilon(1)) if finite else "inf"
+    binary = sf.Domain(["yes", "no"])
+    found: list[Mechanism] = [
+        make.RandomizedResponse(seven, epsilon),
+        make.UnaryEncoding(seven, epsilon),
+        make.UnaryEncoding(seven, epsilon, optimized=True),
+        *(make.SubsetSelection(seven, epsilon, size) for size in (1, 3, 6)),
+        *(make.HadamardResponse(seven, epsilon, block_size=b, blocks=e) for b, e in ((2, 7), (4, 3), (8, 3), (16, 2))),
+        *(make.HadamardResponse(sf.Domain.range(k), epsilon, block_size=16) for k in (1, 2, 3)),
+        *(make.UtilityOptimizedRR(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.UtilityOptimizedRappor(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.HighLowHadamard(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.HighLowSubset(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.BlockMechanism.for_policy(sf.Blocks(seven, "abbccdd", epsilon), i) for i in (None, "rr", "hadamard")),
+        make.BinaryOptimal(binary, epsilon, "1"),
+        make.PriorBinary.for_policy(sf.Prior(binary, ["1/3", "2/3"], epsilon)),
+        make.PriorSymmetric.for_policy(sf.Prior(binary, ["1/2", "1/2"], epsilon)),
+        make.SecretRandomizedResponse(pairs, "sex", epsilon),
+        make.TableMechanism.from_matrix(binary, [["1/2", "1/2", 0, 0], ["1/9", 0, "8/9", 0]]),
+    ]  # fmt: skip
+    if finite and epsilon != "0":
+        robust = sf.Secret(pairs, "sex", epsilon, sf.ChiSquare([[30, 20, 10], [10, 20, 30]]))
+        found += [make.IndependentReporting.for_policy(robust), make.ConditionalReporting.for_policy(robust)]
+        found += [make.ConditionalUnary.for_policy(robust)]
+    if finite:
+        found += [make.NestedSubsets(sf.Domain.range(6), "aaabbb", epsilon, across)]
+        found += [
+            make.ComposedSubsets(seven, "abbccdd", epsilon, across, sizes=[s, b]) for s, b in ((2, 2), (5, 1), (6, 3))
+        ]
+    return found
+
+
+def policies() -> list[sf.Policy]:
+    """Every kind of policy; for each of them a mechanism can be designed."""
+    six, pairs = sf.Domain.range(6), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
+    grid = sf.Domain.grid(latitude=(47, 48), longitude=(6, 8), rows=2, columns=3)
+    matrix = [["0" if x == y else f"{1 + (x + 2 * y) % 3}/2" for y in range(4)] for x in range(4)]
+    shares = [["1/4", "1/4", "1/4"], ["1/4", "1/5", "1/6"]]
+    joint = [["0.3", "0.1", "0.1"], ["0.1", "0.1", "0.3"]]
+    return [
+        *(sf.Uniform(six, epsilon) for epsilon in ("0.1", "1", "1+ln 2", "3/2*ln 3", "5", "12", "20", "inf")),
+        sf.Uniform(sf.Domain(["yes", "no"]), "ln 3"),
+        *(sf.HighLow(pairs, [("f", 0), ("m", 2)], epsilon) for epsilon in ("0.1", "1", "ln 3", "12")),
+        sf.Blocks(six, "aabbbc", ["1", "ln 2", "0"]),
+        *(sf.Blocks(six, "aabbcc", epsilon, across) for epsilon, across in (("0.5", "2"), ("1", "1.5"), ("2", "1"))),
+        sf.Metric(six, "absolute", "0.3"),
+        sf.Metric(six, "discrete", "0.7"),
+        sf.Metric(sf.Domain([0.5, 1.5, 4.25]), "absolute", "1/3"),
+        sf.Metric(sf.Domain.range(3), [[0, "1/2", 1], ["1/2", 0, 1], [1, 1, 0]], "ln 2"),
+        sf.Metric(grid, "km", "0.01"),
+        sf.Pairwise(sf.Domain.range(4), matrix),
+        sf.Pairwise(sf.Domain.range(3), {(0, 1): "1", (2, 0): "0.5"}),
+        *(sf.Prior(sf.Domain.range(4), ["0.4", "0.3", "0.2", "0.1"], "1", side) for side in ("both", "upper", "lower")),
+        sf.Prior(sf.Domain.range(2), ["1/3", "2/3"], "0.5"),
+        sf.Secret(pairs, "sex", "1", sf.Anything()),
+        sf.Secret(pairs, "age", "0.5", sf.Anything()),
+        sf.Secret(pairs, "sex", "1", sf.Known(joint)),
+        sf.Secret(pairs, "sex", "0.5", sf.AtLeast(shares)),
+        sf.Secret(pairs, "sex", "0.5", sf.ChiSquare([[300, 100, 100], [100, 100, 300]])),
+    ]
+
+
+def domains() -> list[sf.Domain]:
+    """Labels that languages write in different ways."""
+    cells = sf.Domain.grid(latitude=(0, 1.5), longitude=(-1e-5, 1), rows=2, columns=3)
+    return [
+        sf.Domain([0.5, 1.0, 1e16, 1e-7, -2.5e-300]),
+        sf.Domain(['quoted "label"', "back\\slash", "tab\t", "é", "日本", "😀", "\u2028", "\x7f", "\x01", "1", "n1"]),
+        sf.Domain([False, True]),
+        sf.Domain([-3, 2**53 - 1, 7]),
+        sf.Domain.product(ünï=["a", "b"], cell=cells),
+    ]
+
+
+def stricter(policy: sf.Policy) -> dict[str, Any]:
+    """The document of a policy that asks a little more: every level is lower by a millionth."""
+    document: dict[str, Any] = json.loads(json.dumps(policy.to_dict()))
+
+    def lower(level: Any) -> Any:
+        if isinstance(level, list):
+            return [lower(one) for one in level]
+        return level if level in ("0", "inf") else str(sf.Epsilon(level) * STRICTER)
+
+    for key in ("epsilon", "across", "matrix"):
+        if key in document["policy"]:
+            document["policy"][key] = lower(document["policy"][key])
+    return document
+
+
+def columns(mechanism: Mechanism) -> list[list[Fraction]]:
+    """The exact likelihoods of all values for each report that is possible."""
+    size = range(len(mechanism.domain))
+    found = ([mechanism.probability(y, x) for x in size] for y in mechanism.reports())
+    return [column for column in found if any(column)]
+
+
+def greatest_ratio(column_pairs: list[tuple[Fraction, Fraction]]) -> str:
+    """The greatest ratio of two likelihoods, as a fraction; ``inf`` where a report excludes the second value."""
+    if any(high and not low for high, low in column_pairs):
+        return "inf"
+    return str(max(high / low for high, low in column_pairs if high))
+
+
+def logarithm(high: Fraction, low: Fraction) -> float | str:
+    return math.log(high / low) if low else "inf"
+
+
+def against(law: list[list[Fraction]], weights: list[int]) -> dict[str, Any]:
+    """The logarithms of the greatest ratios of a likelihood to its average over a prior and of that to a likelihood."""
+    averages = [sum(weight * t for weight, t in zip(weights, column, strict=True)) / sum(weights) for column in law]
+    upper = [logarithm(max(column), average) for average, column in zip(averages, law, strict=True)]
+    lower = [logarithm(average, min(column)) for average, column in zip(averages, law, strict=True) if average]
+    return {
+        "weights": weights,
+        "upper": "inf" if "inf" in upper else max(upper),
+        "lower": "inf" if "inf" in lower else max(lower),
+    }
+
+
+def law_vector(epsilon: str, mechanism: Mechanism, generator: random.Random) -> dict[str, Any]:
+    law, size = columns(mechanism), range(len(mechanism.domain))
+    weights = [generator.randrange(10) for _ in size]
+    ratios, pairs = ["1"], [[0 for _ in size] for _ in size]
+    for x in size:
+        for other in size:
+            ratio = greatest_ratio([(column[x], column[other]) for column in law])
+            if ratio not in ratios:
+                ratios.append(ratio)
+            pairs[x][other] = ratios.index(ratio)
+    return {
+        "epsilon": epsilon,
+        "spec": mechanism.spec,
+        "hash": mechanism.hash,
+        "greatest": str(sum(map(max, law))),
+        "ratios": ratios,
+        "pairs": pairs,
+        "prior": against(law, weights if any(weights) else [1, *weights[1:]]),
+    }
+
+
+def law_vectors() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    generator = random.Random(4)
+    for epsilon in EPSILONS:
+        for mechanism in families(epsilon):
+            found.setdefault(mechanism.name, []).append(law_vector(epsilon, mechanism, generator))
+    return found
+
+
+def verdicts() -> dict[str, Any]:
+    """Mechanisms and policies, and for every pair of one domain whether the mechanism obeys the policy."""
+    stated = policies()
+    designs = [sf.design(policy) for policy in stated]
+    documents = [*(policy.to_dict() for policy in stated), *map(stricter, stated)]
+    read = [sf.policy_from_dict(document) for document in documents]
+    laws = [law_of(mechanism) for mechanism in designs]
+    cases = [
+        [i, j, law.obeys(policy)]
+        for i, law in enumerate(laws)
+        for j, policy in enumerate(read)
+        if policy.domain == law.domain
+    ]
+    return {"mechanisms": [mechanism.spec for mechanism in designs], "policies": documents, "cases": cases}
+
+
+def labels() -> list[dict[str, Any]]:
+    found = []
+    for domain in domains():
+        mechanism, policy = sf.mechanisms.RandomizedResponse(domain, "inf"), sf.Uniform(domain, "inf")
+        documents = {"mechanism": canonical_json(mechanism.spec), "policy": canonical_json(policy.to_dict())}
+        found.append({**documents, "hash": mechanism.hash, "labels": list(domain)})
+    return found
+
+
+def lines(items: list[Any]) -> str:
+    """A JSON list with one item per line."""
+    return "[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in items) + "\n]"
+
+
+def write(name: str, text: str) -> None:
+    path = FOLDER / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+    print(f"{name}: {len(text):,} characters")
+
+
+def main() -> None:
+    for name, vectors in law_vectors().items():
+        write(f"laws/{name}.json", lines(vectors))
+    parts = ",\n".join(f'"{key}": {lines(items)}' for key, items in verdicts().items())
+    write("policies/verdicts.json", "{" + parts + "}")
+    write("documents/labels.json", lines(labels()))
+
+
+if __name__ == "__main__":
+    main()
