@@ -1,4 +1,4 @@
-"""What a machine may lack: a browser, Java, npm. Tests that need one are skipped with the reason, but fail where
+"""What a machine may lack: a browser, Java, node, npm. Tests that need one are skipped with the reason, but fail where
 ``SFUMATO_ALL_COMPONENTS`` says that all of it must be there."""
 
 from __future__ import annotations

@@ -1,0 +1,210 @@
+// Documents are what their hash says and nothing malformed is read; randomness has one source.
+import assert from "node:assert/strict"
+import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import test from "node:test"
+import * as client from "../sfumato.js"
+import { collection, folder, isSmall, opened, published, source, toHex, withGlobals } from "../testing.js"
+
+const [{ spec: response, hash: responseHash }] = published("randomized-response.json")
+const free = (spec) => JSON.stringify({ domain: spec.domain, policy: { kind: "uniform", epsilon: "inf" } })
+const text = (spec) => JSON.stringify(spec)
+
+// -- hashes and labels ----------------------------------------------------------------------------------------
+
+test("specs have the hash that Python gives them", async () => {
+	for (const path of ["./", "reports/", "laws/"]) for (const [, vectors] of folder(path)) for (const { spec, hash } of vectors.filter(isSmall)) {
+		const found = await opened(client, collection({ mechanism: text(spec), policy: free(spec), hash }))
+		assert.equal(found.domain.size, client.readMechanism(spec).domain.size)
+	}
+})
+
+test("labels of every kind have the hash and the place that Python gives them", async () => {
+	for (const { mechanism, policy, hash, labels } of published("documents/labels.json")) {
+		const { domain } = await opened(client, collection({ mechanism, policy, hash }))
+		assert.deepEqual(labels.map(domain.place), labels.map((_, i) => i))
+		for (const other of [null, undefined, "nothing", [], {}, NaN, -1]) assert.equal(domain.place(other), -1)
+	}
+})
+
+test("a value has a place only as the label that it is", () => {
+	const { domain } = client.readMechanism({ ...response, domain: { values: ["1", "2", "3", "4", "5"] } })
+	assert.deepEqual([1, null, "6", [], true, "5"].map(domain.place), [-1, -1, -1, -1, -1, 4])
+})
+
+// -- what is refused ------------------------------------------------------------------------------------------
+
+/** The name of the error. */
+const refusal = async (document, address) => opened(client, document, address).then(() => "opened", (error) => error.name)
+
+test("a mechanism that does not fit its hash is refused", async () => {
+	const changed = { ...response, parameters: { ...response.parameters, threshold: `${2n ** 64n}` } }
+	assert.equal(await refusal(collection({ mechanism: text(response), policy: free(response), hash: responseHash })), "opened")
+	assert.equal(await refusal(collection({ mechanism: text(changed), policy: free(response), hash: responseHash })), "HashMismatch")
+	// A number that is written in another way is another document.
+	const respelled = text(response).replace('"version":1', '"version":1.0')
+	assert.equal(await refusal(collection({ mechanism: respelled, policy: free(response), hash: responseHash })), "HashMismatch")
+})
+
+test("a policy over another domain or below the mechanism's level is refused", async () => {
+	const other = free({ domain: { size: client.readMechanism(response).domain.size + 1 } })
+	assert.equal(await refusal(collection({ mechanism: text(response), policy: other, hash: responseHash })), "InvalidInput")
+	const strict = text({ domain: response.domain, policy: { kind: "uniform", epsilon: "1/1000" } })
+	assert.equal(await refusal(collection({ mechanism: text(response), policy: strict, hash: responseHash })), "PolicyViolated")
+})
+
+test("a collection has one address", async () => {
+	const document = collection({ mechanism: text(response), policy: free(response), hash: responseHash })
+	for (const path of ["collections/%61bc", "collections/abc?", "collections/abc#", "%63ollections/abc", "collections/other"]) {
+		assert.equal(await refusal(document, `https://collector.example/v1/${path}`), "InvalidInput", path)
+	}
+})
+
+test("unknown specs are refused by name", () => {
+	for (const [change, named] of [
+		[{ mechanism: "quantum-response" }, /quantum-response/],
+		[{ mechanism: "constructor" }, /constructor/],
+		[{ mechanism: "__proto__" }, /__proto__/],
+		[{ version: 2 }, /got 2/],
+		[{ domain: { file: "labels.csv" } }, /labels.csv/],
+	]) assert.throws(() => client.readMechanism({ ...response, ...change }), { name: "UnknownSpec", message: named })
+})
+
+test("wrong parameters are refused", () => {
+	for (const threshold of ["-1", "1e3", "1.5", `${2n ** 64n + 1n}`, "", " 1", "01", "0x10", 0.5, null, true, [1], 2 ** 60, undefined]) {
+		const parameters = { ...response.parameters, threshold }
+		assert.throws(() => client.readMechanism({ ...response, parameters }), { name: "InvalidInput" }, `${threshold}`)
+	}
+	const half = `${2n ** 61n}`, whole = `${2n ** 62n}`, [{ spec: table }] = published("table.json")
+	for (const weights of [[[half, `${2n ** 61n - 1n}`], [whole, "0"]], [[whole], [half, half]], [[whole, "0"]], [], null]) {
+		const changed = { ...table, domain: { size: 2 }, parameters: { ...table.parameters, weights } }
+		assert.throws(() => client.readMechanism(changed), { name: "InvalidInput" })
+	}
+})
+
+test("decisions that would share bits, or read bits that are not drawn, are refused", () => {
+	const { layout } = response
+	for (const change of [
+		{ lanes: 2 ** 53 },
+		{ numbers: [[16, 32], [0, 32]] },
+		{ numbers: [[32, 32], [0, 33]] },
+		{ numbers: [[33, 32], [0, 32]] },
+		{ numbers: [[-1, 32], [32, 32]] },
+		...[3, 7, 63].map((bits) => ({ frame_bits: bits, numbers: [[0, bits]] })),
+	]) assert.throws(() => client.readMechanism({ ...response, layout: { ...layout, ...change } }), { name: "InvalidInput" })
+	assert.throws(() => client.bitDraws(() => 0n, layout, new Uint8Array(7)), { name: "InvalidInput" })
+	const narrow = client.readMechanism({ ...response, layout: { ...layout, numbers: [[32, 32], [0, 2]] } })
+	assert.throws(() => client.privatize(narrow, 0), { name: "InvalidInput", message: /choose among/ })
+})
+
+/** Something of every JSON type. */
+const STRANGE = [null, true, -1, 2 ** 70, 1.5, "x", "inf", "\ud800", [], [[]], [1, 2], {}, { x: 1 }]
+
+/** The document with something left out, or something else in its place; of a list, in the first place. */
+function* others(document) {
+	if (Array.isArray(document)) {
+		if (!document.length) return
+		yield document.slice(1)
+		for (const other of [...STRANGE, ...others(document[0])]) yield [other, ...document.slice(1)]
+	} else if (document && typeof document === "object") {
+		for (const [key, part] of Object.entries(document)) {
+			yield Object.fromEntries(Object.entries(document).filter(([other]) => other !== key))
+			for (const other of [...STRANGE, ...others(part)]) yield { ...document, [key]: other }
+		}
+	}
+}
+
+test("a spec with anything else in a place is refused, or is another mechanism with a law", () => {
+	let refused = 0
+	for (const [name, vectors] of folder()) {
+		const size = ({ spec }) => client.readMechanism(spec).domain.size, [{ spec }] = vectors.filter(isSmall).sort((a, b) => size(a) - size(b))
+		for (const other of others(spec)) {
+			let mechanism
+			try {
+				mechanism = client.readMechanism(other)
+			} catch (error) {
+				assert.ok(error instanceof Error)
+				refused++
+				continue
+			}
+			const { law: { greatest: [n, d] }, domain: { size } } = mechanism
+			// Of no values there is nothing to draw.
+			assert.ok(!size || (d > 0n && n >= d && n <= d * BigInt(size)), `${name}: ${text(other)}`)
+		}
+	}
+	assert.ok(refused > 1000)
+})
+
+// -- randomness -----------------------------------------------------------------------------------------------
+
+/** Runs with random bytes that are recorded, and nothing else that is random. */
+function recorded(run) {
+	const calls = [], real = crypto
+	const getRandomValues = (array) => {
+		assert.ok(array.byteLength <= 65536)
+		real.getRandomValues(array)
+		calls.push(Uint8Array.from(array))
+		return array
+	}
+	const random = Math.random
+	Math.random = () => assert.fail("Math.random was called")
+	return withGlobals({ crypto: { getRandomValues } }, () => run(calls)).finally(() => (Math.random = random))
+}
+
+test("a report depends on bytes of crypto.getRandomValues and nothing else", async () => {
+	for (const [, vectors] of folder()) for (const { spec } of vectors.filter(isSmall).slice(0, 2)) await recorded((calls) => {
+		const mechanism = client.readMechanism(spec), x = mechanism.domain.size - 1, layout = mechanism.layoutOf(x)
+		const report = client.privatize(mechanism, x), [frame, ...words] = calls
+		assert.equal(8 * frame.length, layout.frame_bits)
+		assert.ok(words.every((word) => word.length === 8))
+		const auxiliary = (width) => BigInt.asUintN(width, BigInt(`0x${toHex(words.shift())}`))
+		assert.equal(mechanism.sample(x, client.bitDraws(auxiliary, layout, frame)), report)
+		assert.equal(words.length, 0)
+	})
+})
+
+test("a frame of more than 64 KiB is drawn in parts", async () => {
+	const mechanism = client.readMechanism({ ...response, layout: { ...response.layout, frame_bits: 8 * 70_000 } })
+	await recorded((calls) => {
+		client.privatize(mechanism, 0)
+		assert.deepEqual(calls.map(({ length }) => length).slice(0, 2), [65536, 70_000 - 65536])
+		// A part that stays 0 was not drawn: by chance that happens once in 2^32000.
+		assert.ok(calls.slice(0, 2).every((part) => part.some(Boolean)))
+	})
+})
+
+test("the module has one source of randomness, no dependencies and no code from text", () => {
+	const code = source()
+	assert.equal(code.match(/getRandomValues/g).length, 1)
+	assert.doesNotMatch(code, /Math\.random|randomUUID|Date\b|performance\b|eval\(|Function\(|https?:\/\//)
+	assert.doesNotMatch(code, /^\s*(import|export)\b.*\bfrom\b|\bimport\(|\brequire\(/m)
+})
+
+// -- the page around it ---------------------------------------------------------------------------------------
+
+test("in a page that is not secure the module refuses to load, in a secure one it begins to send", async () => {
+	const load = (globals) => withGlobals(globals, () => import(`data:text/javascript,${encodeURIComponent(source())}//${Math.random()}`))
+	const location = { href: "http://collector.example/", origin: "http://collector.example" }
+	await assert.rejects(load({ location, isSecureContext: false }), { name: "InsecurePage" })
+	const listened = [], locked = []
+	const navigator = { locks: { request: async (name) => locked.push(name) } }
+	await load({ location, isSecureContext: true, addEventListener: (name) => listened.push(name), navigator })
+	assert.deepEqual([listened, locked], [["online"], ["sfumato"]])
+})
+
+test("the example of the README runs", async () => {
+	const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
+	const code = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, block]) => block).find((block) => block.includes("./sfumato.js"))
+	const file = new URL(`../.readme-${process.pid}.mjs`, import.meta.url), printed = [], log = console.log
+	writeFileSync(file, code)
+	try {
+		console.log = (...values) => printed.push(values.join(" "))
+		await import(file.href)
+	} finally {
+		console.log = log
+		rmSync(file)
+	}
+	const shown = [...code.matchAll(/console\.log\(.*\/\/ (.*)$/gm)].map(([, comment]) => comment)
+	assert.ok(shown.length > 2)
+	assert.deepEqual(printed.slice(0, shown.length - 1), shown.slice(0, -1))
+	assert.match(printed.at(-1), /^[0-9a-f]{2}$/)
+})
