@@ -133,7 +133,7 @@ def test_a_fault_of_ours_is_neither_a_no_nor_an_error_of_theirs(
         raise ZeroDivisionError("in the middle of it")
 
     Path("mechanism.json").write_text(mechanism("ln 3").to_json())
-    monkeypatch.setattr("sfumato.auditing.audits.audit", breaks)
+    monkeypatch.setattr("sfumato.auditing.audit", breaks)
     run = Run(capsys, "audit", "mechanism.json", "--policy", "policy.toml")
     assert (run.code, run.out) == (70, "")
     assert run.err.startswith("Traceback ")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato._core import import_optional, percent, register_plot, replacing
+from sfumato._core import checked_count, import_optional, percent, register_plot, replacing
 from sfumato.auditing import Law, error_region, policy_region
 from sfumato.compiler import Plan, plan
 from sfumato.domain import align
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate
-from sfumato.mechanisms import Mechanism, checked_count
+from sfumato.mechanisms import Mechanism
 from sfumato.policy import PairwisePolicy, Policy
 
 if TYPE_CHECKING:

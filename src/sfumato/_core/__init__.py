@@ -36,9 +36,20 @@ from sfumato._core.plots import plot_result, register_plot
 from sfumato._core.simplex import project_beside_clear, project_to_simplex
 from sfumato._core.text import percent
 from sfumato._core.types import Floats, Integers, Words
+from sfumato._core.validation import (
+    MOST_PEOPLE,
+    checked_count,
+    checked_integer,
+    checked_integers,
+    checked_kind,
+    checked_seconds,
+    is_number,
+    read_list,
+)
 
 __all__ = [
     "INFINITE",
+    "MOST_PEOPLE",
     "PIPE",
     "ZERO",
     "Epsilon",
@@ -52,6 +63,11 @@ __all__ = [
     "canonical_json",
     "ceil_of_log",
     "check_keys",
+    "checked_count",
+    "checked_integer",
+    "checked_integers",
+    "checked_kind",
+    "checked_seconds",
     "chi_square_is_likelier",
     "core_count",
     "did_you_mean",
@@ -67,6 +83,7 @@ __all__ = [
     "import_pyarrow",
     "information",
     "integer_kernel",
+    "is_number",
     "label_document",
     "locked",
     "percent",
@@ -74,6 +91,7 @@ __all__ = [
     "project_beside_clear",
     "project_to_simplex",
     "read_label",
+    "read_list",
     "register_plot",
     "replacing",
     "sign_of_sum",

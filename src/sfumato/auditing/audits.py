@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from sfumato._core import information
+from sfumato._core import checked_kind, information
 from sfumato.auditing.certificate import Certificate, Read
 from sfumato.auditing.interpreter import TooManyBranches, branches, sampler_law
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import LARGEST_MATRIX, Finished, IndependentBits, Mechanism, checked_kind, mechanism_from_spec
+from sfumato.mechanisms import LARGEST_MATRIX, Finished, IndependentBits, Mechanism, mechanism_from_spec
 from sfumato.policy import NOTHING_BINDS, Policy, Prior, Secret, policy_from_dict
 
 __all__ = ["audit", "audit_again"]

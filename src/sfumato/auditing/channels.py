@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import exact_fraction, information
+from sfumato._core import checked_kind, exact_fraction, information
 from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import Mechanism, checked_kind
+from sfumato.mechanisms import Mechanism
 from sfumato.policy import NOTHING_BINDS, Policy, Worst
 
 __all__ = ["Law", "law_of"]

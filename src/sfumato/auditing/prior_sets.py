@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import ZERO, EpsilonLike, exact_fraction, excess
+from sfumato._core import ZERO, EpsilonLike, exact_fraction, excess, read_list
 from sfumato.auditing.audits import audit
 from sfumato.auditing.certificate import Certificate
 from sfumato.auditing.channels import law_of
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.policy import Prior, read_distribution, read_list
+from sfumato.policy import Prior, read_distribution
 
 __all__ = ["PriorBox", "PriorMixtures", "PriorSet", "PriorSetAudit", "audit_priors"]
 

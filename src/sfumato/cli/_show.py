@@ -110,7 +110,7 @@ def quantity(number: int, noun: str) -> str:
 
 def people(text: str) -> int:
     """An option's type: a number of people, as large ones are written. A comma is not a decimal point."""
-    from sfumato.mechanisms import MOST_PEOPLE
+    from sfumato._core import MOST_PEOPLE
 
     number = Decimal(text.replace(",", "").replace("_", "")) if _WRITTEN.fullmatch(text) else Decimal(0)
     if not 1 <= number <= MOST_PEOPLE or number != int(number):

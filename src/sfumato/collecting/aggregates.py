@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Integers, check_keys
+from sfumato._core import Integers, check_keys, checked_kind
 from sfumato.errors import InvalidInput, UnknownSpec
-from sfumato.mechanisms import Mechanism, check_counts, check_reports, checked_kind, count_reports, count_size
+from sfumato.mechanisms import Mechanism, check_counts, check_reports, count_reports, count_size
 
 __all__ = ["Aggregate", "aggregate"]
 

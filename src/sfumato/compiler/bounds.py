@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike
-from sfumato.domain import Domain, align, own_labels
+from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_count
+from sfumato.domain import Domain, Frequencies, align, own_labels
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Frequencies, Mechanism, SubsetSelection, checked_count
+from sfumato.mechanisms import Mechanism, SubsetSelection
 from sfumato.policy import Blocks, Policy, Prior, Uniform, structure_of
 
 __all__ = [

@@ -5,23 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import checked_count, checked_kind, checked_seconds
 from sfumato.compiler.candidates import Candidate, candidates, most_outputs, safe_epsilon
-from sfumato.compiler.planning import checked_bits, checked_seconds, plan
+from sfumato.compiler.planning import checked_bits, plan
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation, goal_of
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.weighted import Progress
+from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import (
-    LARGEST_MATRIX,
-    Frequencies,
-    Mechanism,
-    RandomizedResponse,
-    TableMechanism,
-    checked_count,
-    checked_distribution,
-    checked_kind,
-)
+from sfumato.mechanisms import LARGEST_MATRIX, Mechanism, RandomizedResponse, TableMechanism
 from sfumato.policy import Policy, Prior, Uniform
 
 __all__ = ["design", "designed"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Frequencies, Mechanism, checked_distribution, information
+from sfumato.mechanisms import Mechanism, information
 from sfumato.policy import ChiSquare, Policy, Secret
 
 __all__ = ["RobustInformation", "robust_information"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import ZERO
+from sfumato._core import MOST_PEOPLE, ZERO, checked_count, checked_kind, checked_seconds
 from sfumato.compiler.bounds import least_risk
 from sfumato.compiler.candidates import candidates, most_outputs
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
@@ -18,16 +18,9 @@ from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.compiler.solvers.weighted import Progress
+from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import (
-    MOST_PEOPLE,
-    Frequencies,
-    Mechanism,
-    checked_count,
-    checked_distribution,
-    checked_kind,
-    decoder_for,
-)
+from sfumato.mechanisms import Mechanism, decoder_for
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Prior, Uniform, disclosure_warnings, structure_of
 
 __all__ = [
@@ -36,7 +29,6 @@ __all__ = [
     "Plan",
     "Row",
     "checked_bits",
-    "checked_seconds",
     "expected_tv",
     "plan",
 ]
@@ -251,13 +243,6 @@ def plan(
         assert target is not None
         n = _people_for(target, one)
     return replace(one, n=n, rows=tuple(_scaled(row, n) for row in one.rows))
-
-
-def checked_seconds(what: str, max_seconds: Any) -> float | None:
-    """The time for a search: a number of seconds, 0 for no search, or None for what is usual."""
-    if max_seconds is not None and not (isinstance(max_seconds, Real) and float(max_seconds) >= 0):
-        raise InvalidInput(what, "max_seconds", "be a number of at least 0", max_seconds)
-    return None if max_seconds is None else float(max_seconds)
 
 
 def checked_bits(what: str, max_bits: int | None) -> int | None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import core_count
+from sfumato._core import checked_kind, core_count
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import BitDraws, Mechanism, checked_kind
+from sfumato.mechanisms import BitDraws, Mechanism
 from sfumato.randomness import AUXILIARY, MAIN, SecureStream, Stream, WordReader, first_block, keystream, secure
 
 if TYPE_CHECKING:

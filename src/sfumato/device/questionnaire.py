@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, Floats, exact_fraction
+from sfumato._core import ZERO, Epsilon, EpsilonLike, Floats, checked_count, checked_kind, exact_fraction
 from sfumato.compiler import Row, plan
 from sfumato.domain import Domain, read_mapping
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, LinearEstimate
-from sfumato.mechanisms import BitDraws, Draws, Mechanism, checked_count, checked_kind, decoder_for
+from sfumato.mechanisms import BitDraws, Draws, Mechanism, decoder_for
 from sfumato.policy import Uniform
 from sfumato.randomness import AUXILIARY, Stream, WordReader, secure
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Floats
+from sfumato._core import Floats, checked_count, checked_kind
 from sfumato.collecting import Aggregate
 from sfumato.compiler import design, expected_tv, law_of_counts
 from sfumato.device.privatization import privatize_indices
-from sfumato.domain import Domain
+from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, estimate
-from sfumato.mechanisms import Frequencies, Mechanism, TableMechanism, checked_count, checked_distribution, checked_kind
+from sfumato.mechanisms import Mechanism, TableMechanism
 from sfumato.policy import Policy
 from sfumato.randomness import InsecureSeeded, insecure_generator
 

@@ -11,6 +11,7 @@ refuses, by row, anything that is not a label: nothing is rounded, guessed or dr
 Inputs with one entry per value are aligned by label where they have labels: ``align`` and ``align_table``.
 """
 
+from sfumato.domain.distribution import Frequencies, checked_distribution
 from sfumato.domain.domain import Domain, checked_domain
 from sfumato.domain.labelled import (
     align,
@@ -26,9 +27,11 @@ from sfumato.domain.scalars import Label
 
 __all__ = [
     "Domain",
+    "Frequencies",
     "Label",
     "align",
     "align_table",
+    "checked_distribution",
     "checked_domain",
     "has_labels",
     "is_missing",

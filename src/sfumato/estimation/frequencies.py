@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.collecting import Aggregate
+from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.estimation.combination import combine
 from sfumato.estimation.groups import GroupedEstimate, merged
@@ -16,14 +17,12 @@ from sfumato.estimation.result import Estimate, LinearEstimate
 from sfumato.mechanisms import (
     Decoder,
     Fit,
-    Frequencies,
     HighLowBitsDecoder,
     HistogramDecoder,
     InclusionDecoder,
     Mechanism,
     PartedDecoder,
     TableDecoder,
-    checked_distribution,
     decoder_for,
     fit_bits,
     fit_histogram,

@@ -7,10 +7,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato._core import is_number
 from sfumato.collecting import Aggregate
 from sfumato.domain import read_mapping
 from sfumato.errors import InvalidInput
-from sfumato.estimation.result import Estimate, LawHolder, LinearEstimate, frequency_of, is_number, weighted_sum
+from sfumato.estimation.result import Estimate, LawHolder, LinearEstimate, frequency_of, weighted_sum
 
 __all__ = ["GroupedEstimate"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Floats
+from sfumato._core import Floats, checked_count
 from sfumato.domain import read_numbers
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism, checked_count
+from sfumato.mechanisms import Mechanism
 from sfumato.policy import read_distribution
 
 __all__ = [

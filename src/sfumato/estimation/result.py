@@ -7,14 +7,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats, plot_result
+from sfumato._core import Floats, is_number, plot_result
 from sfumato.domain import Domain, read_numbers
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.mechanisms import Cohort, Decoder, Fit, Form, FormLaw, ScoreLaw, confidence_limits, tilted, with_some_mass
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["Estimate", "LawHolder", "LinearEstimate", "frequency_of", "is_number", "weighted_sum"]
+__all__ = ["Estimate", "LawHolder", "LinearEstimate", "frequency_of", "weighted_sum"]
 
 
 #: A dense covariance of more values than this is refused (it would take over 3 GB).
@@ -451,11 +450,6 @@ def frequency_of(estimate: Estimate, x: int, holder: LawHolder) -> LinearEstimat
         return LinearEstimate(1.0, 0.0)
     terms = ((1.0, FrequencySource(holder, x)),)
     return LinearEstimate(value, error, unseen=float(estimate._far[x]) / estimate.n, terms=terms)
-
-
-def is_number(value: object) -> bool:
-    """Whether this is a real number: what can be compared with 0 and 1."""
-    return isinstance(value, Real)
 
 
 def _check_level(level: float, tests: int = 1) -> None:

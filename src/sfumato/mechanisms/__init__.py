@@ -49,14 +49,7 @@ __all__ = [
 
 
 # For the other packages of Sfumato; not part of the public interface.
-from sfumato.mechanisms.base import (
-    LARGEST_MATRIX as LARGEST_MATRIX,
-    MOST_PEOPLE as MOST_PEOPLE,
-    Frequencies as Frequencies,
-    checked_count as checked_count,
-    checked_distribution as checked_distribution,
-    checked_kind as checked_kind,
-)
+from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX
 from sfumato.mechanisms.composed_subsets.mechanism import MOST_BLOCKS as MOST_BLOCKS
 from sfumato.mechanisms.draws import (
     BitDraws as BitDraws,

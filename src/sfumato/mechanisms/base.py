@@ -10,32 +10,27 @@ import functools
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, canonical_hash, project_to_simplex
-from sfumato.domain import Domain, align
+from sfumato._core import Epsilon, canonical_hash, checked_count, project_to_simplex
+from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.policy import Policy
 
-__all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Frequencies", "Mechanism", "mechanism_from_spec"]
+__all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
 
-#: A number per value: in domain order, or under labels.
-Frequencies: TypeAlias = Sequence[float] | Mapping[Any, float] | npt.NDArray[np.float64]
 
 #: `matrix()` refuses to build more entries than this.
 LARGEST_MATRIX = 10**7
 #: Over how many values ``smaller`` builds a mechanism: every branch of its sampler is read in a moment.
 FEW_VALUES = 6
-#: No more people are reckoned with: beyond this, doubles skip whole numbers.
-MOST_PEOPLE = 2**53
 
 
 @dataclass(frozen=True)
@@ -308,56 +303,6 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
         if spec.get(key) != rebuilt.get(key):
             raise InvalidInput(f"the spec of {kind.name}", key, f"be {rebuilt.get(key)}", spec.get(key))
     return mechanism
-
-
-def checked_distribution(
-    p: Frequencies | None, domain: Domain, what: str = "risk", parameter: str = "p", *, absent: float | None = None
-) -> npt.NDArray[np.float64]:
-    """Return the distribution at which a risk is asked for, in domain order; uniform unless given.
-
-    ``absent`` is the share of values that a mapping leaves out; without it, it must name all.
-    """
-    size = len(domain)
-    if p is None:
-        return np.full(size, 1 / size)
-    aligned = align(domain, p, what, parameter, absent=absent)
-    try:
-        array = np.asarray(aligned, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(what, parameter, f"be {size} probabilities", p) from None
-    if array.shape != (size,):
-        raise InvalidInput(what, parameter, f"have {size} entries", array.shape)
-    if not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:
-        raise InvalidInput(what, parameter, "be probabilities that sum to one", float(array.sum()))
-    return array
-
-
-def checked_count(what: str, n: Any, parameter: str = "n", most: int = MOST_PEOPLE) -> int:
-    """A number of people, or of anything that there is at least one of: 1e6 is a million, whatever its type."""
-    is_number = isinstance(n, Real) and not isinstance(n, bool)
-    if not is_number or not 1 <= n <= most or n != int(n):  # comparisons with nan are false
-        limit = f"2^{most.bit_length() - 1}"
-        raise InvalidInput(what, parameter, f"be a whole number from 1 to {limit}", n)
-    return int(n)
-
-
-def checked_kind(what: str, parameter: str, given: object, kind: type, hint: str = "") -> None:
-    """Refuse what is of another kind, such as a policy where a mechanism is due."""
-    if not isinstance(given, kind):
-        others = (other.__name__ for other in (Mechanism, Policy) if isinstance(given, other))
-        swapped = "".join(f", not a {other} (are the arguments swapped?)" for other in others)
-        raise InvalidInput(what, parameter, f"be a {kind.__name__}{swapped or hint}", given)
-
-
-def checked_integer(what: str, parameter: str, value: Any, low: int, high: int) -> int:
-    """An integer parameter within its range; texts are read, as specs hold large integers as texts."""
-    try:
-        number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
-    except ValueError:
-        number = None
-    if number is None or not low <= number <= high:
-        raise InvalidInput(what, parameter, f"be an integer in [{low}, {high}]", value)
-    return number
 
 
 def read_epsilon(mechanism: str, epsilon: Any) -> Epsilon:

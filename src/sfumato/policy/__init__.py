@@ -46,7 +46,7 @@ __all__ = [
 
 
 # For the other packages of Sfumato; not part of the public interface.
-from sfumato.policy.base import NOTHING_BINDS as NOTHING_BINDS, read_list as read_list
+from sfumato.policy.base import NOTHING_BINDS as NOTHING_BINDS
 from sfumato.policy.confidence import widest as widest
 from sfumato.policy.levels import INFINITE_CODE as INFINITE_CODE, LARGEST_DENSE as LARGEST_DENSE, Levels as Levels
 from sfumato.policy.pairwise import representatives as representatives

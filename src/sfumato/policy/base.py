@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -204,13 +204,6 @@ class Policy(ABC):
     def __repr__(self) -> str:
         stated = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters().items())
         return f"{type(self).__name__}({self.domain!r}, {stated})"
-
-
-def read_list(what: str, parameter: str, must: str, given: Any) -> list[Any]:
-    """The items of a list-like parameter; a text is not a list of its letters."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise InvalidInput(what, parameter, must, given)
-    return list(given)
 
 
 NOTHING_BINDS = Worst(False, -math.inf, Fraction(0), Fraction(0), Epsilon("inf"), None)

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats, chi_square_is_likelier, exact_fraction
+from sfumato._core import Floats, chi_square_is_likelier, exact_fraction, read_list
 from sfumato.domain import Domain, align_table, unaligned_table
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.policy.base import read_list
 from sfumato.policy.confidence import Pair
 from sfumato.policy.distributions import AtLeast, Distributions, table_axes
 

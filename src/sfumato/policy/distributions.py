@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import exact_fraction
+from sfumato._core import exact_fraction, read_list
 from sfumato.domain import Domain, align_table
 from sfumato.errors import InvalidInput
-from sfumato.policy.base import read_list
 from sfumato.policy.prior import read_probabilities
 
 __all__ = ["Anything", "AtLeast", "Distributions", "Known", "table_axes"]

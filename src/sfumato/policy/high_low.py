@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, label_document
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, label_document, read_list
 from sfumato.domain import Domain, align, checked_domain, has_labels
 from sfumato.errors import InvalidInput
-from sfumato.policy.base import Policy, read_list
+from sfumato.policy.base import Policy
 from sfumato.policy.levels import Levels
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.uniform import Uniform

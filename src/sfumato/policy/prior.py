@@ -22,11 +22,12 @@ from sfumato._core import (
     digits_of,
     exact_fraction,
     floor_of_log,
+    read_list,
     sign_of_sum,
 )
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.policy.base import MOST_FILTERED, NOTHING_BINDS, Inequality, Policy, Worst, read_list
+from sfumato.policy.base import MOST_FILTERED, NOTHING_BINDS, Inequality, Policy, Worst
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "log_rounded_up", "read_distribution", "read_probabilities"]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato._core import ZERO, Floats
+from sfumato._core import ZERO, Floats, checked_kind
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.estimation import best_design, scaled
 from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
@@ -21,8 +21,9 @@ from sfumato.compiler.solvers.slice import Slice, groups
 from sfumato.compiler.solvers.utilities import Utility
 from sfumato.compiler.solvers.weighted import Progress, Weighted
 from sfumato.compiler.solvers.worst_case import LEAST_SHARE
+from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Frequencies, TableMechanism, checked_distribution, checked_kind
+from sfumato.mechanisms import TableMechanism
 from sfumato.policy import ChiSquare, PairwisePolicy, Policy, Prior, Secret
 
 __all__ = ["DEFAULT_SECONDS", "optimal", "optimal_until"]

@@ -7,7 +7,7 @@ k + B bits: bit i for value i in domain order, bit k + j for block j.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any, Self
 
@@ -17,10 +17,10 @@ import numpy.typing as npt
 from sfumato._core import Epsilon, EpsilonLike
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Mechanism, checked_integer
+from sfumato.mechanisms.base import Mechanism
 from sfumato.policy import INFINITE_CODE, Blocks, PairwisePolicy, Policy, representatives
 
-__all__ = ["NestedMechanism", "checked_integers"]
+__all__ = ["NestedMechanism"]
 
 #: A report, and the likelihoods of all values for it up to a common factor.
 Column = tuple[int, list[Fraction]]
@@ -108,13 +108,3 @@ class NestedMechanism(Mechanism):
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Self:
         return cls(domain, **parameters)  # type: ignore[call-arg]
-
-
-def checked_integers(what: str, parameter: str, values: Any, ranges: Sequence[tuple[str, int, int]]) -> tuple[int, ...]:
-    """One integer for each range, whose name says what it is."""
-    if not isinstance(values, (list, tuple)) or len(values) != len(ranges):
-        raise InvalidInput(what, parameter, f"be {len(ranges)} integers", values)
-    return tuple(
-        checked_integer(what, f"{parameter} ({name})", value, low, high)
-        for value, (name, low, high) in zip(values, ranges, strict=True)
-    )

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike
+from sfumato._core import Epsilon, EpsilonLike, checked_integer
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Finished, checked_integer, read_epsilon
+from sfumato.mechanisms.base import Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import NOBODY, ONE, MixtureMechanism, mixing_threshold
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon
+from sfumato._core import Epsilon, checked_integer
 from sfumato.domain import Domain
-from sfumato.mechanisms.base import checked_integer
 from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
 from sfumato.mechanisms.two_level import NOBODY, MixtureMechanism
 from sfumato.policy import HighLow

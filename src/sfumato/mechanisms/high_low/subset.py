@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Epsilon, EpsilonLike
+from sfumato._core import Epsilon, EpsilonLike, checked_integer
 from sfumato.domain import Domain
-from sfumato.mechanisms.base import FEW_VALUES, checked_integer
+from sfumato.mechanisms.base import FEW_VALUES
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size

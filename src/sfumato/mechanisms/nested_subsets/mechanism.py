@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike, exceeds, floor_of_ratio
+from sfumato._core import Epsilon, EpsilonLike, checked_integer, checked_integers, exceeds, floor_of_ratio
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Finished, checked_integer
-from sfumato.mechanisms.blocks.nested import NestedMechanism, checked_integers
+from sfumato.mechanisms.base import Finished
+from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.subset.mechanism import MOST_PLANES, cheap_planes, nth_set_bit, scaled_size
 from sfumato.mechanisms.two_level import ONE, mixing_threshold

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import EpsilonLike
+from sfumato._core import EpsilonLike, checked_integer
 from sfumato.domain import Domain, checked_domain
-from sfumato.mechanisms.base import FEW_VALUES, Finished, checked_integer, read_epsilon
+from sfumato.mechanisms.base import FEW_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import ONE, InclusionMixture, extreme_indices, mixing_threshold
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, floor_of_ratio, sign_of_sum
+from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_integer, floor_of_ratio, sign_of_sum
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import FEW_VALUES, Finished, checked_integer, read_epsilon
+from sfumato.mechanisms.base import FEW_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import NOBODY, ONE, InclusionMixture, extreme_indices, mixing_threshold
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import exact_fraction, integer_kernel
-from sfumato.domain import Domain, align, align_table, checked_domain
+from sfumato.domain import Domain, align, align_table, checked_distribution, checked_domain
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism, checked_distribution
+from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.table.alias import TOTAL, TOTAL_BITS, AliasTable
 from sfumato.policy import PairwisePolicy, Policy

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import Epsilon, EpsilonLike, floor_of_ratio
+from sfumato._core import Epsilon, EpsilonLike, checked_integer, floor_of_ratio
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Finished, Mechanism, checked_integer, read_epsilon
+from sfumato.mechanisms.base import Finished, Mechanism, read_epsilon
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.two_level import ONE, InclusionMechanism, extreme_indices
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike, floor_of_ratio
+from sfumato._core import Epsilon, EpsilonLike, checked_integer, floor_of_ratio
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import checked_integer, read_epsilon
+from sfumato.mechanisms.base import read_epsilon
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.two_level import ONE
 from sfumato.mechanisms.unary.mechanism import PLANES, IndependentBits
