@@ -30,15 +30,15 @@ import sfumato as sf
 from sfumato.collecting.batch import encode_batch
 from sfumato.device.client import Client
 from sfumato.mechanisms.base import Mechanism
+from sfumato.server.api.tokens import ADMIN, new_token, token_hash
 from sfumato.server.app import create_app
-from sfumato.server.connections import Connection
-from sfumato.server.guard import Guard
-from sfumato.server.readers import Readers
+from sfumato.server.http.connections import Connection
+from sfumato.server.http.guard import Guard
+from sfumato.server.jobs.threads import Readers
+from sfumato.server.jobs.writer import Writer
 from sfumato.server.settings import Settings
 from sfumato.server.store import open_store
 from sfumato.server.store.base import Store
-from sfumato.server.tokens import ADMIN, new_token, token_hash
-from sfumato.server.writer import Writer
 
 BATCH_TYPE = "application/vnd.sfumato.reports"
 #: Seconds that are enough for anything on any machine: who waits for so long waits in vain.

@@ -32,11 +32,11 @@ from hypothesis import HealthCheck, given, settings
 import sfumato as sf
 from sfumato.collecting.batch import encode_batch
 from sfumato.mechanisms.base import Mechanism
-from sfumato.server.logs import LOG
-from sfumato.server.operations import OPERATIONS
-from sfumato.server.rates import Rates
-from sfumato.server.refusals import REASONS
-from sfumato.server.retention import forget_old_reports
+from sfumato.server.api.operations import OPERATIONS
+from sfumato.server.http.logs import LOG
+from sfumato.server.http.rates import Rates
+from sfumato.server.http.refusals import REASONS
+from sfumato.server.jobs.retention import forget_old_reports
 from sfumato.server.run import check_address, check_proxies, studio_address
 from sfumato.server.store import open_store
 from sfumato.server.store.base import PAGE
@@ -340,7 +340,7 @@ def test_every_answer_has_the_security_headers(collector: Served) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert source == "'none'" or headers["referrer-policy"] == "no-referrer"
         assert "server" not in headers or "uvicorn" in headers["server"]  # `sfumato serve` sends none
-    for path in ("/static/../pages.py", "/static/%2e%2e", "/static/.hidden", "/static/none.css"):
+    for path in ("/static/../app.py", "/static/__init__.py", "/static/%2e%2e", "/static/.hidden", "/static/none.css"):
         assert collector.ask("GET", path).reason == "not-found"
 
 
@@ -424,7 +424,7 @@ def events(collector: Served, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def test_live_estimates_follow_the_counts(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.01)
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
     name, mechanism, _ = collector.create()
     stream = events(collector, f"/v1/collections/{name}/live?method=simplex")
     kind, first = next(stream)
@@ -438,7 +438,7 @@ def test_live_estimates_follow_the_counts(collector: Served, monkeypatch: pytest
 
 def test_a_reader_that_never_reads_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its stream fills the buffers of its connection, waits, and ends; nothing is kept for it meanwhile."""
-    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.01)
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
     domain = sf.Domain.range(4000)
     with served(f"sqlite:///{tmp_path}/collect.db", live_seconds=0.01, patience=2.0) as collector:
         name, mechanism, _ = collector.create(policy=sf.Uniform(domain, 5), mechanism="rr")

@@ -19,12 +19,12 @@ from collectors import DISEASES, LONG_ENOUGH, Postgres, Served, served, until
 
 import sfumato as sf
 from sfumato.cli import main
-from sfumato.server.decoded import decoded
-from sfumato.server.planning import Planner
-from sfumato.server.refusals import Refusal
+from sfumato.server.api.tokens import fingerprint, token_hash
+from sfumato.server.http.refusals import Refusal
+from sfumato.server.jobs.decoded import decoded
+from sfumato.server.jobs.planner import Planner
 from sfumato.server.store import open_store
 from sfumato.server.store.base import Unavailable
-from sfumato.server.tokens import fingerprint, token_hash
 
 Tokens = Callable[..., dict[str, Any]]
 
@@ -147,7 +147,7 @@ def test_an_empty_database_has_no_tokens_to_list(postgres: Postgres, capsys: pyt
 def test_a_revoked_token_opens_nothing_any_more(
     tmp_path: Path, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.01)
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
     url = f"sqlite:///{tmp_path}/collect.db"
     with served(url, live_seconds=0.02) as collector:
         name, *_ = collector.create(results="admin")
@@ -172,7 +172,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_a_new_key_takes_the_place_of_the_old_one(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 1000.0)
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 1000.0)
     with served(store_url) as collector, served(store_url) as worker:
         name, mechanism, old = collector.create(submission="key", mechanism="rr")
         path = f"/v1/collections/{name}"
@@ -190,7 +190,7 @@ def test_a_new_key_takes_the_place_of_the_old_one(store_url: str, monkeypatch: p
                 assert asked.send(name, mechanism, reports, batch, old).reason == "unauthorized"
             assert asked.send(name, mechanism, reports, "under-the-old-key", new).json == first.json
             assert asked.send(name, mechanism, reports, "under-the-new-key", new).status == 200
-            monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.0)
+            monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
         assert collector.aggregate(name).n == 3 * 7
         # Also of what takes no reports any more: whoever has no receipt yet still gets it.
         for state in ("closed", "archived"):
@@ -205,7 +205,7 @@ def test_a_new_key_takes_the_place_of_the_old_one(store_url: str, monkeypatch: p
 def test_what_was_read_before_a_key_was_made_does_not_bring_the_old_one_back(
     collector: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 1000.0)
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 1000.0)
     name, mechanism, old = collector.create(submission="key", mechanism="rr")
     path = f"/v1/collections/{name}"
     assert collector.app is not None
@@ -320,7 +320,7 @@ def test_why_nothing_can_be_estimated_is_said_without_python() -> None:
 
 
 def test_a_stream_goes_on_after_the_store_was_away(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.01)
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
     with served(postgres.new_database(), live_seconds=0.02) as collector:
         name, mechanism, _ = collector.create(mechanism="rr")
         assert collector.app is not None

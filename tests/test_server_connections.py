@@ -21,9 +21,9 @@ from collectors import Served, served, until
 from uvicorn.server import ServerState
 
 import sfumato as sf
-from sfumato.server.collector import Collector
-from sfumato.server.connections import Connection, Connections
-from sfumato.server.deadlines import Deadlines
+from sfumato.server.api.collector import Collector
+from sfumato.server.http.connections import Connection, Connections
+from sfumato.server.http.deadlines import Deadlines
 
 #: Estimates of it have some 300 kB: more than the system takes ahead of a reader.
 LONG = sf.Uniform(sf.Domain.range(4000), 5)
@@ -55,9 +55,9 @@ CLOCK = Clock()
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("collector")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.server.collector.Connections", functools.partial(Connections, clock=CLOCK))
-        patch.setattr("sfumato.server.collector.Deadlines", functools.partial(Deadlines, clock=lambda: CLOCK.now))
-        patch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.01)
+        patch.setattr("sfumato.server.api.collector.Connections", functools.partial(Connections, clock=CLOCK))
+        patch.setattr("sfumato.server.api.collector.Deadlines", functools.partial(Deadlines, clock=lambda: CLOCK.now))
+        patch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
         with served(f"sqlite:///{folder}/collect.db", live_seconds=0.02, patience=PATIENCE) as running:
             yield running
 
@@ -370,7 +370,7 @@ def test_there_are_so_many_connections_and_no_more(tmp_path: Path, complaints: l
 def test_connections_are_files_of_which_the_system_allows_so_many() -> None:
     script = """
 import resource
-from sfumato.server.connections import _as_files_allow as most
+from sfumato.server.http.connections import _as_files_allow as most
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 1000))
 print([(most(n), resource.getrlimit(resource.RLIMIT_NOFILE)[0]) for n in (10, 500, 10_000)])
 """

@@ -23,13 +23,13 @@ from sfumato.collecting.batch import encode_batch
 from sfumato.collecting.files import write_reports
 from sfumato.device.client import Client
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable
-from sfumato.server.answers import JsonAnswer
-from sfumato.server.bodies import Room
-from sfumato.server.kept import Kept
-from sfumato.server.planning import Planner
-from sfumato.server.rates import Rates
-from sfumato.server.readers import Workers
-from sfumato.server.refusals import Refusal
+from sfumato.server.http.answers import JsonAnswer
+from sfumato.server.http.bodies import Room
+from sfumato.server.http.rates import Rates
+from sfumato.server.http.refusals import Refusal
+from sfumato.server.jobs.kept import Kept
+from sfumato.server.jobs.planner import Planner
+from sfumato.server.jobs.threads import Workers
 
 YES_NO = sf.Domain(["no", "yes"])
 #: Reports of 256 bytes, of which some make a long body.
@@ -103,7 +103,7 @@ def test_who_may_send_one_report_may_send_no_more_bytes_than_it_takes(collector:
 
 def test_long_bodies_share_their_room_and_short_ones_need_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room = Room(2**17)
-    monkeypatch.setattr("sfumato.server.collector.Room", lambda: room)
+    monkeypatch.setattr("sfumato.server.api.collector.Room", lambda: room)
     with served(f"sqlite:///{tmp_path}/collect.db") as collector:
         name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
         reports = np.zeros((600, 256), np.uint8)  # 150 KiB, of which 64 need no room
@@ -140,7 +140,7 @@ def test_a_header_that_decides_comes_once(collector: Served) -> None:
 def test_long_batches_wait_in_a_line_that_holds_up_nobody_else(
     collector: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sfumato.server import ingest
+    from sfumato.server.api import ingest
 
     name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
     reports = np.zeros((100, 256), np.uint8)
@@ -176,7 +176,7 @@ def test_estimates_hold_up_no_long_batches(collector: Served, monkeypatch: pytes
         begin.wait(30)
         return sf.estimate(*given)
 
-    monkeypatch.setattr("sfumato.server.decoded.estimate", slow)
+    monkeypatch.setattr("sfumato.server.jobs.decoded.estimate", slow)
     with ThreadPoolExecutor(3) as pool:
         paths = [f"/v1/collections/{name}/estimate?method={method}" for method in ("unbiased", "simplex")]
         asked = [pool.submit(collector.ask, "GET", path) for path in paths]
@@ -201,7 +201,7 @@ def test_an_estimate_is_computed_once_for_all_levels(
         computed.append(given[1].n)
         return sf.estimate(*given)
 
-    monkeypatch.setattr("sfumato.server.decoded.estimate", counted)
+    monkeypatch.setattr("sfumato.server.jobs.decoded.estimate", counted)
     levels = [0.5, 0.9, 0.95, 0.999]
     paths = [f"/v1/collections/{name}/estimate?method={method}&level={level}" for level in levels]
     for number, total in enumerate((3, 6)):
@@ -217,7 +217,7 @@ def test_an_estimate_is_computed_once_for_all_levels(
 
 
 def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -> None:
-    from sfumato.server.decoded import decoded, estimate_of
+    from sfumato.server.jobs.decoded import decoded, estimate_of
 
     mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(300), 100)  # nearly the truth: some have no error
     counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))
@@ -242,7 +242,7 @@ def test_a_level_that_rounds_to_one_is_refused(collector: Served, what: str) -> 
 
 
 def test_certificates_are_sent_from_one_copy(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
     name, _, _ = collector.create()
     sent: list[bytes] = []
 
@@ -250,7 +250,7 @@ def test_certificates_are_sent_from_one_copy(collector: Served, monkeypatch: pyt
         sent.append(body)
         return JsonAnswer(body)
 
-    monkeypatch.setattr("sfumato.server.results.JsonAnswer", answered)
+    monkeypatch.setattr("sfumato.server.api.results.JsonAnswer", answered)
     given = [collector.ask("GET", f"/v1/collections/{name}/certificate").body for _ in range(2)]
     assert sent == given
     assert sent[0] is sent[1]
@@ -323,7 +323,7 @@ def test_participants_never_wait_for_the_planner(collector: Served, monkeypatch:
 
 
 def test_a_stream_ends_when_its_reader_may_read_no_more(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.server.collections._FRESH_SECONDS", 0.01)
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
     name, mechanism, _ = collector.create()
     streams = []
     for token in (None, collector.admin):

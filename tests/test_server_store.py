@@ -21,13 +21,13 @@ from sfumato._core import canonical_json
 from sfumato.collecting.batch import decode_batch
 from sfumato.mechanisms.base import Mechanism
 from sfumato.randomness import InsecureSeeded
-from sfumato.server.refusals import Refusal
-from sfumato.server.retention import mix_old_reports
+from sfumato.server.http.refusals import Refusal
+from sfumato.server.jobs.retention import mix_old_reports
+from sfumato.server.jobs.writer import Writer
 from sfumato.server.store import open_store
 from sfumato.server.store.base import Store, Unavailable
 from sfumato.server.store.recent import RecentBatches
 from sfumato.server.store.records import Record, Submission
-from sfumato.server.writer import Writer
 
 COLLECTION = "a" * 16
 MECHANISM = sf.mechanisms.RandomizedResponse(sf.Domain.range(4), 1)

@@ -7,6 +7,12 @@ __all__ = []
 
 
 # For the other packages of Sfumato; not part of the public interface.
+from sfumato.server.api.tokens import (
+    ADMIN as ADMIN,
+    fingerprint as fingerprint,
+    new_token as new_token,
+    token_hash as token_hash,
+)
 from sfumato.server.run import (
     check_address as check_address,
     check_proxies as check_proxies,
@@ -17,9 +23,3 @@ from sfumato.server.run import (
 from sfumato.server.settings import Settings as Settings
 from sfumato.server.store import open_store as open_store
 from sfumato.server.store.base import Store as Store, Unavailable as Unavailable
-from sfumato.server.tokens import (
-    ADMIN as ADMIN,
-    fingerprint as fingerprint,
-    new_token as new_token,
-    token_hash as token_hash,
-)

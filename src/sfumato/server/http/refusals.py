@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sfumato.server.answers import JsonAnswer
+from sfumato.server.http.answers import JsonAnswer
 
 __all__ = ["REASONS", "ErrorAnswer", "Refusal", "RefusalDetail"]
 

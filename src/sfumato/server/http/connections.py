@@ -18,9 +18,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from sfumato.server.logs import LOG
-from sfumato.server.packets import JoinedWrites
-from sfumato.server.refusals import Refusal
+from sfumato.server.http.logs import LOG
+from sfumato.server.http.packets import JoinedWrites
+from sfumato.server.http.refusals import Refusal
 
 __all__ = ["STATE", "Connection", "Connections"]
 

@@ -7,11 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfumato.server import administration, downloads, ingest, live, results
-from sfumato.server.answers import JSON_TYPE
-from sfumato.server.bodies import BATCH_TYPE
-from sfumato.server.routes import Handler
-from sfumato.server.schemas import (
+from sfumato.server.api import administration, downloads, ingest, live, results
+from sfumato.server.api.schemas import (
     BATCH_ID,
     Change,
     Check,
@@ -29,6 +26,9 @@ from sfumato.server.schemas import (
     Receipt,
     TokenList,
 )
+from sfumato.server.http.answers import JSON_TYPE
+from sfumato.server.http.bodies import BATCH_TYPE
+from sfumato.server.http.routing import Handler
 
 __all__ = ["OPERATIONS", "Operation", "Parameter"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from sfumato.server.answers import JSON_TYPE
-from sfumato.server.operations import OPERATIONS, Operation
-from sfumato.server.refusals import REASONS, ErrorAnswer
-from sfumato.server.schemas import COLLECTION_ID
+from sfumato.server.api.operations import OPERATIONS, Operation
+from sfumato.server.api.schemas import COLLECTION_ID
+from sfumato.server.http.answers import JSON_TYPE
+from sfumato.server.http.refusals import REASONS, ErrorAnswer
 
 __all__ = ["document", "page_body"]
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.requests import Request
 
-from sfumato.server.answers import JSON_TYPE
-from sfumato.server.deadlines import Deadlines
-from sfumato.server.refusals import Refusal
+from sfumato.server.http.answers import JSON_TYPE
+from sfumato.server.http.deadlines import Deadlines
+from sfumato.server.http.refusals import Refusal
 
 __all__ = [
     "BATCH_TYPE",

@@ -8,12 +8,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from sfumato.server.answers import JsonAnswer, Send
-from sfumato.server.collector import Collector
-from sfumato.server.logs import LOG
-from sfumato.server.rates import Rates
-from sfumato.server.refusals import Refusal
-from sfumato.server.routes import Answer, Routes
+from sfumato.server.api.collector import Collector
+from sfumato.server.http.answers import JsonAnswer, Send
+from sfumato.server.http.logs import LOG
+from sfumato.server.http.rates import Rates
+from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.routing import Answer, Routes
 from sfumato.server.settings import Settings
 
 __all__ = ["Guard"]

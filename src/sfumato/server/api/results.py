@@ -9,14 +9,14 @@ from starlette.responses import Response
 
 from sfumato.collecting import Aggregate
 from sfumato.estimation import Estimate
-from sfumato.server.administration import require_admin
-from sfumato.server.answers import JsonAnswer
-from sfumato.server.collections import Collection
-from sfumato.server.collector import Collector
-from sfumato.server.decoded import decoded, estimate_of
-from sfumato.server.downloads import PARQUET_TYPE, as_parquet
-from sfumato.server.refusals import Refusal
-from sfumato.server.schemas import EstimateAnswer, EstimateRow
+from sfumato.server.api.administration import require_admin
+from sfumato.server.api.collections import Collection
+from sfumato.server.api.collector import Collector
+from sfumato.server.api.downloads import PARQUET_TYPE, as_parquet
+from sfumato.server.api.schemas import EstimateAnswer, EstimateRow
+from sfumato.server.http.answers import JsonAnswer
+from sfumato.server.http.refusals import Refusal
+from sfumato.server.jobs.decoded import decoded, estimate_of
 
 __all__ = ["AGGREGATE_TYPE", "METHODS", "estimate_answer", "give_aggregate", "give_certificate", "give_estimate"]
 

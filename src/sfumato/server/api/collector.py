@@ -6,19 +6,19 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from sfumato.server.bodies import Room
-from sfumato.server.collections import Collections
-from sfumato.server.connections import Connections
-from sfumato.server.deadlines import Deadlines
-from sfumato.server.kept import Kept
-from sfumato.server.logs import LOG
-from sfumato.server.metrics import Metrics
-from sfumato.server.planning import Planner
-from sfumato.server.readers import Readers, Workers
-from sfumato.server.retention import forget_old_reports, mix_old_reports
+from sfumato.server.api.collections import Collections
+from sfumato.server.http.bodies import Room
+from sfumato.server.http.connections import Connections
+from sfumato.server.http.deadlines import Deadlines
+from sfumato.server.http.logs import LOG
+from sfumato.server.http.metrics import Metrics
+from sfumato.server.jobs.kept import Kept
+from sfumato.server.jobs.planner import Planner
+from sfumato.server.jobs.retention import forget_old_reports, mix_old_reports
+from sfumato.server.jobs.threads import Readers, Workers
+from sfumato.server.jobs.writer import Writer
 from sfumato.server.settings import Settings
 from sfumato.server.store.base import Store
-from sfumato.server.writer import Writer
 
 __all__ = ["Collector"]
 

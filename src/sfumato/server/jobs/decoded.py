@@ -10,7 +10,7 @@ from sfumato.collecting import Aggregate
 from sfumato.errors import SfumatoError
 from sfumato.estimation import Estimate, decoder_of_method, estimate
 from sfumato.mechanisms import Decoder, Mechanism
-from sfumato.server.refusals import Refusal
+from sfumato.server.http.refusals import Refusal
 
 __all__ = ["decoded", "estimate_of", "in_words"]
 

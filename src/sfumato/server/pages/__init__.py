@@ -1,4 +1,4 @@
-"""Pages for people: a first page, and files of the folder ``pages`` under ``/static/``, all from this host alone."""
+"""Pages for people: a first page, and the files of this folder under ``/static/``, all from this host alone."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from sfumato.server.administration import list_collections
-from sfumato.server.collector import Collector
-from sfumato.server.refusals import Refusal
-from sfumato.server.schemas import CollectionList, ListedCollection
+from sfumato.server.api.administration import list_collections
+from sfumato.server.api.collector import Collector
+from sfumato.server.api.schemas import CollectionList, ListedCollection
+from sfumato.server.http.refusals import Refusal
 
 __all__ = ["PAGES", "client_library", "give_file", "give_first_page", "page"]
 
-#: Pages that are files of the folder ``pages``, by their path.
+#: Pages that are files of this folder, by their path.
 PAGES = {"/studio": "studio.html", "/c/{id}": "survey.html", "/c/{id}/results": "results.html"}
 
-_FOLDER = importlib.resources.files("sfumato.server") / "pages"
+_FOLDER = importlib.resources.files("sfumato.server.pages")
 #: Files of the browser client. The wheel has them among the pages; their source is ``clients/js`` of the repository.
 _CLIENT_FILES = frozenset(f"sfumato{suffix}" for suffix in (".js", ".d.ts"))
-_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9]+)+")
+#: Names of files that are served; Python's own in this folder are not.
+_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9]+)*\.(css|html|js|svg|ts)")
 
 _TEMPLATE = """<!doctype html>
 <html lang="en">

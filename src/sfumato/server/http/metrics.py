@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.server.refusals import REASONS
+from sfumato.server.http.refusals import REASONS
 from sfumato.server.store.records import Outcome
 
 __all__ = ["Metrics"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sfumato.server.refusals import Refusal
+from sfumato.server.http.refusals import Refusal
 from sfumato.server.store.base import Unavailable
 
 __all__ = ["Readers", "Workers"]

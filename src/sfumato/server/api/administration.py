@@ -8,11 +8,8 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from sfumato.server.answers import JsonAnswer
-from sfumato.server.bodies import read_headers, read_json
-from sfumato.server.collector import Collector
-from sfumato.server.refusals import Refusal
-from sfumato.server.schemas import (
+from sfumato.server.api.collector import Collector
+from sfumato.server.api.schemas import (
     ABOUT,
     About,
     Change,
@@ -26,8 +23,11 @@ from sfumato.server.schemas import (
     PlanRequest,
     TokenList,
 )
+from sfumato.server.api.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
+from sfumato.server.http.answers import JsonAnswer
+from sfumato.server.http.bodies import read_headers, read_json
+from sfumato.server.http.refusals import Refusal
 from sfumato.server.store.records import Record, State
-from sfumato.server.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
 
 __all__ = [
     "change_collection",

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any
 
-from sfumato.server.refusals import Refusal
+from sfumato.server.http.refusals import Refusal
 
 __all__ = ["Kept"]
 

@@ -13,11 +13,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato.server.answers import Send
-from sfumato.server.collections import Collection
-from sfumato.server.collector import Collector
-from sfumato.server.refusals import Refusal
-from sfumato.server.results import asked_estimate, estimate_answer, readable
+from sfumato.server.api.collections import Collection
+from sfumato.server.api.collector import Collector
+from sfumato.server.api.results import asked_estimate, estimate_answer, readable
+from sfumato.server.http.answers import Send
+from sfumato.server.http.refusals import Refusal
 
 __all__ = ["give_live"]
 

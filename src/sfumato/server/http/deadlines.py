@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from sfumato.server.refusals import Refusal
+from sfumato.server.http.refusals import Refusal
 
 __all__ = ["Deadlines"]
 

@@ -21,9 +21,9 @@ from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, designed, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.mechanisms import Mechanism, decoder_for, mechanism_from_spec
 from sfumato.policy import Blocks, PairwisePolicy, Policy, Secret, asks, least, policy_from_dict, suspicions
-from sfumato.server.decoded import in_words
-from sfumato.server.logs import LOG, to_standard_error
-from sfumato.server.refusals import Refusal
+from sfumato.server.http.logs import LOG, to_standard_error
+from sfumato.server.http.refusals import Refusal
+from sfumato.server.jobs.decoded import in_words
 from sfumato.server.settings import VARIABLE
 
 __all__ = ["Planner"]
@@ -69,7 +69,7 @@ class Planner:
         line = json.dumps({"job": job, "seconds": self._seconds, "most_values": self._most_values, **request}) + "\n"
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "sfumato.server.planning", str(self._most_bytes)),
+                *(sys.executable, "-m", "sfumato.server.jobs.planner", str(self._most_bytes)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_LONGEST_ANSWER,

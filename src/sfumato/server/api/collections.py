@@ -15,9 +15,9 @@ import numpy as np
 from sfumato.collecting import Aggregate, batch_header
 from sfumato.mechanisms import Mechanism, check_reports, count_reports, count_size, mechanism_from_spec
 from sfumato.policy import asks, policy_from_dict
-from sfumato.server.readers import Readers
-from sfumato.server.refusals import Refusal
-from sfumato.server.schemas import ABOUT, COLLECTION_ID, About, CollectionAnswer
+from sfumato.server.api.schemas import ABOUT, COLLECTION_ID, About, CollectionAnswer
+from sfumato.server.http.refusals import Refusal
+from sfumato.server.jobs.threads import Readers
 from sfumato.server.store.base import Store
 from sfumato.server.store.records import Progress, Record
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato.server.answers import JsonAnswer
-from sfumato.server.collector import Collector
-from sfumato.server.refusals import Refusal
+from sfumato.server.api.collector import Collector
+from sfumato.server.http.answers import JsonAnswer
+from sfumato.server.http.refusals import Refusal
 
 __all__ = ["Answer", "Handler", "Route", "Routes"]
 

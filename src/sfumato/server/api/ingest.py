@@ -20,15 +20,15 @@ from starlette.requests import Request
 from sfumato.collecting import HEADER_BYTES, decode_batch
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, check_reports
-from sfumato.server.answers import JSON_TYPE, JsonAnswer
-from sfumato.server.bodies import BATCH_TYPE, RawHeaders, content_type, decode_json, read_body, read_headers
-from sfumato.server.collections import Collection
-from sfumato.server.collector import Collector
-from sfumato.server.refusals import Refusal
-from sfumato.server.retention import day_of
-from sfumato.server.schemas import BATCH_ID, OneReport, Receipt
+from sfumato.server.api.collections import Collection
+from sfumato.server.api.collector import Collector
+from sfumato.server.api.schemas import BATCH_ID, OneReport, Receipt
+from sfumato.server.api.tokens import bearer, token_hash
+from sfumato.server.http.answers import JSON_TYPE, JsonAnswer
+from sfumato.server.http.bodies import BATCH_TYPE, RawHeaders, content_type, decode_json, read_body, read_headers
+from sfumato.server.http.refusals import Refusal
+from sfumato.server.jobs.retention import day_of
 from sfumato.server.store.records import DIGEST_BYTES, ID_BYTES, RECEIPT_BYTES, Submission
-from sfumato.server.tokens import bearer, token_hash
 
 __all__ = ["BATCH_HEADER", "take_reports"]
 

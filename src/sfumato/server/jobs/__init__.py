@@ -1,0 +1,1 @@
+"""Work outside the event loop: the writer thread, reading threads, the planner process, retention, estimates."""
