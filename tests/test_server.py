@@ -33,9 +33,9 @@ import sfumato as sf
 from sfumato.collecting.batch import encode_batch
 from sfumato.mechanisms.base import Mechanism
 from sfumato.server.api.operations import OPERATIONS
-from sfumato.server.http.logs import LOG
-from sfumato.server.http.rates import Rates
+from sfumato.server.http.guard import Rates
 from sfumato.server.http.refusals import REASONS
+from sfumato.server.http.telemetry import LOG
 from sfumato.server.jobs.retention import forget_old_reports
 from sfumato.server.run import check_address, check_proxies, studio_address
 from sfumato.server.store import open_store

@@ -21,7 +21,7 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.server.api.tokens import fingerprint, token_hash
 from sfumato.server.http.refusals import Refusal
-from sfumato.server.jobs.decoded import decoded
+from sfumato.server.jobs.estimates import decoded
 from sfumato.server.jobs.planner import Planner
 from sfumato.server.store import open_store
 from sfumato.server.store.base import Unavailable

@@ -22,8 +22,8 @@ from uvicorn.server import ServerState
 
 import sfumato as sf
 from sfumato.server.api.collector import Collector
+from sfumato.server.http.bodies import Deadlines
 from sfumato.server.http.connections import Connection, Connections
-from sfumato.server.http.deadlines import Deadlines
 
 #: Estimates of it have some 300 kB: more than the system takes ahead of a reader.
 LONG = sf.Uniform(sf.Domain.range(4000), 5)

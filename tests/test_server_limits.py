@@ -23,11 +23,10 @@ from sfumato.collecting.batch import encode_batch
 from sfumato.collecting.files import write_reports
 from sfumato.device.client import Client
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable
-from sfumato.server.http.answers import JsonAnswer
 from sfumato.server.http.bodies import Room
-from sfumato.server.http.rates import Rates
-from sfumato.server.http.refusals import Refusal
-from sfumato.server.jobs.kept import Kept
+from sfumato.server.http.guard import Rates
+from sfumato.server.http.refusals import JsonAnswer, Refusal
+from sfumato.server.jobs.estimates import Kept
 from sfumato.server.jobs.planner import Planner
 from sfumato.server.jobs.threads import Workers
 
@@ -176,7 +175,7 @@ def test_estimates_hold_up_no_long_batches(collector: Served, monkeypatch: pytes
         begin.wait(30)
         return sf.estimate(*given)
 
-    monkeypatch.setattr("sfumato.server.jobs.decoded.estimate", slow)
+    monkeypatch.setattr("sfumato.server.jobs.estimates.estimate", slow)
     with ThreadPoolExecutor(3) as pool:
         paths = [f"/v1/collections/{name}/estimate?method={method}" for method in ("unbiased", "simplex")]
         asked = [pool.submit(collector.ask, "GET", path) for path in paths]
@@ -201,7 +200,7 @@ def test_an_estimate_is_computed_once_for_all_levels(
         computed.append(given[1].n)
         return sf.estimate(*given)
 
-    monkeypatch.setattr("sfumato.server.jobs.decoded.estimate", counted)
+    monkeypatch.setattr("sfumato.server.jobs.estimates.estimate", counted)
     levels = [0.5, 0.9, 0.95, 0.999]
     paths = [f"/v1/collections/{name}/estimate?method={method}&level={level}" for level in levels]
     for number, total in enumerate((3, 6)):
@@ -217,7 +216,7 @@ def test_an_estimate_is_computed_once_for_all_levels(
 
 
 def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -> None:
-    from sfumato.server.jobs.decoded import decoded, estimate_of
+    from sfumato.server.jobs.estimates import decoded, estimate_of
 
     mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(300), 100)  # nearly the truth: some have no error
     counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))

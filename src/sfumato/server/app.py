@@ -16,13 +16,11 @@ from sfumato.server import pages
 from sfumato.server.api import openapi
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.operations import OPERATIONS
-from sfumato.server.http.answers import JsonAnswer
 from sfumato.server.http.connections import STATE
 from sfumato.server.http.guard import Guard
-from sfumato.server.http.logs import to_standard_error
-from sfumato.server.http.metrics import Metrics
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.refusals import JsonAnswer, Refusal
 from sfumato.server.http.routing import Handler, Routes
+from sfumato.server.http.telemetry import Metrics, to_standard_error
 from sfumato.server.settings import Settings
 from sfumato.server.stopping import when_told_to_stop
 from sfumato.server.store import open_store

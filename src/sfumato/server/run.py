@@ -14,8 +14,7 @@ import uvicorn
 
 from sfumato.errors import InvalidInput
 from sfumato.server.http.connections import Connection
-from sfumato.server.http.logs import to_standard_error
-from sfumato.server.http.metrics import SHARED
+from sfumato.server.http.telemetry import SHARED, to_standard_error
 from sfumato.server.settings import Settings
 
 __all__ = ["check_address", "check_proxies", "check_workers", "serve", "studio_address"]

@@ -24,9 +24,8 @@ from sfumato.server.api.schemas import (
     TokenList,
 )
 from sfumato.server.api.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
-from sfumato.server.http.answers import JsonAnswer
 from sfumato.server.http.bodies import read_headers, read_json
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.refusals import JsonAnswer, Refusal
 from sfumato.server.store.records import Record, State
 
 __all__ = [

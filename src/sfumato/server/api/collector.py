@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable
 
 from sfumato.server.api.collections import Collections
-from sfumato.server.http.bodies import Room
+from sfumato.server.http.bodies import Deadlines, Room
 from sfumato.server.http.connections import Connections
-from sfumato.server.http.deadlines import Deadlines
-from sfumato.server.http.logs import LOG
-from sfumato.server.http.metrics import Metrics
-from sfumato.server.jobs.kept import Kept
+from sfumato.server.http.telemetry import LOG, Metrics
+from sfumato.server.jobs.estimates import Kept
 from sfumato.server.jobs.planner import Planner
 from sfumato.server.jobs.retention import forget_old_reports, mix_old_reports
 from sfumato.server.jobs.threads import Readers, Workers

@@ -24,9 +24,8 @@ from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import BATCH_ID, OneReport, Receipt
 from sfumato.server.api.tokens import bearer, token_hash
-from sfumato.server.http.answers import JSON_TYPE, JsonAnswer
 from sfumato.server.http.bodies import BATCH_TYPE, RawHeaders, content_type, decode_json, read_body, read_headers
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.refusals import JSON_TYPE, JsonAnswer, Refusal
 from sfumato.server.jobs.retention import day_of
 from sfumato.server.store.records import DIGEST_BYTES, ID_BYTES, RECEIPT_BYTES, Submission
 

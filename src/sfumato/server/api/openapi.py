@@ -11,8 +11,7 @@ import msgspec
 
 from sfumato.server.api.operations import OPERATIONS, Operation
 from sfumato.server.api.schemas import COLLECTION_ID
-from sfumato.server.http.answers import JSON_TYPE
-from sfumato.server.http.refusals import REASONS, ErrorAnswer
+from sfumato.server.http.refusals import JSON_TYPE, REASONS, ErrorAnswer
 
 __all__ = ["document", "page_body"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfumato.server.api import administration, downloads, ingest, live, results
+from sfumato.server.api import administration, ingest, results
 from sfumato.server.api.schemas import (
     BATCH_ID,
     Change,
@@ -26,8 +26,8 @@ from sfumato.server.api.schemas import (
     Receipt,
     TokenList,
 )
-from sfumato.server.http.answers import JSON_TYPE
 from sfumato.server.http.bodies import BATCH_TYPE
+from sfumato.server.http.refusals import JSON_TYPE
 from sfumato.server.http.routing import Handler
 
 __all__ = ["OPERATIONS", "Operation", "Parameter"]
@@ -134,14 +134,14 @@ OPERATIONS: tuple[Operation, ...] = (
         results.give_estimate,
         "reader",
         EstimateAnswer,
-        answer_types=(JSON_TYPE, downloads.PARQUET_TYPE),
+        answer_types=(JSON_TYPE, results.PARQUET_TYPE),
         parameters=_ESTIMATE,
     ),
     Operation(
         "GET",
         "/v1/collections/{id}/live",
         "Server-sent events: the estimate, and again whenever it has changed.",
-        live.give_live,
+        results.give_live,
         "reader",
         None,
         answer_types=("text/event-stream",),

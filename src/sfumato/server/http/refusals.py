@@ -1,12 +1,37 @@
-"""Every reason for which a request is refused, and the one shape in which it is said."""
+"""Answers in JSON, and every reason for which a request is refused with the one shape in which it is said."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
 import msgspec
 
-from sfumato.server.http.answers import JsonAnswer
+__all__ = ["JSON_TYPE", "REASONS", "ErrorAnswer", "JsonAnswer", "Refusal", "RefusalDetail", "Send"]
 
-__all__ = ["REASONS", "ErrorAnswer", "Refusal", "RefusalDetail"]
+JSON_TYPE = "application/json"
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_HEADER = (b"content-type", JSON_TYPE.encode())
+
+
+class JsonAnswer:
+    """Some bytes of JSON, as an ASGI application; what it has in common with Starlette's answers is called the same.
+
+    Its headers are ready to be sent, because a receipt should not cost more than the report it is for.
+    """
+
+    __slots__ = ("body", "raw_headers", "status_code")
+
+    def __init__(self, body: bytes, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+        self.body, self.status_code = body, status
+        self.raw_headers = [_HEADER, (b"content-length", b"%d" % len(body)), *headers]
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:  # noqa: ARG002
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body})
+
 
 #: Reason: the status it is told with, and what it means. Metrics count by these, and the documentation lists them.
 REASONS: dict[str, tuple[int, str]] = {

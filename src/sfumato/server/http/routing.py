@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato.server.api.collector import Collector
-from sfumato.server.http.answers import JsonAnswer
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.refusals import JsonAnswer, Refusal
 
 __all__ = ["Answer", "Handler", "Route", "Routes"]
 

@@ -21,9 +21,9 @@ from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, designed, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.mechanisms import Mechanism, decoder_for, mechanism_from_spec
 from sfumato.policy import Blocks, PairwisePolicy, Policy, Secret, asks, least, policy_from_dict, suspicions
-from sfumato.server.http.logs import LOG, to_standard_error
 from sfumato.server.http.refusals import Refusal
-from sfumato.server.jobs.decoded import in_words
+from sfumato.server.http.telemetry import LOG, to_standard_error
+from sfumato.server.jobs.estimates import in_words
 from sfumato.server.settings import VARIABLE
 
 __all__ = ["Planner"]

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from sfumato.server.http.logs import LOG
 from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.telemetry import LOG
 from sfumato.server.store.base import Store, Unavailable
 from sfumato.server.store.records import Outcome, Submission
 

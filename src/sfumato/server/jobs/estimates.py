@@ -1,15 +1,25 @@
-"""Answers that took long to compute, kept while there is room."""
+"""Estimates, computed once: a cache of answers that took long, and what is cached of an estimate.
+
+Three numbers per value are cached, from which intervals of every level follow.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any
 
+import numpy as np
+
+from sfumato.collecting import Aggregate
+from sfumato.errors import SfumatoError
+from sfumato.estimation import Estimate, decoder_of_method, estimate
+from sfumato.mechanisms import Decoder, Mechanism
 from sfumato.server.http.refusals import Refusal
 
-__all__ = ["Kept"]
+__all__ = ["Kept", "decoded", "estimate_of", "in_words"]
 
 #: Refusals that are answers: they would be the same the next time.
 _FINAL = ("invalid", "too-hard")
@@ -55,3 +65,31 @@ class Kept:
 
 def _size(answer: bytes | Refusal) -> int:
     return _EACH + len(answer.message if isinstance(answer, Refusal) else answer)
+
+
+def decoded(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
+    """Return the frequencies of an estimate, the unbiased ones and the nearest distribution, as bytes.
+
+    The decoder is left out, because it may hold large tables; it is built again from the mechanism.
+    """
+    try:
+        found = estimate(mechanism, counts, method)
+    except SfumatoError as error:
+        raise Refusal("invalid", f"this cannot be estimated: {in_words(error)}") from None
+    return np.stack([found.frequencies, found.unbiased, found.nearest]).tobytes()
+
+
+def in_words(error: SfumatoError) -> str:
+    """Why nothing can be estimated, for people: without what was got, which may be a mechanism as Python writes it."""
+    return str(error).removeprefix("estimate: ").partition("; got ")[0]
+
+
+def estimate_of(mechanism: Mechanism, n: int, method: str, kept: bytes) -> Estimate:
+    """Return the estimate again, from what ``decoded`` gave."""
+    frequencies, unbiased, nearest = np.frombuffer(kept).reshape(3, -1)
+    return Estimate(mechanism.domain, n, method, frequencies, unbiased, nearest, _decoder(mechanism, method))
+
+
+@functools.lru_cache(maxsize=4)  # a decoder may hold large tables, and take seconds to build
+def _decoder(mechanism: Mechanism, method: str) -> Decoder:
+    return decoder_of_method(mechanism, method)
