@@ -58,7 +58,7 @@ from sfumato.reports.files import write_reports
 from sfumato.reports.lines import write_lines
 from sfumato.reports.sources import Source
 from sfumato.server.store import Submission, open_store
-from sfumato.server.store.recent import RecentBatches
+from sfumato.server.store.sqlite import RecentBatches
 
 #: Reports that the counts of a mechanism hold, and reports of them that are stored themselves.
 COUNTED, STORED = 600, 24

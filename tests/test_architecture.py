@@ -29,6 +29,19 @@ def package_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+def server_parts() -> dict[str, int]:
+    """Part of the server -> row, from the table in the docstring of the package."""
+    text = ast.get_docstring(ast.parse((PACKAGE / "server" / "__init__.py").read_text(encoding="utf-8"))) or ""
+    lines = text.splitlines()
+    _, begin, end = (place for place, line in enumerate(lines) if line.startswith("==="))
+    return {line.split()[0]: row for row, line in enumerate(lines[begin + 1 : end])}
+
+
+def server_part(module: str) -> str:
+    """The part of the server that a dotted name belongs to: sfumato.server.http.guard -> http; else empty."""
+    return module.split(".")[2] if module.startswith("sfumato.server.") else ""
+
+
 @dataclass(frozen=True)
 class Import:
     """A statement of ``module`` that imports ``name`` of ``source``; ``name`` is empty for ``import source``."""
@@ -115,6 +128,20 @@ class Tree:
                 ]
         return faults
 
+    def server_faults(self) -> list[str]:
+        """Every import inside the server from a part that its docstring lists below the importing one."""
+        rows = server_parts()
+        faults = []
+        for module, statements in self.imports.items():
+            part = server_part(module)
+            faults += [
+                f"{module} imports {target}"
+                for statement in statements
+                for target in self.targets(statement)
+                if part and server_part(target) and rows[server_part(target)] > rows[part]
+            ]
+        return faults
+
     def back_doors(self) -> list[str]:
         """Every import from inside another package."""
         faults = []
@@ -140,6 +167,27 @@ def test_every_package_has_a_row_and_every_row_a_package() -> None:
 
 def test_modules_import_only_from_rows_above_their_own() -> None:
     assert TREE.faults() == []
+
+
+def test_every_part_of_the_server_has_a_row() -> None:
+    assert set(server_parts()) == set(map(server_part, TREE.modules)) - {""}
+
+
+def test_parts_of_the_server_import_only_from_rows_above_their_own() -> None:
+    assert TREE.server_faults() == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("store.base", "from sfumato.server.http.refusals import Refusal"),
+        ("http.guard", "from sfumato.server.api.collector import Collector"),
+        ("jobs.writer", "def late():\n    import sfumato.server.api.schemas"),
+        ("http.connections", "APP = 'sfumato.server.app:from_environment'"),
+    ],
+)
+def test_a_deliberate_violation_inside_the_server_is_found(module: str, line: str) -> None:
+    assert len(TREE.with_line(f"sfumato.server.{module}", line).server_faults()) > 0
 
 
 def test_packages_are_entered_by_their_front_doors() -> None:

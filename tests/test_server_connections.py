@@ -92,7 +92,8 @@ def complaints() -> Iterator[list[str]]:
 def inside(served: Served) -> Collector:
     assert served.app is not None
     assert served.app.collector is not None
-    return served.app.collector
+    found: Collector = served.app.collector
+    return found
 
 
 def is_open(collector: Served, end: Connection) -> bool:

@@ -26,8 +26,8 @@ from sfumato.server.jobs.retention import mix_old_reports
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.store import open_store
 from sfumato.server.store.base import Store, Unavailable
-from sfumato.server.store.recent import RecentBatches
 from sfumato.server.store.records import Record, Submission
+from sfumato.server.store.sqlite import RecentBatches
 
 COLLECTION = "a" * 16
 MECHANISM = sf.mechanisms.RandomizedResponse(sf.Domain.range(4), 1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import msgspec
@@ -22,10 +24,10 @@ from sfumato.server.http.refusals import JsonAnswer, Refusal
 from sfumato.server.http.routing import Handler, Routes
 from sfumato.server.http.telemetry import Metrics, to_standard_error
 from sfumato.server.settings import Settings
-from sfumato.server.stopping import when_told_to_stop
 from sfumato.server.store import open_store
 
 __all__ = ["create_app", "from_environment"]
+
 
 #: Objects that were made and not given back, until those that refer to each other are looked for.
 _GARBAGE = 50_000
@@ -58,13 +60,39 @@ def create_app(settings: Settings) -> Guard:
         gc.freeze()  # what is loaded by now stays: no need to look whether it is still used
         gc.set_threshold(_GARBAGE)  # nor at hundreds of requests under way with every few of them
         try:
-            with when_told_to_stop(collector.stop_streams):
+            with _when_told_to_stop(collector.stop_streams):
                 yield {STATE: collector.connections}
         finally:
             await collector.stop()
 
     guard = Guard(Routes(handlers), Router(lifespan=lifespan), settings)
     return guard
+
+
+@contextmanager
+def _when_told_to_stop(act: Callable[[], None]) -> Iterator[None]:
+    """Act with every SIGTERM or SIGINT, before the server's own handler runs.
+
+    Live streams end then too; otherwise the server would wait for them.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only there are signals handled
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def handle(number: int, frame: Any) -> None:
+        act()
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def from_environment() -> Guard:

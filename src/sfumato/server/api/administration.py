@@ -10,8 +10,6 @@ from starlette.requests import Request
 
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import (
-    ABOUT,
-    About,
     Change,
     Check,
     CollectionList,
@@ -26,7 +24,7 @@ from sfumato.server.api.schemas import (
 from sfumato.server.api.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
 from sfumato.server.http.bodies import read_headers, read_json
 from sfumato.server.http.refusals import JsonAnswer, Refusal
-from sfumato.server.store.records import Record, State
+from sfumato.server.store.records import ABOUT, About, Record, State
 
 __all__ = [
     "change_collection",

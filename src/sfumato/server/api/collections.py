@@ -15,11 +15,11 @@ import numpy as np
 from sfumato.collecting import Aggregate, batch_header
 from sfumato.mechanisms import Mechanism, check_reports, count_reports, count_size, mechanism_from_spec
 from sfumato.policy import asks, policy_from_dict
-from sfumato.server.api.schemas import ABOUT, COLLECTION_ID, About, CollectionAnswer
+from sfumato.server.api.schemas import COLLECTION_ID, CollectionAnswer
 from sfumato.server.http.refusals import Refusal
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.store.base import Store
-from sfumato.server.store.records import Progress, Record
+from sfumato.server.store.records import ABOUT, About, Progress, Record
 
 __all__ = ["Collection", "Collections"]
 

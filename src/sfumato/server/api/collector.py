@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sfumato.server.api.collections import Collections
 from sfumato.server.http.bodies import Deadlines, Room
@@ -58,6 +58,11 @@ class Collector:
             except Exception:  # the store may be away; there is another time
                 LOG.warning("old reports could not be deleted or mixed", exc_info=True)
             await asyncio.sleep(_RETENTION_SECONDS)
+
+    def allowed_origins(self, collection: str) -> Sequence[str]:
+        """Return the origins that may read answers about a collection, as far as it is in memory."""
+        found = self.collections.at_hand(collection)
+        return () if found is None else found.about.origins
 
     def stop_streams(self) -> None:
         """End every live stream; may be called from any thread."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from sfumato.server.store.records import State
+from sfumato.server.store.records import Days, Description, Origins, ResultsKind, State, SubmissionKind, Title
 
 __all__ = [
-    "ABOUT",
     "BATCH_ID",
     "COLLECTION_ID",
-    "About",
     "Change",
     "Check",
     "Checked",
@@ -41,34 +39,11 @@ BATCH_ID = r"^[A-Za-z0-9_-]{8,64}$(?!\n)"
 COLLECTION_ID = r"^[a-z2-7]{16}$(?!\n)"
 
 BatchId = Annotated[str, Meta(pattern=BATCH_ID, description="Chosen by the client, never used twice.")]
-Title = Annotated[str, Meta(min_length=1, max_length=200)]
-Description = Annotated[str, Meta(max_length=20_000)]
-Origin = Annotated[str, Meta(pattern=r"^(\*|https?://[A-Za-z0-9.:\[\]-]{1,250})$(?!\n)")]
-Origins = Annotated[list[Origin], Meta(max_length=100)]
-Days = Annotated[int, Meta(ge=0, le=36_500)]
 CollectionId = Annotated[str, Meta(pattern=COLLECTION_ID)]
 Number = Annotated[int, Meta(ge=1, le=2**53)]
-SubmissionKind = Literal["open", "key", "token"]
-ResultsKind = Literal["public", "admin"]
 
 
 # -- collections -------------------------------------------------------------------------------------------
-
-
-class About(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said about a collection, and may be said otherwise later."""
-
-    title: Title
-    description: Description = ""
-    submission: SubmissionKind = "open"
-    results: ResultsKind = "public"
-    listed: bool = True
-    origins: Origins = []
-    keep_days: Days | None = None
-
-
-#: Reads it as it is stored.
-ABOUT = msgspec.json.Decoder(About)
 
 
 class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,20 +6,19 @@ import hashlib
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from sfumato.randomness import secure
-from sfumato.server.api.collector import Collector
 from sfumato.server.http.refusals import JsonAnswer, Refusal, Send
 from sfumato.server.http.routing import Answer, Routes
-from sfumato.server.http.telemetry import LOG
+from sfumato.server.http.telemetry import LOG, Metrics
 from sfumato.server.settings import Settings
 
-__all__ = ["Guard", "Rates"]
+__all__ = ["Guard", "Rates", "Service"]
 
 #: So many addresses are remembered; the one that was quiet for longest is forgotten first.
 _MOST_ADDRESSES = 100_000
@@ -81,19 +80,28 @@ _NO_STORE = (b"cache-control", b"no-store")
 _EXPOSED = (b"access-control-expose-headers", b"Retry-After")
 
 
+class Service(Protocol):
+    """What the guard needs of the service that requests share."""
+
+    metrics: Metrics
+
+    def allowed_origins(self, collection: str) -> Sequence[str]:
+        """Return the origins that may read answers about a collection, as far as it is in memory."""
+
+
 class Guard:
     """Wraps the routes of a collector, as an ASGI application."""
 
     def __init__(self, routes: Routes, lifespan: ASGIApp, settings: Settings) -> None:
         self._routes, self._lifespan = routes, lifespan
         self._rates = Rates(settings.rate, settings.burst, time.monotonic)
-        self.collector: Collector | None = None
+        self.collector: Any = None  # a Service, for handlers more than that
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
             await self._lifespan(scope, receive, send)
             return
-        collector = self.collector
+        collector: Service | None = self.collector
         assert collector is not None
         start = time.perf_counter()
         reason = None
@@ -119,7 +127,7 @@ class Guard:
             fields["reason"] = reason
         LOG.info("request", extra={"fields": fields})
 
-    async def _answer(self, collector: Collector, scope: Any, receive: Any) -> Answer:
+    async def _answer(self, collector: Service, scope: Any, receive: Any) -> Answer:
         try:
             route, scope["path_params"] = self._routes.find(scope["path"])
             scope["route"] = route
@@ -140,10 +148,9 @@ class Guard:
                 headers += self._cors(scope, value.decode("latin-1"))
 
     def _cors(self, scope: Any, origin: str) -> list[tuple[bytes, bytes]]:
-        assert self.collector is not None
-        collection = self.collector.collections.at_hand(scope.get("path_params", {}).get("id", ""))
+        allowed = self.collector.allowed_origins(scope.get("path_params", {}).get("id", ""))
         headers = [(b"vary", b"Origin")]
-        if collection is not None and (origin in collection.about.origins or "*" in collection.about.origins):
+        if origin in allowed or "*" in allowed:
             headers += [(b"access-control-allow-origin", origin.encode("latin-1")), _EXPOSED]
         return headers
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato.server.api.collector import Collector
 from sfumato.server.http.refusals import JsonAnswer, Refusal
 
 __all__ = ["Answer", "Handler", "Route", "Routes"]
 
 Answer: TypeAlias = JsonAnswer | Response
-Handler: TypeAlias = Callable[[Collector, Request], Awaitable[Answer]]
+#: Takes the service that all requests share, and a request.
+Handler: TypeAlias = Callable[[Any, Request], Awaitable[Answer]]
 
 
 @dataclass

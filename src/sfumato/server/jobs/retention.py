@@ -6,10 +6,10 @@ Batch ids, receipts and all counts stay.
 from __future__ import annotations
 
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
-from sfumato.server.api.schemas import ABOUT
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.store.base import Store
+from sfumato.server.store.records import ABOUT
 
 __all__ = ["day_of", "forget_old_reports", "mix_old_reports"]
 

@@ -10,6 +10,7 @@ many batches it has.
 
 from __future__ import annotations
 
+import io
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +21,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.collecting import Aggregate, decode_batch
-from sfumato.mechanisms import Mechanism, count_reports, count_size
+from sfumato.collecting import Aggregate, decode_batch, write_batch
+from sfumato.mechanisms import Mechanism, count_reports, count_size, piece_rows
 from sfumato.server.store.migrations import MIGRATIONS
-from sfumato.server.store.mixing import mixed_batch
 from sfumato.server.store.records import ID_BYTES, Outcome, Progress, Record, State, Submission
 
-__all__ = ["PAGE", "Store", "Unavailable"]
+__all__ = ["PAGE", "Store", "Unavailable", "mixed_batch"]
+
+
+def mixed_batch(mechanism: Mechanism, reports: Sequence[npt.NDArray[Any]]) -> bytes:
+    """One binary batch of all these reports, in ascending order."""
+    together = np.concatenate(reports)
+    if together.ndim > 1:
+        rows = np.ascontiguousarray(together).view(f"V{together[0].nbytes}")
+        together = np.sort(rows, axis=0).view(together.dtype).reshape(together.shape)
+    else:
+        together = np.sort(together)
+    file = io.BytesIO()
+    step = piece_rows(mechanism)
+    write_batch(mechanism, file, (together[start : start + step] for start in range(0, len(together), step)))
+    return file.getvalue()
+
 
 #: So many counts are one row of the table ``counts``.
 PAGE = 128

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+import msgspec
 import numpy.typing as npt
+from msgspec import Meta, Struct
 
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["DIGEST_BYTES", "ID_BYTES", "RECEIPT_BYTES", "Fate", "Outcome", "Progress", "Record", "State", "Submission"]
+__all__ = [
+    "ABOUT",
+    "DIGEST_BYTES",
+    "ID_BYTES",
+    "RECEIPT_BYTES",
+    "About",
+    "Days",
+    "Description",
+    "Fate",
+    "Origins",
+    "Outcome",
+    "Progress",
+    "Record",
+    "ResultsKind",
+    "State",
+    "Submission",
+    "SubmissionKind",
+    "Title",
+]
 
 #: The bytes of a stored batch id, of a digest, and of a receipt.
 ID_BYTES, DIGEST_BYTES, RECEIPT_BYTES = 16, 16, 20
@@ -17,6 +37,31 @@ ID_BYTES, DIGEST_BYTES, RECEIPT_BYTES = 16, 16, 20
 State = Literal["open", "closed", "archived"]
 #: What became of a submission: counted now, counted before, or one of the reasons to refuse it.
 Fate = Literal["accepted", "repeated", "conflict", "not-found", "not-open", "token-unknown", "token-spent"]
+
+
+Title = Annotated[str, Meta(min_length=1, max_length=200)]
+Description = Annotated[str, Meta(max_length=20_000)]
+Origin = Annotated[str, Meta(pattern=r"^(\*|https?://[A-Za-z0-9.:\[\]-]{1,250})$(?!\n)")]
+Origins = Annotated[list[Origin], Meta(max_length=100)]
+Days = Annotated[int, Meta(ge=0, le=36_500)]
+SubmissionKind = Literal["open", "key", "token"]
+ResultsKind = Literal["public", "admin"]
+
+
+class About(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said about a collection, and may be said otherwise later."""
+
+    title: Title
+    description: Description = ""
+    submission: SubmissionKind = "open"
+    results: ResultsKind = "public"
+    listed: bool = True
+    origins: Origins = []
+    keep_days: Days | None = None
+
+
+#: Reads it as it is stored.
+ABOUT = msgspec.json.Decoder(About)
 
 
 @dataclass(frozen=True)

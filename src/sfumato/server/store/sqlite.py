@@ -8,11 +8,101 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from sfumato.server.store.base import Execute, Store
-from sfumato.server.store.recent import RecentBatches
-from sfumato.server.store.records import Outcome, Submission
+import numpy as np
 
-__all__ = ["SQLiteStore"]
+from sfumato.server.store.base import Execute, Store
+from sfumato.server.store.records import ID_BYTES, RECEIPT_BYTES, Outcome, Submission
+
+__all__ = ["RecentBatches", "SQLiteStore"]
+
+_RECORD = ID_BYTES + RECEIPT_BYTES
+#: Sorted well enough for neighbours to be on the same page.
+_SORTED_BY = np.dtype({"names": ["begin"], "formats": [">u8"], "offsets": [0], "itemsize": _RECORD})
+
+# The places 0, 1, … of the things of so many bytes that one parameter holds.
+_PLACES = (
+    "WITH RECURSIVE places (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM places WHERE (i + 2) * {0} <= length(?1)) "
+)
+_FIND = (
+    _PLACES.format(ID_BYTES)
+    + f"SELECT batch, receipt FROM places CROSS JOIN batches ON batch = substr(?1, i * {ID_BYTES} + 1, {ID_BYTES})"
+)
+# One that a transaction before an interruption moved is there already.
+_MOVE = (
+    _PLACES.format(_RECORD) + f"INSERT INTO batches SELECT substr(?1, i * {_RECORD} + 1, {ID_BYTES}), "
+    f"substr(?1, i * {_RECORD} + {ID_BYTES + 1}, {RECEIPT_BYTES}) FROM places WHERE true ON CONFLICT DO NOTHING"
+)
+
+
+class RecentBatches:
+    """Batch ids: the newest in a log that is only appended to, the others in a table sorted by id.
+
+    Ids are random, so every one that goes into a sorted table changes another page of it, and a page is what a
+    transaction writes. A log takes all ids of a transaction on one page. Once it is long, its ids are sorted and moved
+    to the table in that order, a few with every transaction, so that many fall on the same page.
+
+    Each transaction finds every id that was ever counted: in the table, or in the log, whose ids are also in memory.
+    What other processes appended to it, and what this one did itself, is read from the log at the beginning of the next
+    transaction. One that fails leaves the memory ahead of what is stored, so the memory must be dropped then.
+    """
+
+    #: So many ids are gathered before they are moved; while they are, as many new ones may come.
+    gathered = 2**16
+    #: So many are moved with one transaction at most: more than twice a group of batches.
+    at_once = 2**12
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bytes] = {}
+        self._last = 0
+        # Those that are being moved: all of the log up to a number, sorted, and how far it has come.
+        self._moving: dict[bytes, bytes] = {}
+        self._sorted, self._place, self._bound = b"", 0, 0
+
+    def find(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The receipts of those that were counted before; called in every transaction before ``add``."""
+        came = self._read(execute)
+        # Twice as many as came, so that all are moved before as many have gathered again; but not all at once after a
+        # start, when the whole log comes.
+        self._move(execute, min(2 * came, self.at_once))
+        found = {}
+        for batch in batches:
+            receipt = self._known.get(batch) or self._moving.get(batch)
+            if receipt is not None:
+                found[batch] = receipt
+        found.update(execute(_FIND, (b"".join(batches),)).fetchall())
+        return found
+
+    def add(self, execute: Execute, records: Sequence[bytes]) -> None:
+        """Append ids with their receipts, sorted: the order in which they came is not kept."""
+        execute("INSERT INTO recent (records) VALUES (?)", (b"".join(sorted(records)),))
+
+    def _read(self, execute: Execute) -> int:
+        """Take up what was appended since the last time."""
+        came = 0
+        news = "SELECT number, records FROM recent WHERE number > ? ORDER BY number"
+        for number, records in execute(news, (self._last,)).fetchall():
+            for start in range(0, len(records), _RECORD):
+                self._known[records[start : start + ID_BYTES]] = records[start + ID_BYTES : start + _RECORD]
+            came += len(records) // _RECORD
+            self._last = number
+        if len(self._known) >= self.gathered and not self._moving:
+            records = b"".join(batch + receipt for batch, receipt in self._known.items())
+            order = np.argsort(np.frombuffer(records, _SORTED_BY)["begin"])
+            self._sorted, self._place = np.frombuffer(records, f"V{_RECORD}")[order].tobytes(), 0
+            self._moving, self._known, self._bound = self._known, {}, self._last
+        return came
+
+    def _move(self, execute: Execute, most: int) -> None:
+        """Move some from the log to the table."""
+        if not self._moving or not most:
+            return
+        end = self._place + most * _RECORD
+        execute(_MOVE, (self._sorted[self._place : end],))
+        self._place = end
+        if end >= len(self._sorted):
+            execute("DELETE FROM recent WHERE number <= ?", (self._bound,))
+            self._moving, self._sorted = {}, b""
+
 
 #: How long a writer waits for another process (a backup, a second service) before it is refused.
 _PATIENCE = 10.0
