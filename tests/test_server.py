@@ -627,6 +627,7 @@ def test_of_fuzzed_batches_none_is_taken_wrongly(collector: Served, request: pyt
         values = [policy.domain.label(i % len(policy.domain)) for i in range(40)]
         reports = sf.privatize(mechanism, values, sf.InsecureSeeded(1))
         good = [encode_batch(mechanism, reports[: generator.randint(1, 40)]) for _ in range(50)]
+        connection.close()  # the server may have done so while the collection was made; the next request opens another
         counted: list[int] = []
         for number in range(total // len(names)):
             data = fuzzed(generator, generator.choice(good))

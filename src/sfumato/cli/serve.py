@@ -55,6 +55,7 @@ def command(
             Settings,
             check_address,
             check_proxies,
+            check_uvicorn,
             check_workers,
             new_token,
             serve,
@@ -65,6 +66,7 @@ def command(
         raise MissingExtra("server", f"running a collector ({error.name})") from None
 
     # Before there is a store, and a token that nobody looks for.
+    check_uvicorn()
     check_workers(store, workers)
     check_proxies(trust_proxy)
     check_address(host, port)

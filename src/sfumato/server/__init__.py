@@ -34,6 +34,7 @@ from sfumato.server.api.tokens import (
 from sfumato.server.run import (
     check_address as check_address,
     check_proxies as check_proxies,
+    check_uvicorn as check_uvicorn,
     check_workers as check_workers,
     serve as serve,
     studio_address as studio_address,

@@ -13,11 +13,11 @@ from typing import Any
 import uvicorn
 
 from sfumato.errors import InvalidInput
-from sfumato.server.http.connections import Connection
+from sfumato.server.http.connections import Connection, check_uvicorn
 from sfumato.server.http.telemetry import SHARED, to_standard_error
 from sfumato.server.settings import Settings
 
-__all__ = ["check_address", "check_proxies", "check_workers", "serve", "studio_address"]
+__all__ = ["check_address", "check_proxies", "check_uvicorn", "check_workers", "serve", "studio_address"]
 
 #: Seconds that requests have to end after the process was told to.
 _GRACE = 30
@@ -77,6 +77,7 @@ def studio_address(host: str, port: int) -> str:
 
 def serve(settings: Settings, host: str, port: int, workers: int = 1, forwarded: str = "127.0.0.1") -> None:
     """Serve until told to stop (SIGTERM, SIGINT): requests under way are answered, what waits is counted."""
+    check_uvicorn()
     settings.to_environment()
     to_standard_error()
     with tempfile.TemporaryDirectory(prefix="sfumato-metrics-") as folder:

@@ -14,14 +14,29 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import uvicorn
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from sfumato.errors import InvalidInput
 from sfumato.server.http.refusals import Refusal
 from sfumato.server.http.telemetry import LOG
 
-__all__ = ["STATE", "Connection", "Connections", "JoinedWrites"]
+__all__ = ["STATE", "TESTED_UVICORN", "Connection", "Connections", "JoinedWrites", "check_uvicorn"]
+
+#: First and last minor version of uvicorn 0 that this module was tested with; ``pyproject.toml`` has the same range.
+TESTED_UVICORN = (34, 54)
+
+
+def check_uvicorn(version: str = uvicorn.__version__) -> None:
+    """Raise InvalidInput for a version of uvicorn that ``Connection`` was not tested with: limits could be lost."""
+    first, last = TESTED_UVICORN
+    major, _, rest = version.partition(".")
+    minor = rest.partition(".")[0]
+    if major != "0" or not minor.isdecimal() or not first <= int(minor) <= last:
+        must = f"be of a version from 0.{first} to 0.{last}, whose connections this release limits"
+        raise InvalidInput("serve", "uvicorn", must, version)
 
 
 class JoinedWrites(asyncio.Transport):
