@@ -292,7 +292,7 @@ def test_a_fault_in_planning_is_the_collectors_own_and_the_process_goes_on(capfd
     asyncio.run(run())
     (line,) = map(json.loads, capfd.readouterr().err.splitlines())
     assert (line["event"], line["job"], line["error"]) == ("a fault in planning", "no such job", "KeyError")
-    assert any("planning.py" in place for place in line["at"])
+    assert any("planner.py" in place for place in line["at"])
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,8 @@ def commit_interrupted(store: Store, group: Sequence[Submission]) -> None:
     def fail(*arguments: Any) -> None:  # noqa: ARG001
         raise Interrupted
 
-    import sfumato.server.store.base as base
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "_add_counts", fail)
+        patch.setattr(Store, "_add_counts", fail)
         with pytest.raises(Interrupted):
             store.commit(group)
 

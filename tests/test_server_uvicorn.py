@@ -50,11 +50,11 @@ CYCLE_PARAMETERS = {
 
 @pytest.fixture
 def protocol() -> Any:
-    async def app(*_: Any) -> None:
+    async def app(_scope: Any, _receive: Any, _send: Any) -> None:
         raise AssertionError
 
     loop = asyncio.new_event_loop()
-    config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off", interface="asgi3")
+    config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
     config.load()
     yield HttpToolsProtocol(config, ServerState(), {}, loop)
     loop.close()

@@ -1,4 +1,4 @@
-"""The statements of a store, the same for every database, and the transaction in which a group of batches is counted.
+"""What a store does, the same for every database, and the transaction in which a group of batches is counted.
 
 Exactly once: the batch ids of a group, the digests of what came under them, the tokens they spend and the counts they
 add are one transaction. It first takes hold of the ``progress`` row of each collection, in order, so that two workers
@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from sfumato.collecting import Aggregate, decode_batch, write_batch
 from sfumato.mechanisms import Mechanism, count_reports, count_size, piece_rows
-from sfumato.server.store.migrations import MIGRATIONS
 from sfumato.server.store.records import ID_BYTES, Outcome, Progress, Record, State, Submission
+from sfumato.server.store.statements import Statements
 
 __all__ = ["PAGE", "Store", "Unavailable", "mixed_batch"]
 
@@ -52,8 +52,6 @@ _MOST_MIXED, _MOST_MIXED_BYTES = 10_000, 2**20
 
 Execute = Callable[..., Any]
 
-_RECORD = "id, number, created, previous, policy, mechanism, certificate, about, key_hash"
-
 
 class Unavailable(Exception):
     """The database did not do what it was asked, or did not say whether it did. The same request may be made again."""
@@ -62,11 +60,14 @@ class Unavailable(Exception):
 class Store(ABC):
     """Collections, counts, batches and tokens. Writes come from one thread; reads may come from any."""
 
-    #: The database's own for the words of ``migrations``.
-    types: dict[str, str]
-    #: How a transaction that will write begins, and how a row is held until it ends.
+    #: The steps by which the tables came about. A step that was released never changes: new ones are added.
+    migrations: tuple[tuple[str, ...], ...]
+    #: How a transaction that will write begins.
     begin: str
+    #: Reads state and number of batches of a collection, and holds its row until the transaction ends.
     hold: str
+    #: The statements that every database shares, with its mark for parameters.
+    sql: Statements
 
     def __init__(self) -> None:
         self._local = threading.local()
@@ -83,10 +84,6 @@ class Store(ABC):
     def refusal(self, error: Exception) -> bool:
         """Whether the error means that the database is away or refused for now."""
 
-    @abstractmethod
-    def statement(self, sql: str) -> str:
-        """A statement with ``?`` for its parameters, as the database writes it."""
-
     # -- connections: one a thread, made anew after a failure ----------------------------------------------
 
     @contextmanager
@@ -97,7 +94,7 @@ class Store(ABC):
                 connection = self._local.connection = self.connect()
                 with self._lock:
                     self._open.add(connection)
-            yield lambda sql, parameters=(): connection.execute(self.statement(sql), parameters)
+            yield connection.execute
         except Exception as error:
             if not self.refusal(error):
                 raise
@@ -142,22 +139,21 @@ class Store(ABC):
     def touch(self) -> None:
         """Write something that changes nothing, or raise Unavailable."""
         with self._transaction() as execute:
-            execute("UPDATE migrations SET step = step")
+            execute(self.sql.touch)
 
     def migrate(self) -> None:
         """Bring the tables up to date."""
         with self._transaction() as execute:
             self.hold_tables(execute)
-            execute("CREATE TABLE IF NOT EXISTS migrations (step INTEGER PRIMARY KEY)")
-            (done,) = execute("SELECT COUNT(*) FROM migrations").fetchone()
-            if done > len(MIGRATIONS):
-                raise Unavailable(f"the store has {done} migrations, of which this release knows {len(MIGRATIONS)}")
-            for step, statements in enumerate(MIGRATIONS[done:], done):
-                for sql in statements:
-                    for word, own in self.types.items():
-                        sql = sql.replace(word, own)
-                    execute(sql)
-                execute("INSERT INTO migrations VALUES (?)", (step,))
+            execute(self.sql.create_migrations)
+            (done,) = execute(self.sql.count_migrations).fetchone()
+            known = len(self.migrations)
+            if done > known:
+                raise Unavailable(f"the store has {done} migrations, of which this release knows {known}")
+            for step, statements in enumerate(self.migrations[done:], done):
+                for statement in statements:
+                    execute(statement)
+                execute(self.sql.add_migration, (step,))
 
     @abstractmethod
     def hold_tables(self, execute: Execute) -> None:
@@ -182,7 +178,7 @@ class Store(ABC):
             return [Outcome("not-found")] * len(group)
         state, batches = row
         known = self.known_batches(execute, [submission.batch for submission in group])
-        tokens = _known_tokens(execute, collection, group)
+        tokens = self._known_tokens(execute, collection, group)
         counted: list[Submission] = []
         outcomes = []
         for submission in group:
@@ -195,36 +191,85 @@ class Store(ABC):
             outcomes.append(outcome)
         if counted:
             self.write_batches(execute, [submission.batch + submission.receipt for submission in counted])
-            _spend_tokens(execute, counted)
-            _keep_reports(execute, [submission for submission in counted if submission.keep], batches)
-            _add_counts(execute, counted)
+            self._spend_tokens(execute, counted)
+            self._keep_reports(execute, [submission for submission in counted if submission.keep], batches)
+            self._add_counts(execute, counted)
         return outcomes
 
     def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
         """The receipts of those batches that were counted before."""
-        rows = _where_in(execute, "SELECT batch, receipt FROM batches WHERE batch", (), batches)
+        rows = self._where_in(execute, self.sql.batches_in, (), batches)
         return {bytes(batch): bytes(receipt) for batch, receipt in rows}
 
     def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
         """Ids of batches that are counted now, each with its receipt."""
-        _insert(execute, "batches", [(record[:ID_BYTES], record[ID_BYTES:]) for record in sorted(records)])
+        self._insert(
+            execute, self.sql.insert_batches, [(record[:ID_BYTES], record[ID_BYTES:]) for record in sorted(records)]
+        )
 
     def _hold(self, execute: Execute, collection: str) -> tuple[State, int] | None:
         """State and number of batches of a collection, which nobody else changes until the transaction ends."""
-        found: tuple[State, int] | None = execute(
-            f"SELECT state, batches FROM progress WHERE collection = ?{self.hold}", (collection,)
-        ).fetchone()
+        found: tuple[State, int] | None = execute(self.hold, (collection,)).fetchone()
         return found
+
+    # -- the parts of counting ------------------------------------------------------------------------------
+
+    def _known_tokens(self, execute: Execute, collection: str, group: Sequence[Submission]) -> dict[bytes, bool]:
+        """Which of the tokens that the group brings there are, and whether they are spent."""
+        hashes = [submission.token_hash for submission in group if submission.token_hash is not None]
+        rows = self._where_in(execute, self.sql.tokens_in, (collection,), hashes)
+        return {bytes(token_hash): bool(spent) for token_hash, spent in rows}
+
+    def _spend_tokens(self, execute: Execute, counted: Sequence[Submission]) -> None:
+        hashes = [submission.token_hash for submission in counted if submission.token_hash is not None]
+        if hashes:
+            self._where_in(execute, self.sql.spend_tokens_in, (counted[0].collection,), hashes)
+
+    def _keep_reports(self, execute: Execute, kept: Sequence[Submission], number: int) -> None:
+        """The reports of a day as one batch, sorted: who sent which, and in which order, is not kept."""
+        for day in {submission.day for submission in kept}:
+            own = [submission.reports for submission in kept if submission.day == day]
+            batch = mixed_batch(kept[0].mechanism, own)
+            self._insert(execute, self.sql.insert_reports, [(kept[0].collection, day, number, 0, batch)])
+
+    def _add_counts(self, execute: Execute, counted: Sequence[Submission]) -> None:
+        collection, mechanism = counted[0].collection, counted[0].mechanism
+        size = count_size(mechanism)
+        added = np.zeros(-(-size // PAGE) * PAGE, np.int64)
+        reports = [submission.reports for submission in counted]
+        count_reports(mechanism, np.concatenate(reports), added[:size])
+        pages = added.reshape(-1, PAGE)
+        touched = np.flatnonzero(pages.any(axis=1)).tolist()
+        stored = self._where_in(execute, self.sql.pages_in, (collection,), touched)
+        for page, data in stored:
+            before = np.frombuffer(data, "<i8")
+            pages[page, : len(before)] += before
+        rows = [(collection, page, _page_bytes(pages, page, size)) for page in touched]
+        self._insert(execute, self.sql.insert_pages, rows, self.sql.or_replace_page)
+        n = sum(map(len, reports))
+        execute(self.sql.add_progress, (n, len(counted), collection))
+
+    def _where_in(self, execute: Execute, sql: str, before: tuple[Any, ...], values: Sequence[Any]) -> list[Any]:
+        """The rows of ``sql IN (values)``, in as few statements as their length allows; before them those of sql."""
+        rows: list[Any] = []
+        for start in range(0, len(values), _MOST_ROWS):
+            part = values[start : start + _MOST_ROWS]
+            found = execute(self.sql.list_of(sql, len(part)), (*before, *part))
+            if found.description is not None:  # an UPDATE has no rows
+                rows += found.fetchall()
+        return rows
+
+    def _insert(self, execute: Execute, sql: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
+        """Insert rows, many with each statement: a thread gives up the interpreter with every one."""
+        for start in range(0, len(rows), _MOST_ROWS):
+            part = rows[start : start + _MOST_ROWS]
+            values = [value for own in part for value in own]
+            execute(self.sql.rows_of(sql, len(part), len(part[0]), end), values)
 
     def counts(self, collection: str, mechanism: Mechanism) -> Aggregate:
         """What was counted, of one moment."""
         with self._connected() as execute:
-            # One statement sees one state of the database; an empty collection has no page.
-            rows = execute(
-                "SELECT progress.reports, counts.page, counts.counts FROM progress "
-                "LEFT JOIN counts ON counts.collection = progress.collection WHERE progress.collection = ?",
-                (collection,),
-            ).fetchall()
+            rows = execute(self.sql.counts, (collection,)).fetchall()
         counts = np.zeros(count_size(mechanism), np.int64)
         for _, page, data in rows:
             if page is not None:
@@ -237,17 +282,13 @@ class Store(ABC):
         """Delete some rows of reports that came before a day; ids, receipts and counts stay. How many they were."""
         with self._transaction() as execute:
             self._hold(execute, collection)
-            deleted = execute(
-                "DELETE FROM raw WHERE collection = ? AND (day, number) IN "
-                "(SELECT day, number FROM raw WHERE collection = ? AND day < ? ORDER BY day, number LIMIT ?)",
-                (collection, collection, before_day, most),
-            )
+            deleted = execute(self.sql.forget_reports, (collection, collection, before_day, most))
         return int(deleted.rowcount)
 
     def unmixed(self, before_day: int) -> list[str]:
         """The collections of which there are rows to mix that came before a day."""
         with self._connected() as execute:
-            rows = execute("SELECT DISTINCT collection FROM raw WHERE mixed = 0 AND day < ?", (before_day,)).fetchall()
+            rows = execute(self.sql.unmixed_collections, (before_day,)).fetchall()
         return [collection for (collection,) in rows]
 
     def mix_reports(self, collection: str, mechanism: Mechanism, before_day: int) -> int:
@@ -258,11 +299,7 @@ class Store(ABC):
         """
         with self._transaction() as execute:
             self._hold(execute, collection)
-            rows = execute(
-                "SELECT day, number, length(reports) FROM raw WHERE collection = ? AND day < ? AND mixed = 0 "
-                "ORDER BY day, number LIMIT ?",
-                (collection, before_day, _MOST_MIXED),
-            ).fetchall()
+            rows = execute(self.sql.unmixed_rows, (collection, before_day, _MOST_MIXED)).fetchall()
             if not rows:
                 return 0
             day, first, size = rows[0]
@@ -272,12 +309,11 @@ class Store(ABC):
                 if own_day != day or size > _MOST_MIXED_BYTES:
                     break
                 numbers.append(number)
-            own = "FROM raw WHERE collection = ? AND day = ? AND mixed = 0 AND number <= ?"
             parameters = (collection, day, numbers[-1])
-            found = execute(f"SELECT reports {own}", parameters).fetchall()
-            execute(f"DELETE {own}", parameters)
+            found = execute(self.sql.reports_to_mix, parameters).fetchall()
+            execute(self.sql.delete_mixed, parameters)
             batch = mixed_batch(mechanism, [decode_batch(mechanism, bytes(reports)) for (reports,) in found])
-            _insert(execute, "raw", [(collection, day, first, 1, batch)])
+            self._insert(execute, self.sql.insert_reports, [(collection, day, first, 1, batch)])
         return len(numbers)
 
     # -- collections -------------------------------------------------------------------------------------
@@ -286,37 +322,28 @@ class Store(ABC):
         """A new collection, open; its number is given here."""
         with self._transaction() as execute:
             execute(
-                "INSERT INTO collections (id, created, previous, policy, mechanism, certificate, about, key_hash) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                self.sql.add_collection,
                 (record.id, record.created, record.previous, record.policy, record.mechanism, record.certificate,
                  record.about, record.key_hash),
             )  # fmt: skip
-            execute("INSERT INTO progress VALUES (?, 'open', 0, 0)", (record.id,))
+            execute(self.sql.open_collection, (record.id,))
 
     def collection(self, collection: str) -> Record | None:
         """The collection of this id."""
         with self._connected() as execute:
-            row = execute(f"SELECT {_RECORD} FROM collections WHERE id = ?", (collection,)).fetchone()
+            row = execute(self.sql.collection, (collection,)).fetchone()
         return None if row is None else Record(*row)
 
     def progress(self, collection: str) -> tuple[Progress, str, bytes | None] | None:
         """What moves about a collection, what is said about it now, and the hash of its key."""
         with self._connected() as execute:
-            row = execute(
-                "SELECT state, reports, batches, about, key_hash FROM progress JOIN collections ON id = collection "
-                "WHERE collection = ?",
-                (collection,),
-            ).fetchone()
+            row = execute(self.sql.progress, (collection,)).fetchone()
         return None if row is None else (Progress(*row[:3]), *row[3:])
 
     def collections(self, after: int, limit: int) -> list[tuple[int, str, str, Progress]]:
         """Number, id, what is said, and progress of the collections after a number, the oldest first."""
         with self._connected() as execute:
-            rows = execute(
-                "SELECT number, id, about, state, reports, batches FROM collections "
-                "JOIN progress ON collection = id WHERE number > ? ORDER BY number LIMIT ?",
-                (after, limit),
-            ).fetchall()
+            rows = execute(self.sql.collections, (after, limit)).fetchall()
         return [(number, name, about, Progress(*rest)) for number, name, about, *rest in rows]
 
     def change(self, collection: str, decide: Callable[[State, str], tuple[State, str]]) -> None:
@@ -328,63 +355,49 @@ class Store(ABC):
             held = self._hold(execute, collection)
             assert held is not None
             before, _ = held
-            (said,) = execute("SELECT about FROM collections WHERE id = ?", (collection,)).fetchone()
+            (said,) = execute(self.sql.about, (collection,)).fetchone()
             state, about = decide(before, said)
-            execute("UPDATE progress SET state = ? WHERE collection = ?", (state, collection))
-            execute("UPDATE collections SET about = ? WHERE id = ?", (about, collection))
+            execute(self.sql.change_state, (state, collection))
+            execute(self.sql.change_about, (about, collection))
 
     # -- keys and tokens ---------------------------------------------------------------------------------
 
     def replace_key(self, collection: str, key_hash: bytes) -> None:
         """Another key for a collection; the one before it is none any more."""
         with self._transaction() as execute:
-            execute("UPDATE collections SET key_hash = ? WHERE id = ?", (key_hash, collection))
+            execute(self.sql.replace_key, (key_hash, collection))
 
     def add_tokens(self, collection: str, token_hashes: Sequence[bytes]) -> None:
         """One-time tokens that were handed out."""
         with self._transaction() as execute:
-            _insert(execute, "tokens", [(collection, token_hash, 0) for token_hash in token_hashes])
+            self._insert(execute, self.sql.insert_tokens, [(collection, token_hash, 0) for token_hash in token_hashes])
 
     def add_admin(self, token_hash: bytes, created: int, *, only_first: bool = False) -> bool:
         """An admin token; with ``only_first`` only if there is none yet. Whether it was added."""
         with self._transaction() as execute:
             self.hold_tables(execute)
-            if only_first and execute("SELECT 1 FROM admins LIMIT 1").fetchone():
+            if only_first and execute(self.sql.any_admin).fetchone():
                 return False
-            execute("INSERT INTO admins VALUES (?, ?)", (token_hash, created))
+            execute(self.sql.add_admin, (token_hash, created))
         return True
 
     def is_admin(self, token_hash: bytes) -> bool:
         """Whether this is the hash of an admin token."""
         with self._connected() as execute:
-            return execute("SELECT 1 FROM admins WHERE token_hash = ?", (token_hash,)).fetchone() is not None
+            return execute(self.sql.is_admin, (token_hash,)).fetchone() is not None
 
     def admins(self) -> list[tuple[bytes, int]]:
         """The hash of every admin token and when it was made, the oldest first."""
         with self._connected() as execute:
-            rows = execute("SELECT token_hash, created FROM admins ORDER BY created, token_hash").fetchall()
+            rows = execute(self.sql.admins).fetchall()
         return [(bytes(token_hash), created) for token_hash, created in rows]
 
     def remove_admin(self, token_hash: bytes) -> bool:
         """Let an admin token be none any more, unless it is the last one. Whether it was removed."""
         with self._transaction() as execute:
             self.hold_tables(execute)
-            removed = execute(
-                "DELETE FROM admins WHERE token_hash = ? AND (SELECT COUNT(*) FROM admins) > 1", (token_hash,)
-            )
+            removed = execute(self.sql.remove_admin, (token_hash,))
         return bool(removed.rowcount)
-
-
-# -- the parts of counting ---------------------------------------------------------------------------------
-
-
-def _known_tokens(execute: Execute, collection: str, group: Sequence[Submission]) -> dict[bytes, bool]:
-    """Which of the tokens that the group brings there are, and whether they are spent."""
-    hashes = [submission.token_hash for submission in group if submission.token_hash is not None]
-    rows = _where_in(
-        execute, "SELECT token_hash, spent FROM tokens WHERE collection = ? AND token_hash", (collection,), hashes
-    )
-    return {bytes(token_hash): bool(spent) for token_hash, spent in rows}
 
 
 def _decide(submission: Submission, known: dict[bytes, bytes], tokens: dict[bytes, bool], state: State) -> Outcome:
@@ -401,66 +414,5 @@ def _decide(submission: Submission, known: dict[bytes, bytes], tokens: dict[byte
     return Outcome("accepted", len(submission.reports))
 
 
-def _keep_reports(execute: Execute, kept: Sequence[Submission], number: int) -> None:
-    """The reports of a day as one batch, sorted: who sent which, and in which order, is not kept."""
-    for day in {submission.day for submission in kept}:
-        own = [submission.reports for submission in kept if submission.day == day]
-        batch = mixed_batch(kept[0].mechanism, own)
-        _insert(execute, "raw", [(kept[0].collection, day, number, 0, batch)])
-
-
-def _spend_tokens(execute: Execute, counted: Sequence[Submission]) -> None:
-    hashes = [submission.token_hash for submission in counted if submission.token_hash is not None]
-    if hashes:
-        _where_in(
-            execute, "UPDATE tokens SET spent = 1 WHERE collection = ? AND token_hash", (counted[0].collection,), hashes
-        )
-
-
-def _add_counts(execute: Execute, counted: Sequence[Submission]) -> None:
-    collection, mechanism = counted[0].collection, counted[0].mechanism
-    size = count_size(mechanism)
-    added = np.zeros(-(-size // PAGE) * PAGE, np.int64)
-    reports = [submission.reports for submission in counted]
-    count_reports(mechanism, np.concatenate(reports), added[:size])
-    pages = added.reshape(-1, PAGE)
-    touched = np.flatnonzero(pages.any(axis=1)).tolist()
-    stored = _where_in(execute, "SELECT page, counts FROM counts WHERE collection = ? AND page", (collection,), touched)
-    for page, data in stored:
-        before = np.frombuffer(data, "<i8")
-        pages[page, : len(before)] += before
-    rows = [(collection, page, _page_bytes(pages, page, size)) for page in touched]
-    _insert(execute, "counts", rows, " ON CONFLICT (collection, page) DO UPDATE SET counts = excluded.counts")
-    n = sum(map(len, reports))
-    execute(
-        "UPDATE progress SET reports = reports + ?, batches = batches + ? WHERE collection = ?",
-        (n, len(counted), collection),
-    )
-
-
 def _page_bytes(pages: npt.NDArray[np.int64], page: int, size: int) -> bytes:
     return pages[page, : min(PAGE, size - page * PAGE)].astype("<i8").tobytes()
-
-
-def _where_in(execute: Execute, sql: str, before: tuple[Any, ...], values: Sequence[Any]) -> list[Any]:
-    """The rows of ``sql IN (values)``, in as few statements as their length allows; before them those of sql."""
-    rows: list[Any] = []
-    for start in range(0, len(values), _MOST_ROWS):
-        part = values[start : start + _MOST_ROWS]
-        found = execute(f"{sql} IN ({_marks(len(part))})", (*before, *part))
-        if found.description is not None:  # an UPDATE has no rows
-            rows += found.fetchall()
-    return rows
-
-
-def _insert(execute: Execute, table: str, rows: Sequence[tuple[Any, ...]], conflict: str = "") -> None:
-    """Insert rows, many with each statement: a thread gives up the interpreter with every one."""
-    for start in range(0, len(rows), _MOST_ROWS):
-        part = rows[start : start + _MOST_ROWS]
-        row = f"({_marks(len(part[0]))})"
-        values = [value for own in part for value in own]
-        execute(f"INSERT INTO {table} VALUES {', '.join([row] * len(part))}{conflict}", values)
-
-
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)

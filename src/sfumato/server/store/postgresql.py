@@ -7,6 +7,7 @@ from typing import Any
 
 from sfumato.errors import MissingExtra
 from sfumato.server.store.base import Store
+from sfumato.server.store.statements import Statements
 
 __all__ = ["PostgreSQLStore"]
 
@@ -16,17 +17,41 @@ _PATIENCE = 10
 _LOCK = 0x5F0A70
 
 
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE collections (
+            number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+            created BIGINT NOT NULL, previous TEXT REFERENCES collections (id),
+            policy TEXT NOT NULL, mechanism TEXT NOT NULL, certificate TEXT NOT NULL, about TEXT NOT NULL,
+            key_hash BYTEA)""",
+        """CREATE TABLE progress (
+            collection TEXT PRIMARY KEY REFERENCES collections (id), state TEXT NOT NULL,
+            reports BIGINT NOT NULL, batches BIGINT NOT NULL)""",
+        """CREATE TABLE counts (
+            collection TEXT NOT NULL, page BIGINT NOT NULL, counts BYTEA NOT NULL,
+            PRIMARY KEY (collection, page))""",
+        """CREATE TABLE batches (
+            batch BYTEA PRIMARY KEY, receipt BYTEA NOT NULL)""",
+        "CREATE TABLE recent (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, records BYTEA NOT NULL)",
+        """CREATE TABLE raw (
+            collection TEXT NOT NULL, day BIGINT NOT NULL, number BIGINT NOT NULL, mixed BIGINT NOT NULL,
+            reports BYTEA NOT NULL, PRIMARY KEY (collection, day, number))""",
+        "CREATE INDEX unmixed ON raw (day, collection, number) WHERE mixed = 0",
+        """CREATE TABLE tokens (
+            collection TEXT NOT NULL REFERENCES collections (id), token_hash BYTEA NOT NULL, spent BIGINT NOT NULL,
+            PRIMARY KEY (collection, token_hash))""",
+        "CREATE TABLE admins (token_hash BYTEA PRIMARY KEY, created BIGINT NOT NULL)",
+    ),
+)
+
+
 class PostgreSQLStore(Store):
     """A store in the database at ``url``."""
 
-    types = {  # noqa: RUF012
-        "BYTES": "BYTEA",
-        "WHOLE": "BIGINT",
-        "NUMBERED": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-        "CLUSTERED": "",
-    }
+    migrations = MIGRATIONS
     begin = "BEGIN"
-    hold = " FOR UPDATE"
+    hold = "SELECT state, batches FROM progress WHERE collection = %s FOR UPDATE"
+    sql = Statements("%s")
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -55,8 +80,5 @@ class PostgreSQLStore(Store):
     def refusal(self, error: Exception) -> bool:
         return isinstance(error, (self._psycopg.OperationalError, self._psycopg.InterfaceError))
 
-    def statement(self, sql: str) -> str:
-        return sql.replace("?", "%s")
-
     def hold_tables(self, execute: Callable[..., Any]) -> None:
-        execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))

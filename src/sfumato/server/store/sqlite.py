@@ -12,6 +12,7 @@ import numpy as np
 
 from sfumato.server.store.base import Execute, Store
 from sfumato.server.store.records import ID_BYTES, RECEIPT_BYTES, Outcome, Submission
+from sfumato.server.store.statements import Statements
 
 __all__ = ["RecentBatches", "SQLiteStore"]
 
@@ -119,17 +120,41 @@ _SETTINGS = (
 )
 
 
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE collections (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+            created INTEGER NOT NULL, previous TEXT REFERENCES collections (id),
+            policy TEXT NOT NULL, mechanism TEXT NOT NULL, certificate TEXT NOT NULL, about TEXT NOT NULL,
+            key_hash BLOB)""",
+        """CREATE TABLE progress (
+            collection TEXT PRIMARY KEY REFERENCES collections (id), state TEXT NOT NULL,
+            reports INTEGER NOT NULL, batches INTEGER NOT NULL)""",
+        """CREATE TABLE counts (
+            collection TEXT NOT NULL, page INTEGER NOT NULL, counts BLOB NOT NULL,
+            PRIMARY KEY (collection, page))""",
+        """CREATE TABLE batches (
+            batch BLOB PRIMARY KEY, receipt BLOB NOT NULL) WITHOUT ROWID""",
+        "CREATE TABLE recent (number INTEGER PRIMARY KEY AUTOINCREMENT, records BLOB NOT NULL)",
+        """CREATE TABLE raw (
+            collection TEXT NOT NULL, day INTEGER NOT NULL, number INTEGER NOT NULL, mixed INTEGER NOT NULL,
+            reports BLOB NOT NULL, PRIMARY KEY (collection, day, number)) WITHOUT ROWID""",
+        "CREATE INDEX unmixed ON raw (day, collection, number) WHERE mixed = 0",
+        """CREATE TABLE tokens (
+            collection TEXT NOT NULL REFERENCES collections (id), token_hash BLOB NOT NULL, spent INTEGER NOT NULL,
+            PRIMARY KEY (collection, token_hash))""",
+        "CREATE TABLE admins (token_hash BLOB PRIMARY KEY, created INTEGER NOT NULL)",
+    ),
+)
+
+
 class SQLiteStore(Store):
     """A store in the file at ``path``, which is made if need be and ``create`` says so."""
 
-    types = {  # noqa: RUF012
-        "BYTES": "BLOB",
-        "WHOLE": "INTEGER",
-        "NUMBERED": "INTEGER PRIMARY KEY AUTOINCREMENT",
-        "CLUSTERED": "WITHOUT ROWID",
-    }
+    migrations = MIGRATIONS
     begin = "BEGIN IMMEDIATE"
-    hold = ""
+    hold = "SELECT state, batches FROM progress WHERE collection = ?"  # a transaction that writes is alone anyway
+    sql = Statements("?")
 
     def __init__(self, path: str, *, create: bool) -> None:
         super().__init__()
@@ -157,9 +182,6 @@ class SQLiteStore(Store):
 
     def refusal(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.OperationalError)
-
-    def statement(self, sql: str) -> str:
-        return sql
 
     def hold_tables(self, execute: Execute) -> None:
         pass  # whoever began to write is alone

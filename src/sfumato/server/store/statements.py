@@ -1,0 +1,105 @@
+"""The tables of a store, and the statements that every database shares.
+
+collections   what never changes about a collection, and what is said about it
+progress      its state and how much was counted; a transaction that counts holds this row, alone
+counts        the counts of a collection, in pages; a page is there once one of its counts is above zero
+batches       a hash of every batch id that was counted, and its receipt: a digest of what came, and how many reports
+recent        the same of the newest, a transaction in a row, where the database does well to sort them later (SQLite)
+raw           the reports themselves while they are kept, as binary batches, by the day they came on; those of one
+              transaction, and later those of one day, are mixed
+tokens        one-time tokens, hashed; which report one was spent on is written nowhere
+admins        admin tokens, hashed
+
+Each database has its own statements where they differ: types and locks stand in ``sqlite`` and ``postgresql``, written
+out. The statements here differ in nothing but the mark of a parameter, which is given when they are made.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Statements"]
+
+
+class Statements:
+    """The shared statements, for a database that marks parameters with ``mark``.
+
+    A statement whose name ends with ``_in`` is followed by a list of values (``list_of``), one that begins with
+    ``insert_`` by rows of them (``rows_of``).
+    """
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        # -- the tables themselves
+        self.create_migrations = "CREATE TABLE IF NOT EXISTS migrations (step INTEGER PRIMARY KEY)"
+        self.count_migrations = "SELECT COUNT(*) FROM migrations"
+        self.add_migration = f"INSERT INTO migrations VALUES ({mark})"
+        self.touch = "UPDATE migrations SET step = step"
+        # -- counting
+        self.batches_in = "SELECT batch, receipt FROM batches WHERE batch"
+        self.insert_batches = "INSERT INTO batches VALUES"
+        self.tokens_in = f"SELECT token_hash, spent FROM tokens WHERE collection = {mark} AND token_hash"
+        self.spend_tokens_in = f"UPDATE tokens SET spent = 1 WHERE collection = {mark} AND token_hash"
+        self.pages_in = f"SELECT page, counts FROM counts WHERE collection = {mark} AND page"
+        self.insert_pages = "INSERT INTO counts VALUES"
+        self.or_replace_page = " ON CONFLICT (collection, page) DO UPDATE SET counts = excluded.counts"
+        self.add_progress = (
+            f"UPDATE progress SET reports = reports + {mark}, batches = batches + {mark} WHERE collection = {mark}"
+        )
+        # One statement sees one state of the database; an empty collection has no page.
+        self.counts = (
+            "SELECT progress.reports, counts.page, counts.counts FROM progress "
+            f"LEFT JOIN counts ON counts.collection = progress.collection WHERE progress.collection = {mark}"
+        )
+        # -- reports that are kept
+        self.insert_reports = "INSERT INTO raw VALUES"
+        self.forget_reports = (
+            f"DELETE FROM raw WHERE collection = {mark} AND (day, number) IN (SELECT day, number FROM raw "
+            f"WHERE collection = {mark} AND day < {mark} ORDER BY day, number LIMIT {mark})"
+        )
+        self.unmixed_collections = f"SELECT DISTINCT collection FROM raw WHERE mixed = 0 AND day < {mark}"
+        self.unmixed_rows = (
+            f"SELECT day, number, length(reports) FROM raw WHERE collection = {mark} AND day < {mark} AND mixed = 0 "
+            f"ORDER BY day, number LIMIT {mark}"
+        )
+        own_rows = f"FROM raw WHERE collection = {mark} AND day = {mark} AND mixed = 0 AND number <= {mark}"
+        self.reports_to_mix = f"SELECT reports {own_rows}"
+        self.delete_mixed = f"DELETE {own_rows}"
+        # -- collections
+        self.add_collection = (
+            "INSERT INTO collections (id, created, previous, policy, mechanism, certificate, about, key_hash) "
+            f"VALUES {self._row(8)}"
+        )
+        self.open_collection = f"INSERT INTO progress VALUES ({mark}, 'open', 0, 0)"
+        self.collection = (
+            "SELECT id, number, created, previous, policy, mechanism, certificate, about, key_hash "
+            f"FROM collections WHERE id = {mark}"
+        )
+        self.progress = (
+            "SELECT state, reports, batches, about, key_hash FROM progress JOIN collections ON id = collection "
+            f"WHERE collection = {mark}"
+        )
+        self.collections = (
+            "SELECT number, id, about, state, reports, batches FROM collections "
+            f"JOIN progress ON collection = id WHERE number > {mark} ORDER BY number LIMIT {mark}"
+        )
+        self.about = f"SELECT about FROM collections WHERE id = {mark}"
+        self.change_state = f"UPDATE progress SET state = {mark} WHERE collection = {mark}"
+        self.change_about = f"UPDATE collections SET about = {mark} WHERE id = {mark}"
+        # -- keys and tokens
+        self.replace_key = f"UPDATE collections SET key_hash = {mark} WHERE id = {mark}"
+        self.insert_tokens = "INSERT INTO tokens VALUES"
+        self.any_admin = "SELECT 1 FROM admins LIMIT 1"
+        self.add_admin = f"INSERT INTO admins VALUES ({mark}, {mark})"
+        self.is_admin = f"SELECT 1 FROM admins WHERE token_hash = {mark}"
+        self.admins = "SELECT token_hash, created FROM admins ORDER BY created, token_hash"
+        self.remove_admin = f"DELETE FROM admins WHERE token_hash = {mark} AND (SELECT COUNT(*) FROM admins) > 1"
+
+    def list_of(self, statement: str, values: int) -> str:
+        """Return a statement that ends with a list of this many values."""
+        return f"{statement} IN {self._row(values)}"
+
+    def rows_of(self, statement: str, rows: int, columns: int, end: str = "") -> str:
+        """Return a statement that inserts this many rows."""
+        return f"{statement} {', '.join([self._row(columns)] * rows)}{end}"
+
+    def _row(self, columns: int) -> str:
+        return f"({', '.join([self._mark] * columns)})"
