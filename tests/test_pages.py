@@ -25,9 +25,24 @@ from sfumato.mechanisms.base import Mechanism
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
+FOLDER = Path(__file__).parents[1] / "src" / "sfumato" / "server" / "pages"
 CONTRAST = Path(__file__).parent / "browser" / "contrast.js"
 PHONE, DESKTOP = (390, 844), (1180, 860)
 ILLNESSES = ["none", "flu", "hiv", "cancer"]
+
+
+# -- the files ---------------------------------------------------------------------------------------------
+
+
+def test_no_page_computes_a_bound() -> None:
+    """Studio and results show what the collector computed, the survey what the client library did."""
+    scripts = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.js") if path.name != "sfumato.js"}
+    assert {"studio.js", "results.js", "survey.js", "words.js", "promise.js"} <= set(scripts)
+    for name, script in scripts.items():
+        assert not re.search(r"Math\.(exp|expm1|log|log1p|log2|E|LN\w+)\b|readLevel|\bln\b", script), name
+    users = {name for name, script in scripts.items() if re.search(r"\bdisclosure\b|sfumato\.js", script)}
+    assert users <= {"survey.js", "promise.js"}
+    assert not re.search(r"epsilon\s*[-+*/]|[-+*/]\s*\(?epsilon", "".join(scripts.values()))
 
 
 # -- a collector and a browser -----------------------------------------------------------------------------

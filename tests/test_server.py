@@ -148,6 +148,7 @@ def test_counts_are_those_of_the_library(collector: Served, mechanism: str) -> N
     estimate = sf.estimate(made, expected, "simplex")
     low, high = estimate.interval(0.9)
     assert found["reports"] == 520
+    assert found["quantile"] == pytest.approx(1.6448536269514722, abs=1e-12)
     for row, label, frequency, a, b in zip(found["rows"], DISEASES, estimate.frequencies, low, high, strict=True):
         assert (row["value"], row["frequency"], row["low"], row["high"]) == (label, frequency, a, b)
 
@@ -503,6 +504,9 @@ def test_plans_are_those_of_the_planner(collector: Served) -> None:
     plan = sf.plan(POLICY, 1000)
     assert (said["best"], said["why"], len(said["rows"])) == (plan.best.name, plan.why(), len(plan.rows))
     assert [row["risk"] for row in said["rows"]] == [row.risk for row in plan.rows]
+    # With so many people, and with no fewer, the error of the best is 1%.
+    needed = int(said["one_percent"])
+    assert sf.plan(POLICY, needed).best.half_l1 <= 0.01 < sf.plan(POLICY, needed - 1).best.half_l1
     for wrong in ({"policy": POLICY.to_dict()}, {"policy": {"domain": {"file": "/etc/passwd"}, "policy": {}}, "n": 1}):
         assert collector.as_admin("POST", "/v1/plan", wrong).reason == "invalid"
 

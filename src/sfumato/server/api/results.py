@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from statistics import NormalDist
 from typing import Any
 
 import msgspec
@@ -117,7 +118,8 @@ def _answer(collection: Collection, method: str, level: float, found: Estimate |
     if found is not None:
         numbers = np.column_stack([found.frequencies, found.standard_errors, *found.interval(level)]).tolist()
         rows = [EstimateRow(label, *row) for label, row in zip(found.values, numbers, strict=True)]
-    answer = EstimateAnswer(collection.id, 0 if found is None else found.n, method, level, rows)
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    answer = EstimateAnswer(collection.id, 0 if found is None else found.n, method, level, rows, quantile)
     return msgspec.json.encode(answer, enc_hook=str)
 
 

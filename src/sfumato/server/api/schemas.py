@@ -195,6 +195,10 @@ class EstimateAnswer(Struct, frozen=True):
     method: str
     level: float
     rows: list[EstimateRow]
+    quantile: Annotated[
+        float,
+        Meta(description="The two-sided normal quantile of the level, by which standard errors become intervals."),
+    ]
 
 
 # -- planning ----------------------------------------------------------------------------------------------
@@ -276,3 +280,7 @@ class PlanAnswer(Struct, frozen=True):
     rows: list[PlanRow]
     guess: Guess
     chance: Chance
+    one_percent: Annotated[
+        float | None,
+        Meta(description="How many people the best mechanism needs for a total variation error of 1%, if known."),
+    ]

@@ -186,7 +186,14 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
         "why": found.why(),
         "rows": rows,
         **_odds(found.best.mechanism),
+        "one_percent": _people_for(0.01, found.n, found.best.half_l1),
     }
+
+
+def _people_for(target: float, n: int, error: float) -> float | None:
+    """Return how many people bring an error with n of them, which falls as 1/√n, down to the target."""
+    people = n * (error / target) ** 2
+    return float(math.ceil(people)) if math.isfinite(people) else None
 
 
 def create(request: dict[str, Any]) -> dict[str, Any]:

@@ -94,11 +94,8 @@ export function errorChart({ n, tv, classical }, width) {
 	)
 }
 
-/** Two-sided normal quantiles of the levels that pages offer. */
-export const LEVELS = /** @type {Record<string, number>} */ ({ 0.9: 1.6449, 0.95: 1.96, 0.99: 2.5758 })
-
 /** Whether too few answered to say something of a value: its interval, before it is cut to 0 … 1, is wider than its estimate.
- * @param {Row} row @param {number} z the quantile */
+ * @param {Row} row @param {number} z the quantile of the intervals, from the collector */
 export const unsure = ({ frequency, standard_error, low, high }, z) => frequency <= 0 || Math.max(high - low, 2 * z * standard_error) > frequency
 
 /** Bars with their intervals, several groups side by side. @param {{ name: string, rows: Row[] }[]} groups @param {string[]} names

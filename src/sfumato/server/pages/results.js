@@ -1,22 +1,24 @@
 // What was learned so far: live estimates with their intervals, compared, drawn, downloaded and certified.
 import { adminToken, ask, askFile, follow, keepAdminToken } from "./api.js"
-import { chart, estimateChart, heatMap, LEVELS, noChart, png, unsure } from "./charts.js"
+import { chart, estimateChart, heatMap, noChart, png, unsure } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, csv, download, h, percent, whole } from "./dom.js"
 import { certificateInWords } from "./words.js"
 /** @typedef {import("./charts.js").Row} Row */
-/** @typedef {{ collection: any, reports: number, rows: Row[], stop: () => void }} Group */
+/** @typedef {{ collection: any, reports: number, rows: Row[], quantile: number, stop: () => void }} Group */
 
 const MOST_BARS = 40
 /** From fewer answers nobody should guess how many are needed. */
 const ENOUGH_TO_GUESS = 30
+const LEVELS = ["0.9", "0.95", "0.99"]
 const METHODS = { unbiased: "unbiased", efficient: "efficient (least variance)", simplex: "projected on shares", mle: "maximum likelihood" }
 const PARQUET = "application/vnd.apache.parquet"
 
 const parameters = new URLSearchParams(location.search)
 const ids = [location.pathname.split("/")[2], ...(parameters.get("with") ?? "").split(",").filter(Boolean)]
 const page = at("results")
-const quantile = () => LEVELS[Number(chosen.level)]
+/** That of the intervals that are shown; the collector says it with them. */
+const quantile = () => groups[0].quantile
 const chosen = { method: "unbiased", level: "0.95" }
 /** @type {Group[]} */
 let groups = []
@@ -44,7 +46,7 @@ async function begin() {
 	try {
 		const found = await Promise.all(ids.map((id) => ask(`/v1/collections/${id}`)))
 		domain = found[0].policy.domain
-		groups = found.map((collection) => ({ collection, reports: collection.reports, rows: [], stop: () => {} }))
+		groups = found.map((collection) => ({ collection, reports: collection.reports, rows: [], quantile: 0, stop: () => {} }))
 	} catch (error) {
 		return page.replaceChildren(h("h1", {}, "There are no results here"), h("p", { class: "alarm" }, error instanceof Error ? error.message : String(error)))
 	}
@@ -94,6 +96,7 @@ function listen() {
 		group.stop = follow(`/v1/collections/${collection.id}/live?method=${chosen.method}&level=${chosen.level}`, (news) => {
 			group.reports = news.reports
 			group.rows = news.rows ?? group.rows
+			group.quantile = news.quantile ?? group.quantile
 			draw()
 		}, (connected, error) => {
 			connection.textContent = connected ? "live" : error?.reason === "unauthorized" ? "an admin token is needed" : "not connected; trying again"
@@ -200,7 +203,7 @@ function options() {
 		} }, ...entries.map(([value, said]) => h("option", { value, selected: chosen[name] === value }, said))))
 	return h("details", {}, h("summary", {}, "How it is estimated"), h("div", { class: "row" },
 		select("method", Object.entries(METHODS), "Method"),
-		select("level", Object.keys(LEVELS).map((level) => [level, percent(Number(level), 0)]), "Level of the intervals")))
+		select("level", LEVELS.map((level) => [level, percent(Number(level), 0)]), "Level of the intervals")))
 }
 
 // -- taking it away ------------------------------------------------------------------------------------------------------

@@ -382,15 +382,14 @@ function tellCheck(checked) {
 }
 
 /** @param {any} found */
-function tellPlan({ n, best, why: reason, rows, guess, chance }) {
+function tellPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed }) {
 	warning.replaceChildren(alarm({ guess, chance }) ?? "")
 	const row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
 	if (!row || row.tv === null) return quiet("No mechanism can be planned for this.")
-	const needed = Math.ceil(n * (row.half_l1 / 0.01) ** 2)
 	const who = `With ${whole(n)} ${n === 1 ? "person" : "people"}`
 	const off = row.tv < 1 ? [`${who} the shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation: so much would have to move from some values to others to make them right. "]
 		: [`${who} nothing can be said: the shares would be off by as much as shares can be. `]
-	predicted.replaceChildren(...off, row.tv > 0.01 ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
+	predicted.replaceChildren(...off, row.tv > 0.01 && needed !== null ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
 	why.textContent = `The planner chose ${reason}.`
 	const classical = alike && row.tv < 1 && alike.half_l1 > row.half_l1 * 1.001 ? alike.half_l1 : null
 	chart(curve, (width) => errorChart({ n, tv: row.half_l1, classical }, width))

@@ -1,7 +1,8 @@
 // What a participant sees: one question after another; each answer is randomized here, once, and only then sent.
 import { factorsOf, gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, atMost, h } from "./dom.js"
-import { drawnInWords, exposure, factsOf, guessInWords, odds, reveals, together } from "./words.js"
+import { factsOf, together } from "./promise.js"
+import { drawnInWords, exposure, guessInWords, odds, reveals } from "./words.js"
 /** @import {Answer, Collection} from "./sfumato.js" */
 
 const MANY = 12

@@ -1,41 +1,11 @@
-// What a reply can reveal, and what a certificate proves, in plain words.
-import { factorsOf, labelsOf, listed, nameOf } from "./domains.js"
+// What a reply can reveal, and what a certificate proves, in plain words. Every bound is given: Studio has it from the
+// collector, the survey from the client library.
+import { labelsOf, listed, nameOf } from "./domains.js"
 import { atMost, percent } from "./dom.js"
-/** @import {Collection, Disclosure} from "./sfumato.js" */
 
 /** What a policy (of which the planner tells) or a mechanism (whose law the device knows) lets an observer learn: one that
  * believed a value with `before`; `within`, one that knows its group, or of a secret.
  * @typedef {{ policy: any, before: number, suspicions: { values: any[], count: number, before: number, after: number }[], within: number | null }} Facts */
-
-/** What a stranger believes of a participant's answer before the reply. */
-const BEFORE = 0.1
-
-/** @param {number[]} levels */
-const greatest = (levels) => levels.reduce((a, b) => Math.max(a, b), 0)
-
-/** The facts of a collection's mechanism; the level of what it hides; and whether a reply may show something beside that.
- * @param {Collection} collection @returns {Facts & { level: number, shows: boolean }} */
-export function factsOf({ policy: document, disclosure }) {
-	const { domain, policy } = document, labels = labelsOf(domain), facts = { policy: document, before: BEFORE }
-	const inside = (/** @type {number[]} */ levels) =>
-		({ ...facts, suspicions: [], within: disclosure.after(BEFORE, greatest(levels)), level: greatest(levels), shows: true })
-	if (policy.kind === "secret") {
-		const at = factorsOf(domain).findIndex(({ name }) => name === policy.secret)
-		return inside(disclosure.levels((x) => labels[x][at], false))
-	}
-	const groupOf = (/** @type {number} */ x) => policy.blocks[x]
-	if (policy.kind === "blocks" && greatest(disclosure.levels(groupOf, false)) === Infinity) return inside(disclosure.levels(groupOf))
-	/** @type {Map<string, Facts["suspicions"][0]>} */
-	const groups = new Map()
-	disclosure.beliefs(BEFORE).forEach(([before, after], x) => {
-		const key = [before, after].map((share) => share.toFixed(9)).join(), group = groups.get(key) ?? { values: [], count: 0, before, after }
-		group.values.push(labels[x])
-		groups.set(key, { ...group, count: group.count + 1 })
-	})
-	const levels = disclosure.levels(), hidden = levels.filter(Number.isFinite)
-	const suspicions = [...groups.values()].sort((a, b) => a.after - b.after)
-	return { ...facts, suspicions, within: null, level: hidden.length ? greatest(hidden) : Infinity, shows: hidden.length < levels.length }
-}
 
 /** How likely a reply gives the answer away: "" where less than half of what guessing leaves is learned.
  * @param {{ guess: number, chance: number }} odds @returns {"" | "likely" | "nearly" | "always"} */
@@ -52,17 +22,6 @@ export const odds = (share) => (share < 1 && share >= 0.9995 ? "more than 99.9%"
  * @param {string} [whose] @returns {[string, string, string]} */
 export const guessInWords = ({ guess, chance }, whose = "your") =>
 	[`From the reply alone, a stranger’s best guess of ${whose} answer is right with probability `, odds(guess), ` (without the reply: ${odds(chance)}), if all answers are equally likely.`]
-
-/** What all replies of a survey reveal together. @param {Collection[]} collections
- * @returns {{ after: number, guess: number, chance: number, drawn: number, shows: number[] }} */
-export function together(collections) {
-	// What asks the same as one before is answered by the same reply.
-	const drawn = collections.filter((one, i) => !collections.slice(0, i).some((other) => one.url === other.url || one.asksAs(other)))
-	const facts = drawn.map(factsOf), level = facts.reduce((sum, one) => sum + one.level, 0)
-	const product = (/** @type {"guess" | "chance"} */ key) => drawn.reduce((all, { disclosure }) => all * disclosure[key], 1)
-	return { after: drawn[0].disclosure.after(BEFORE, level), guess: product("guess"), chance: product("chance"), drawn: drawn.length,
-		shows: drawn.filter((_, i) => facts[i].shows).map((one) => collections.indexOf(one)) }
-}
 
 /** @param {string} text @returns {[string, string]} a sentence and what of it is the bound */
 const raise = (text, before = 0, after = 0) => [`${text} from ${atMost(before)} to at most `, atMost(after)]
