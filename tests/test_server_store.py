@@ -307,7 +307,8 @@ def test_a_store_that_refuses_writes_is_not_ready_until_it_takes_them_again(
         assert collector.ask("GET", "/readyz").status == 200  # nobody has tried
         with caplog.at_level("WARNING"):
             assert collector.send(name, mechanism, [1], "not-now-1").reason == "unavailable"
-        assert [record.__dict__["fields"] for record in caplog.records] == [{"error": "database is locked"}]
+        said = [record for record in caplog.records if record.name == "sfumato.server"]  # a kernel may be compiled too
+        assert [record.__dict__["fields"] for record in said] == [{"error": "database is locked"}]
         assert collector.ask("GET", "/readyz").reason == "unavailable"
         other.execute("ROLLBACK")
         other.close()

@@ -1,6 +1,20 @@
 """Connections that come to an end: who sends no whole head, or does not read what was asked for, is not waited for.
 
 As with deadlines, one look a second at all connections costs a request less than a timer would.
+
+This is the only module that extends private classes of uvicorn, ``HttpToolsProtocol`` and its request cycle. It is
+bound to the versions that it was tested with (``TESTED_UVICORN``), and ``tests/test_server_uvicorn.py`` states all that
+it relies on.
+
+Public settings do not replace it. With uvicorn 0.54, ``http="httptools"``, ``timeout_keep_alive=5`` and
+``limit_concurrency=50``:
+
+- a connection that had sent nothing, one that had sent half a head, and one that did not read an answer of 64 MiB were
+  all still open after 65 seconds;
+- 64 MiB of one header were taken, and the connection stayed open.
+
+A proxy in front can limit these, but a collector also runs without one. In turns with uvicorn's own class, a report took
+1.03 times the processor time (the median of nine rounds on a busy machine).
 """
 
 from __future__ import annotations
