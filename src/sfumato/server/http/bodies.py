@@ -25,6 +25,17 @@ __all__ = [
     "read_json",
 ]
 
+BATCH_TYPE = "application/vnd.sfumato.reports"
+#: Headers that may come once only: of two, a proxy may heed the one and the collector the other.
+_ONCE = ("authorization", "content-type", "idempotency-key")
+#: Bytes of a body that a connection holds anyway: short bodies need no room, and long ones cannot keep them out.
+_SHORT = 2**16
+
+T = TypeVar("T")
+#: The headers of a request as they came, names in lower case.
+RawHeaders = Mapping[bytes, bytes]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
 
 class Deadlines:
     """Tasks that may wait for so many seconds, give or take a quarter of that.
@@ -79,18 +90,6 @@ class _Patience:
             if kind is asyncio.CancelledError:
                 task.uncancel()
                 raise Refusal("too-slow", self._message) from None
-
-
-BATCH_TYPE = "application/vnd.sfumato.reports"
-#: Of two of these, a proxy may heed the one and this the other.
-_ONCE = ("authorization", "content-type", "idempotency-key")
-#: So much of a body a connection holds anyway: the short ones need no room, and long ones cannot keep them out.
-_SHORT = 2**16
-
-T = TypeVar("T")
-#: The headers of a request as they came, names in lower case.
-RawHeaders = Mapping[bytes, bytes]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class Room:

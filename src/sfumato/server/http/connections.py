@@ -13,8 +13,8 @@ Public settings do not replace it. With uvicorn 0.54, ``http="httptools"``, ``ti
   all still open after 65 seconds;
 - 64 MiB of one header were taken, and the connection stayed open.
 
-A proxy in front can limit these, but a collector also runs without one. In turns with uvicorn's own class, a report took
-1.03 times the processor time (the median of nine rounds on a busy machine).
+A proxy in front can limit these, but a collector also runs without one. In turns with uvicorn's own class, a report
+took 1.03 times the processor time (the median of nine rounds on a busy machine).
 """
 
 from __future__ import annotations
@@ -41,6 +41,22 @@ __all__ = ["STATE", "TESTED_UVICORN", "Connection", "Connections", "JoinedWrites
 
 #: First and last minor version of uvicorn 0 that this module was tested with; ``pyproject.toml`` has the same range.
 TESTED_UVICORN = (34, 54)
+#: The application leaves its connections to the server under this name, when it starts.
+STATE = "connections"
+#: Maximum bytes in a row that neither end a head nor belong to a body: those of a head, of trailers, empty lines.
+_MOST_IN_VAIN = 2**16
+#: Parse input in chunks of this size.
+_PIECE = 2**14
+#: Maximum requests in the pipeline behind one that has no answer yet.
+_MOST_AHEAD = 32
+#: Maximum files that a process has open in addition to its connections.
+_OTHER_FILES = 200
+#: Bytes of an answer that the system buffers ahead of its reader; with more, a slow reader would seem deaf for long.
+_UNSENT = 2**17
+#: Value of SO_LINGER with which a closed socket drops what was not sent.
+_NOTHING_LINGERS = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+#: The place of a connection whose other side has nothing to do.
+_NOWHERE = object()
 
 
 def check_uvicorn(version: str = uvicorn.__version__) -> None:
@@ -99,24 +115,6 @@ class JoinedWrites(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._transport.resume_reading()
-
-
-#: The application leaves its connections to the server under this name, when it starts.
-STATE = "connections"
-#: So many bytes may come in a row that neither end a head nor are of a body: those of a head, of trailers, empty lines.
-_MOST_IN_VAIN = 2**16
-#: After so many bytes at a time it is seen what they were.
-_PIECE = 2**14
-#: So many requests may be sent behind one that has no answer yet.
-_MOST_AHEAD = 32
-#: Files that a process has open beside its connections, at most.
-_OTHER_FILES = 200
-#: The system takes so much of an answer ahead of its reader; more, and it would seem for long that nobody reads.
-_UNSENT = 2**17
-#: A socket that is closed with this forgets what was not read.
-_NOTHING_LINGERS = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
-#: Where a connection stands for which nothing is to be done by the other side.
-_NOWHERE = object()
 
 
 class Connections:

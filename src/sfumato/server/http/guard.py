@@ -20,8 +20,24 @@ from sfumato.server.settings import Settings
 
 __all__ = ["Guard", "Rates", "Service"]
 
-#: So many addresses are remembered; the one that was quiet for longest is forgotten first.
+#: Maximum addresses with a bucket; the one that was quiet for longest is dropped first.
 _MOST_ADDRESSES = 100_000
+#: Headers of answers in JSON, which most are, and of pages.
+_JSON_HEADERS = [
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+]
+_PAGE_HEADERS = [
+    (b"content-security-policy", b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+_NO_STORE = (b"cache-control", b"no-store")
+#: Headers of an answer that other origins may read.
+_EXPOSED = (b"access-control-expose-headers", b"Retry-After")
 
 
 class Rates:
@@ -60,24 +76,6 @@ def _network(address: str) -> bytes:
     except ValueError:
         return address.encode()
     return found.packed[:8] if found.ipv4_mapped is None else str(found.ipv4_mapped).encode()
-
-
-#: What an answer of JSON needs, which is most of them; and what a page does.
-_JSON_HEADERS = [
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-]
-_PAGE_HEADERS = [
-    (b"content-security-policy", b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
-]
-_NO_STORE = (b"cache-control", b"no-store")
-#: Other origins may read this of an answer.
-_EXPOSED = (b"access-control-expose-headers", b"Retry-After")
 
 
 class Service(Protocol):

@@ -21,6 +21,11 @@ from sfumato.server.store.records import Outcome
 __all__ = ["LOG", "Metrics", "to_standard_error"]
 
 LOG = logging.getLogger("sfumato.server")
+#: Variable with the folder in which workers put their numbers, so that each can give the sum (prometheus_client).
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_BATCHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class _Lines(logging.Formatter):
@@ -47,13 +52,6 @@ def to_standard_error(level: str = "info") -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())
-
-
-#: Where several workers put their numbers, so that any of them can tell the sum (prometheus_client reads it).
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
-
-_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-_BATCHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class Metrics:

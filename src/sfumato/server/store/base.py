@@ -28,26 +28,11 @@ from sfumato.server.store.statements import Statements
 
 __all__ = ["PAGE", "Store", "Unavailable", "mixed_batch"]
 
-
-def mixed_batch(mechanism: Mechanism, reports: Sequence[npt.NDArray[Any]]) -> bytes:
-    """One binary batch of all these reports, in ascending order."""
-    together = np.concatenate(reports)
-    if together.ndim > 1:
-        rows = np.ascontiguousarray(together).view(f"V{together[0].nbytes}")
-        together = np.sort(rows, axis=0).view(together.dtype).reshape(together.shape)
-    else:
-        together = np.sort(together)
-    file = io.BytesIO()
-    step = piece_rows(mechanism)
-    write_batch(mechanism, file, (together[start : start + step] for start in range(0, len(together), step)))
-    return file.getvalue()
-
-
-#: So many counts are one row of the table ``counts``.
+#: Counts per row of the table ``counts``.
 PAGE = 128
-#: A statement takes at most so many rows at once.
+#: Maximum rows per statement.
 _MOST_ROWS = 100
-#: So many rows of reports become one at most, and so many bytes: nobody waits for it for long.
+#: Maximum rows of reports that are mixed into one, and maximum bytes; both bound the time of a transaction.
 _MOST_MIXED, _MOST_MIXED_BYTES = 10_000, 2**20
 
 Execute = Callable[..., Any]
@@ -416,3 +401,17 @@ def _decide(submission: Submission, known: dict[bytes, bytes], tokens: dict[byte
 
 def _page_bytes(pages: npt.NDArray[np.int64], page: int, size: int) -> bytes:
     return pages[page, : min(PAGE, size - page * PAGE)].astype("<i8").tobytes()
+
+
+def mixed_batch(mechanism: Mechanism, reports: Sequence[npt.NDArray[Any]]) -> bytes:
+    """One binary batch of all these reports, in ascending order."""
+    together = np.concatenate(reports)
+    if together.ndim > 1:
+        rows = np.ascontiguousarray(together).view(f"V{together[0].nbytes}")
+        together = np.sort(rows, axis=0).view(together.dtype).reshape(together.shape)
+    else:
+        together = np.sort(together)
+    file = io.BytesIO()
+    step = piece_rows(mechanism)
+    write_batch(mechanism, file, (together[start : start + step] for start in range(0, len(together), step)))
+    return file.getvalue()
