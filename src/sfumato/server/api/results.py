@@ -119,7 +119,7 @@ def _answer(collection: Collection, method: str, level: float, found: Estimate |
         numbers = np.column_stack([found.frequencies, found.standard_errors, *found.interval(level)]).tolist()
         rows = [EstimateRow(label, *row) for label, row in zip(found.values, numbers, strict=True)]
     quantile = NormalDist().inv_cdf((1 + level) / 2)
-    answer = EstimateAnswer(collection.id, 0 if found is None else found.n, method, level, rows, quantile)
+    answer = EstimateAnswer(collection.id, 0 if found is None else found.n, method, level, quantile, rows)
     return msgspec.json.encode(answer, enc_hook=str)
 
 

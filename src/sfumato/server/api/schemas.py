@@ -194,11 +194,11 @@ class EstimateAnswer(Struct, frozen=True):
     reports: int
     method: str
     level: float
-    rows: list[EstimateRow]
     quantile: Annotated[
         float,
         Meta(description="The two-sided normal quantile of the level, by which standard errors become intervals."),
     ]
+    rows: list[EstimateRow]
 
 
 # -- planning ----------------------------------------------------------------------------------------------
