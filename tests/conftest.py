@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from collectors import Postgres
+    from support.collectors import Postgres
 
 # Nothing may fail because a machine is slow: no deadlines, no complaint about slow generation.
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server for the tests of one file."""
-    from collectors import Postgres
+    from support.collectors import Postgres
 
     server = Postgres()
     try:

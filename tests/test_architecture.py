@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from support import ROOT
+
 PACKAGE = ROOT / "src" / "sfumato"
 
 

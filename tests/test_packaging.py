@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from support import ROOT
 
 SMOKE = """
 import sfumato as sf, pathlib, importlib.metadata

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from collectors import BATCH_TYPE, Served, served
 
 import sfumato as sf
 from sfumato.cli import main
@@ -32,6 +31,7 @@ from sfumato.collecting.lines import read_lines, write_lines
 from sfumato.device.client import Client
 from sfumato.mechanisms.base import Mechanism
 from sfumato.server.store import open_store
+from support.collectors import BATCH_TYPE, Served, served
 
 FOLDER = Path(__file__).parent / "stored"
 #: Floating-point results may differ by this fraction: sums may be taken in another order.

@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Decision, RecordedDraws, RecordingDraws
 from sfumato.mechanisms.kernels.registry import kernel_for
+from support import ROOT
 
-FOLDER = Path(__file__).parents[1] / "vectors"
+FOLDER = ROOT / "vectors"
 NAMES = sorted(Mechanism.registry)
 
 

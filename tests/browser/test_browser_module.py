@@ -1,0 +1,1052 @@
+"""The browser's module, in a real browser: it decides as Python does; what it keeps, sends and refuses."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+import os
+import random
+import re
+import shutil
+import subprocess
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato._core.documents import canonical_hash, canonical_json
+from sfumato.auditing.channels import law_of
+from sfumato.device.ledger import Ledger
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.draws import BitDraws, RecordingDraws
+from support import ROOT
+from support.components import PATIENCE, absent, chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+MODULE = ROOT / "clients" / "js" / "sfumato.js"
+PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
+HARNESS = ROOT / "tests" / "browser" / "harness.js"
+VECTORS = ROOT / "vectors"
+NAMES = sorted(Mechanism.registry)
+
+#: The page's policy, under which the module has to work.
+POLICY = "default-src 'self'"
+TYPESCRIPT = "5.9.3"
+#: What the module exports has the declared types, and nothing that it exports is undeclared.
+DECLARATIONS = """
+/** @type {typeof import("./sfumato.js")} */
+export const declared = await import("./undeclared.js")
+/** @type {keyof typeof import("./undeclared.js") extends keyof typeof import("./sfumato.js") ? true : never} */
+export const complete = true
+"""
+
+
+# -- a collector of a few lines, and a browser ---------------------------------------------------------------
+
+
+@dataclass
+class Collector:
+    """Serves the module and some collections, and takes reports; ``way`` is how it treats them."""
+
+    module: str = field(default_factory=functools.partial(MODULE.read_text, encoding="utf-8"))
+    collections: dict[str, str] = field(default_factory=dict)
+    way: str = "counts"
+    counted: dict[str, Any] = field(default_factory=dict)
+    posts: list[tuple[str, str | None, dict[str, Any]]] = field(default_factory=list)
+    origin: str = ""
+
+    def opens(self, name: str, mechanism: Mechanism | dict[str, Any], epsilon: Any = "inf", **about: Any) -> str:
+        """A new collection; its address."""
+        spec = mechanism.spec if isinstance(mechanism, Mechanism) else mechanism
+        policy = {"domain": spec["domain"], "policy": {"kind": "uniform", "epsilon": str(epsilon)}}
+        stated = mechanism.hash if isinstance(mechanism, Mechanism) else None
+        document = {"id": name, "title": name, "state": "open", "submission": "open", "asks": "", **about}
+        document |= {"mechanism_hash": about.get("mechanism_hash", stated)}
+        parts = json.dumps(document)[:-1]
+        # As the collector has it: documents stand in the answer as their canonical texts.
+        self.collections[name] = f'{parts}, "mechanism": {canonical_json(spec)}, "policy": {canonical_json(policy)}}}'
+        return f"{self.origin}/v1/collections/{name}"
+
+    def get(self, path: str) -> tuple[str, str] | None:
+        files = {"/static/sfumato.js": lambda: self.module, "/static/harness.js": HARNESS.read_text}
+        if path in files:
+            return "text/javascript", files[path]()
+        name = urllib.parse.unquote(path.partition("?")[0]).removeprefix("/v1/collections/")
+        if name in self.collections:
+            return "application/json", self.collections[name]
+        return ("text/html", "<!doctype html><title>a page</title>") if path == "/" else None
+
+    def post(self, path: str, authorization: str | None, body: dict[str, Any]) -> tuple[int, str] | None:
+        """Status and answer, or None to hang up."""
+        self.posts.append((path, authorization, body))
+        if self.way == "busy":
+            return 503, '{"error": {"reason": "overloaded", "message": "too much waits already"}}'
+        if self.way == "portal":
+            return 200, "<html>please log in to this network</html>"
+        if self.way == "refuses":
+            return 401, '{"error": {"reason": "token-unknown", "message": "not one of ours"}}'
+        known = self.counted.setdefault(body["batch"], (path, body["report"]))
+        assert known == (path, body["report"]), "another payload under the same batch id"
+        return None if self.way == "loses answers" else (200, json.dumps({"batch": body["batch"], "reports": 1}))
+
+
+class Server(ThreadingHTTPServer):
+    """One address for all tests of this file; each has a collector of its own there."""
+
+    collector: Collector
+    daemon_threads = True
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        answer = self.server.collector.get(self.path)
+        self._say(404, "text/plain", "nothing here") if answer is None else self._say(200, *answer)
+
+    def do_POST(self) -> None:
+        assert self.headers["Content-Type"] == "application/json"
+        assert self.headers["Cookie"] is None
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = self.server.collector.post(self.path, self.headers["Authorization"], body)
+        if answer is None:
+            self.close_connection = True
+        else:
+            self._say(answer[0], "application/json", answer[1])
+
+    def _say(self, status: int, kind: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    found = Server(("127.0.0.1", 0), Handler)
+    found.collector = Collector(origin=found.origin)
+    thread = threading.Thread(target=found.serve_forever, args=(0.02,))
+    thread.start()
+    yield found
+    found.shutdown()
+    thread.join()
+    found.server_close()
+
+
+@pytest.fixture
+def collector(server: Server) -> Collector:
+    server.collector = Collector(origin=server.origin)
+    return server.collector
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    # A name that is not this machine's own, so that a page from it is not secure.
+    with chromium("--host-resolver-rules=MAP sfumato.test 127.0.0.1") as found:
+        yield found
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    found = browser.new_context()
+    found.set_default_timeout(PATIENCE)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, collector: Collector) -> Page:
+    return opened(context, collector)
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Browser, server: Server) -> Iterator[Page]:
+    """A page for tests that leave no trace which another of them could meet."""
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    yield opened(context, server.collector)
+    context.close()
+
+
+def opened(context: BrowserContext, collector: Collector) -> Page:
+    """A page that has loaded the module."""
+    page = context.new_page()
+    page.goto(collector.origin)
+    ready(page)
+    return page
+
+
+def ready(page: Page) -> None:
+    page.evaluate("async () => { window.sf = await import('/static/sfumato.js') }")
+
+
+def harness(page: Page, call: str, *arguments: Any) -> Any:
+    return page.evaluate(
+        f"async (given) => (await import('/static/harness.js')).{call}(...given)", [*map(plain, arguments)]
+    )
+
+
+def plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def answer(page: Page, address: str, value: Any, token: str | None = None) -> Any:
+    """What the page gets for this value; or the name of the refusal, and what it says."""
+    call = """async ([address, value, token]) => {
+        try { return await (await sf.openCollection(address)).answer(value, token ?? undefined) }
+        catch (error) { return { refused: error.name, words: error.message } }
+    }"""
+    return page.evaluate(call, [address, value, token])
+
+
+def answers(page: Page) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = page.evaluate("() => sf.answers()")
+    return found
+
+
+def flush(page: Page) -> int:
+    return int(page.evaluate("() => sf.flush()"))
+
+
+# -- the file ------------------------------------------------------------------------------------------------
+
+
+def test_the_module_is_one_small_file_without_dependencies() -> None:
+    source = MODULE.read_bytes()
+    assert len(source) < 45_000
+    text = source.decode()
+    assert not re.search(r"^\s*(import|export)\b.*\bfrom\b|\bimport\(|\brequire\(", text, flags=re.MULTILINE)
+    assert "Math.random" not in text
+    assert "eval(" not in text
+    assert not re.search(r"https?://", text)
+
+
+def test_the_types_fit(tmp_path: Path) -> None:
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        absent("node and npm, which run the type checker, are not on this machine")
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = caches / "sfumato-tests" / f"typescript-{TYPESCRIPT}"
+    compiler = cache / "node_modules" / "typescript" / "bin" / "tsc"
+    if not compiler.exists():
+        command = [npm, "install", "--no-audit", "--no-fund", "--fetch-retries=10", "--prefix", str(cache)]
+        command += [f"typescript@{TYPESCRIPT}"]
+        if subprocess.run(command, capture_output=True, check=False, cwd=tmp_path).returncode != 0:
+            absent(f"the type checker, typescript {TYPESCRIPT}, could not be installed")
+
+    # All in one folder, as the collector serves them.
+    for file in (MODULE, MODULE.with_suffix(".d.ts"), *PAGES.glob("*.js")):
+        shutil.copy(file, tmp_path)
+    # A copy of the module that has no declarations shows whether those of the module are what it exports.
+    shutil.copy(MODULE, tmp_path / "undeclared.js")
+    (tmp_path / "declarations.js").write_text(DECLARATIONS, encoding="utf-8")
+    # A copy with one fault shows that faults are found.
+    wrong = MODULE.read_text(encoding="utf-8").replace("other = draws.below(k)", "other = draws.beneath(k)")
+    (tmp_path / "wrong.js").write_text(wrong, encoding="utf-8")
+    options = "--noEmit --allowJs --checkJs --strict --target es2022 --lib es2022,dom,dom.iterable --module es2022"
+    scripts = sorted(path.name for path in tmp_path.glob("*.js"))
+    command = [node, str(compiler), *options.split(), "--moduleResolution", "bundler", *scripts]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+    (fault,) = found.splitlines()
+    assert re.match(r"wrong\.js\(\d+,\d+\): error TS2339: Property 'beneath' does not exist", fault)
+
+
+# -- the same decisions ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_vectors_give_the_recorded_decisions_and_reports(name: str, shared: Page) -> None:
+    assert harness(shared, "replay", vectors(name)) == []
+
+
+def vectors(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+#: Faults that show in one word of 2^16 or fewer, or in the order of decisions alone.
+FAULTS = {
+    "auxiliary(width - read) < low": "auxiliary(width - read) <= low",
+    "low > 0n && auxiliary": "auxiliary",
+    "while ((value": "if ((value",
+    "const kept = draws.bernoulli(keep, ONE),": "const first = draws.below(k), kept = draws.bernoulli(keep, ONE),",
+}
+
+
+@pytest.mark.parametrize("right", FAULTS)
+def test_a_small_fault_shows_in_the_vectors(right: str, context: BrowserContext, collector: Collector) -> None:
+    broken(collector, right, FAULTS[right])
+    assert harness(opened(context, collector), "replay", vectors("randomized-response"))
+
+
+def broken(collector: Collector, right: str, wrong: str) -> None:
+    assert collector.module.count(right) == 1
+    collector.module = collector.module.replace(right, wrong)
+
+
+def mechanisms() -> list[Mechanism]:
+    """Others than those of the vectors: more values, more parts, other domains."""
+    grid = sf.Domain.grid(latitude=(47, 55), longitude=(6, 15), rows=7, columns=11)
+    pairs = sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(9))
+    sizes = [1, 2, 3, 5, 9, 17, 40]
+    block_of = [block for block, size in enumerate(sizes) for _ in range(size)]
+    random.Random(3).shuffle(block_of)
+    blocks = sf.Blocks(grid, block_of, [2, "ln 2", "0.5", 1, 3, 1, 2])
+    make = sf.mechanisms
+    return [
+        make.RandomizedResponse(grid, "0.3"),
+        make.UnaryEncoding(sf.Domain.range(130), 1),
+        make.SubsetSelection(pairs, 1),
+        make.SubsetSelection(sf.Domain.range(300), "0.1"),
+        make.HadamardResponse(sf.Domain.range(1000), 2),
+        make.HadamardResponse(sf.Domain.range(2**20), "ln 3"),
+        make.BlockMechanism.for_policy(blocks),
+        *(make.BlockMechanism.for_policy(blocks, inner) for inner in ("rr", "subset", "hadamard")),
+        make.HighLowSubset(pairs, [("f", 0), ("m", 3), ("m", 8)], 1),
+        make.HighLowSubset(sf.Domain.range(100), range(0, 100, 2), "0.5"),
+        make.HighLowHadamard(sf.Domain.range(100), range(50), 3),
+        make.UtilityOptimizedRR(sf.Domain([0.5, 1.0, 2.0]), [1.0], "ln 2"),
+        make.UtilityOptimizedRappor(sf.Domain.range(200), range(20, 90), 2),
+        make.NestedSubsets(pairs, "abc" * 6, "0.5", 2),
+        make.ComposedSubsets(grid, [x % 6 for x in range(77)], 1, 3),
+        make.SecretRandomizedResponse(pairs, "sex", 1),
+        sf.design(sf.Metric(sf.Domain.range(30), "absolute", "0.2")),
+        sf.design(sf.Uniform(sf.Domain(["yes", "no"]), "ln 3")),
+    ]
+
+
+def fresh_vectors(cases: int, seed: int) -> list[dict[str, Any]]:
+    """What Python makes of random words, as in the published vectors."""
+    generator = random.Random(seed)
+    found = []
+    for mechanism in mechanisms():
+        vector: dict[str, Any] = {"spec": mechanism.spec, "cases": []}
+        for _ in range(cases):
+            x = generator.randrange(len(mechanism.domain))
+            layout = mechanism.layout_of(x)
+            frame = generator.getrandbits(layout.frame_bits)
+            words: list[int] = []
+
+            def auxiliary(width: int, words: list[int] = words) -> int:
+                words.append(generator.getrandbits(64))
+                return words[-1] & (1 << width) - 1
+
+            recording = RecordingDraws(BitDraws(auxiliary, layout, frame))
+            report = mechanism.serialise(mechanism.sample(x, recording)).hex()
+            case = {"value": x, "frame": frame.to_bytes(layout.frame_bits // 8, "little").hex(), "report": report}
+            decisions = [decision.document() for decision in recording.decisions]
+            vector["cases"].append(case | {"auxiliary": [*map(str, words)], "decisions": decisions})
+        found.append(vector)
+    return found
+
+
+def test_random_words_give_what_python_makes_of_them(shared: Page, request: pytest.FixtureRequest) -> None:
+    soak = request.config.getoption("--soak")
+    for vector in fresh_vectors(400 if soak else 8, random.randrange(2**32) if soak else 11):
+        assert harness(shared, "replay", [vector]) == []
+
+
+# -- the law that is stated: what the page's promise is computed from -------------------------------------------
+
+EPSILONS = ["0", "0.1", "0.5", "1", "2", "5", "10", "20", "inf"]
+
+
+def families(epsilon: str) -> dict[str, list[Mechanism]]:
+    """Every mechanism that there is, over small domains."""
+    make = sf.mechanisms
+    seven, pairs = sf.Domain.range(7), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
+    level = sf.Epsilon(epsilon)
+    finite = not level.is_infinite
+    across = str(level + sf.Epsilon(1)) if finite else "inf"
+    counts = sf.ChiSquare([[30, 20, 10], [10, 20, 30]])
+    binary = sf.Domain(["yes", "no"])
+    found: list[Mechanism] = [
+        make.RandomizedResponse(seven, epsilon),
+        make.UnaryEncoding(seven, epsilon),
+        make.UnaryEncoding(seven, epsilon, optimized=True),
+        *(make.SubsetSelection(seven, epsilon, size) for size in (1, 3, 6)),
+        *(make.HadamardResponse(seven, epsilon, block_size=b, blocks=e) for b, e in ((2, 7), (4, 3), (8, 3), (16, 2))),
+        *(make.HadamardResponse(sf.Domain.range(k), epsilon, block_size=16) for k in (1, 2, 3)),
+        *(make.UtilityOptimizedRR(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.UtilityOptimizedRappor(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.HighLowHadamard(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.HighLowSubset(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.BlockMechanism.for_policy(sf.Blocks(seven, "abbccdd", epsilon), i) for i in (None, "rr", "hadamard")),
+        make.BinaryOptimal(binary, epsilon, "1"),
+        make.PriorBinary.for_policy(sf.Prior(binary, ["1/3", "2/3"], epsilon)),
+        make.PriorSymmetric.for_policy(sf.Prior(binary, ["1/2", "1/2"], epsilon)),
+        make.SecretRandomizedResponse(pairs, "sex", epsilon),
+        make.TableMechanism.from_matrix(binary, [["1/2", "1/2", 0, 0], ["1/9", 0, "8/9", 0]]),
+    ]  # fmt: skip
+    if finite and epsilon != "0":
+        robust = sf.Secret(pairs, "sex", epsilon, counts)
+        found += [make.IndependentReporting.for_policy(robust), make.ConditionalReporting.for_policy(robust)]
+        found += [make.ConditionalUnary.for_policy(robust)]
+    if finite:
+        found += [make.NestedSubsets(sf.Domain.range(6), "aaabbb", epsilon, across)]
+        found += [
+            make.ComposedSubsets(seven, "abbccdd", epsilon, across, sizes=[s, b]) for s, b in ((2, 2), (5, 1), (6, 3))
+        ]
+    named: dict[str, list[Mechanism]] = {}
+    for mechanism in found:
+        named.setdefault(mechanism.name, []).append(mechanism)
+    return named
+
+
+def exact_ratios(mechanism: Mechanism) -> list[list[float]]:
+    """The logarithm of the greatest ratio of likelihoods for each two values, by the exact law."""
+    size = len(mechanism.domain)
+    columns = [[mechanism.probability(y, x) for x in range(size)] for y in mechanism.reports()]
+
+    def greatest(x: int, other: int) -> float:
+        ratios = ((column[x], column[other]) for column in columns if column[x])
+        return max(math.inf if not low else math.log(high / low) for high, low in ratios) if x != other else 0.0
+
+    return [[greatest(x, other) for other in range(size)] for x in range(size)]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_odds_are_those_of_the_exact_law(epsilon: str, shared: Page) -> None:
+    """For every mechanism that the browser runs: the chance of a right guess exactly, ratios to twelve digits."""
+    named = families(epsilon)
+    everything = set(NAMES) if epsilon not in ("0", "inf") else set(named)
+    assert set(named) == everything
+    mechanisms = list(itertools.chain.from_iterable(named.values()))
+    for mechanism, law in zip(mechanisms, harness(shared, "laws", [m.spec for m in mechanisms]), strict=True):
+        size = len(mechanism.domain)
+        assert Fraction(*map(int, law["greatest"])) / size == Mechanism.guess_probability(mechanism), mechanism
+        exact = exact_ratios(mechanism)
+        for x, other in itertools.product(range(size), repeat=2):
+            found = law["ratios"][x][other]
+            assert found == pytest.approx(exact[x][other], rel=1e-12, abs=1e-12), (mechanism, x, other)
+
+
+def test_the_odds_of_large_mechanisms_are_those_of_the_closed_forms(shared: Page) -> None:
+    found = [*mechanisms(), sf.mechanisms.UnaryEncoding(sf.Domain.range(2000), "0.5")]
+    for mechanism, law in zip(found, harness(shared, "odds", [m.spec for m in found]), strict=True):
+        greatest = Fraction(*(int(digits, 16) for digits in law))
+        assert greatest / len(mechanism.domain) == mechanism.guess_probability(), mechanism.name
+
+
+def test_averages_over_a_prior_are_those_of_the_exact_law(shared: Page) -> None:
+    generator = random.Random(4)
+    cases = []
+    for epsilon in ("0.1", "5"):
+        for mechanism in itertools.chain.from_iterable(families(epsilon).values()):
+            if mechanism.name in ("composed-subsets", "nested-subsets"):
+                continue
+            if mechanism.name == "utility-optimized-rappor" and not mechanism.is_sensitive.all():  # type: ignore[attr-defined]
+                continue
+            weights = [generator.randrange(10) for _ in mechanism.domain]
+            cases.append(
+                (
+                    mechanism,
+                    [weight / sum(weights) for weight in weights]
+                    if any(weights)
+                    else [1.0] + [0.0] * (len(weights) - 1),
+                )
+            )
+    for (mechanism, prior), (upper, lower) in zip(
+        cases, harness(shared, "against", [(m.spec, p) for m, p in cases]), strict=True
+    ):
+        columns = [[float(mechanism.probability(y, x)) for x in range(len(prior))] for y in mechanism.reports()]
+        averages = [
+            (sum(p * t for p, t in zip(prior, column, strict=True)), column) for column in columns if any(column)
+        ]
+        above = max(math.inf if not average else math.log(max(column) / average) for average, column in averages)
+        below = max(
+            math.inf if not min(column) and average else math.log(average / min(column)) if average else 0.0
+            for average, column in averages
+        )
+        assert upper == pytest.approx(above, rel=1e-9, abs=1e-9), (mechanism, prior)
+        assert lower == pytest.approx(below, rel=1e-9, abs=1e-9), (mechanism, prior)
+
+
+def policies() -> list[sf.Policy]:
+    """Every kind of policy, each with a mechanism that Python designs for it."""
+    six, pairs = sf.Domain.range(6), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
+    grid = sf.Domain.grid(latitude=(47, 48), longitude=(6, 8), rows=2, columns=3)
+    matrix = [["0" if x == y else f"{1 + (x + 2 * y) % 3}/2" for y in range(4)] for x in range(4)]
+    shares = [["1/4", "1/4", "1/4"], ["1/4", "1/5", "1/6"]]
+    joint = [["0.3", "0.1", "0.1"], ["0.1", "0.1", "0.3"]]
+    return [
+        *(sf.Uniform(six, epsilon) for epsilon in ("0.1", "1", "1+ln 2", "3/2*ln 3", "5", "12", "20", "inf")),
+        sf.Uniform(sf.Domain(["yes", "no"]), "ln 3"),
+        *(sf.HighLow(pairs, [("f", 0), ("m", 2)], epsilon) for epsilon in ("0.1", "1", "ln 3", "12")),
+        sf.Blocks(six, "aabbbc", ["1", "ln 2", "0"]),
+        *(sf.Blocks(six, "aabbcc", epsilon, across) for epsilon, across in (("0.5", "2"), ("1", "1.5"), ("2", "1"))),
+        sf.Metric(six, "absolute", "0.3"),
+        sf.Metric(six, "discrete", "0.7"),
+        sf.Metric(sf.Domain([0.5, 1.5, 4.25]), "absolute", "1/3"),
+        sf.Metric(sf.Domain.range(3), [[0, "1/2", 1], ["1/2", 0, 1], [1, 1, 0]], "ln 2"),
+        sf.Metric(grid, "km", "0.01"),
+        sf.Pairwise(sf.Domain.range(4), matrix),
+        sf.Pairwise(sf.Domain.range(3), {(0, 1): "1", (2, 0): "0.5"}),
+        *(sf.Prior(sf.Domain.range(4), ["0.4", "0.3", "0.2", "0.1"], "1", side) for side in ("both", "upper", "lower")),
+        sf.Prior(sf.Domain.range(2), ["1/3", "2/3"], "0.5"),
+        sf.Secret(pairs, "sex", "1", sf.Anything()),
+        sf.Secret(pairs, "age", "0.5", sf.Anything()),
+        sf.Secret(pairs, "sex", "1", sf.Known(joint)),
+        sf.Secret(pairs, "sex", "0.5", sf.AtLeast(shares)),
+        sf.Secret(pairs, "sex", "0.5", sf.ChiSquare([[300, 100, 100], [100, 100, 300]])),
+    ]
+
+
+def weaker(policy: sf.Policy) -> dict[str, Any]:
+    """The document of a policy that asks a little more: every level less by a millionth."""
+    document: dict[str, Any] = plain(policy.to_dict())
+
+    def less(level: Any) -> Any:
+        if isinstance(level, list):
+            return [less(one) for one in level]
+        return level if level in ("0", "inf") else str(sf.Epsilon(level) * Fraction(10**6 - 1, 10**6))
+
+    for key in ("epsilon", "across", "matrix"):
+        if key in document["policy"]:
+            document["policy"][key] = less(document["policy"][key])
+    return document
+
+
+def test_designs_are_taken_under_their_policies_and_none_that_breaks_one(shared: Page) -> None:
+    """The module and the exact law agree; only an estimated distribution it cannot decide."""
+    stated = policies()
+    designs = [sf.design(policy) for policy in stated]
+    pairs = [(mechanism.spec, policy.to_dict()) for mechanism, policy in zip(designs, stated, strict=True)]
+    for policy, verdict in zip(stated, harness(shared, "verdicts", pairs), strict=True):
+        estimated = "chi-square" in str(policy.to_dict()["policy"])
+        assert verdict == ("undecided" if estimated else "proved"), policy
+
+    # Every mechanism under every policy of its domain, and under one that asks a little more.
+    cases = [
+        (mechanism, document)
+        for mechanism in designs
+        for policy in stated
+        if policy.domain == mechanism.domain
+        for document in (plain(policy.to_dict()), weaker(policy))
+    ]
+    verdicts = harness(shared, "verdicts", [(mechanism.spec, document) for mechanism, document in cases])
+    seen, laws = set(), {mechanism: law_of(mechanism) for mechanism in designs}
+    for (mechanism, document), verdict in zip(cases, verdicts, strict=True):
+        holds = laws[mechanism].obeys(sf.policy_from_dict(document))
+        seen.add((document["policy"]["kind"], verdict))
+        assert verdict == "undecided" or verdict == ("proved" if holds else "PolicyViolated"), (mechanism, document)
+        if verdict == "undecided":
+            assert "chi-square" in str(document) or document["policy"]["kind"] in ("prior", "secret")
+    for kind in ("uniform", "high-low", "blocks", "metric", "pairwise", "prior", "secret"):
+        assert {(kind, "proved"), (kind, "PolicyViolated")} <= seen, kind
+
+
+def test_the_identity_is_refused_under_every_policy_that_asks_anything(page: Page, collector: Collector) -> None:
+    """The threshold 2^64 under ε = 1/10, served with its true hash."""
+    mechanism = sf.mechanisms.RandomizedResponse(ILLNESSES, "1/10", threshold=2**64)
+    found = answer(page, collector.opens("false", mechanism, "1/10"), "hiv")
+    assert found["refused"] == "PolicyViolated"
+    assert "uniform policy" in found["words"]
+    assert answers(page) == []
+    assert collector.posts == []
+
+
+def test_a_policy_over_another_domain_is_refused(page: Page, collector: Collector) -> None:
+    address = collector.opens("domains", sf.mechanisms.RandomizedResponse(ILLNESSES, 1))
+    policy = canonical_json(sf.Uniform(sf.Domain(["none", "flu", "cancer", "hiv"]), "inf").to_dict())
+    text = collector.collections["domains"]
+    collector.collections["domains"] = f'{text[: text.index(chr(34) + "policy" + chr(34))]}"policy": {policy}}}'
+    assert answer(page, address, "hiv")["refused"] == "InvalidInput"
+
+
+def test_documents_that_only_look_like_a_policy_are_refused(shared: Page) -> None:
+    """Each would let the identity pass if its numbers were taken as they are."""
+    pairs = sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(2))
+    identity = sf.mechanisms.TableMechanism.from_matrix(pairs, np.eye(4))
+    wrong: list[dict[str, Any]] = [
+        {"kind": "prior", "prior": ["100"] * 4, "epsilon": "1", "side": "upper"},
+        {"kind": "prior", "prior": ["2", "-1", "0", "0"], "epsilon": "1", "side": "upper"},
+        {"kind": "prior", "prior": ["1/2", "1/2"], "epsilon": "1"},
+        {"kind": "pairwise", "matrix": [["0"]]},
+        {"kind": "pairwise", "matrix": [["0", "NaN", "1", "1"]] * 4},
+        {"kind": "blocks", "blocks": [0, 1], "epsilon": "1"},
+        {"kind": "metric", "distance": "furlongs", "epsilon": "1"},
+        {"kind": "metric", "distance": "absolute", "epsilon": "1"},
+        {"kind": "high-low", "sensitive": ["nobody"], "epsilon": "1"},
+        {"kind": "uniform"},
+        {"kind": "something", "epsilon": "1"},
+        {"kind": "secret", "secret": "name", "epsilon": "1", "distributions": {"anything": True}},
+        {"kind": "secret", "secret": "sex", "epsilon": "1", "distributions": {}},
+        {"kind": "secret", "secret": "sex", "epsilon": "1", "distributions": {"known": [["1/2"], ["1/2"]]}},
+        {"kind": "secret", "secret": "sex", "epsilon": "1", "distributions": {"at-least": [["2", "-1"], ["1", "0"]]}},
+    ]
+    cases = [(identity.spec, {"domain": pairs.to_dict(), "policy": policy}) for policy in wrong]
+    for policy, verdict in zip(wrong, harness(shared, "verdicts", cases), strict=True):
+        assert verdict in ("InvalidInput", "UnknownSpec", "PolicyViolated", "TypeError"), policy
+
+
+@pytest.mark.parametrize("level", ["1", "0.1", "3/2", "ln 3", "1/2*ln 3", "ln 3/2", "1+ln 2", "-1+ln 5", "0", "inf"])
+def test_levels_are_read_as_python_reads_them(level: str, shared: Page) -> None:
+    epsilon = sf.Epsilon(level)
+    (found,) = harness(shared, "levels", [str(epsilon)])
+    assert found == pytest.approx(float(epsilon), rel=1e-14)
+
+
+@pytest.mark.parametrize("text", ["", "one", "ln", "1//2", "NaN", "-", "1e3", "ln 0/0"])
+def test_what_is_no_level_is_refused(text: str, shared: Page) -> None:
+    with pytest.raises(Exception, match="a level must be a number"):
+        harness(shared, "levels", [text])
+
+
+# -- the law that runs -------------------------------------------------------------------------------------
+
+
+def sampler(page: Page, mechanism: Mechanism) -> Callable[[Any, int], list[bytes]]:
+    length = (mechanism.bits + 7) // 8
+
+    def reports(value: Any, count: int) -> list[bytes]:
+        data = bytes.fromhex(harness(page, "sample", mechanism.spec, mechanism.domain.index(value), count))
+        return [data[i * length : (i + 1) * length] for i in range(count)]
+
+    return reports
+
+
+def audited(
+    page: Page, mechanism: Mechanism, policy: sf.Policy, trials: int, values: list[str] | None = None
+) -> sf.SamplerAudit:
+    return sf.audit_sampler(sampler(page, mechanism), policy, trials, alpha=1e-6, batch=True, values=values)
+
+
+ILLNESSES = sf.Domain(["none", "flu", "hiv", "cancer"])
+
+
+@pytest.fixture
+def few() -> list[tuple[Mechanism, sf.Policy]]:
+    uniform, response = sf.Uniform(ILLNESSES, 1), sf.mechanisms.RandomizedResponse(ILLNESSES, 1)
+    high_low = sf.HighLow(ILLNESSES, ["hiv", "cancer"], "0.5")
+    return [
+        (response, uniform),
+        (sf.mechanisms.SubsetSelection(ILLNESSES, 1), uniform),
+        (sf.mechanisms.UtilityOptimizedRR(ILLNESSES, ["hiv", "cancer"], "0.5"), high_low),
+        (sf.mechanisms.TableMechanism.from_matrix(ILLNESSES, response.matrix()), uniform),
+    ]
+
+
+def test_the_law_stands_the_audit_of_samplers(
+    few: list[tuple[Mechanism, sf.Policy]], page: Page, request: pytest.FixtureRequest
+) -> None:
+    """Honest samplers are accused with probability 1e-6 each; seeded, but for the long run."""
+    soak = request.config.getoption("--soak")
+    if not soak:
+        harness(page, "seed", 5)
+    for mechanism, policy in few:
+        found = audited(page, mechanism, policy, 100_000 if soak else 4_000)
+        assert not found.violated, found
+        assert float(found.level) - found.epsilon_lower < (0.15 if soak else 0.6), "the audit saw next to nothing"
+
+
+#: What a careless port might do: hardly any noise, one draw for two decisions, a value forced into a set of full size.
+LEAKS = {
+    "BigInt(kept ? x : other)": "BigInt(other === 0 ? other : x)",
+    "const own = field(layout, next++)": "const own = field(layout, 0 * next++)",
+    "turn(bit)\n": "\n",
+}
+
+
+@pytest.mark.parametrize("right", LEAKS)
+def test_the_audit_finds_a_broken_module(
+    right: str, few: list[tuple[Mechanism, sf.Policy]], context: BrowserContext, collector: Collector
+) -> None:
+    broken(collector, right, LEAKS[right])
+    page = opened(context, collector)
+    harness(page, "seed", 5)
+    assert any(audited(page, mechanism, policy, 4_000).violated for mechanism, policy in few[:2])
+
+
+def test_the_long_audit_finds_five_percent(
+    few: list[tuple[Mechanism, sf.Policy]],
+    context: BrowserContext,
+    collector: Collector,
+    request: pytest.FixtureRequest,
+) -> None:
+    if not request.config.getoption("--soak"):
+        pytest.skip("it takes a minute: with --soak")
+    broken(collector, "const keep = integer(p.threshold)\n", "const keep = integer(p.threshold) * 21n / 20n\n")
+    mechanism, policy = few[0]
+    assert audited(opened(context, collector), mechanism, policy, 600_000, ["none", "flu"]).violated
+
+
+# -- what is kept and sent -----------------------------------------------------------------------------------
+
+
+#: Two draws of this are never the same.
+WIDE = sf.mechanisms.UnaryEncoding(sf.Domain.range(256), "0.1")
+
+
+def sent_reports(collector: Collector, address: str) -> list[Any]:
+    path = address.removeprefix(collector.origin) + "/reports"
+    return [report for where, report in collector.counted.values() if where == path]
+
+
+#: What is kept of an answer to a collection without a version before it.
+KEPT = {"collection", "mechanism", "policy", "report", "batch", "state", "question"}
+
+
+def test_an_answer_is_kept_then_sent_and_its_value_is_kept_nowhere(page: Page, collector: Collector) -> None:
+    address = collector.opens("health", sf.mechanisms.RandomizedResponse(ILLNESSES, 1))
+    given = answer(page, address, "hiv")
+    assert given.pop("repeated") is False
+    assert {key for key, value in given.items() if value is not None} == KEPT
+    assert (given["state"], given["collection"]) == ("waiting", address)
+    assert flush(page) == 0
+    assert sent_reports(collector, address) == [int(given["report"])]
+    assert [kept["state"] for kept in answers(page)] == ["sent"]
+    assert answers(page)[0] | {"state": "waiting"} == given
+    assert "hiv" not in json.dumps([{**kept, "policy": ""} for kept in answers(page)])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reports_are_sent_as_the_collector_reads_them(name: str, shared: Page, collector: Collector) -> None:
+    for number, vector in enumerate(vectors(name)):
+        mechanism = sf.mechanism_from_spec(vector["spec"])
+        address = collector.opens(f"{name}{number}", mechanism)
+        last = len(mechanism.domain) - 1
+        given = answer(shared, address, mechanism.domain.label(last))
+        assert flush(shared) == 0
+        (sent,) = sent_reports(collector, address)
+        assert sent == json.loads(given["report"])
+        if mechanism.encoding == "index":
+            report = sent
+        else:
+            assert len(bytes.fromhex(sent)) == (mechanism.bits + 7) // 8
+            report = int.from_bytes(bytes.fromhex(sent), "little")
+        assert mechanism.probability(report, last) > 0
+
+
+def test_a_second_answer_is_the_first_one_whatever_its_value(page: Page, collector: Collector) -> None:
+    address = collector.opens("wide", WIDE)
+    first = answer(page, address, 3)
+    flush(page)
+    again = answer(page, address, 200)
+    assert (again["report"], again["batch"]) == (first["report"], first["batch"])
+    page.reload()
+    ready(page)
+    known = page.evaluate("async (address) => (await sf.openCollection(address)).answered()", address)
+    assert (known["report"], known["state"]) == (first["report"], "sent")
+    assert len(collector.posts) == 1
+
+
+def test_two_tabs_that_answer_at_once_draw_once(context: BrowserContext, collector: Collector) -> None:
+    pages = [opened(context, collector) for _ in range(2)]
+    both = "(a) => { window.given = sf.openCollection(a).then((c) => Promise.all([c.answer(1), c.answer(2)])) }"
+    for number in range(5):
+        address = collector.opens(f"tabs{number}", WIDE)
+        for page in pages:
+            page.evaluate(both, address)
+        reports = {given["report"] for page in pages for given in page.evaluate("() => window.given")}
+        assert len(reports) == 1
+        assert [flush(page) for page in pages] == [0, 0]
+        assert sent_reports(collector, address) == [json.loads(*reports)]
+
+
+def test_a_reload_in_the_middle_of_an_answer_changes_nothing(page: Page, collector: Collector) -> None:
+    """Whatever was stored when the page went away is what is shown, and what arrives, once."""
+    start = "(a) => { sf.openCollection(a).then((c) => setTimeout(() => c.answer(1), %d)) }"
+    for number in range(24):
+        address = collector.opens(f"reload{number}", WIDE)
+        collector.way = ("counts", "loses answers", "busy")[number % 3]
+        page.evaluate(start % (number // 2), address)
+        page.wait_for_timeout(number // 2)
+        page.reload()
+        ready(page)
+        kept = [record for record in answers(page) if record["collection"] == address]
+        before = sent_reports(collector, address)
+        collector.way = "counts"
+        given = answer(page, address, 77)
+        assert not kept or given["report"] == kept[0]["report"]
+        assert flush(page) == 0
+        assert sent_reports(collector, address) == [json.loads(given["report"])]
+        assert before in ([], [json.loads(given["report"])])
+
+
+def test_an_answer_given_offline_arrives_once_and_later(context: BrowserContext, collector: Collector) -> None:
+    page = opened(context, collector)
+    address = collector.opens("offline", WIDE)
+    page.evaluate("async (address) => { window.collection = await sf.openCollection(address) }", address)
+    context.set_offline(True)
+    given = page.evaluate("() => collection.answer(7)")
+    assert flush(page) == 1
+    assert not collector.posts
+    context.set_offline(False)  # which the page is told of
+    wait_until_sent(page)
+    assert sent_reports(collector, address) == [json.loads(given["report"])]
+    ((_, _, body),) = collector.posts
+    assert body == {"batch": given["batch"], "report": json.loads(given["report"])}
+
+
+def test_an_answer_of_a_page_that_was_closed_arrives_later(context: BrowserContext, collector: Collector) -> None:
+    page = opened(context, collector)
+    address = collector.opens("closed", WIDE)
+    page.evaluate("async (address) => { window.collection = await sf.openCollection(address) }", address)
+    context.set_offline(True)
+    given = page.evaluate("() => collection.answer(7)")
+    page.close()
+    context.set_offline(False)
+    later = opened(context, collector)
+    wait_until_sent(later)
+    assert sent_reports(collector, address) == [json.loads(given["report"])]
+    later.reload()
+    ready(later)
+    assert flush(later) == 0
+    assert len(collector.posts) == 1
+
+
+def wait_until_sent(page: Page) -> None:
+    # Not by wait_for_function: a promise is true to it before it is kept.
+    sent = "(await sf.answers()).every(({ state }) => state === 'sent')"
+    for _ in range(6000):
+        if page.evaluate(f"async () => {sent}"):
+            return
+        page.wait_for_timeout(10)
+    pytest.fail("the answers were not sent in a minute")
+
+
+@pytest.mark.parametrize("way", ["loses answers", "busy", "portal"])
+def test_what_was_not_acknowledged_is_sent_again_under_its_batch_id(way: str, page: Page, collector: Collector) -> None:
+    address = collector.opens("again", WIDE)
+    collector.way = way
+    given = answer(page, address, 1)
+    assert flush(page) == 1
+    assert [kept["state"] for kept in answers(page)] == ["waiting"]
+    collector.way = "counts"
+    assert flush(page) == 0
+    assert {body["batch"] for _, _, body in collector.posts} == {given["batch"]}
+    assert len(collector.posts) > 1
+    assert sent_reports(collector, address) == [json.loads(given["report"])]
+
+
+def test_a_token_is_sent_with_the_report_and_forgotten(page: Page, collector: Collector) -> None:
+    address = collector.opens("tokens", WIDE, submission="token")
+    assert answer(page, address, 1)["refused"] == "TokenNeeded"
+    assert answers(page) == []
+    collector.way = "refuses"
+    given = answer(page, address, 1, "wrong")
+    assert flush(page) == 0
+    (kept,) = answers(page)
+    assert (kept["state"], kept["problem"]["reason"], kept["token"]) == ("refused", "token-unknown", None)
+    collector.way = "counts"
+    assert answer(page, address, 1)["state"] == "refused"  # nothing is sent again without another token
+    again = answer(page, address, 1, "right")
+    assert flush(page) == 0
+    assert (again["report"], again["batch"]) == (given["report"], given["batch"])
+    assert [authorization for _, authorization, _ in collector.posts] == ["Bearer wrong", "Bearer right"]
+    assert [(kept["state"], kept["token"]) for kept in answers(page)] == [("sent", None)]
+
+
+def test_what_was_spent_is_a_ledger_that_python_reads(page: Page, collector: Collector) -> None:
+    mechanism = sf.mechanisms.RandomizedResponse(ILLNESSES, "0.5")
+    for name, epsilon in (("spring", "0.5"), ("autumn", "ln 3")):
+        answer(page, collector.opens(name, mechanism, epsilon), "flu")
+    # The expression of docs/browser-client.md.
+    said = (ROOT / "docs" / "browser-client.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```js\n(const ledger = .*?)^```$", said, re.MULTILINE | re.DOTALL)
+    ledger = Ledger.from_json(page.evaluate(f"async () => {{ const {{ answers }} = sf; {code}; return ledger }}"))
+    assert ledger.spent(ILLNESSES) == sf.Uniform(ILLNESSES, "0.5 + ln 3")
+    assert {release.mechanism for release in ledger.releases} == {mechanism.hash}
+
+
+# -- the same question again -----------------------------------------------------------------------------------
+
+
+def test_the_same_question_is_answered_from_memory(page: Page, collector: Collector) -> None:
+    """Twelve collections that ask the same draw once, whatever is answered the second time."""
+    sent = set()
+    for number in range(12):
+        address = collector.opens(
+            f"wave{number}", WIDE, title=" Where  do you live?" if number % 2 else "Where do you LIVE?"
+        )
+        given = answer(page, address, number)
+        assert given["repeated"] == (number > 0)
+        sent.add(given["report"])
+    assert flush(page) == 0
+    assert len(sent) == 1
+    assert len(collector.posts) == len(collector.counted) == 12
+    assert {kept.get("drawn") for kept in answers(page)} == {None, f"{collector.origin}/v1/collections/wave0"}
+    # Another question, and the same one with another mechanism, are drawn for.
+    others = [collector.opens("other", WIDE, title="Where do you work?")]
+    others += [
+        collector.opens("finer", sf.mechanisms.RandomizedResponse(WIDE.domain, "12.5"), title="Where do you live?")
+    ]
+    again = "async (address) => (await sf.openCollection(address)).drawnAgain()"
+    assert [page.evaluate(again, address) for address in others] == [False, True]
+    assert [answer(page, address, 1)["repeated"] for address in others] == [False, False]
+
+
+def test_another_version_of_a_collection_is_answered_from_memory(page: Page, collector: Collector) -> None:
+    for first, second in (("spring1", "autumn1"), ("autumn2", "spring2")):  # in either order
+        number = first[-1]
+        collector.opens(f"spring{number}", WIDE, title=f"Spring {number}")
+        collector.opens(f"autumn{number}", WIDE, title=f"Autumn {number}", previous=f"spring{number}")
+        addresses = [f"{collector.origin}/v1/collections/{name}" for name in (first, second)]
+        given = [answer(page, address, value) for address, value in zip(addresses, (1, 2), strict=True)]
+        assert [one["repeated"] for one in given] == [False, True]
+        assert given[0]["report"] == given[1]["report"]
+        assert given[0]["batch"] != given[1]["batch"]
+
+
+def test_a_kept_reply_needs_no_value_and_nothing_else_does_without(page: Page, collector: Collector) -> None:
+    first, second = (collector.opens(name, WIDE, title="The same") for name in ("first", "second"))
+    call = "async (address) => (await sf.openCollection(address)).answer().catch((error) => error.name)"
+    assert page.evaluate(call, first) == "InvalidInput"
+    given = answer(page, first, 1)
+    remembered = "async (address) => (await (await sf.openCollection(address)).remembered())?.collection ?? null"
+    assert page.evaluate(remembered, second) == first
+    assert page.evaluate(call, second)["report"] == given["report"]
+    assert page.evaluate(call, first)["repeated"] is True
+    assert answer(page, second, "nothing of the domain")["refused"] == "InvalidInput"
+
+
+# -- documents, and what is refused ----------------------------------------------------------------------------
+
+
+AWKWARD = [
+    sf.Domain([0.5, 1.0, 1e16, 1e-7, -2.5e-300]),
+    sf.Domain(['quoted "label"', "back\\slash", "tab\t", "é", "日本", "😀", "\u2028", "\x7f", "\x01", "1", "n1"]),
+    sf.Domain([False, True]),
+    sf.Domain([-3, 2**53 - 1, 7]),
+    sf.Domain.product(ünï=["a", "b"], cell=sf.Domain.grid(latitude=(0, 1.5), longitude=(-1e-5, 1), rows=2, columns=3)),
+]
+
+
+def test_documents_have_the_hash_that_python_gives_them(page: Page, collector: Collector) -> None:
+    places = "async ([address, labels]) => labels.map((await sf.openCollection(address)).domain.place)"
+    for number, domain in enumerate(AWKWARD):
+        address = collector.opens(f"awkward{number}", sf.mechanisms.RandomizedResponse(domain, "inf"))
+        assert page.evaluate(places, [address, plain(list(domain))]) == list(range(len(domain)))
+        assert answer(page, address, plain(domain.label(1)))["report"] == "1"
+
+
+def test_values_that_are_not_of_the_domain_have_no_place(page: Page, collector: Collector) -> None:
+    places = "async ([address, values]) => values.map((await sf.openCollection(address)).domain.place)"
+    pairs = sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(9))
+    cases: list[tuple[str, sf.Domain, list[Any]]] = [
+        ("labels", sf.Domain(["1", "2"]), [1, None, "3", [], True]),
+        ("range", sf.Domain.range(5), ["1", 5, -1, 1.5, True, None]),
+        ("pairs", pairs, [["f"], ["f", 9], "f", None, {"sex": "f"}, ["x", 1]]),
+    ]
+    for name, domain, wrong in cases:
+        address = collector.opens(name, sf.mechanisms.RandomizedResponse(domain, 1))
+        assert page.evaluate(places, [address, wrong]) == [-1] * len(wrong)
+        assert answer(page, address, wrong[0])["refused"] == "InvalidInput"
+    assert page.evaluate(places, [address, [{"age": 4, "sex": "m"}]]) == [13]
+
+
+def refused(spec: dict[str, Any], page: Page, collector: Collector) -> tuple[str, str]:
+    """How a spec is refused whose hash is right."""
+    address = collector.opens("refused", spec, mechanism_hash=canonical_hash(spec))
+    found = answer(page, address, 0)
+    assert answers(page) == []
+    return found["refused"], found["words"]
+
+
+def test_unknown_specs_are_refused_by_name(page: Page, collector: Collector) -> None:
+    spec = plain(sf.mechanisms.RandomizedResponse(sf.Domain.range(5), 1).spec)
+    for change, named in (
+        ({"mechanism": "quantum-response"}, "quantum-response"),
+        ({"mechanism": "constructor"}, "constructor"),
+        ({"version": 2}, "2"),
+        ({"domain": {"file": "labels.csv"}}, "labels.csv"),
+    ):
+        name, words = refused(spec | change, page, collector)
+        assert name == "UnknownSpec"
+        assert named in words
+
+
+def test_wrong_parameters_are_refused(page: Page, collector: Collector) -> None:
+    spec = plain(sf.mechanisms.RandomizedResponse(sf.Domain.range(5), 1).spec)
+    for threshold in ("-1", "1e3", "1.5", str(2**64 + 1), "", 0.5, None, True, [1], 2**60):
+        parameters = {"epsilon": "1", "threshold": threshold}
+        assert refused(spec | {"parameters": parameters}, page, collector)[0] == "InvalidInput"
+
+
+def test_decisions_that_would_share_bits_are_refused(page: Page, collector: Collector) -> None:
+    spec = plain(sf.mechanisms.RandomizedResponse(sf.Domain.range(5), 1).spec)
+    for numbers in ([[16, 32], [0, 32]], [[32, 32], [0, 33]], [[33, 32], [0, 32]], [[-1, 32], [32, 32]]):
+        assert refused(spec | {"layout": spec["layout"] | {"numbers": numbers}}, page, collector)[0] == "InvalidInput"
+    # Bits of a part of a byte, which would never be drawn and read as 0.
+    for bits in (3, 7, 63):
+        layout = {"frame_bits": bits, "numbers": [[0, bits]], "lanes": 0, "planes": 0, "planes_start": 0}
+        assert refused(spec | {"layout": layout}, page, collector)[0] == "InvalidInput"
+    # Too few bits for its decision.
+    layout = spec["layout"] | {"numbers": [[32, 32], [0, 2]]}
+    with pytest.raises(Exception, match="choose among 5"):
+        harness(page, "sample", spec | {"layout": layout}, 0, 1)
+
+
+def test_weights_that_do_not_sum_to_one_are_refused(page: Page, collector: Collector) -> None:
+    spec = plain(sf.mechanisms.TableMechanism(sf.Domain.range(2), [[2**61, 2**61], [2**62, 0]]).spec)
+    half, whole = str(2**61), str(2**62)
+    for weights in ([[half, str(2**61 - 1)], [whole, "0"]], [[whole], [half, half]], [[whole, "0"]], [], None):
+        changed = {"parameters": spec["parameters"] | {"weights": weights}}
+        assert refused(spec | changed, page, collector)[0] == "InvalidInput"
+
+
+def test_the_distribution_that_a_table_was_designed_for_changes_no_report(page: Page) -> None:
+    weights, sampled = [[2**61, 2**60, 2**60], [0, 2**61, 2**61]], []
+    for design_prior in (None, [2**60, 3 * 2**60]):
+        table = sf.mechanisms.TableMechanism(sf.Domain.range(2), weights, design_prior=design_prior)
+        harness(page, "seed", 5)
+        sampled.append([harness(page, "sample", plain(table.spec), x, 50) for x in (0, 1)])
+    assert sampled[0] == sampled[1]
+
+
+def test_a_mechanism_that_does_not_fit_its_hash_is_refused(page: Page, collector: Collector) -> None:
+    right = sf.mechanisms.RandomizedResponse(sf.Domain.range(5), 1)
+    other = sf.mechanisms.RandomizedResponse(sf.Domain.range(5), "inf")
+    address = collector.opens("swapped", plain(other.spec), mechanism_hash=right.hash)
+    assert answer(page, address, 0)["refused"] == "HashMismatch"
+    assert answers(page) == []
+
+
+def test_a_collection_that_is_not_open_is_refused_before_anything_is_drawn(page: Page, collector: Collector) -> None:
+    address = collector.opens("closed", WIDE, state="closed")
+    assert answer(page, address, 0)["refused"] == "NotOpen"
+    assert answer(page, f"{collector.origin}/v1/collections/nothing", 0)["refused"] == "NotFound"
+    assert answers(page) == []
+
+
+def test_a_collection_has_one_address(page: Page, collector: Collector) -> None:
+    """Answers are kept under it: a second one would be a second draw."""
+    address = collector.opens("abc", WIDE)
+    given = answer(page, address, 1)
+    for path in ("collections/%61bc", "collections/abc?", "collections/abc#", "%63ollections/abc"):
+        for end in ("", "?x=/v1/collections/abc", "#/v1/collections/abc"):
+            assert answer(page, f"{collector.origin}/v1/{path}{end}", 2)["refused"] == "InvalidInput", (path, end)
+    collector.collections["other"] = collector.collections["abc"]
+    assert answer(page, f"{collector.origin}/v1/collections/other", 2)["refused"] == "InvalidInput"
+    assert answer(page, f"{collector.origin}/v1/x/../collections/abc", 2)["report"] == given["report"]
+    assert [kept["collection"] for kept in answers(page)] == [address]
+
+
+def test_a_page_that_is_not_secure_is_refused(context: BrowserContext, collector: Collector) -> None:
+    page = context.new_page()
+    page.goto(collector.origin.replace("127.0.0.1", "sfumato.test"))
+    name = page.evaluate("() => import('/static/sfumato.js').then(() => 'loaded', (error) => error.name)")
+    assert name == "InsecurePage"

@@ -1,0 +1,368 @@
+"""Plans: predicted errors are those of the mechanisms, the recommendation is the best, and n for a target is enough."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.compiler import bounds, planning as _plan
+from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from support.clocks import deadline_after
+
+DOMAIN = sf.Domain.range(40)
+
+
+def policies() -> list[sf.Policy]:
+    product = sf.Domain.product(S=["a", "b"], U=range(20))
+    joint = [[1 / 40] * 20] * 2
+    return [
+        sf.Uniform(DOMAIN, 1),
+        sf.HighLow(DOMAIN, [1, 2], 1),
+        sf.Blocks(DOMAIN, [i // 8 for i in range(40)], [1, 2, 3, "ln 2", "0.7"]),
+        sf.Blocks(DOMAIN, [i // 8 for i in range(40)], 1, across=2),
+        sf.Blocks(DOMAIN, [i // 7 for i in range(40)], 1, across=2),
+        sf.Metric(DOMAIN, "absolute", "0.5"),
+        sf.Pairwise(DOMAIN, {(0, 1): "0.3", (1, 0): 2}),
+        sf.Pairwise(sf.Domain(["no", "yes"]), [[0, 1], [2, 0]]),
+        sf.Prior(DOMAIN, [1 / 40] * 40, 1),
+        sf.Secret(product, secret="S", epsilon=1, distributions=sf.Known(joint)),
+        sf.Secret(product, secret="S", epsilon=1, distributions=sf.Anything()),
+    ]
+
+
+@pytest.mark.parametrize("policy", policies(), ids=lambda policy: f"{policy.kind}-{policy.hash[:4]}")
+def test_every_planned_mechanism_obeys_the_policy(policy: sf.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(300))
+    for row in sf.plan(policy, n=1000).rows:
+        if isinstance(policy, sf.Secret) and policy.as_pairwise is None and row.bits > 20:
+            assert sf.implies(sf.Uniform(policy.domain, policy.epsilon), policy)  # too many outputs to read one by one
+            continue
+        assert sf.audit(row.mechanism, policy).holds, row.name
+
+
+def test_rows_state_the_mechanisms_own_risk_best_first() -> None:
+    plan = sf.plan(sf.Uniform(DOMAIN, 1), n=5000)
+    assert [row.risk for row in plan.rows] == sorted(row.risk for row in plan.rows)
+    for row in plan.rows:
+        assert row.risk == pytest.approx(row.mechanism.risk(5000))
+        assert row.bits == row.mechanism.bits
+        assert row.bound is not None
+        assert row.risk >= row.bound * (1 - 1e-9)
+    assert plan.best.name == "subset"
+    assert plan.best.ratio == pytest.approx(1)
+
+
+def test_the_recommendation_respects_the_bits() -> None:
+    plan = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=8)
+    assert plan.best.name == "hadamard"
+    assert "within 8 bits" in plan.why()
+    assert plan.why() in str(plan)
+    with pytest.raises(CannotDecide, match="at most 2 bits"):
+        _ = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=2).best
+
+
+@pytest.mark.parametrize("target", [0.2, 0.01])
+def test_the_n_for_a_target_is_enough_and_hardly_more(target: float) -> None:
+    plan = sf.plan(sf.Uniform(DOMAIN, 1), target=target)
+    assert plan.best.tv <= target * (1 + 1e-12)
+    assert sf.plan(sf.Uniform(DOMAIN, 1), n=plan.n - 1).best.tv > target
+
+
+def test_the_predicted_total_variation_is_what_a_simulation_finds() -> None:
+    """300 seeded collections; the mean TV has a relative standard error below 1%, so 5% is far beyond α = 1e-6."""
+    mechanism = HadamardResponse(DOMAIN, 1)
+    row = next(row for row in sf.plan(sf.Uniform(DOMAIN, 1), n=20_000).rows if row.name == "hadamard")
+    generator = np.random.default_rng(8)
+    law = np.full(40, 1 / 40) @ mechanism.matrix()
+    errors = []
+    for _ in range(300):
+        counts = generator.multinomial(20_000, law)
+        estimate = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, 20_000, counts))
+        errors.append(np.abs(estimate.frequencies - 1 / 40).sum() / 2)
+    assert np.mean(errors) == pytest.approx(row.tv, rel=0.05)
+    assert np.mean(np.square(errors)) != pytest.approx(row.tv, rel=0.05)
+
+
+def test_a_plan_at_another_distribution() -> None:
+    p = [0.5, *[0.5 / 39] * 39]
+    for row in sf.plan(sf.Uniform(DOMAIN, 1), n=10, p=p).rows:
+        assert row.risk == pytest.approx(row.mechanism.risk(10, p))
+        assert row.bound is None
+
+
+def test_design_takes_the_recommendation_or_the_name() -> None:
+    policy = sf.HighLow(DOMAIN, [3, 5, 8], 1)
+    assert sf.design(policy, 1000) == HighLowSubset(DOMAIN, [3, 5, 8], 1)
+    assert sf.design(policy, mechanism="hadamard") == HadamardResponse(DOMAIN, 1)
+    assert sf.design(policy, mechanism="high-low-hadamard") == HighLowHadamard(DOMAIN, [3, 5, 8], 1)
+    assert sf.design(sf.Uniform(DOMAIN, 1), 1000) == SubsetSelection(DOMAIN, 1)
+    assert sf.design(sf.Uniform(DOMAIN, 1), max_bits=8) == HadamardResponse(DOMAIN, 1)
+    with pytest.raises(InvalidInput, match=r"mechanism must be one of optimal, rr, unary, .*; got 'magic'"):
+        sf.design(policy, mechanism="magic")
+    with pytest.raises(InvalidInput, match=r"utility must be one of 'estimation', .* got 'magic'"):
+        sf.design(policy, utility="magic")
+
+
+def test_a_small_policy_without_structure_is_offered_the_optimal_design_and_its_bound() -> None:
+    domain = sf.Domain.range(5)
+    policy = sf.Metric(domain, "absolute", 1)
+    plan = sf.plan(policy, n=100)
+    assert plan.best.name == "optimal"
+    assert plan.best.ratio == pytest.approx(1, abs=1e-5)
+    assert plan.best.bound is not None
+    assert all(row.bound == plan.best.bound and row.risk >= plan.best.bound for row in plan.rows)
+    assert sf.design(policy) == plan.best.mechanism
+    short = sf.plan(policy, n=100, max_bits=3)
+    assert short.best.name == "optimal"
+    assert plan.best.risk <= short.best.risk
+    assert short.best.bits == 3
+    assert "optimal" not in {row.name for row in sf.plan(policy, n=100, max_bits=2).rows}
+    # A larger one too, unless no time is given to it.
+    larger = sf.Metric(sf.Domain.range(11), "absolute", 1)
+    assert sf.plan(larger, n=100).best.name == "optimal"
+    assert "optimal" not in {row.name for row in sf.plan(larger, n=100, max_seconds=0).rows}
+
+
+def random_pairwise(size: int, seed: int) -> sf.Pairwise:
+    """Levels of 0.2 to 3 between any two values, in each direction another."""
+    matrix = np.round(np.random.default_rng(seed).uniform(0.2, 3, (size, size)), 2)
+    np.fill_diagonal(matrix, 0)
+    return sf.Pairwise(sf.Domain.range(size), matrix.astype(str).tolist())
+
+
+def test_twelve_values_without_structure_are_searched_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the mechanisms of other structures alone the error was 13 times as large."""
+    policy = random_pairwise(12, 0)
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(4000))
+    plan = sf.plan(policy, n=1000)
+    assert plan.best.name == "optimal"
+    assert plan.skipped is None
+    closed = sf.plan(policy, n=1000, max_seconds=0)
+    assert plan.best.risk < closed.best.risk / 8
+    assert closed.skipped is not None
+    assert closed.skipped.startswith("the optimal mechanism, because max_seconds is 0")
+
+
+def test_what_was_not_searched_is_said_and_no_least_is_claimed() -> None:
+    large = sf.Metric(sf.Domain.range(70), "absolute", "0.1")
+    plan = sf.plan(large, n=1000)
+    assert plan.skipped is not None
+    assert "70 values are more than the 64" in plan.skipped
+    for words in (plan.why(), str(plan)):
+        assert "the least expected squared error of those compared (" in words
+        assert "how far from the least possible is not known" in words
+        assert f"NOT COMPARED: {plan.skipped}" in words
+    # Where a bound proves it, it is the least of all; where it nearly does, by how much it may be missed.
+    proved = sf.plan(sf.Uniform(DOMAIN, 1), n=5000)
+    assert proved.skipped is None
+    assert "subset: the least expected squared error that any mechanism can have (" in proved.why()
+    short = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=8).why()
+    assert "of those compared within 8 bits (" in short
+    assert "% above the least any mechanism can have)" in short
+    elsewhere = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, p=[0.5, *[0.5 / 39] * 39]).why()
+    assert "how far from the least possible is not known" in elsewhere
+
+
+def test_a_bound_that_says_nothing_is_not_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of an instant knows no more than that there is a sampling error: 1,000 times that means nothing."""
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(100))
+    plan = sf.plan(random_pairwise(30, 1), n=1000, max_seconds=0.1)
+    assert "optimal" in {row.name for row in plan.rows}
+    assert all(row.bound is None and row.ratio is None for row in plan.rows)
+    assert "times the least" not in str(plan)
+
+
+def test_no_total_variation_is_above_one() -> None:
+    policy = sf.Uniform(sf.Domain.range(1000), "0.1")
+    plan = sf.plan(policy, n=100)
+    assert plan.best.half_l1 > 10
+    assert [row.tv for row in plan.rows] == [1.0] * len(plan.rows)
+    assert "total variation 1, because so few people say nothing" in plan.why()
+    assert all(f"{'> 1':>10}" in line for line in str(plan).splitlines()[2:-1])
+    # The number of people for a target follows from the error that falls with √n.
+    enough = sf.plan(policy, target=0.05)
+    assert enough.n == pytest.approx(100 * (plan.best.half_l1 / 0.05) ** 2, rel=1e-6)
+    assert enough.best.tv == enough.best.half_l1 == pytest.approx(0.05)
+
+
+def test_design_for_another_utility_is_the_best_of_all() -> None:
+    policy = sf.HighLow(sf.Domain.range(6), [1, 2], 1)
+    made = sf.design(policy, utility="mmse")
+    optimum = sf.optimal(policy, "mmse")
+    assert optimum.goal.value(made.matrix(), optimum.p) <= optimum.value
+    assert sf.audit(made, policy).holds
+    assert sf.design(policy, mechanism="optimal", utility="mmse") == optimum.mechanism
+
+
+def names(policy: sf.Policy) -> set[str]:
+    return {row.name for row in sf.plan(policy, n=10, max_seconds=0).rows if not row.classical}
+
+
+def test_a_policy_is_offered_what_its_structure_allows() -> None:
+    high_low = {"high-low-subset", "high-low-hadamard", "uo-rr", "uo-rappor"}
+    blocks = {"block", "block-rr", "block-subset", "block-hadamard"}
+    pairs = [i // 2 for i in range(40)]
+    assert names(sf.Uniform(DOMAIN, 1)) == set()
+    assert names(sf.HighLow(DOMAIN, [1], 1)) == high_low
+    assert names(sf.HighLow(DOMAIN, range(40), 1)) == set()  # everything sensitive is Uniform
+    assert names(sf.Blocks(DOMAIN, pairs, 1)) == blocks
+    assert names(sf.Blocks(DOMAIN, [0] * 40, 1)) == set()
+    assert names(sf.Blocks(DOMAIN, pairs, 1, across=2)) == {"nested", "composed"}
+    assert names(sf.Blocks(DOMAIN, [0, 0, 0, *pairs[3:]], 1, across=2)) == {"composed"}
+    assert names(sf.Metric(DOMAIN, "absolute", 1)) == {"exponential"}
+    assert names(sf.Metric(DOMAIN, "discrete", 1)) == set()
+    assert names(sf.Pairwise(sf.Domain(["a", "b"]), [[0, 1], [2, 0]])) == {"binary"}
+    assert names(sf.Pairwise(DOMAIN, {(0, 1): 1})) == set()
+    # A matrix that is blocks in disguise is found out.
+    matrix = [["0" if x == y else "1" if x % 4 == y % 4 else "inf" for y in range(40)] for x in range(40)]
+    assert names(sf.Pairwise(DOMAIN, matrix)) == blocks
+
+
+def test_blocks_have_a_bound_and_their_best_part_attains_it() -> None:
+    plan = sf.plan(sf.Blocks(DOMAIN, [i // 8 for i in range(40)], [1, 2, 3, "ln 2", "0.7"]), n=1000)
+    assert plan.best.name == "block"
+    assert plan.best.ratio == pytest.approx(1, abs=1e-9)
+    assert all(row.ratio is not None and row.ratio >= 1 - 1e-9 for row in plan.rows)
+
+
+def test_short_reports_choose_other_parts() -> None:
+    policy = sf.Blocks(DOMAIN, [i // 8 for i in range(40)], 1)
+    short = sf.design(policy, max_bits=7)
+    assert isinstance(short, BlockMechanism)
+    assert short.bits <= 7
+    assert short.risk(1) >= sf.design(policy).risk(1)
+    with pytest.raises(CannotDecide, match="at most 5 bits"):
+        sf.design(policy, max_bits=5)
+
+
+def test_the_saving_against_classical_ldp_is_what_simulations_find() -> None:
+    """k = 1000 of which 50 are sensitive. The l2 errors of 40 seeded collections each: their mean has a relative
+    standard error of about √(2/1000)/√40 < 1% (each sums many nearly independent squares), so 10% is far beyond 1e-6.
+    """
+    policy = sf.HighLow(sf.Domain.range(1000), range(50), 1)
+    plan = sf.plan(policy, n=20_000)
+    assert plan.best.name == "high-low-subset"
+    assert plan.saving == pytest.approx(plan.classical.risk / plan.best.risk)
+    assert f"classical LDP would need {math.ceil(20_000 * plan.saving):,} people where this needs 20,000" in plan.why()
+    errors = [
+        np.mean([sf.simulate(row.mechanism, n=20_000, seed=seed).l2 for seed in range(40)])
+        for row in (plan.classical, plan.best)
+    ]
+    assert errors[0] / errors[1] == pytest.approx(plan.saving, rel=0.1)
+
+
+def test_no_budget_has_no_finite_error_and_no_rules_have_none() -> None:
+    assert math.isinf(sf.plan(sf.Uniform(DOMAIN, 0), n=10).best.risk)
+    free = sf.plan(sf.Pairwise(DOMAIN, {}), n=10).best
+    assert free.name == "rr"
+    assert free.risk == pytest.approx((1 - 1 / 40) / 10)  # sampling alone
+
+
+@pytest.mark.parametrize(
+    ("policy", "because"),
+    [
+        (sf.Uniform(DOMAIN, 0), "reports that obey this policy tell nothing, for its level is 0"),
+        (sf.Prior(DOMAIN, [1 / 40] * 40, 0), "reports that obey this policy tell nothing, for its level is 0"),
+        (sf.Blocks(DOMAIN, [i // 8 for i in range(40)], 0), "its reports cannot tell all values apart"),
+        (sf.Uniform(DOMAIN, "1e-300"), "its reports cannot tell all values apart, for a level .* is 0 or too near it"),
+    ],
+    ids=lambda given: getattr(given, "kind", ""),
+)
+def test_where_nothing_can_be_estimated_the_plan_says_so(policy: sf.Policy, because: str) -> None:
+    plan = sf.plan(policy, n=10)
+    assert re.search(rf"{because}.*, so no number of people suffices$", plan.why())
+    assert not re.search("inf|nan", plan.why())
+    assert plan.best.ratio is None
+    assert "nan" not in str(plan)
+    assert sf.audit(sf.design(policy), policy).holds
+    with pytest.raises(CannotDecide, match="no number of people meets a target under this policy"):
+        sf.plan(policy, target=0.1)
+
+
+def test_the_optimal_design_for_level_zero_says_that_it_tells_nothing() -> None:
+    optimum = sf.optimal(sf.Prior(sf.Domain.range(3), ["1/2", "1/4", "1/4"], 0))
+    assert optimum.mechanism.outputs == 1
+    assert str(optimum).startswith("no mechanism that obeys the policy tells all values apart, so no number of people")
+    assert not re.search("inf|nan", str(optimum))
+
+
+def test_long_reports_are_named_as_such() -> None:
+    policy = sf.Uniform(sf.Domain.range(10_000), 1)
+    assert "10,000 bits a report (some 1 kB; max_bits asks for shorter ones)" in sf.plan(policy, n=10).why()
+    assert "10,000 bits a report (some 1 kB)" in sf.plan(policy, n=10, max_bits=10_000).why()
+    assert "14 bits a report" in sf.plan(policy, n=10, max_bits=100).why()
+
+
+@pytest.mark.parametrize("n", [1e6, 10**6, np.int64(10**6), np.float64(10**6), Fraction(10**6)])
+def test_a_million_is_a_million_whatever_its_type(n: Any) -> None:
+    policy = sf.HighLow(DOMAIN, [3], 1)
+    plan = sf.plan(policy, n)
+    assert isinstance(plan.n, int)
+    assert plan.why() == sf.plan(policy, 1_000_000).why()
+    assert sf.design(policy, n) == plan.best.mechanism
+    assert plan.best.mechanism.risk(n) == plan.best.mechanism.risk(1_000_000)
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, math.nan, math.inf, "100", 1j, 2**53 + 1, Fraction(3, 2)])
+def test_what_is_no_number_of_people_is_refused(n: Any) -> None:
+    policy = sf.HighLow(DOMAIN, [3], 1)
+    for ask in (
+        lambda: sf.plan(policy, n),
+        lambda: sf.design(policy, n),
+        lambda: sf.design(policy, n, mechanism="rr"),
+        lambda: SubsetSelection(DOMAIN, 1).risk(n),
+        lambda: bounds.high_low_l2(1, 1, n),
+        lambda: bounds.high_low_l1(1, 40, 1, n),
+        lambda: bounds.block_l2([2, 3], 1, n),
+        lambda: bounds.block_l1([2, 3], 1, n),
+    ):
+        with pytest.raises(InvalidInput, match=r"n must be a whole number from 1 to 2\^53; got "):
+            ask()
+
+
+def test_a_deterministic_truth_meets_a_target_with_one_person() -> None:
+    assert sf.plan(sf.Pairwise(DOMAIN, {}), target=0.1, p=[1.0] + [0.0] * 39).n == 1
+
+
+def test_a_mechanism_is_no_policy() -> None:
+    mechanism: Any = SubsetSelection(DOMAIN, 1)
+    for ask in (lambda: sf.plan(mechanism, 10), lambda: sf.design(mechanism)):
+        with pytest.raises(InvalidInput, match=r"the policy must be a Policy, not a Mechanism .*; got SubsetSelection"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        ({}, "n and target must be given one without the other"),
+        ({"n": 5, "target": 0.1}, "n and target must be"),
+        ({"n": 0}, r"plan: n must be a whole number from 1 to 2\^53; got 0"),
+        ({"target": 0}, "target must lie between 0 and 1"),
+        ({"target": 2}, "target must lie between 0 and 1"),
+        ({"target": "0.1"}, "target must lie between 0 and 1"),
+        ({"target": math.nan}, "target must lie between 0 and 1"),
+        ({"target": 1e-300}, r"target must be met by at most 2\^53 people, not some 10\^60\d; got 1e-300"),
+        ({"n": 5, "p": [1.0]}, "plan: p must have 40 entries"),
+        ({"n": 5, "p": ["none"] * 40}, "plan: p must be 40 probabilities"),
+        ({"n": 5, "p": {"none": 1}}, "plan: each label of p must be an int from 0 to 39; got 'none'"),
+        ({"n": 5, "p": {7: 1}}, "plan: p must name every value of its domain; got 'none for 0, 1, 2, … 36 more'"),
+        ({"n": 5, "max_bits": 0}, r"plan: max_bits must be a whole number from 1 to 2\^32; got 0"),
+        ({"n": 5, "max_bits": "8"}, "plan: max_bits must be"),
+    ],
+)
+def test_bad_questions_are_refused(arguments: dict[str, Any], culprit: str) -> None:
+    with pytest.raises(InvalidInput, match=culprit):
+        sf.plan(sf.Uniform(DOMAIN, 1), **arguments)
+    with pytest.raises(InvalidInput, match="at least two values"):
+        sf.plan(sf.Uniform(sf.Domain(["only"]), 1), n=5)

@@ -1,0 +1,177 @@
+"""The documentation says what the code does: examples run, names and pages are complete, links lead somewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.cli import main
+from sfumato.mechanisms.base import Mechanism
+from support import ROOT
+from support.collectors import served
+from support.pictures import as_shown
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+#: What a page cannot know whose Python talks to a collector: where it is, and its admin token.
+ADDRESS, TOKEN = "http://127.0.0.1:8000", "sfa_YourAdminToken"
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The scripts of the project, importable."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_example_runs_and_prints_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # pages write files, as their readers do
+    blocks = re.findall(
+        r"^```(python|text)\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    printed: str | None = None
+    namespace: dict[str, object] = {}
+    with contextlib.ExitStack() as running:
+        if any(TOKEN in block for _, block in blocks):
+            collector = running.enter_context(served(f"sqlite:///{tmp_path}/collect.db"))
+            blocks = [
+                (kind, text.replace(ADDRESS, collector.url).replace(TOKEN, collector.admin)) for kind, text in blocks
+            ]
+        for language, block in blocks:
+            if language == "python":
+                output = io.StringIO()
+                with contextlib.redirect_stdout(output):
+                    exec(compile(block, str(page), "exec"), namespace)
+                printed = output.getvalue()
+            else:
+                assert printed == block, f"the page shows\n{block}\nbut its example prints\n{printed}"
+    for figure in tmp_path.glob("*.svg"):
+        assert as_shown(figure), f"{figure.name} is not what the page shows: run scripts/make_figures.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_what_the_readme_says_is_measured_stands_on_the_page_it_links_to() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    measured = readme.partition("## What is measured")[2].partition("\n## ")[0]
+    quoted = re.findall(r"\[([^\]]*\d[^\]]*)\]\(([^)]*)\)", measured)
+    assert len(quoted) >= 4
+    for words, page in quoted:
+        for number in re.findall(r"[\d.]+(?:%| times)", words):
+            assert f" {number} " in (ROOT / page).read_text(encoding="utf-8").replace("\n", " "), f"{page}: {number}"
+
+
+@pytest.mark.parametrize("name", sorted(Mechanism.registry))
+def test_every_mechanism_has_its_proof_and_its_vectors(name: str) -> None:
+    assert (ROOT / "docs" / "proofs" / f"{name}.md").exists()
+    assert (ROOT / "vectors" / f"{name}.json").exists()
+
+
+def test_the_command_lines_page_is_up_to_date(scripts: Any) -> None:
+    made = scripts("make_cli_reference")
+    assert made.PAGE.read_text(encoding="utf-8") == made.reference(), "run scripts/make_cli_reference.py"
+
+
+def test_the_reference_is_up_to_date(scripts: Any) -> None:
+    pages = scripts("make_reference").pages()
+    for page, text in pages.items():
+        assert page.exists(), f"run scripts/make_reference.py: {page.name} is missing"
+        assert page.read_text(encoding="utf-8") == text, f"run scripts/make_reference.py: {page.name} is out of date"
+    assert set((ROOT / "docs" / "reference").glob("*.md")) < set(pages), "a page of the reference is no longer made"
+
+
+def test_every_public_name_method_and_parameter_is_documented(scripts: Any) -> None:
+    reference = scripts("make_reference")
+    assert reference.without_a_page() == []
+    assert reference.undocumented() == []
+    assert reference.unexplained_types() == []
+
+
+def test_what_is_not_documented_is_found(scripts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = scripts("make_reference")
+    before = set(reference.undocumented())
+
+    def share(self: sf.Estimate, values: object, knob: int) -> None:
+        raise NotImplementedError
+
+    share.__annotations__["return"] = "Undocumented"
+    monkeypatch.setattr(sf.Estimate, "share", share)
+    monkeypatch.setattr(sf.privatize, "__doc__", "Randomize every value on so many threads.")
+    monkeypatch.setattr(sf, "hidden", share, raising=False)
+    monkeypatch.setattr(sf, "__all__", [*sf.__all__, "hidden"])
+    assert set(reference.undocumented()) - before == {
+        "sfumato.Estimate.share", "sfumato.Estimate.share: knob", "sfumato.privatize: out",
+    }  # fmt: skip
+    assert "sfumato.Estimate: Undocumented" in reference.unexplained_types()
+    assert "sfumato.hidden" in reference.without_a_page()
+
+
+def test_every_public_parameter_stands_on_the_pages(scripts: Any) -> None:
+    text = "".join(scripts("make_reference").pages().values())
+    for name in sf.__all__:
+        value = getattr(sf, name)
+        if inspect.isfunction(value):
+            shown = re.search(rf"^{name}\((.*?)\)(?: -> [^\n]*)?$", text, flags=re.MULTILINE | re.DOTALL)
+            assert shown is not None, name
+            assert all(f"{parameter}: " in shown[1] for parameter in inspect.signature(value).parameters), name
+
+
+def test_the_readmes_command_line_runs_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every `sfumato` line of the README, in order, in a folder with its policy file and a file of values."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    policies = re.findall(r"^```toml\n(.*?)^```$", readme, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "policy.toml").write_text(policies[0], encoding="utf-8")
+    pq.write_table(pa.table({"answer": ["none", "flu", "hiv", "cancer"] * 250}), tmp_path / "values.parquet")
+    commands = re.findall(r"^    sfumato (.*)$", readme, flags=re.MULTILINE)
+    assert len(commands) == 8
+    for command in commands:
+        assert main(shlex.split(command)) == 0, command
+    for written in (
+        "mechanism.json",
+        "certificate.json",
+        "reports.parquet",
+        "counts.json",
+        "estimate.csv",
+        "estimate.svg",
+    ):
+        assert (tmp_path / written).stat().st_size > 0
+
+
+def test_the_demo_runs() -> None:
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples" / "demo.py"], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert result.returncode == 0, result.stderr
+    assert "obeys the high-low policy" in result.stdout
+    # The survey and the service ask the same people; 0.05 is ten standard errors.
+    survey, service = (
+        [(answer.strip(), float(truth), float(estimate)) for answer, truth, estimate in rows]
+        for rows in (
+            re.findall(r"^(.+?) truth (\S+) +estimate (\S+)", part, flags=re.MULTILINE)
+            for part in result.stdout.partition("== A map of a city")[0].split("== The same survey as a service")
+        )
+    )
+    assert [row[:2] for row in survey] == [row[:2] for row in service]
+    assert len(service) == 5
+    assert all(abs(truth - estimate) < 0.05 for _, truth, estimate in [*survey, *service])

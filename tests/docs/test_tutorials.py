@@ -1,0 +1,172 @@
+"""Tutorials and how-to pages do what they show: commands word for word, files, figures, and notebooks made of them.
+
+The Python between them is run by test_docs.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from sfumato import audit, design, load_policy
+from sfumato.cli import main
+from support import ROOT
+from support.collectors import free_port
+from support.pictures import as_shown
+
+SURVEY = ROOT / "docs" / "tutorials" / "survey.md"
+
+#: A number with decimals. Where a command draws real randomness, the page's decimals are not the reader's.
+DECIMALS = re.compile(r"-?\d+\.\d+")
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The scripts of the project, importable."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return lambda name: importlib.import_module(name)
+
+
+class Reader:
+    """Somebody at a terminal in an empty folder, who types what the page shows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "COLUMNS": "110",
+        }
+
+    def types(self, command: str) -> str:
+        done = subprocess.run(
+            command, shell=True, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def starts(self, command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            shlex.split(command), cwd=self.folder, env=self.environment, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def without_decimals(text: str) -> list[list[str]]:
+    """The words of all lines with decimals masked, in any order of lines: tables are sorted by what was drawn."""
+    return sorted(DECIMALS.sub("#", line).split() for line in lines(text))
+
+
+def wait_until_open(port: int) -> None:
+    for _ in range(600):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError("the collector did not start")
+
+
+def test_who_follows_the_first_tutorial_word_for_word_gets_what_it_shows(tmp_path: Path, scripts: Any) -> None:
+    """In a fresh folder. Two things no page can know are put in: a port that is free here, and the admin token."""
+    reader, port, server, token = Reader(tmp_path), str(free_port()), None, ""
+    drawn = False  # whether real randomness has been used, so that decimals differ
+
+    def put_in(text: str) -> str:
+        return re.sub(r"(127\.0\.0\.1:|--port )8000", rf"\g<1>{port}", text).replace("sfa_YourAdminToken", token)
+
+    try:
+        for block in scripts("pages").blocks(SURVEY):
+            if block.is_file:
+                (tmp_path / block.title).write_text(put_in(block.text), encoding="utf-8")
+            elif block.language == "console" and block.title == "second terminal":
+                ((command, shown),) = block.commands
+                server = reader.starts(put_in(command))
+                assert server.stdout is not None
+                said, token = server.stdout.readline().strip().rsplit(" ", 1)
+                assert said == shown.strip().rsplit(" ", 1)[0]
+                wait_until_open(int(port))
+            elif block.language == "console":
+                for command, shown in block.commands:
+                    drawn = drawn or command.startswith("sfumato privatize")
+                    printed = reader.types(put_in(command))
+                    if drawn:
+                        assert without_decimals(printed) == without_decimals(shown), command
+                    else:
+                        assert lines(printed) == lines(shown), command
+        collection = (tmp_path / "collection.txt").read_text(encoding="utf-8")
+        pages = re.findall(r"^\| `(http://\S+)` \|", SURVEY.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert len(pages) == 5
+        for page in pages:
+            with urlopen(put_in(page).replace("{id}", collection)) as answer:
+                assert answer.headers.get_content_type() == "text/html", page
+    finally:
+        if server is not None:
+            server.send_signal(signal.SIGINT)
+            server.communicate(timeout=60)
+    assert server is not None
+    for name in ("mechanism.json", "certificate.json", "counts.json", "estimate.csv", "estimate.svg", "survey.db"):
+        assert (tmp_path / name).stat().st_size > 0
+    assert as_shown(tmp_path / "rehearsal.svg"), "run scripts/make_figures.py"
+
+
+def test_the_commands_of_merging_counts_print_what_is_shown(
+    tmp_path: Path, scripts: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in scripts("pages").blocks(ROOT / "docs" / "how-to" / "merge-counts.md"):
+        if block.is_file:
+            Path(block.title).write_text(block.text, encoding="utf-8")
+        for command, shown in block.commands:
+            capsys.readouterr()
+            assert main(shlex.split(command.removeprefix("sfumato "))) == 0
+            assert lines(capsys.readouterr().out) == lines(shown), command
+
+
+def test_every_policy_file_shown_is_read_and_can_be_obeyed(tmp_path: Path, scripts: Any) -> None:
+    page = ROOT / "docs" / "how-to" / "write-a-policy-file.md"
+    shown = [block for block in scripts("pages").blocks(page) if block.is_file]
+    assert len(shown) == 7
+    for block in shown:
+        (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+        policy = load_policy(tmp_path / block.title)
+        assert policy.kind == Path(block.title).stem
+        assert audit(design(policy, 1000), policy).holds
+
+
+def test_the_flow_is_drawn_as_the_script_draws_it(scripts: Any) -> None:
+    kept = (ROOT / "docs" / "figures" / "flow.svg").read_text(encoding="utf-8")
+    assert kept == scripts("make_figures").flow(), "run scripts/make_figures.py"
+
+
+def test_every_figure_is_shown_and_every_tutorial_has_a_notebook(scripts: Any) -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    for figure in (ROOT / "docs" / "figures").rglob("*.svg"):
+        shown = figure.relative_to(ROOT / "docs").as_posix()
+        assert f"{shown})" in text, f"{shown} is shown nowhere"
+    names = {page.stem.replace("-", "_") for page in scripts("pages").TUTORIALS}
+    assert names == {notebook.stem for notebook in (ROOT / "notebooks").glob("*.py")}
+
+
+@pytest.mark.parametrize("name", ["heat_map", "secret", "survey", "telemetry"])
+def test_a_notebook_is_made_of_its_tutorial_and_runs(name: str, tmp_path: Path, scripts: Any) -> None:
+    notebook = ROOT / "notebooks" / f"{name}.py"
+    page = ROOT / "docs" / "tutorials" / f"{name.replace('_', '-')}.md"
+    made = scripts("make_notebooks").notebook(page)
+    assert notebook.read_text(encoding="utf-8") == made, "run scripts/make_notebooks.py"
+    Reader(tmp_path).types(f"{sys.executable} {notebook}")

@@ -1,0 +1,42 @@
+"""Two administrators at once: what one says is not lost to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from support.collectors import POLICY, Served, served
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[Served]:
+    with served(f"sqlite:///{tmp_path}/collect.db") as running:
+        yield running
+
+
+def test_of_two_changes_at_once_neither_is_lost(collector: Served) -> None:
+    body = {"title": "before", "policy": POLICY.to_dict(), "mechanism": "high-low-subset"}
+    made = collector.ask("POST", "/v1/collections", body, collector.admin)
+    path = f"/v1/collections/{made.json['collection']['id']}"
+    with ThreadPoolExecutor(2) as pool:
+        for round_ in range(20):
+            changes = {"state": "closed"}, {"title": f"round {round_}"}
+            answers = list(pool.map(lambda change: collector.ask("PATCH", path, change, collector.admin), changes))
+            assert [answer.status for answer in answers] == [200, 200]
+            # The collection may be shown as it was a second ago; a change shows it as it is.
+            now = collector.ask("PATCH", path, {}, collector.admin).json
+            assert (now["state"], now["title"]) == ("closed", f"round {round_}")
+            assert collector.ask("PATCH", path, {"state": "open"}, collector.admin).status == 200
+
+
+def test_what_was_archived_stays_so(collector: Served) -> None:
+    body = {"title": "old", "policy": POLICY.to_dict(), "mechanism": "high-low-subset"}
+    made = collector.ask("POST", "/v1/collections", body, collector.admin)
+    path = f"/v1/collections/{made.json['collection']['id']}"
+    for state in ("closed", "archived"):
+        assert collector.ask("PATCH", path, {"state": state}, collector.admin).status == 200
+    assert collector.ask("PATCH", path, {"state": "open"}, collector.admin).reason == "not-open"
+    assert collector.ask("PATCH", path, {"title": "older"}, collector.admin).json["state"] == "archived"

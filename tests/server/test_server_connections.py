@@ -1,0 +1,443 @@
+"""Connections that send no whole head, or too much, or do not read: real sockets, and a clock that is set by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import logging
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from uvicorn.server import ServerState
+
+import sfumato as sf
+from sfumato.server.api.collector import Collector
+from sfumato.server.http.bodies import Deadlines
+from sfumato.server.http.connections import Connection, Connections
+from support.collectors import Served, served, until
+
+#: Estimates of it have some 300 kB: more than the system takes ahead of a reader.
+LONG = sf.Uniform(sf.Domain.range(4000), 5)
+PATIENCE = 0.2
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+ALIVE = b'{"status":"alive"}'
+
+
+class Clock:
+    """Stands still until it is told to go on, and knows how often it was looked at."""
+
+    now, looks = 0.0, 0
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return self.now
+
+    def go(self, patience: float) -> None:
+        """Of the patience of the collector, so much goes by; then all connections are looked at."""
+        self.now += patience * PATIENCE
+        looks = self.looks
+        until(lambda: self.looks >= looks + 2)  # the first of these two has ended when the second begins
+
+
+CLOCK = Clock()
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("collector")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sfumato.server.api.collector.Connections", functools.partial(Connections, clock=CLOCK))
+        patch.setattr("sfumato.server.api.collector.Deadlines", functools.partial(Deadlines, clock=lambda: CLOCK.now))
+        patch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
+        with served(f"sqlite:///{folder}/collect.db", live_seconds=0.02, patience=PATIENCE) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def long(collector: Served) -> str:
+    """A collection with a long estimate."""
+    name, mechanism, _ = collector.create(policy=LONG, mechanism="rr")
+    assert collector.send(name, mechanism, np.zeros(9, mechanism.report_dtype), "nine-reports").status == 200
+    return name
+
+
+@pytest.fixture(autouse=True)
+def complaints() -> Iterator[list[str]]:
+    """What the log complains of, which is nothing, unless a test takes it out."""
+    said: list[str] = []
+
+    class Said(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    handler = Said(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in ("uvicorn.error", "sfumato.server", "asyncio")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield said
+    for logger in loggers:
+        logger.removeHandler(handler)
+    assert said == []
+
+
+def inside(served: Served) -> Collector:
+    assert served.app is not None
+    assert served.app.collector is not None
+    found: Collector = served.app.collector
+    return found
+
+
+def is_open(collector: Served, end: Connection) -> bool:
+    return end in inside(collector).connections.open
+
+
+@contextmanager
+def connected(collector: Served, sent: bytes = b"") -> Iterator[tuple[socket.socket, Connection]]:
+    """A connection of whose answers the system keeps little, and the collector's end of it."""
+    before = set(inside(collector).connections.open)
+    with socket.socket() as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        own.settimeout(30)
+        own.connect(("127.0.0.1", collector.port))
+        until(lambda: not inside(collector).connections.open <= before)
+        (end,) = inside(collector).connections.open - before
+        end.timeout_keep_alive = 3600  # the server's own timer is not what is tested here
+        own.sendall(sent)
+        yield own, end
+
+
+def asked(path: str, *headers: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
+def read(connection: socket.socket, ends: bytes) -> bytes:
+    came = b""
+    while not came.endswith(ends):
+        piece = connection.recv(2**16)
+        assert piece, came
+        came += piece
+    return came
+
+
+def rest(connection: socket.socket) -> bytes:
+    """Whatever still comes, until it is closed one way or another."""
+    came = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(2**16):
+            came += piece
+    return came
+
+
+def send_for_long(connection: socket.socket, piece: bytes, seconds: float = 0.0) -> None:
+    """Some 250 MB, and if so told, more slowly: with each 16 KiB of them so many seconds go by."""
+    for _ in range(2**14):
+        connection.sendall(piece * (2**14 // len(piece)))
+        if seconds:
+            CLOCK.now += seconds
+            time.sleep(0.001)
+
+
+# -- those that wait -------------------------------------------------------------------------------------------
+
+
+def test_who_sends_no_whole_head_is_not_waited_for(collector: Served) -> None:
+    with contextlib.ExitStack() as stack:
+        pieces = (b"\r\n", b"GET /heal", HEAD[:-2])
+        ends = [stack.enter_context(connected(collector, piece)) for piece in (b"", *pieces)]
+        for piece in pieces:
+            own, end = stack.enter_context(connected(collector, HEAD))
+            assert read(own, ALIVE).startswith(b"HTTP/1.1 200")
+            own.sendall(piece)
+            ends.append((own, end))
+        CLOCK.go(0)
+        CLOCK.go(0.9)
+        assert all(is_open(collector, end) for _, end in ends)
+        CLOCK.go(0.2)
+        assert [rest(own) for own, _ in ends] == [b""] * 7
+        until(lambda: not any(is_open(collector, end) for _, end in ends))
+
+
+def test_heads_may_come_in_pieces_and_requests_after_a_pause(collector: Served) -> None:
+    with connected(collector) as (own, end):
+        for _ in range(3):
+            own.sendall(HEAD[:9])
+            CLOCK.go(0)
+            CLOCK.go(0.9)
+            own.sendall(HEAD[9:])
+            assert read(own, ALIVE).startswith(b"HTTP/1.1 200")
+        CLOCK.go(0)
+        CLOCK.go(100)  # the server's own timer runs
+        own.sendall(asked("/healthz", "X: " + "a" * 60_000))
+        assert read(own, ALIVE).startswith(b"HTTP/1.1 200")
+        assert is_open(collector, end)
+
+
+def test_a_head_is_not_too_long(collector: Served) -> None:
+    with connected(collector) as (own, end), contextlib.suppress(ConnectionError):
+        own.sendall(asked("/healthz", "X: " + "a" * 100_000))  # of which a single look may see all
+        assert rest(own) == b""
+    until(lambda: not is_open(collector, end))
+
+
+# -- those that do not read ------------------------------------------------------------------------------------
+
+
+def test_a_stream_that_nobody_reads_is_dropped(collector: Served, long: str) -> None:
+    with connected(collector, asked(f"/v1/collections/{long}/live")) as (own, end):
+        until(lambda: end.flow.write_paused)
+        CLOCK.go(0)
+        CLOCK.go(0.9)
+        assert inside(collector).streams == 1
+        assert is_open(collector, end)
+        CLOCK.go(0.2)
+        until(lambda: inside(collector).streams == 0 and not is_open(collector, end))
+        came = rest(own)
+        assert came.startswith(b"HTTP/1.1 200")
+        assert not came.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("header", ["Connection: keep-alive", "Connection: close"])
+def test_an_answer_that_nobody_reads_is_dropped(collector: Served, long: str, header: str) -> None:
+    with connected(collector, asked(f"/v1/collections/{long}/estimate", header)) as (own, end):
+        until(lambda: end.flow.write_paused)
+        CLOCK.go(0)
+        CLOCK.go(0.9)
+        assert is_open(collector, end)
+        CLOCK.go(0.2)
+        until(lambda: not is_open(collector, end))
+        assert len(rest(own)) < 2**18
+
+
+def test_the_end_of_answers_that_nobody_reads_is_dropped(collector: Served) -> None:
+    def ask(connection: socket.socket, state: ServerState) -> None:
+        answered = state.total_requests
+        connection.sendall(asked("/openapi.json"))
+        until(lambda: state.total_requests > answered)
+
+    with connected(collector) as (own, end):
+        while not end.transport.get_write_buffer_size():
+            ask(own, end.server_state)
+        end.timeout_keep_alive = 0  # now
+        own.sendall(HEAD)
+        until(end.transport.is_closing)
+        assert not end.flow.write_paused
+        CLOCK.go(0)
+        CLOCK.go(0.9)
+        assert is_open(collector, end)
+        CLOCK.go(0.2)
+        until(lambda: not is_open(collector, end))
+
+
+def test_a_reader_that_is_slow_but_moves_gets_all_of_it(collector: Served, long: str) -> None:
+    whole = collector.ask("GET", f"/v1/collections/{long}/estimate").body
+    with connected(collector, asked(f"/v1/collections/{long}/estimate")) as (own, end):
+        until(lambda: end.flow.write_paused)
+        CLOCK.go(0)
+        came, looks = b"", 0
+        while unsent := end.transport.get_write_buffer_size():
+            while end.transport.get_write_buffer_size() == unsent:
+                came += own.recv(2**13)
+            CLOCK.go(0.9)
+            looks += 1
+        assert looks >= 3
+        came += read(own, b"]}")
+        assert came.partition(b"\r\n\r\n")[2] == whole
+        assert is_open(collector, end)
+
+
+def test_each_answer_is_waited_for_anew(collector: Served, long: str) -> None:
+    with connected(collector) as (own, end):
+        for _ in range(3):  # of which two at least have the same length left
+            own.sendall(asked(f"/v1/collections/{long}/estimate"))
+            until(lambda: end.flow.write_paused)
+            CLOCK.go(0)
+            CLOCK.go(0.9)
+            read(own, b"]}")
+            until(lambda: not end.flow.write_paused)
+        assert is_open(collector, end)
+
+
+# -- those that send too much ----------------------------------------------------------------------------------
+
+ENDLESS = {
+    "path": (b"GET /", b"a"),
+    "header": (b"GET / HTTP/1.1\r\nx: ", b"a"),
+    "headers": (b"GET / HTTP/1.1\r\n", b"x: y\r\n"),
+    "nothing": (b"", b"\r\n"),
+    "second head": (HEAD + b"GET / HTTP/1.1\r\n", b"x: y\r\n"),
+    "head behind a stream": (b"GET LIVE HTTP/1.1\r\n\r\nGET /", b"a"),
+    "extension": (b"GET LIVE HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"a"),
+    "trailers": (b"GET LIVE HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", b"x: y\r\n"),
+    "late trailers": (HEAD[:-2] + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", b"x: y\r\n"),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_has_no_end_is_cut_off(collector: Served, long: str, what: str) -> None:
+    sent, again = ENDLESS[what]
+    with connected(collector, sent.replace(b"LIVE", f"/v1/collections/{long}/live".encode())) as (own, end):
+        if what == "late trailers":
+            read(own, ALIVE)
+        with pytest.raises(ConnectionError):
+            send_for_long(own, again)
+        until(lambda: not is_open(collector, end) and inside(collector).streams == 0)
+
+
+def test_a_body_that_nobody_reads_stays_outside(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a request is worked on, little of its body is taken; afterwards it may end, but not go on forever."""
+    begin = threading.Event()
+    monkeypatch.setattr(inside(collector).store, "ping", lambda: begin.wait(30))
+    with connected(collector, asked("/readyz", "Content-Length: 1000000000000")) as (own, end):
+        own.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            send_for_long(own, b"x")
+        until(lambda: end.flow.read_paused)
+        assert len(end.cycle.body) < 2**20
+        own.settimeout(30)
+        begin.set()
+        with pytest.raises(ConnectionError):
+            send_for_long(own, b"x", seconds=0.001)
+        until(lambda: not is_open(collector, end))
+
+
+def test_who_is_refused_may_send_the_rest_and_ask_again(collector: Served) -> None:
+    head = b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+    with connected(collector, head) as (own, end):
+        assert b"unauthorized" in read(own, b"}}")
+        for _ in range(10):
+            own.sendall(bytes(100_000))
+        CLOCK.go(0.9)
+        own.sendall(HEAD)
+        assert read(own, ALIVE).startswith(b"HTTP/1.1 200")
+        assert is_open(collector, end)
+
+
+# -- requests ahead of answers ---------------------------------------------------------------------------------
+
+
+def test_some_requests_may_be_sent_ahead(collector: Served) -> None:
+    with connected(collector, HEAD * 20) as (own, end):
+        came = b""
+        while came.count(ALIVE) < 20:
+            came += read(own, ALIVE)
+        assert is_open(collector, end)
+
+
+def test_not_too_many_requests_may_be_sent_ahead(collector: Served, long: str) -> None:
+    with connected(collector, asked(f"/v1/collections/{long}/live") + HEAD * 100) as (own, end):
+        rest(own)
+        until(lambda: inside(collector).streams == 0 and not is_open(collector, end))
+    with connected(collector, HEAD * 10_000) as (own, end):
+        assert rest(own).count(ALIVE) < 100
+        until(lambda: not is_open(collector, end))
+
+
+def test_a_stream_with_a_request_behind_it_hears_that_its_reader_has_gone(collector: Served, long: str) -> None:
+    with connected(collector, asked(f"/v1/collections/{long}/live") + HEAD) as (own, end):
+        assert own.recv(2**10).startswith(b"HTTP/1.1 200")
+        until(lambda: len(end.pipeline) == 1)
+        assert inside(collector).streams == 1
+    until(lambda: inside(collector).streams == 0)
+    assert not is_open(collector, end)
+
+
+# -- how many there are ----------------------------------------------------------------------------------------
+
+
+def test_there_are_so_many_connections_and_no_more(tmp_path: Path, complaints: list[str]) -> None:
+    url = f"sqlite:///{tmp_path}/collect.db"
+    with served(url, connections=2, live_seconds=0.1) as collector, connected(collector) as (one, _):
+        with connected(collector) as (_, end), socket.socket() as third:
+            third.connect(("127.0.0.1", collector.port))
+            assert rest(third) == b""
+            until(lambda: complaints == ["too many connections"])
+            complaints.clear()
+        until(lambda: not is_open(collector, end))
+        one.sendall(HEAD)
+        assert read(one, ALIVE).startswith(b"HTTP/1.1 200")
+        assert collector.ask("GET", "/readyz").status == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
+def test_connections_are_files_of_which_the_system_allows_so_many() -> None:
+    script = """
+import resource
+from sfumato.server.http.connections import _as_files_allow as most
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 1000))
+print([(most(n), resource.getrlimit(resource.RLIMIT_NOFILE)[0]) for n in (10, 500, 10_000)])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[(10, 256), (500, 700), (800, 1000)]\n"
+
+
+# -- what is no request --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n",
+        asked("/healthz", "Connection: Upgrade", "Upgrade: h2c"),
+        asked("/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x"),
+    ],
+)
+def test_what_is_no_request_is_refused_in_the_one_shape(collector: Served, complaints: list[str], sent: bytes) -> None:
+    with connected(collector, sent) as (own, _):
+        head, _, body = rest(own).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert json.loads(body)["error"]["reason"] == "malformed"
+    assert complaints.pop() == "Invalid HTTP request received."
+
+
+def test_the_body_of_a_request_to_change_protocols_is_no_request(collector: Served, complaints: list[str]) -> None:
+    hidden = asked("/metrics")
+    upgrade = asked("/healthz", "Connection: Upgrade", "Upgrade: h2c", f"Content-Length: {len(hidden)}")
+    with connected(collector, upgrade) as (own, _):
+        with contextlib.suppress(OSError):
+            own.sendall(hidden)
+        assert rest(own).count(b"HTTP/1.1 ") == 1
+    assert complaints.pop() == "Invalid HTTP request received."
+
+
+def test_nonsense_behind_a_request_does_not_take_its_answer(collector: Served, complaints: list[str]) -> None:
+    with connected(collector, HEAD * 3 + b"nonsense\r\n\r\n") as (own, _):
+        came = rest(own)
+    assert (came.count(b"HTTP/1.1 200 "), came.count(ALIVE), came.count(b"HTTP/1.1 ")) == (3, 3, 3)
+    while complaints:
+        assert complaints.pop() == "Invalid HTTP request received."
+
+
+def test_of_unread_answers_only_so_much_is_held(collector: Served, long: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connections = inside(collector).connections
+    monkeypatch.setattr(connections, "most_unsent", 10**6)
+    ask = asked(f"/v1/collections/{long}/estimate")
+    with contextlib.ExitStack() as stack:
+        readers = []
+        for _ in range(12):  # of each some 200 kB are not sent
+            own, end = stack.enter_context(connected(collector, ask))
+            until(lambda end=end: end.flow.write_paused or not is_open(collector, end))  # type: ignore[misc]
+            readers.append((own, end))
+        still = [is_open(collector, end) for _, end in readers]
+        assert still == sorted(still)  # those who did not read for longest had to go
+        assert 2 <= sum(still) <= 8
+        assert sum(end.transport.get_write_buffer_size() for _, end in readers if is_open(collector, end)) <= 10**6
+        # Who reads after all gets the whole answer.
+        whole = rest_of_answer(readers[-1][0])
+        assert whole == collector.ask("GET", f"/v1/collections/{long}/estimate").body
+
+
+def rest_of_answer(connection: socket.socket) -> bytes:
+    came = read(connection, b"]}")
+    return came.partition(b"\r\n\r\n")[2]

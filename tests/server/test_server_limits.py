@@ -1,0 +1,466 @@
+"""What a collector gives to one who asks for too much, and what its client makes of an answer that is none."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.cli import main
+from sfumato.collecting.batch import encode_batch
+from sfumato.collecting.files import write_reports
+from sfumato.device.client import Client
+from sfumato.device.transport import CollectorRefused, CollectorUnreachable
+from sfumato.server.http.bodies import Room
+from sfumato.server.http.guard import Rates
+from sfumato.server.http.refusals import JsonAnswer, Refusal
+from sfumato.server.jobs.estimates import Kept
+from sfumato.server.jobs.planner import Planner
+from sfumato.server.jobs.threads import Workers
+from support.collectors import BATCH_TYPE, DISEASES, Served, free_port, served, until
+
+YES_NO = sf.Domain(["no", "yes"])
+#: Reports of 256 bytes, of which some make a long body.
+WIDE = sf.Uniform(sf.Domain.range(2048), 1)
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("collector")
+    with served(f"sqlite:///{folder}/collect.db", live_seconds=0.02, plan_values=20_000) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def begun(collector: Served, name: str, kind: str, length: int, body: bytes = b"") -> Iterator[socket.socket]:
+    """A connection on which a body is announced, and some of it sent."""
+    with socket.create_connection(("127.0.0.1", collector.port), timeout=30) as connection:
+        head = (
+            f"POST /v1/collections/{name}/reports HTTP/1.1\r\nHost: x\r\nIdempotency-Key: held-back-batch\r\n"
+            f"Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body)
+        yield connection
+
+
+# -- what is sent ----------------------------------------------------------------------------------------------
+
+
+def test_too_many_reports_are_refused_before_they_are_sent(collector: Served) -> None:
+    name, mechanism, _ = collector.create(policy=sf.Uniform(YES_NO, 1), mechanism="rr")
+    assert mechanism.bits == 1
+    most = np.zeros(2**20, mechanism.report_dtype)
+    assert collector.send(name, mechanism, most, "as-many-as-may-be").json["reports"] == 2**20
+    with begun(collector, name, BATCH_TYPE, 2**23) as connection:  # 67 million of them, and nothing of it sent
+        answer = b""
+        while b"too-large" not in answer:
+            piece = connection.recv(4096)
+            assert piece, answer
+            answer += piece
+    assert collector.send(name, mechanism, np.zeros(2**20 + 8, np.uint32), "eight-more-reports").reason == "too-large"
+    with collector.client() as client:  # which cuts them
+        receipts = client.submit(name, np.zeros(2**20 + 8, np.uint32))
+    assert sum(receipt.reports for receipt in receipts) == 2**20 + 8
+    assert collector.aggregate(name).n == 2**21 + 8
+
+
+def test_the_client_sends_no_batch_that_has_too_many() -> None:
+    from sfumato.device.client import _batches
+
+    mechanism = sf.mechanisms.UnaryEncoding(YES_NO, 1)  # two bits, in a byte: a mebibyte would hold four times as many
+    lengths = [len(piece) for piece in _batches(mechanism, np.zeros((2**21 + 1, 1), np.uint8))]
+    assert lengths == [2**20, 2**20, 1]
+
+
+@pytest.mark.parametrize("submission", ["open", "token"])
+def test_who_may_send_one_report_may_send_no_more_bytes_than_it_takes(collector: Served, submission: str) -> None:
+    name, mechanism, _ = collector.create(submission=submission, mechanism="rr")
+    token = None
+    if submission == "token":
+        (token,) = collector.as_admin("POST", f"/v1/collections/{name}/tokens", {"count": 1}).json["tokens"]
+        long = np.zeros(2**16, mechanism.report_dtype)
+        assert collector.send(name, mechanism, long, "not-just-one", token).reason == "too-large"
+    path = f"/v1/collections/{name}/reports"
+    for spaces, reason in ((2**13, "too-large"), (2**10, None)):
+        body = b'{"batch": "just-one-report", "report": 1' + b" " * spaces + b"}"
+        assert collector.ask("POST", path, body, token, {"Content-Type": "application/json"}).reason == reason
+    name, mechanism, _ = collector.create(policy=sf.Uniform(sf.Domain.range(20_000), 1), mechanism="unary")
+    long_one = {"batch": "one-long-report", "report": bytes(2500).hex()}  # longer than what is beside it may be
+    assert collector.ask("POST", f"/v1/collections/{name}/reports", long_one).status == 200
+
+
+def test_long_bodies_share_their_room_and_short_ones_need_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room(2**17)
+    monkeypatch.setattr("sfumato.server.api.collector.Room", lambda: room)
+    with served(f"sqlite:///{tmp_path}/collect.db") as collector:
+        name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
+        reports = np.zeros((600, 256), np.uint8)  # 150 KiB, of which 64 need no room
+        with begun(collector, name, BATCH_TYPE, 2**18, bytes(2**17)):
+            until(lambda: room.left == 2**16)
+            answer = collector.send(name, mechanism, reports, "there-is-no-room")
+            assert (answer.reason, answer.headers["retry-after"]) == ("overloaded", "1")
+            assert collector.send(name, mechanism, reports[:200], "a-short-one").status == 200
+            assert room.left == 2**16
+        until(lambda: room.left == 2**17)  # whoever held it back has gone
+        assert collector.send(name, mechanism, reports, "there-is-no-room").status == 200
+        assert room.left == 2**17
+
+
+def test_a_header_that_decides_comes_once(collector: Served) -> None:
+    name, mechanism, _ = collector.create()
+    payload = encode_batch(mechanism, sf.privatize(mechanism, ["flu"]))
+    sent = {"Content-Type": BATCH_TYPE, "Idempotency-Key": "the-first-name", "Authorization": "Bearer nothing"}
+    for twice in (None, *sent):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", collector.port)) as connection:
+            connection.putrequest("POST", f"/v1/collections/{name}/reports")
+            for header, value in (*sent.items(), *([(twice, sent[twice])] if twice else [])):
+                connection.putheader(header, value)
+            connection.putheader("Content-Length", str(len(payload)))
+            connection.endheaders(payload)
+            answer = connection.getresponse()
+            assert (answer.status, b"malformed" in answer.read()) == ((400, True) if twice else (200, False)), twice
+    assert collector.aggregate(name).n == 1
+
+
+# -- what is worked on -----------------------------------------------------------------------------------------
+
+
+def test_long_batches_wait_in_a_line_that_holds_up_nobody_else(
+    collector: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sfumato.server.api import ingest
+
+    name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
+    reports = np.zeros((100, 256), np.uint8)
+    begin, unpack = threading.Event(), ingest._many_reports
+    unpacked = []
+
+    def slow(*given: Any) -> Any:
+        unpacked.append(1)
+        begin.wait(30)
+        return unpack(*given)
+
+    monkeypatch.setattr(ingest, "_many_reports", slow)
+    with ThreadPoolExecutor(24) as pool:
+        sending = [pool.submit(collector.send, name, mechanism, reports, f"long-batch-{i}") for i in range(24)]
+        until(lambda: sum(future.done() for future in sending) == 6 and len(unpacked) == 2)  # and sixteen wait
+        for path in ("/readyz", "/v1/collections", f"/v1/collections/{name}"):
+            assert collector.ask("GET", path).status == 200
+        assert len(unpacked) == 2
+        begin.set()
+        reasons = sorted(str(future.result().reason) for future in sending)
+    assert reasons == ["None"] * 18 + ["overloaded"] * 6
+    assert collector.aggregate(name).n == 1800
+
+
+def test_estimates_hold_up_no_long_batches(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
+    reports = np.zeros((100, 256), np.uint8)
+    assert collector.send(name, mechanism, reports, "the-first-batch").status == 200
+    begin, begun_with = threading.Event(), []
+
+    def slow(*given: Any) -> Any:
+        begun_with.append(given[-1])
+        begin.wait(30)
+        return sf.estimate(*given)
+
+    monkeypatch.setattr("sfumato.server.jobs.estimates.estimate", slow)
+    with ThreadPoolExecutor(3) as pool:
+        paths = [f"/v1/collections/{name}/estimate?method={method}" for method in ("unbiased", "simplex")]
+        asked = [pool.submit(collector.ask, "GET", path) for path in paths]
+        try:
+            until(lambda: len(begun_with) == 2)
+            sent = pool.submit(collector.send, name, mechanism, reports, "another-batch")
+            assert sent.result(20).status == 200
+            assert not any(answer.done() for answer in asked)
+        finally:
+            begin.set()
+        assert [answer.result().json["reports"] for answer in asked] == [100, 100]
+
+
+@pytest.mark.parametrize(("method", "mechanism"), [("unbiased", "rr"), ("efficient", "rr"), ("mle", "unary")])
+def test_an_estimate_is_computed_once_for_all_levels(
+    collector: Served, monkeypatch: pytest.MonkeyPatch, method: str, mechanism: str
+) -> None:
+    name, made, _ = collector.create(mechanism=mechanism)
+    computed = []
+
+    def counted(*given: Any) -> Any:
+        computed.append(given[1].n)
+        return sf.estimate(*given)
+
+    monkeypatch.setattr("sfumato.server.jobs.estimates.estimate", counted)
+    levels = [0.5, 0.9, 0.95, 0.999]
+    paths = [f"/v1/collections/{name}/estimate?method={method}&level={level}" for level in levels]
+    for number, total in enumerate((3, 6)):
+        assert collector.send(name, made, sf.privatize(made, ["flu"] * 3), f"some-reports-{number}").status == 200
+        with ThreadPoolExecutor(len(paths)) as pool:
+            answers = list(pool.map(lambda path: collector.ask("GET", path).json, paths))
+        found = sf.estimate(made, collector.aggregate(name), method)
+        for level, answer in zip(levels, answers, strict=True):
+            numbers = np.column_stack([found.frequencies, found.standard_errors, *found.interval(level)])
+            assert [[*row.values()][1:] for row in answer["rows"]] == numbers.tolist()
+            assert (answer["level"], answer["reports"]) == (level, total)
+    assert computed == [3, 6]
+
+
+def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -> None:
+    from sfumato.server.jobs.estimates import decoded, estimate_of
+
+    mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(300), 100)  # nearly the truth: some have no error
+    counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))
+    for method in ("unbiased", "efficient", "simplex", "mle"):
+        found = sf.estimate(mechanism, counts, method)
+        assert np.sqrt(found.decoder.variances(found.nearest).min()) < 1e-7
+        kept = decoded(mechanism, counts, method)
+        assert len(kept) == 300 * 3 * 8  # the matrix alone takes 300 times 300 numbers
+        again = estimate_of(mechanism, counts.n, method, kept)
+        for level in (0.5, 0.95, 0.9999999999999998):
+            np.testing.assert_array_equal(again.interval(level), found.interval(level))
+        np.testing.assert_array_equal(again.standard_errors, found.standard_errors)
+
+
+@pytest.mark.parametrize("what", ["estimate", "live"])
+def test_a_level_that_rounds_to_one_is_refused(collector: Served, what: str) -> None:
+    name, mechanism, _ = collector.create()
+    assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"]), "just-one-report").status == 200
+    path = f"/v1/collections/{name}/{what}?level=0.999999999999999"
+    assert collector.ask("HEAD", f"{path}8").status == 200
+    assert collector.ask("GET", f"{path}9").reason == "invalid"
+
+
+def test_certificates_are_sent_from_one_copy(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    name, _, _ = collector.create()
+    sent: list[bytes] = []
+
+    def answered(body: bytes) -> JsonAnswer:
+        sent.append(body)
+        return JsonAnswer(body)
+
+    monkeypatch.setattr("sfumato.server.api.results.JsonAnswer", answered)
+    given = [collector.ask("GET", f"/v1/collections/{name}/certificate").body for _ in range(2)]
+    assert sent == given
+    assert sent[0] is sent[1]
+
+
+def test_workers_take_more_once_they_are_done() -> None:
+    async def run() -> None:
+        workers, go = Workers(1, 1), threading.Event()
+        waiting = [asyncio.create_task(workers.run(go.wait)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal, match="wait") as refusal:
+            await workers.run(int)
+        assert refusal.value.reason == "overloaded"
+        go.set()
+        assert await asyncio.gather(*waiting) == [True, True]
+        assert await workers.run(int) == 0
+        workers.stop()
+
+    asyncio.run(run())
+
+
+def test_what_is_asked_for_by_many_is_computed_once() -> None:
+    async def run() -> None:
+        kept, computed = Kept(10_000), []
+
+        def answers(answer: bytes | Refusal) -> Any:
+            async def compute() -> bytes:
+                computed.append(answer)
+                await asyncio.sleep(0.01)
+                if isinstance(answer, Refusal):
+                    raise answer
+                return answer
+
+            return compute
+
+        first = asyncio.create_task(kept.get("a", answers(b"1")))
+        others = [asyncio.create_task(kept.get("a", answers(b"2"))) for _ in range(5)]
+        await asyncio.sleep(0)
+        first.cancel()  # who asked first goes away
+        assert await asyncio.gather(*others) == [b"1"] * 5
+        assert computed == [b"1"]
+        for reason, times in (("too-hard", 1), ("invalid", 1), ("overloaded", 3)):
+            computed.clear()
+            for _ in range(3):
+                with pytest.raises(Refusal, match="why") as refusal:
+                    await kept.get(reason, answers(Refusal(reason, "why")))
+                assert refusal.value.reason == reason
+            assert len(computed) == times
+        assert await kept.get("large", answers(bytes(9_000))) == bytes(9_000)
+        assert await kept.get("a", answers(b"3")) == b"3"  # the first was pushed out
+
+    asyncio.run(run())
+
+
+def test_participants_never_wait_for_the_planner(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a device needs to randomize and to say what that reveals comes without it, whoever else plans."""
+    name, mechanism, _ = collector.create()
+
+    async def busy(_: Planner, job: str, **request: Any) -> Any:
+        raise AssertionError(f"the planner was asked to {job}: {request}")
+
+    monkeypatch.setattr(Planner, "ask", busy)
+    path = f"/v1/collections/{name}"
+    assert collector.ask("GET", path).json["mechanism"] == mechanism.spec
+    assert collector.ask("GET", f"/c/{name}").status == 200
+    assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"] * 10), "some-reports").status == 200
+    assert collector.ask("GET", f"{path}/certificate").status == 200
+    # What a collector says that a reply reveals is no longer anybody's source.
+    assert collector.ask("GET", f"{path}/reveals").status == 404
+
+
+def test_a_stream_ends_when_its_reader_may_read_no_more(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
+    name, mechanism, _ = collector.create()
+    streams = []
+    for token in (None, collector.admin):
+        connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=30)
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        connection.request("GET", f"/v1/collections/{name}/live", headers=headers)
+        streams.append((connection, connection.getresponse()))
+        assert streams[-1][1].readline() == b"event: estimate\n"
+    assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"results": "admin"}).status == 200
+    until(lambda: b"sfumato_live_streams 1.0" in collector.ask("GET", "/metrics").body)
+    assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"] * 7), "not-for-all").status == 200
+    (public, shown), (admin, read) = streams
+    assert b'"reports":7' not in shown.read()
+    while b'"reports":7' not in read.readline():
+        pass
+    public.close()
+    admin.close()
+
+
+# -- the client ------------------------------------------------------------------------------------------------
+
+
+class Pretender(BaseHTTPRequestHandler):
+    """Passes for a collector until reports come; ``says`` is what it says then."""
+
+    said: bytes
+    status, headers_said, says = 200, {}, b""  # type: ignore[var-annotated]
+
+    def do_GET(self) -> None:
+        self._say(200, {}, self.said)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._say(self.status, self.headers_said, self.says)
+
+    def _say(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "says", "words"),
+    [
+        (200, {}, b"<html>please log in</html>", "no collector answers so: <html>please log in"),
+        (200, {}, b"17", "no collector answers so: 17"),
+        (302, {"Location": "https://elsewhere.example/"}, b"", "not here, but at https://elsewhere.example/"),
+        (200, {}, b'{"batch": "another-name-0", "reports": 3}', "the answer must be the Receipt.*another-name"),
+        (200, {}, b'{"batch": "monday-0", "reports": 2}', "the answer must be the Receipt.*'reports': 2"),
+        (200, {}, b"{}", "the answer must be the Receipt"),
+    ],
+)
+def test_an_answer_that_is_no_receipt_is_none(
+    collector: Served, status: int, headers: dict[str, str], says: bytes, words: str
+) -> None:
+    name, mechanism, _ = collector.create()
+    said = collector.ask("GET", f"/v1/collections/{name}").body
+    kind = type("Own", (Pretender,), {"said": said, "status": status, "headers_said": headers, "says": says})
+    with HTTPServer(("127.0.0.1", 0), kind) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            with Client(f"http://127.0.0.1:{server.server_port}", attempts=1) as client:
+                reports = sf.privatize(mechanism, ["flu"] * 3)
+                with pytest.raises(CollectorUnreachable, match=words) as failed:
+                    client.submit(name, reports, batch="monday")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert failed.value.batch == "monday"
+
+
+def test_whoever_was_interrupted_is_told_the_name(
+    collector: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, mechanism, _ = collector.create(mechanism="rr")
+    reports = sf.privatize(mechanism, [DISEASES.label(i % 5) for i in range(100)])
+    monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
+    with collector.client() as client:
+        send, sent = client._transport.ask, []
+
+        def breaks(method: str, *rest: Any, **more: Any) -> bytes:
+            if method == "POST":
+                sent.append(rest)
+                if len(sent) == 2:
+                    raise CollectorUnreachable("gone")
+            return send(method, *rest, **more)
+
+        monkeypatch.setattr(client._transport, "ask", breaks)
+        with pytest.raises(CollectorUnreachable, match=r"gone \(batch [0-9a-f]{32}\)") as failed:
+            client.submit(name, reports)
+        assert collector.aggregate(name).n == 42
+        assert len(client.submit(name, reports, batch=failed.value.batch)) == 3
+        assert collector.aggregate(name) == sf.aggregate(mechanism, reports)
+        with pytest.raises(CollectorRefused, match=r"conflict.*\(batch [0-9a-f]{32}\)") as refused:
+            client.submit(name, reports[:50], batch=failed.value.batch)
+        assert refused.value.batch == failed.value.batch
+    path = str(tmp_path / "reports.sfb")
+    write_reports(path, mechanism, reports)
+    assert main(["submit", f"http://127.0.0.1:{free_port()}", name, path, "--attempts", "1"]) == 2
+    assert "sending under --batch " in capsys.readouterr().err
+    assert main(["submit", collector.url, name, path, "--batch", "tuesday", "--json"]) == 0
+    said = capsys.readouterr()
+    assert "--batch tuesday" in said.err
+    assert '"batch": "tuesday"' in said.out
+
+
+def test_addresses_are_those_that_a_trusted_proxy_tells(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", rate=0.001, burst=2) as collector:
+
+        def ask(*told: str) -> str | None:
+            return collector.ask("GET", "/healthz", headers={"X-Forwarded-For": ", ".join(told)}).reason
+
+        assert [ask("192.0.2.1") for _ in range(3)] == [None, None, "rate"]
+        # What stands before the address that the proxy saw, anybody may have written.
+        assert ask("192.0.2.2", "192.0.2.1") == "rate"
+        assert [ask("192.0.2.2"), collector.ask("GET", "/healthz").reason] == [None, None]
+
+
+def test_an_address_of_ipv4_is_the_same_however_it_is_written() -> None:
+    rates = Rates(1e-9, 1, lambda: 0.0)
+    addresses = ("::ffff:192.0.2.1", "::ffff:192.0.2.2", "192.0.2.1", "::ffff:c000:202", "2001:db8::1", "2001:db8::2")
+    assert [rates.allows(address) for address in addresses] == [True, True, False, False, True, False]
+
+
+def test_a_page_of_another_origin_reads_when_to_ask_again(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", rate=1e-9, burst=2) as collector:
+        name, _, _ = collector.create(origins=["https://survey.example"])
+        path = f"/v1/collections/{name}"
+        first, refused = (collector.ask("GET", path, headers={"Origin": "https://survey.example"}) for _ in range(2))
+        assert (first.status, refused.status, refused.headers["retry-after"]) == (200, 429, "1")
+        for header in ("access-control-allow-origin", "access-control-expose-headers", "vary"):
+            assert refused.headers[header] == first.headers[header]
+        stranger = collector.ask("GET", path, headers={"Origin": "https://x.example"})
+        assert (stranger.status, "access-control-allow-origin" in stranger.headers) == (429, False)
+        assert collector.ask("GET", "/nothing").reason == "rate"  # where nothing is, the limit holds too

@@ -1,0 +1,475 @@
+"""Spark gives the integers of one machine, and one report a person: on a real cluster of two workers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato import spark
+from sfumato.cli import main
+from sfumato.collecting.files import read_reports, write_reports
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.base import Mechanism
+from sfumato.spark import counting, privatizing, scans, whole_files
+from sfumato.spark.shares import Piece, shares_of
+from sfumato.spark.staging import Staging
+from sfumato.spark.whole_files import find_files
+from support.components import absent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [
+    pytest.mark.usefixtures("java"),
+    # Said by pyspark whenever Arrow is near; no value or report here ever becomes a pandas object.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+pytest.importorskip("pyspark", reason="the optional dependency spark is not installed")
+
+
+@pytest.fixture(scope="module")
+def java() -> None:
+    if shutil.which("java") is None:
+        absent("Spark needs Java 17 or later, and there is no java here")
+
+
+MASTER = "local-cluster[2,1,1024]"
+ANSWERS = ["none", "flu", "hiv", "cancer"]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SparkSession]:
+    from pyspark import cloudpickle
+
+    by_value: Any = cloudpickle.register_pickle_by_value
+    by_value(sys.modules[__name__])  # the executors cannot import the tests
+    with spark.session(MASTER) as running:
+        running.conf.set("spark.sql.shuffle.partitions", "2")
+        yield running
+
+
+def response() -> Mechanism:
+    return sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), epsilon=1)
+
+
+def bitmaps() -> Mechanism:
+    """Reports of 1,024 independent bits: two that are equal were not drawn apart."""
+    return sf.mechanisms.UnaryEncoding(sf.Domain.range(1024), epsilon=1)
+
+
+def values_file(path: Path, values: list[Any], row_group_size: int = 2_000) -> str:
+    pq.write_table(pa.table({"person": range(len(values)), "answer": values}), path, row_group_size=row_group_size)
+    return str(path)
+
+
+def counted_here(mechanism: Mechanism, files: Iterable[Path]) -> sf.Aggregate:
+    counts = sf.Aggregate.empty(mechanism)
+    for file in files:
+        counts = counts.merge(sf.aggregate(mechanism, read_reports(file, mechanism)))
+    return counts
+
+
+def counted_elsewhere(spec: str, file: str) -> bytes:
+    return counted_here(sf.mechanism_from_spec(spec), [Path(file)]).to_bytes()
+
+
+def rows_of(mechanism: Mechanism, files: Iterable[Path]) -> list[bytes]:
+    return [row.tobytes() for file in files for piece in read_reports(file, mechanism) for row in piece]
+
+
+def first_of_all(mark: Path) -> bool:
+    """Whether no other task has come here: whatever dies, dies once."""
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def kill_executor() -> None:
+    """Kills the executor that runs this."""
+    daemon = os.getppid()  # the worker was forked by a daemon, which the executor started
+    executor = int(re.findall(r"PPid:\t(\d+)", Path(f"/proc/{daemon}/status").read_text())[0])
+    os.kill(executor, signal.SIGKILL)
+    time.sleep(60)  # the end comes from outside
+
+
+def dying_after_one(rows: Iterable[Any], mark: Path) -> Iterator[Any]:
+    """Passes everything on; the first of all tasks that has passed on one loses its executor."""
+    for row in rows:
+        yield row
+        if first_of_all(mark):
+            kill_executor()
+
+
+def with_a_death(frame: DataFrame, mark: Path) -> DataFrame:
+    """The same rows; whoever computes them loses an executor on the way."""
+    dying = frame.mapInArrow(lambda batches: dying_after_one(batches, mark), frame.schema)
+    for field in frame.schema:
+        dying = dying.withMetadata(field.name, field.metadata)
+    return dying
+
+
+# -- the same integers -------------------------------------------------------------------------------------
+
+
+def four_files(mechanism: Mechanism, folder: Path) -> sf.Aggregate:
+    """4,000 reports in four files, and their counts by one process."""
+    values = np.random.default_rng(1).integers(0, len(mechanism.domain), 4_000)
+    reports = sf.privatize(mechanism, mechanism.domain.decode(values), sf.InsecureSeeded(1))
+    folder.mkdir()
+    for number, part in enumerate(np.split(reports, 4)):
+        write_reports(folder / f"{number}.parquet", mechanism, part)
+    return sf.aggregate(mechanism, reports)
+
+
+def test_counts_are_those_of_four_processes_merged(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism = bitmaps()
+    one = four_files(mechanism, tmp_path / "reports")
+    files = sorted(map(str, (tmp_path / "reports").iterdir()))
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        four = map(sf.Aggregate.from_bytes, pool.map(counted_elsewhere, [mechanism.to_json()] * 4, files))
+        assert functools.reduce(sf.Aggregate.merge, four) == one
+    assert spark.aggregate_files(mechanism, cluster, *files) == one
+
+
+def test_row_groups_of_one_file_are_shared_out(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism = response()
+    reports = np.arange(1_000) % 4
+    table = pa.table({"report": pa.array(reports, pa.uint32())}).cast(
+        pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata={"sfumato.mechanism": mechanism.hash})
+    )
+    pq.write_table(table, tmp_path / "many.parquet", row_group_size=100)
+    write_reports(tmp_path / "one.sfb", mechanism, reports)
+    shares = shares_of([str(tmp_path / "many.parquet"), str(tmp_path / "one.sfb")], (".parquet", ".sfb"), 3)
+    assert len(shares) == 3
+    groups = [group for share in shares for _, groups in share if groups is not None for group in groups]
+    assert groups == list(range(10))
+    assert [source.suffix for share in shares for source, groups in share if groups is None] == [".sfb"]
+    counts = spark.aggregate_files(mechanism, cluster, str(tmp_path))
+    assert counts == sf.aggregate(mechanism, np.concatenate([reports, reports]))
+    assert shares_of([], (), 2) == []
+
+
+def test_a_table_is_read_around_spark_only_where_it_is_its_files(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism = response()
+    one = four_files(mechanism, tmp_path / "reports")
+    files = sorted(map(str, (tmp_path / "reports").iterdir()))
+    table = spark.read_table(mechanism, cluster, *files)
+    assert scans.report_files(mechanism, table.select("report")) == files
+    for other in (
+        table.union(table),
+        table.limit(3),
+        table.withColumn("report", table["report"].bitwiseXOR(1)),
+        few := table.where("report < 2"),
+    ):
+        assert scans.report_files(mechanism, other.select("report")) is None
+    assert spark.aggregate(mechanism, few).counts.tolist() == [*one.counts[:2], 0, 0]
+    assert spark.aggregate(mechanism, table.limit(0)) == sf.Aggregate.empty(mechanism)
+    # Files that do not name the mechanism are Spark's to read, whatever the table says.
+    assert scans.report_files(sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), epsilon=2), table) is None
+    values = cluster.read.parquet(values_file(tmp_path / "values.parquet", ANSWERS))
+    assert scans.value_files(values.select("answer")) == [str(tmp_path / "values.parquet")]
+    assert scans.value_files(values.selectExpr("answer", "person as age")) is None
+    assert scans.value_files(values.selectExpr("cast(person as int) as person")) is None
+    assert scans.value_files(values.distinct()) is None
+
+
+def test_hadoops_paths_need_not_be_files_here(
+    cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism = response()
+    java: Any = cluster.sparkContext._jsc
+    java.hadoopConfiguration().set("fs.viewfs.mounttable.tests.link./mounted", tmp_path.as_uri())
+    values = values_file(tmp_path / "values.parquet", ANSWERS * 50)
+    mounted = "viewfs://tests/mounted"
+    assert find_files(cluster, [f"{mounted}/values.parquet"]).local == []  # only Hadoop's libraries can open it
+    assert find_files(cluster, [values]).local == find_files(cluster, [f"file://{values}"]).local == [values]
+    table = spark.privatize_files(mechanism, cluster, [f"{mounted}/values.parquet"], f"{mounted}/a table", "answer")
+    here = counted_here(mechanism, (tmp_path / "a table").glob("*.parquet"))
+    assert here.n == 200
+    assert spark.aggregate(mechanism, table) == here
+    assert spark.aggregate_files(mechanism, cluster, f"{mounted}/a table") == here
+    assert spark.aggregate_files(mechanism, cluster, str(tmp_path / "a table")) == here
+    # A file too large to be handed over goes the way of tables.
+    monkeypatch.setattr(whole_files, "_LARGEST_WHOLE", 1)
+    assert spark.aggregate_files(mechanism, cluster, f"{mounted}/a table") == here
+    with pytest.raises(InvalidInput, match="each be named once"):
+        spark.aggregate_files(mechanism, cluster, f"{mounted}/a table", f"{mounted}/a table/*.parquet")
+
+
+# -- one report a person -----------------------------------------------------------------------------------
+
+
+def test_a_product_is_read_from_the_columns_of_its_factors(cluster: SparkSession, tmp_path: Path) -> None:
+    domain = sf.Domain.product(answer=ANSWERS, person=range(5))
+    mechanism = sf.mechanisms.RandomizedResponse(domain, epsilon=50)  # a report is the value, but for a chance of 1e-20
+    values = values_file(tmp_path / "values.parquet", [*ANSWERS, "none"])
+    in_clear = sf.aggregate(mechanism, domain.encode({"answer": [*ANSWERS, "none"], "person": list(range(5))}))
+    table = spark.privatize(mechanism, cluster.read.parquet(values), str(tmp_path / "a"))
+    assert spark.aggregate(mechanism, table) == in_clear
+    table = spark.privatize_files(mechanism, cluster, [values], str(tmp_path / "b"), ["person", "answer"])
+    assert spark.aggregate(mechanism, table) == in_clear
+
+
+def test_a_file_that_is_not_taken_never_becomes_part_of_the_table(tmp_path: Path) -> None:
+    staging = Staging(tmp_path.as_uri(), "table", ".waiting")
+    attempts = tmp_path / ".waiting" / "attempts"
+    attempts.mkdir(parents=True)
+    for name in ("part-0-1", "part-0-2", "part-1-3"):
+        (attempts / name).write_text(name)
+    staging.commit(["part-0-2", "part-1-3"])
+    assert sorted(path.name for path in (tmp_path / "table").iterdir()) == ["part-0-2", "part-1-3"]
+    with pytest.raises(InvalidInput, match="must be new"):
+        staging.commit([])
+
+
+# -- what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["measles", None])
+def test_a_value_outside_the_domain_is_refused_by_name_and_leaves_no_table(
+    cluster: SparkSession, tmp_path: Path, wrong: str | None
+) -> None:
+    path = values_file(tmp_path / "values.parquet", [*ANSWERS * 10, wrong, *ANSWERS])
+    with pytest.raises(InvalidInput, match=f"row 40 must be one of .*; got {wrong!r}"):
+        spark.privatize(response(), cluster.read.parquet(path), str(tmp_path / "reports"), "answer")
+    with pytest.raises(InvalidInput, match=f"{path}.* row 40 must be one of .*; got {wrong!r}"):
+        spark.privatize_files(response(), cluster, [path], str(tmp_path / "reports"), "answer")
+    assert [path.name for path in tmp_path.iterdir()] == ["values.parquet"]
+
+
+def test_reports_of_another_mechanism_are_refused(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism, other = response(), sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), epsilon=2)
+    file = tmp_path / "reports.parquet"
+    write_reports(file, mechanism, np.array([0, 1, 2]))
+    table = spark.read_table(mechanism, cluster, str(file))
+    must = f"must be {other.hash}; got '{mechanism.hash}'"
+    for count in (
+        lambda: spark.aggregate_files(other, cluster, str(file)),
+        lambda: spark.read_table(other, cluster, str(file)),
+        lambda: spark.aggregate(other, table),
+    ):
+        with pytest.raises(InvalidInput, match=must):
+            count()
+    with pytest.raises(InvalidInput, match="got None"):
+        spark.aggregate(mechanism, cluster.sql("select 1L as report"))
+    bare = values_file(tmp_path / "bare.parquet", ANSWERS)
+    with pytest.raises(InvalidInput, match="got 'none'"):
+        spark.read_table(mechanism, cluster, bare)
+
+
+def test_reports_that_are_none_are_refused(cluster: SparkSession) -> None:
+    def table(mechanism: Mechanism, report: str) -> DataFrame:
+        made = cluster.sql(f"select {report} as report")
+        return made.withMetadata("report", {"sfumato.mechanism": mechanism.hash})
+
+    with pytest.raises(InvalidInput, match="be in 0 … 3; got 4"):
+        spark.aggregate(response(), table(response(), "4L"))
+    with pytest.raises(InvalidInput, match="not be null"):
+        spark.aggregate(response(), table(response(), "cast(null as bigint)"))
+    with pytest.raises(InvalidInput, match="be 128 bytes long"):
+        spark.aggregate(bitmaps(), table(bitmaps(), "cast(repeat('a', 127) as binary)"))
+
+
+def test_what_could_report_somebody_twice_is_refused_before_anything_is_drawn(
+    cluster: SparkSession, tmp_path: Path
+) -> None:
+    values = values_file(tmp_path / "values.parquet", ANSWERS)
+    frame = cluster.read.parquet(values)
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(InvalidInput, match="must be new"):
+        spark.privatize(response(), frame, str(tmp_path / "taken"), "answer")
+    with pytest.raises(InvalidInput, match="in a folder that is there"):
+        spark.privatize(response(), frame, str(tmp_path / "nowhere" / "reports"), "answer")
+    with pytest.raises(InvalidInput, match="each be named once"):
+        spark.aggregate_files(response(), cluster, "reports", "reports")
+    with pytest.raises(InvalidInput, match="the column must be one of"):
+        spark.privatize(response(), frame, str(tmp_path / "reports"))
+    with pytest.raises(InvalidInput, match="the column must be one of 'person', 'answer'; got 'age'"):
+        spark.privatize_files(response(), cluster, [values], str(tmp_path / "reports"), "age")
+    settings = cluster.sparkContext._conf
+    settings.set("spark.speculation", "true")
+    try:
+        with pytest.raises(InvalidInput, match=r"spark\.speculation must be false; got 'true'"):
+            spark.privatize(response(), frame, str(tmp_path / "reports"), "answer")
+    finally:
+        settings.set("spark.speculation", "false")
+    with pytest.raises(InvalidInput, match="master must be that of the session"), spark.session("local[1]"):
+        pass
+
+
+# -- the command line --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_commands_run_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mechanism.json").write_text(response().to_json())
+    values = values_file(tmp_path / "values.parquet", ANSWERS * 500)
+    engine = ["--engine", "spark", "--master", MASTER]
+    folder = (tmp_path / "reports").as_uri()
+    column = ["--column", "answer"]
+    assert main(["privatize", "mechanism.json", values, "-o", folder, *column, *engine]) == 0
+    assert "2,000 reports of 2 bits" in capsys.readouterr().out
+    assert main(["aggregate", "mechanism.json", folder, "-o", "spark.json", *engine]) == 0
+    files = sorted(map(str, Path("reports").glob("*.parquet")))
+    assert main(["aggregate", "mechanism.json", *files, "-o", "here.json"]) == 0
+    assert json.loads(Path("spark.json").read_text())["n"] == 2_000
+    assert Path("spark.json").read_bytes() == Path("here.json").read_bytes()
+    capsys.readouterr()
+    elsewhere = ["--engine", "spark", "--master", "spark://nowhere:7077"]  # refused before anyone looks for it
+    assert main(["aggregate", "mechanism.json", folder, "-o", "spark.json", "--resume", "state", *elsewhere]) == 2
+    assert "--resume is for one process" in capsys.readouterr().err
+    assert main(["aggregate", "mechanism.json", "-", "-o", "spark.json", *engine]) == 2
+    assert main(["aggregate", "mechanism.json", *files, "-o", "spark.json", "--master", MASTER]) == 2
+    assert main(["aggregate", "mechanism.json", "nowhere", "-o", "spark.json", *engine]) == 2
+    assert main(["privatize", "mechanism.json", "nowhere", "-o", folder, *column, *engine]) == 2
+    assert capsys.readouterr().err.count("sfumato: ") == 4
+
+
+# -- a worker that dies ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["table", "files"])
+def test_counts_survive_the_death_of_a_worker(
+    cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    mechanism, mark = bitmaps(), tmp_path / "killed"
+    one = four_files(mechanism, tmp_path / "reports")
+    if way == "table":
+        table = spark.read_table(mechanism, cluster, str(tmp_path / "reports"))
+        assert spark.aggregate(mechanism, with_a_death(table, mark)) == one
+    else:
+        monkeypatch.setattr(counting, "_count_share", functools.partial(count_share_dying, mark))
+        assert spark.aggregate_files(mechanism, cluster, str(tmp_path / "reports")) == one
+    assert mark.exists()
+
+
+def count_share_dying(mark: Path, spec: str, pieces: Sequence[Piece]) -> Any:
+    """As the task that counts files; the first of all loses its executor when it has counted some."""
+    assert isinstance(counting._count_share(spec, pieces[:1]), sf.Aggregate)
+    if first_of_all(mark):
+        kill_executor()
+    return counting._count_share(spec, pieces)
+
+
+@pytest.mark.parametrize("way", ["DataFrame", "files"])
+def test_a_worker_that_dies_while_it_privatizes_reports_nobody_and_what_it_drew_is_not_drawn_again(
+    cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    mechanism, mark = bitmaps(), tmp_path / "killed"
+    values = values_file(tmp_path / "values.parquet", [7] * 1_200, row_group_size=100)
+    # Its file is in place among the attempts, and then the executor is lost before Spark hears of it.
+    monkeypatch.setattr(privatizing, "_write_partition", functools.partial(write_partition_dying, mark))
+    if way == "files":
+        table = spark.privatize_files(mechanism, cluster, [values], str(tmp_path / "reports"), "answer")
+    else:
+        frame = cluster.read.parquet(values).repartition(4)
+        table = spark.privatize(mechanism, frame, str(tmp_path / "reports"), "answer")
+    left_behind = mark.read_bytes()
+    files = sorted((tmp_path / "reports").iterdir())
+    assert len({file.name.rpartition("-")[0] for file in files}) == len(files)  # one file a partition
+    reports = rows_of(mechanism, files)
+    assert len(set(reports)) == len(reports) == table.count() == 1_200  # no fork drew what another one had drawn
+    width = mechanism.report_shape[0]
+    lost = {left_behind[start : start + width] for start in range(0, len(left_behind), width)}
+    assert lost  # reports that were drawn before the death; none is in the table
+    assert lost.isdisjoint(reports)
+    # Every action reads what was written once.
+    assert sorted(bytes(row["report"]) for row in table.collect()) == sorted(reports)
+    assert spark.aggregate(mechanism, table) == counted_here(mechanism, files)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "reports", "values.parquet"]
+
+
+def write_partition_dying(mark: Path, spec: str, folder: str, *given: Any) -> Iterator[Any]:
+    """As the task that privatizes; the first of all loses its executor when its file is written, and keeps a copy."""
+    for partition, name, refusal in privatizing._write_partition(spec, folder, *given):
+        if first_of_all(mark):
+            file = Path(url2pathname(urlsplit(folder).path)) / str(name)
+            mark.write_bytes(b"".join(rows_of(sf.mechanism_from_spec(spec), [file])))
+            kill_executor()
+        yield partition, name, refusal
+
+
+# -- a standalone cluster ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def standalone(folder: Path) -> Iterator[str]:
+    """A master and two workers of one core each, as separate processes; the master's URL."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_NO_DAEMONIZE": "1"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        master = f"127.0.0.1:{free.getsockname()[1]}"
+    host, port = master.split(":")
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, kind: str, *options: str) -> None:
+        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", "--host", host, *options]
+        with (folder / f"{name}.log").open("wb") as log:
+            running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+
+    try:
+        start("master", "master.Master", "--port", port, "--webui-port", "0")
+        for name in ("one", "two"):
+            limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name), "--webui-port", "0"]
+            start(name, "worker.Worker", *limits, f"spark://{master}")
+        for _ in range(600):
+            if (folder / "master.log").read_text().count("Registering worker") == 2:
+                break
+            time.sleep(0.1)
+        yield f"spark://{master}"
+    finally:
+        for process in reversed(running):
+            process.terminate()
+            process.wait()
+
+
+def test_the_commands_run_on_a_standalone_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--soak", default=False):
+        pytest.skip("starts a master and two workers (--soak)")
+    mechanism = response()
+    (tmp_path / "mechanism.json").write_text(mechanism.to_json())
+    values_file(tmp_path / "values.parquet", ANSWERS * 500)
+
+    def sfumato(*arguments: str) -> None:
+        subprocess.run([sys.executable, "-m", "sfumato.cli", *arguments], cwd=tmp_path, check=True)
+
+    with standalone(tmp_path) as master:
+        engine = ["--engine", "spark", "--master", master]
+        values, reports = ((tmp_path / name).as_uri() for name in ("values.parquet", "reports"))
+        sfumato("privatize", "mechanism.json", values, "-o", reports, "--column", "answer", *engine)
+        sfumato("aggregate", "mechanism.json", reports, "-o", "counts.json", *engine)
+    executors = [log for name in ("one", "two") for log in (tmp_path / name).rglob("stderr")]
+    assert len({log.parts[len(tmp_path.parts)] for log in executors}) == 2  # both workers had executors
+    here = counted_here(mechanism, (tmp_path / "reports").glob("*.parquet"))
+    assert here.n == 2_000
+    assert sf.Aggregate.from_json((tmp_path / "counts.json").read_text()) == here
