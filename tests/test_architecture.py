@@ -57,24 +57,29 @@ class Tree:
 
     def __init__(self, folder: Path) -> None:
         self.modules = {self._name(path, folder): path for path in sorted(folder.rglob("*.py"))}
-        self.imports = {
-            module: list(self._imports(module, path.read_text(encoding="utf-8")))
-            for module, path in self.modules.items()
-        }
+        self.parsed = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in self.modules.items()}
+        self.imports = {module: list(self._imports(module, parsed)) for module, parsed in self.parsed.items()}
+        self.edges = {module: self._edges(statements) for module, statements in self.imports.items()}
 
     def with_line(self, module: str, line: str) -> Tree:
         """The same tree with a line more in one module."""
         other = copy.copy(self)
-        other.imports = self.imports | {module: [*self.imports[module], *self._imports(module, line)]}
+        statements = [*self.imports[module], *self._imports(module, ast.parse(line))]
+        other.imports = self.imports | {module: statements}
+        other.edges = self.edges | {module: self._edges(statements)}
         return other
+
+    def _edges(self, statements: list[Import]) -> list[str]:
+        """The modules that statements load, each once."""
+        return list(dict.fromkeys(target for statement in statements for target in self.targets(statement)))
 
     @staticmethod
     def _name(path: Path, folder: Path) -> str:
         parts = path.relative_to(folder.parent).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
-    def _imports(self, module: str, text: str) -> Iterator[Import]:
-        for node in ast.walk(ast.parse(text)):
+    def _imports(self, module: str, parsed: ast.Module) -> Iterator[Import]:
+        for node in ast.walk(parsed):
             if isinstance(node, ast.Import):
                 yield from (Import(module, alias.name, "") for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -84,16 +89,17 @@ class Tree:
                 # A name that importlib, runpy or a new process may load.
                 yield Import(module, node.value.partition(":")[0], "")
 
-    def targets(self, statement: Import) -> set[str]:
+    def targets(self, statement: Import) -> list[str]:
         """The modules that a statement loads: the module named and the packages around it, except the root."""
         named = f"{statement.source}.{statement.name}"
         deepest = named if named in self.modules else statement.source
         if deepest not in self.modules:
-            return set()
+            return []
         if deepest == "sfumato":
-            return {"sfumato"}
+            return ["sfumato"]
         parts = deepest.split(".")
-        return {".".join(parts[:end]) for end in range(2, len(parts) + 1)} & set(self.modules)
+        around = (".".join(parts[:end]) for end in range(2, len(parts) + 1))
+        return [name for name in around if name in self.modules]
 
     def reached(self, module: str) -> dict[str, str]:
         """Every module that is loaded with one, each with the module that loads it."""
@@ -101,8 +107,8 @@ class Tree:
         waiting = [module]
         while waiting:
             current = waiting.pop()
-            for statement in self.imports[current]:
-                for target in self.targets(statement) - set(seen):
+            for target in self.edges[current]:
+                if target not in seen:
                     seen[target] = current
                     waiting.append(target)
         return seen
@@ -115,11 +121,10 @@ class Tree:
             package = package_of(module)
             if module == "sfumato":
                 continue
-            for statement in self.imports[module]:
-                for target in self.targets(statement):
-                    other = package_of(target)
-                    if other != package and rows.get(other, 99) >= rows[package]:
-                        faults.append(f"{module} imports {target}")
+            for target in self.edges[module]:
+                other = package_of(target)
+                if other != package and rows.get(other, 99) >= rows[package]:
+                    faults.append(f"{module} imports {target}")
             if package == "server":
                 seen = self.reached(module)
                 faults += [
@@ -267,8 +272,8 @@ def test_the_tree_of_errors_has_every_error() -> None:
 
     bases = {
         node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
-        for path in TREE.modules.values()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for parsed in TREE.parsed.values()
+        for node in ast.walk(parsed)
         if isinstance(node, ast.ClassDef)
     }
 
