@@ -13,7 +13,7 @@ CHECK_STAMP := $(VENV)/.check-setup-done
 SOURCES := src tests examples scripts $(wildcard benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench soak clean
+.PHONY: help setup demo test quick lint docs bench soak clean
 .DELETE_ON_ERROR:
 
 help:  ## List the targets (this text).
@@ -43,6 +43,9 @@ demo: setup  ## Set up, then run the demonstration.
 
 test: lint  ## Lint, then run every test and doctest, in parallel.
 	$(BIN)/python -m pytest -n $(JOBS)
+
+quick: setup $(CHECK_STAMP)  ## Run the tests that need no other program and little time, in parallel.
+	$(BIN)/python -m pytest -n $(JOBS) -m quick tests
 
 lint: setup $(CHECK_STAMP)  ## Check style, formatting and types.
 	$(BIN)/ruff check $(SOURCES)

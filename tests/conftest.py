@@ -1,4 +1,8 @@
-"""How random cases are drawn: a fixed set by default, many and new ones with ``--soak``; and databases to test with."""
+"""Kinds of tests, random cases (a fixed set, or many new ones with ``--soak``), and databases to test with.
+
+``component`` tests need PostgreSQL, Spark, a browser or npm, or start a service; ``soak`` tests run only with
+``--soak``; ``slow`` ones take more than a second or two. Every other test is ``quick`` and needs no marker.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,18 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("soak" if config.getoption("--soak") else "ci")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    long = pytest.mark.skip(reason="runs only with --soak")
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker("component")
+        if item.get_closest_marker("soak") and not config.getoption("--soak"):
+            item.add_marker(long)
+        if not any(item.get_closest_marker(name) for name in ("component", "soak", "slow")):
+            item.add_marker("quick")
+
+
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server for the tests of one file."""
@@ -37,7 +53,7 @@ def postgres() -> Iterator[Postgres]:
         server.throw_away()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.component)])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a new store, of either kind."""
     if request.param == "sqlite":

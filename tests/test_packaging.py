@@ -14,6 +14,8 @@ import pytest
 
 from support import ROOT
 
+pytestmark = pytest.mark.component
+
 SMOKE = """
 import sfumato as sf, pathlib, importlib.metadata
 assert "site-packages" in sf.__file__, sf.__file__

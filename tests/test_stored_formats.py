@@ -403,6 +403,7 @@ def where(entry: dict[str, Any], rest: str = "") -> str:
 every_collection = pytest.mark.parametrize("entry", COLLECTIONS, ids=[e["collection"]["title"] for e in COLLECTIONS])
 
 
+@pytest.mark.component
 @every_collection
 def test_a_store_has_the_same_collections_and_counts(restored: Served, entry: dict[str, Any]) -> None:
     collection = restored.as_admin("GET", where(entry)).json
@@ -416,6 +417,7 @@ def test_a_store_has_the_same_collections_and_counts(restored: Served, entry: di
     check_certificate(entry["certificate"])
 
 
+@pytest.mark.component
 @every_collection
 def test_a_store_gives_the_same_estimates(restored: Served, entry: dict[str, Any]) -> None:
     estimate = restored.as_admin("GET", where(entry, "/estimate")).json
@@ -427,6 +429,7 @@ def test_a_store_gives_the_same_estimates(restored: Served, entry: dict[str, Any
         same_numbers([row[key] for row in estimate["rows"]], [row[key] for row in expected["rows"]])
 
 
+@pytest.mark.component
 @every_collection
 def test_batches_that_a_store_knows_are_not_counted_again(restored: Served, entry: dict[str, Any]) -> None:
     tokens = [token["token"] for token in entry["tokens"]] or [entry["key"]] * len(entry["sent"])
@@ -442,6 +445,7 @@ def test_batches_that_a_store_knows_are_not_counted_again(restored: Served, entr
     assert restored.as_admin("GET", where(entry, "/aggregate")).json == entry["aggregate"]
 
 
+@pytest.mark.component
 def test_a_store_knows_its_keys_tokens_and_states(tmp_path: Path) -> None:
     with_key, with_tokens, closed = COLLECTIONS[1:]
     report = {"batch": "a-new-batch", "report": 0}

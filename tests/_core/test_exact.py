@@ -226,6 +226,7 @@ def test_exact_fraction_of_each_type() -> None:
 # -- texts, copies -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(signed_parts)
 def test_text_reads_back_as_the_same_epsilon(parts: Parts) -> None:
     epsilon = built(parts)
@@ -433,6 +434,7 @@ def test_e_to_epsilon_is_rational_only_where_it_is() -> None:
 terms = st.lists(st.tuples(fractions(-9, 9), signed_parts), max_size=5)
 
 
+@pytest.mark.slow
 @given(terms)
 def test_sign_of_a_sum_agrees_with_sixty_digits(drawn: list[tuple[Fraction, Parts]]) -> None:
     found = sign_of_sum([(c, built(parts)) for c, parts in drawn])
@@ -444,6 +446,7 @@ def test_sign_of_a_sum_agrees_with_sixty_digits(drawn: list[tuple[Fraction, Part
         assert found == (1 if value > 0 else -1)
 
 
+@pytest.mark.slow
 @given(terms.filter(bool), st.data())
 def test_a_sum_that_cancels_is_zero_and_a_trace_more_is_not(
     drawn: list[tuple[Fraction, Parts]], data: st.DataObject
@@ -536,6 +539,7 @@ def test_astronomic_powers_that_cancel_leave_the_small_term() -> None:
 small_terms = st.lists(st.tuples(fractions(-30, 30), signed_parts), max_size=3)
 
 
+@pytest.mark.slow
 @given(small_terms, small_terms)
 def test_an_astronomic_factor_decides_unless_what_it_multiplies_is_zero(
     large: list[tuple[Fraction, Parts]], small: list[tuple[Fraction, Parts]]

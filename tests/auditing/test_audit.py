@@ -50,6 +50,7 @@ def test_a_last_bit_left_alone_is_caught() -> None:
         certificate.raise_if_violated()
 
 
+@pytest.mark.slow
 def test_a_last_bit_left_alone_is_caught_among_100_000() -> None:
     domain = sf.Domain.range(100_000)
     certificate = sf.audit(LastBitLeftAlone(domain, 1), sf.Uniform(domain, 1))
@@ -143,6 +144,7 @@ class OverlappingBits(HadamardResponse):
         self.layout = Layout(32, (Field.number(16, 16), Field.number(0, columns)))
 
 
+@pytest.mark.slow
 def test_overlapping_index_and_sign_bits_are_caught() -> None:
     wide = sf.Domain.range(100_000)
     certificate = sf.audit(OverlappingBits(wide, 1), sf.Uniform(wide, 1))
@@ -313,6 +315,7 @@ def test_later_values_with_too_many_branches_are_left_to_the_stated_law(monkeypa
 # -- structured audits -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse], ids=lambda kind: kind.__name__
 )
@@ -322,6 +325,7 @@ def test_a_hundred_thousand_values_against_structured_policies(kind: Any) -> Non
     assert not sf.audit(kind(large, 1), sf.HighLow(large, [99_999], Fraction(99, 100))).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse], ids=lambda kind: kind.__name__
 )
@@ -344,6 +348,7 @@ def test_ten_thousand_values_against_every_structured_policy(kind: Any) -> None:
     assert not sf.audit(mechanism, sf.Prior(domain, [1, *[0] * (size - 1)], lower)).holds
 
 
+@pytest.mark.slow
 def test_a_table_of_200_by_200_against_a_random_pairwise_policy() -> None:
     generator = np.random.default_rng(7)
     domain = sf.Domain.range(200)

@@ -87,6 +87,7 @@ def ours(mechanism: Mechanism, seed: int) -> Sampler:
 KINDS: list[Any] = [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_our_samplers_are_left_in_peace_and_the_bound_is_not_idle(kind: Any) -> None:
     audit = audit_sampler(ours(kind(DOMAIN, 1), seed=1), POLICY, trials=6000)
@@ -114,6 +115,7 @@ def warner(keep: float, values: int, seed: int) -> BatchSampler:
     return sampler
 
 
+@pytest.mark.slow
 def test_an_exactly_tight_sampler_is_accused_no_more_often_than_alpha_allows() -> None:
     policy = sf.Uniform(sf.Domain.range(3), "ln 4")
     rejections = sum(
@@ -123,6 +125,7 @@ def test_an_exactly_tight_sampler_is_accused_no_more_often_than_alpha_allows() -
     assert rejections <= binom.isf(1e-6, 200, 0.05)
 
 
+@pytest.mark.slow
 def test_a_law_five_percent_wrong_is_found() -> None:
     policy = sf.Uniform(sf.Domain.range(2), "ln 3")
     for seed in range(10):

@@ -19,6 +19,8 @@ from sfumato.auditing.black_box import audit_sampler
 from sfumato.cli import main
 from sfumato.cli._lines import LineSampler
 
+pytestmark = pytest.mark.component  # needs an index of packages
+
 TRIALS = 100_000
 PACKAGES = ["multi-freq-ldpy==0.2.5", "pure-ldp==1.2.0", "scipy", "scikit-learn", "statsmodels", "xxhash<4"]
 

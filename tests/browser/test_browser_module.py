@@ -35,6 +35,8 @@ from support.components import PATIENCE, absent, chromium
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
+pytestmark = pytest.mark.component
+
 MODULE = ROOT / "clients" / "js" / "sfumato.js"
 PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
 HARNESS = ROOT / "tests" / "browser" / "harness.js"
@@ -680,14 +682,12 @@ def test_the_audit_finds_a_broken_module(
     assert any(audited(page, mechanism, policy, 4_000).violated for mechanism, policy in few[:2])
 
 
+@pytest.mark.soak
 def test_the_long_audit_finds_five_percent(
     few: list[tuple[Mechanism, sf.Policy]],
     context: BrowserContext,
     collector: Collector,
-    request: pytest.FixtureRequest,
 ) -> None:
-    if not request.config.getoption("--soak"):
-        pytest.skip("it takes a minute: with --soak")
     broken(collector, "const keep = integer(p.threshold)\n", "const keep = integer(p.threshold) * 21n / 20n\n")
     mechanism, policy = few[0]
     assert audited(opened(context, collector), mechanism, policy, 600_000, ["none", "flu"]).violated

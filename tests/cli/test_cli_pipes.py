@@ -512,6 +512,7 @@ def test_privatize_writes_reports_to_a_pipe(
     assert sum(map(len, read_reports("-", mechanism))) == 100
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("documents")
 @pytest.mark.parametrize("form", ["sfb", "parquet", "arrow", "lines"])
 def test_a_wrong_value_far_in_leaves_the_pipe_empty(form: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -66,6 +66,7 @@ def counted_one_by_one(mechanism: Mechanism, reports: Array) -> list[int]:
 # -- counting ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 300])
 def test_counts_are_those_of_counting_one_by_one(mechanism: Mechanism, count: int) -> None:
     reports = some_reports(mechanism, count)

@@ -53,6 +53,7 @@ GOALS: dict[str, Callable[[int], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ticks", [1, 40, 600])
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("kind", POLICIES)

@@ -23,6 +23,8 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from support.collectors import DISEASES, POLICY, Served, free_port, served
 
+pytestmark = pytest.mark.component
+
 
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:

@@ -36,6 +36,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_example_runs_and_prints_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +159,7 @@ def test_the_readmes_command_line_runs_as_shown(tmp_path: Path, monkeypatch: pyt
         assert (tmp_path / written).stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_the_demo_runs() -> None:
     result = subprocess.run(
         [sys.executable, ROOT / "examples" / "demo.py"], capture_output=True, text=True, check=False, cwd=ROOT

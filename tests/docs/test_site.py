@@ -13,6 +13,8 @@ import pytest
 
 from support import ROOT
 
+pytestmark = pytest.mark.slow
+
 DOCS = ROOT / "docs"
 
 #: Runs mkdocs where every connection fails: a build that asks another host for anything ends with an error.

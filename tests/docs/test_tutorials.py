@@ -82,6 +82,7 @@ def wait_until_open(port: int) -> None:
     raise AssertionError("the collector did not start")
 
 
+@pytest.mark.component
 def test_who_follows_the_first_tutorial_word_for_word_gets_what_it_shows(tmp_path: Path, scripts: Any) -> None:
     """In a fresh folder. Two things no page can know are put in: a port that is free here, and the admin token."""
     reader, port, server, token = Reader(tmp_path), str(free_port()), None, ""

@@ -602,6 +602,7 @@ scalars = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(scalars, st.data())
 def test_encode_and_decode_are_inverse(labels: list[Any], data: st.DataObject) -> None:
     domain = Domain(labels)

@@ -101,6 +101,7 @@ def test_a_cohort_with_a_value_nobody_told_of_combines_to_itself(people: list[st
     np.testing.assert_allclose(sf.combine([alone]).standard_errors, alone.standard_errors, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [60, 1100])
 def test_combining_is_closer_to_the_truth_however_many_values_nobody_told_of(size: int) -> None:
     domain, truth = sf.Domain.range(size), np.zeros(size)

@@ -578,6 +578,7 @@ def test_intervals_of_many_reports_are_z_standard_errors_about_the_unbiased(name
         assert (estimate.unbiased - low)[inside] == pytest.approx(reach[inside], rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rr", "unary", "subset", "hadamard"])
 def test_no_interval_of_a_thousand_values_is_a_point(name: str) -> None:
     """Most of 1,000 values are below what the noise resolves: many estimates lie far below zero."""
@@ -683,6 +684,7 @@ def test_inverted_characteristic_functions_give_the_binomial_limits(own: float, 
         assert other_one[plausible] == pytest.approx(one[plausible], abs=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "sensitive", "epsilon", "n", "rare", "name"),
     [
@@ -801,6 +803,7 @@ def test_the_share_of_everyone_is_known_where_the_counts_know_it() -> None:
     assert everyone.standard_error == pytest.approx(0, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_linear_estimates_need_no_matrix() -> None:
     size = 100_000
     mechanism = HadamardResponse(R(size), 1)

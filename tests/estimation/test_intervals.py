@@ -138,6 +138,7 @@ def coverage(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed
     return weight @ each / repetitions, float(weight @ together.all(axis=1)) / repetitions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_intervals_of_every_family_hold_the_truth(name: str, request: pytest.FixtureRequest) -> None:
     """At a fixed seed; a coverage of 0.91 is rejected with probability at most 1e-6 per setting.
@@ -224,6 +225,7 @@ REPORTS = 10_000
 NEARLY = 0.9475
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [RandomizedResponse, HadamardResponse])
 def test_intervals_hold_the_truth_as_often_as_they_say(kind: type[RandomizedResponse] | type[HadamardResponse]) -> None:
     """20,000 collections of 10,000 reports at a fixed seed: coverage of nominal 95% intervals, value by value.
@@ -266,6 +268,7 @@ def test_the_coverage_test_is_exact(least: float) -> None:
 # -- several cohorts -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_intervals_of_combined_cohorts_hold_the_truth(request: pytest.FixtureRequest) -> None:
     """Few people at a high ε: the normal interval of this setting covers 0.87. False rejection below 1e-6."""
     repetitions = 4_000 if request.config.getoption("--soak") else 300

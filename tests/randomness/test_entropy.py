@@ -74,6 +74,7 @@ def _child_reads(connection: Any) -> None:
     connection.send([secure.read(16) for _ in range(20)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking is what this test is about
 def test_a_child_process_never_repeats_its_parent(method: str) -> None:

@@ -26,6 +26,8 @@ from support.components import PATIENCE, chromium
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
+pytestmark = pytest.mark.component
+
 FOLDER = ROOT / "src" / "sfumato" / "server" / "pages"
 CONTRAST = ROOT / "tests" / "browser" / "contrast.js"
 PHONE, DESKTOP = (390, 844), (1180, 860)

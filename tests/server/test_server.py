@@ -43,6 +43,8 @@ from support.collectors import (
     served,
 )
 
+pytestmark = pytest.mark.component
+
 DOCS = ROOT / "docs"
 
 

@@ -26,6 +26,8 @@ from sfumato.server.store import open_store
 from sfumato.server.store.base import Unavailable
 from support.collectors import DISEASES, LONG_ENOUGH, Postgres, Served, served, until
 
+pytestmark = pytest.mark.component
+
 Tokens = Callable[..., dict[str, Any]]
 
 

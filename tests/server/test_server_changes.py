@@ -10,6 +10,8 @@ import pytest
 
 from support.collectors import POLICY, Served, served
 
+pytestmark = pytest.mark.component
+
 
 @pytest.fixture
 def collector(tmp_path: Path) -> Iterator[Served]:

@@ -25,6 +25,8 @@ from sfumato.server.http.bodies import Deadlines
 from sfumato.server.http.connections import Connection, Connections
 from support.collectors import Served, served, until
 
+pytestmark = pytest.mark.component
+
 #: Estimates of it have some 300 kB: more than the system takes ahead of a reader.
 LONG = sf.Uniform(sf.Domain.range(4000), 5)
 PATIENCE = 0.2

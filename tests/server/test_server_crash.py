@@ -17,6 +17,8 @@ import sfumato as sf
 from sfumato.mechanisms.base import Mechanism
 from support.collectors import Postgres, Served, ServeProcess
 
+pytestmark = pytest.mark.component
+
 THREADS = 4
 
 

@@ -30,6 +30,8 @@ from sfumato.server.jobs.planner import Planner
 from sfumato.server.jobs.threads import Workers
 from support.collectors import BATCH_TYPE, DISEASES, Served, free_port, served, until
 
+pytestmark = pytest.mark.component
+
 YES_NO = sf.Domain(["no", "yes"])
 #: Reports of 256 bytes, of which some make a long body.
 WIDE = sf.Uniform(sf.Domain.range(2048), 1)

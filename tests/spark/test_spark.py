@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [
+    pytest.mark.component,
     pytest.mark.usefixtures("java"),
     # Said by pyspark whenever Arrow is near; no value or report here ever becomes a pandas object.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -453,9 +454,8 @@ def standalone(folder: Path) -> Iterator[str]:
             process.wait()
 
 
-def test_the_commands_run_on_a_standalone_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--soak", default=False):
-        pytest.skip("starts a master and two workers (--soak)")
+@pytest.mark.soak  # starts a master and two workers
+def test_the_commands_run_on_a_standalone_cluster(tmp_path: Path) -> None:
     mechanism = response()
     (tmp_path / "mechanism.json").write_text(mechanism.to_json())
     values_file(tmp_path / "values.parquet", ANSWERS * 500)
