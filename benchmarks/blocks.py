@@ -1,25 +1,26 @@
 """A map of 43,750 cells in blocks: how long 3.67 million people take, and how close the estimate comes.
 
-The cells are hidden within their block at ε = 1. The truth is a public map of check-ins where it lies beside the
-checkout, else a stand-in: cities of Zipf sizes on a thin background.
+The cells are hidden within their block at ε = 1. The truth is a public map of check-ins where SFUMATO_DATA names a
+folder with it, else a stand-in: cities of Zipf sizes on a thin background.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 import sfumato as sf
 from sfumato.mechanisms import BlockMechanism
+from sfumato.papers.data import data_folder
 
 ROWS, COLUMNS, PEOPLE = 125, 350, 3_670_000
 #: Rows and columns of cells in a block, by the number of blocks.
 TILES = {35: (25, 50), 875: (5, 10), 1750: (5, 5)}
-MAP = Path(__file__).parents[2] / "shared" / "data" / "gowalla_us_grid_125x350_subset.npz"
+#: The map, in the folder that SFUMATO_DATA names.
+MAP = "gowalla_us_grid_125x350_subset.npz"
 
 
 def stand_in() -> npt.NDArray[np.float64]:
@@ -36,8 +37,9 @@ def stand_in() -> npt.NDArray[np.float64]:
 
 
 def people() -> tuple[str, npt.NDArray[np.int64]]:
-    if MAP.exists():
-        name, density = "the map of check-ins", np.load(MAP)["hist"].astype(np.float64)
+    folder = data_folder()
+    if folder is not None and (folder / MAP).exists():
+        name, density = "the map of check-ins", np.load(folder / MAP)["hist"].astype(np.float64)
     else:
         name, density = "the stand-in map", stand_in()
     chosen = np.random.default_rng(6).choice(density.size, PEOPLE, p=(density / density.sum()).ravel())

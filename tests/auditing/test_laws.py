@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -20,7 +19,7 @@ from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from support import ROOT
+from support.published import reference
 from support.reference import PairCase, domain_of, finite_levels, pair_cases, plus, priors, sizes, written
 
 ABC = sf.Domain(["a", "b", "c"])
@@ -162,16 +161,8 @@ def test_nothing_binds_where_nothing_is_asked() -> None:
 # -- published values --------------------------------------------------------------------------------------
 
 
-def reference() -> dict[str, Any]:
-    path = ROOT.parent / "shared" / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    values: dict[str, Any] = json.loads(path.read_text())
-    return values
-
-
 def test_levels_and_posteriors_reproduce_the_reference_values() -> None:
-    case = reference()["eldp_level_matrix"]
+    case = reference("eldp_level_matrix")
     law = Law(ABC, case["Q"])
     for x, row in enumerate(case["level"]):
         for other, expected in enumerate(row):
@@ -185,7 +176,7 @@ def test_levels_and_posteriors_reproduce_the_reference_values() -> None:
 
 def test_composition_reproduces_the_reference_values() -> None:
     """Declared levels add up as published; effective ones give the same or less, as paths are shorter than detours."""
-    case = reference()["eldp_composition"]
+    case = reference("eldp_composition")
     first, second, total = (sf.Pairwise(ABC, case[key]) for key in ("E1", "E2", "E_total"))
     composed = first.compose(second)
     assert isinstance(composed, sf.Pairwise)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -23,7 +22,7 @@ from sfumato.mechanisms.secret.conditional import _conditional_matrix, _Inner, _
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy.confidence import Pair, ratio_is_certain, ratio_within, widest
-from support import ROOT
+from support.published import reference
 from support.reference import fewer, refusal
 
 Floats = npt.NDArray[np.float64]
@@ -43,13 +42,6 @@ def robust(counts: Any, epsilon: Any = 1, alpha: Any = "0.05") -> sf.Secret:
 def level(policy: sf.Secret, columns: Any) -> float:
     """The least ε that these columns keep over the set."""
     return max(policy.worst(list(column)).excess + float(policy.epsilon) for column in columns)
-
-
-def reference(key: str) -> Any:
-    path = ROOT.parent / "shared" / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    return json.loads(path.read_text())[key]
 
 
 # -- another computation of the same worst case ------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -21,19 +20,11 @@ from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from support import ROOT
+from support.published import reference
 
 Floats = npt.NDArray[np.float64]
 R = sf.Domain.range
 LEVELS = ["0.3", "1", "ln 7", "3"]
-
-
-def reference(name: str) -> list[dict[str, Any]]:
-    path = ROOT.parent / "shared" / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    values: list[dict[str, Any]] = json.loads(path.read_text())[name]
-    return values
 
 
 def level(epsilon: str) -> float:

@@ -26,12 +26,10 @@ from sfumato.compiler.solvers.worth import greatest
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
-from support import ROOT
+from sfumato.papers.data import data_folder, us_grid
 from support.policies import random_metric, random_pairwise
 
 Floats = npt.NDArray[np.float64]
-
-GOWALLA = ROOT.parent / "shared" / "data" / "gowalla_us_grid_125x350_subset.npz"
 
 
 def soaking(request: pytest.FixtureRequest) -> bool:
@@ -286,11 +284,10 @@ def test_the_expected_loss_of_a_place_is_the_optimum_of_the_whole_programme() ->
     check(optimum, policy)
 
 
-def test_the_expected_loss_on_a_real_map(request: pytest.FixtureRequest) -> None:
-    """Seven by seven regions of the United States with Gowalla's check-ins as the prior."""
-    if not soaking(request) or not GOWALLA.exists():
-        pytest.skip("takes a minute (--soak), and the check-ins of gowalla_us_grid_125x350_subset.npz")
-    counts = np.load(GOWALLA)["hist"][:119].reshape(7, 17, 7, 50).sum(axis=(1, 3)).ravel() + 0.5
+@pytest.mark.soak
+def test_the_expected_loss_on_a_real_map() -> None:
+    """Seven by seven regions of the United States with check-ins as the prior: Gowalla's, or invented ones."""
+    counts = us_grid(data_folder()).value[:119].reshape(7, 17, 7, 50).sum(axis=(1, 3)).ravel() + 0.5
     policy, losses, p = grid_task(7, counts, "1")
     optimum = sf.optimal(policy, sf.ExpectedLoss(losses), p=p, max_seconds=300)
     assert optimum.value == pytest.approx(direct_loss(policy, losses, p), rel=1e-6)

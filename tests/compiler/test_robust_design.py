@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -16,22 +15,16 @@ from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
 from sfumato.mechanisms.secret.independent import IndependentReporting
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
-from support import ROOT
 from support.policies import jeffreys, policies
+from support.published import reference
 
 Floats = npt.NDArray[np.float64]
 
-REFERENCE = ROOT.parent / "shared" / "reference_values.json"
-
 
 def instances() -> list[Any]:
-    if not REFERENCE.exists():
-        return []
-    found: list[Any] = json.loads(REFERENCE.read_text())["rldp_instances"]
-    return [(x, case) for x in found for case in x["cases"] if "polyopt" in case]
+    return [(x, case) for x in reference("rldp_instances") for case in x["cases"] if "polyopt" in case]
 
 
-@pytest.mark.skipif(not REFERENCE.exists(), reason="the independently computed reference values are not here")
 def test_polyopt_is_what_was_computed_independently() -> None:
     assert instances()
     for instance, case in instances():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -23,7 +22,7 @@ from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.testing import MechanismContract
-from support import ROOT
+from support.published import reference
 
 COIN = sf.Domain(["no", "yes"])
 LEVELS = ["0", "1e-30", "0.001", "0.5", "ln 3", "2", "16", "200", "1e12", "inf"]
@@ -185,14 +184,6 @@ def test_a_matrix_makes_a_table_whoever_is_asked() -> None:
 # -- published values --------------------------------------------------------------------------------------
 
 
-def reference() -> dict[str, Any]:
-    path = ROOT.parent / "shared" / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    values: dict[str, Any] = json.loads(path.read_text())
-    return values
-
-
 def information(matrix: npt.NDArray[np.float64], p: list[float]) -> float:
     """Mutual information of value and report, in nats."""
     joint = np.array(p)[:, None] * matrix
@@ -207,7 +198,7 @@ def level(mechanism: Mechanism, x: str, other: str) -> float:
 
 
 def test_the_reference_values_are_reproduced() -> None:
-    for case in reference()["eldp_binary_optimal"]:
+    for case in reference("eldp_binary_optimal"):
         mechanism = BinaryOptimal(COIN, case["eps12"], case["eps21"])
         assert mechanism.matrix().ravel() == pytest.approx(np.ravel(case["Q"]), rel=1e-11, abs=1e-13)
         mutual = information(mechanism.matrix(), [0.3, 0.7])
@@ -220,7 +211,7 @@ def test_the_reference_values_are_reproduced() -> None:
 
 
 def test_the_preprints_matrix_breaks_the_policy() -> None:
-    case = reference()["eldp_binary_counterexample_arxiv_matrix"]
+    case = reference("eldp_binary_counterexample_arxiv_matrix")
     printed = TableMechanism.from_matrix(COIN, case["Q"])
     certificate = sf.audit(printed, pairwise(case["eps12"], case["eps21"]))
     assert not certificate.holds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -22,7 +21,7 @@ from sfumato.mechanisms.table.alias import TOTAL, AliasTable
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.testing import MechanismContract
-from support import ROOT
+from support.published import reference
 
 
 class TestRandomizedResponse(MechanismContract):
@@ -147,20 +146,12 @@ def test_a_huge_finite_budget_never_becomes_certainty() -> None:
 # -- published values --------------------------------------------------------------------------------------
 
 
-def reference() -> dict[str, Any]:
-    path = ROOT.parent / "shared" / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    values: dict[str, Any] = json.loads(path.read_text())
-    return values
-
-
 def increasing(k: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.arange(1, k + 1) / (k * (k + 1) / 2)
 
 
 def test_randomized_response_and_rappor_reproduce_the_reference_values() -> None:
-    for case in reference()["krr_rappor"]:
+    for case in reference("krr_rappor"):
         domain = sf.Domain.range(case["k"])
         rr = RandomizedResponse(domain, case["eps"])
         assert float(rr.probability(0, 0)) == pytest.approx(case["krr_true"], rel=1e-11)
@@ -176,7 +167,7 @@ def test_randomized_response_and_rappor_reproduce_the_reference_values() -> None
 
 
 def test_subset_selection_reproduces_the_reference_values() -> None:
-    for case in reference()["subset_selection"]:
+    for case in reference("subset_selection"):
         domain, epsilon = sf.Domain.range(case["k"]), case["eps"]
         if "Q" in case:
             mechanism = SubsetSelection(domain, epsilon, case["d"])
@@ -198,15 +189,14 @@ def test_subset_selection_reproduces_the_reference_values() -> None:
 
 
 def test_hadamard_response_reproduces_the_reference_values() -> None:
-    values = reference()
-    for case in values["hadamard_response_general"]:
+    for case in reference("hadamard_response_general"):
         mechanism = HadamardResponse(sf.Domain.range(case["k"]), case["eps"], block_size=case["b"], blocks=case["B"])
         probabilities = {float(mechanism.probability(y, 0)) for y in mechanism.reports()}
         assert sorted(probabilities) == pytest.approx([case["prob_out"], case["prob_in"]], rel=1e-11)
         assert 1 / float(mechanism.gamma) == pytest.approx(case["coef"], rel=1e-11)
         assert mechanism.risk(1) == pytest.approx(case["l2_uniform_n1"], rel=1e-11)
         assert mechanism.risk(1, increasing(case["k"])) == pytest.approx(case["l2_risk_n1"], rel=1e-11)
-    for case in values["hadamard_response_best_block"]:
+    for case in reference("hadamard_response_best_block"):
         best = HadamardResponse(sf.Domain.range(case["k"]), case["eps"])
         assert (best.blocks, best.block_size) == (case["best_B"], case["best_b"])
         assert best.risk(1) == pytest.approx(case["l2_uniform_n1"], rel=1e-11)
@@ -215,7 +205,7 @@ def test_hadamard_response_reproduces_the_reference_values() -> None:
 
 
 def test_hadamard_sets_are_the_published_ones() -> None:
-    values = reference()["hadamard"]
+    values = reference("hadamard")
     for size in (4, 8):
         mechanism = HadamardResponse(sf.Domain.range(size - 1), 1, block_size=size)
         for row, columns in values[f"S_sets_m{size}"].items():

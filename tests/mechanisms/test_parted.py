@@ -43,7 +43,7 @@ from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 from sfumato.policy.base import Policy
 from sfumato.testing import MechanismContract
-from support import ROOT
+from support.published import reference
 
 R = sf.Domain.range
 Floats = npt.NDArray[np.float64]
@@ -856,20 +856,12 @@ def test_reports_survive_their_files(name: str, tmp_path: Path) -> None:
 # -- published values --------------------------------------------------------------------------------------------
 
 
-def reference() -> dict[str, Any]:
-    path = ROOT.parent / "shared" / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    values: dict[str, Any] = json.loads(path.read_text())
-    return values
-
-
 def near(expected: Any) -> Any:
     return pytest.approx(np.array(expected), rel=1e-11, abs=1e-13)
 
 
 def test_high_low_hadamard_reproduces_the_reference_values() -> None:
-    for case in reference()["hlldp"]:
+    for case in reference("hlldp"):
         mechanism = HighLowHadamard.published(R(case["k"]), range(case["s"]), case["eps"])
         assert (mechanism.mixture.outputs, mechanism.outputs) == (case["S"], case["outputs"])
         assert mechanism.matrix() == near(case["Q"])
@@ -891,7 +883,7 @@ def published_blocks(sizes: Sequence[int], epsilon: float) -> BlockMechanism:
 
 
 def test_blocks_of_hadamard_responses_reproduce_the_reference_values() -> None:
-    for case in reference()["bsldp"]:
+    for case in reference("bsldp"):
         if isinstance(case["sizes"], str):
             count, size = (int(word) for word in case["sizes"].split(" blocks of "))
             mechanism = published_blocks([size] * count, case["eps"])

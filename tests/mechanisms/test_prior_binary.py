@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -27,7 +26,7 @@ from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.testing import MechanismContract
-from support import ROOT
+from support.published import reference
 
 COIN = sf.Domain(["no", "yes"])
 LEVELS = ["0", "1e-30", "0.001", "0.5", "ln 3", "2", "16", "200", "1e12", "inf"]
@@ -197,14 +196,6 @@ def test_the_printed_theorem_2_is_right_between_the_regimes() -> None:
 
 
 # -- published values ----------------------------------------------------------------------------------------
-
-
-def reference(key: str) -> list[dict[str, Any]]:
-    path = ROOT.parent / "shared" / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    values: list[dict[str, Any]] = json.loads(path.read_text())[key]
-    return values
 
 
 def level(mechanism: Mechanism, policy: sf.Policy) -> float:

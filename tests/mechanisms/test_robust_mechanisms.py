@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -35,14 +34,14 @@ from sfumato.mechanisms.secret.independent import IndependentReporting
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.alias import TOTAL
+from sfumato.papers.data import census_column, data_folder
 from sfumato.policy.base import Policy
 from sfumato.testing import MechanismContract
-from support import ROOT
+from support.published import reference
 from support.reference import refusal
 
 Floats = npt.NDArray[np.float64]
 
-SHARED = ROOT.parent / "shared"
 KINDS: tuple[Any, ...] = (IndependentReporting, ConditionalReporting, ConditionalUnary)
 UTILITIES = ("mutual-information", "estimation")
 
@@ -59,13 +58,6 @@ def confidence_of(policy: Policy) -> sf.ChiSquare:
     assert isinstance(policy, sf.Secret)
     assert isinstance(policy.distributions, sf.ChiSquare)
     return policy.distributions
-
-
-def reference(key: str) -> Any:
-    path = SHARED / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    return json.loads(path.read_text())[key]
 
 
 def random_tables(count: int, seed: int, n: int | None = None) -> Iterator[npt.NDArray[np.int64]]:
@@ -490,16 +482,6 @@ def test_a_table_needs_a_secret_of_its_domain() -> None:
 # -- census data -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def adult() -> Any:
-    path = SHARED / "data" / "adult.parquet"
-    if not path.exists():
-        pytest.skip("the census table is not beside this checkout")
-    import pyarrow.parquet as pq
-
-    return pq.read_table(path)
-
-
 #: RLDP Figure 10: every one of these may be the secret, and every other one stand beside it…
 CENSUS = ("sex", "race", "education", "occupation", "relationship", "native-country")
 #: …but for two tables of more than six hundred cells, which take too long.
@@ -511,15 +493,19 @@ QUICK = {
 
 
 @pytest.mark.parametrize(
-    ("secret", "other"), [pair for pair in itertools.permutations(CENSUS, 2) if {*pair} not in LARGE]
+    ("secret", "other"),
+    [
+        pytest.param(*pair, marks=[] if pair in QUICK else pytest.mark.soak)
+        for pair in itertools.permutations(CENSUS, 2)
+        if {*pair} not in LARGE
+    ],
 )
-def test_joint_estimates_of_census_attributes(
-    adult: Any, secret: str, other: str, request: pytest.FixtureRequest
-) -> None:
-    """RLDP Figure 10's attributes. Each interval misses with probability 1e-8: all hold but for one run in 10^5."""
-    if (secret, other) not in QUICK and not request.config.getoption("--soak", default=False):
-        pytest.skip("the larger tables take minutes: --soak")
-    columns = [[str(value) for value in adult.column(name).to_pylist()] for name in (secret, other)]
+def test_joint_estimates_of_census_attributes(secret: str, other: str) -> None:
+    """RLDP Figure 10's attributes. Each interval misses with probability 1e-8: all hold but for one run in 10^5.
+
+    The people are those of the folder that SFUMATO_DATA names, or invented ones.
+    """
+    columns = [census_column(data_folder(), name).value.tolist() for name in (secret, other)]
     values = list(zip(*columns, strict=True))
     labels = [sorted(set(column)) for column in columns]
     domain = sf.Domain.product(S=labels[0], U=labels[1])

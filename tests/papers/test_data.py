@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import InvalidInput
@@ -17,9 +19,6 @@ from sfumato.papers.data.folder import VARIABLE, Loaded, data_folder
 from sfumato.papers.data.gowalla import district_users, us_grid
 from sfumato.papers.data.kosarak import page_clicks
 from sfumato.papers.data.seeded import SeededNumbers
-from support import ROOT
-
-SHARED = ROOT.parent / "shared" / "data"
 
 CHECK_INS = """0\t2010-10-19T23:55:27Z\t30.2359091167\t-97.7951395833\t22847
 0\t2010-10-18T22:17:43Z\t25.0\t-130.0\t420315
@@ -39,10 +38,27 @@ United-States, <=50K
 
 
 @pytest.fixture
-def shared() -> Path:
-    if not SHARED.is_dir():
-        pytest.skip("the data files are not beside this checkout")
-    return SHARED
+def copies(tmp_path: Path) -> Path:
+    """Smaller copies with the names, keys and types of those that docs/reproduce.md describes, and invented numbers."""
+    generator = np.random.default_rng(11)
+    np.savez(
+        tmp_path / "gowalla_world_256x256.npz",
+        hist=generator.integers(0, 2000, (256, 256)),
+        lat_edges=np.linspace(-90, 90, 257),
+        lon_edges=np.linspace(-180, 180, 257),
+    )
+    np.savez(tmp_path / "gowalla_us_grid_125x350_subset.npz", hist=generator.integers(0, 30, (125, 350)))
+    priors = np.where(np.arange(1000) < 68, 0.25, 0.0)
+    users = {
+        "source": ["timed_1000"] * 1000 + ["subset"] * 5,
+        "prior": [*priors.tolist(), *[0.5] * 5],
+        "value": [*(np.arange(1000) < 24).astype(int).tolist(), *[1] * 5],
+    }
+    pq.write_table(pa.table(users), tmp_path / "gowalla_user_prior_value.parquet")
+    np.savez(tmp_path / "kosarak_page_counts.npz", stratified_full_estimate=np.arange(41_271.0))
+    people = {name: [f"{name} {row % size}" for row in range(PEOPLE)] for name, size in SIZES.items()}
+    pq.write_table(pa.table(people), tmp_path / "adult.parquet")
+    return tmp_path
 
 
 # -- the original files --------------------------------------------------------------------------------------
@@ -112,19 +128,24 @@ def test_a_line_that_is_wrong_is_named(tmp_path: Path, name: str, text: str, mes
 # -- smaller copies --------------------------------------------------------------------------------------------
 
 
-def test_the_coarse_map_is_divided_and_nobody_is_lost(shared: Path) -> None:
-    grid = us_grid(shared)
+def test_the_coarse_map_is_divided_and_nobody_is_lost(copies: Path) -> None:
+    grid = us_grid(copies)
     assert grid.stand_in
     assert "stand-in" in grid.source
-    assert grid.value.sum() == pytest.approx(3_674_030, abs=1)  # with the border cells by area
-    world = np.load(shared / "gowalla_world_256x256.npz")
+    world = np.load(copies / "gowalla_world_256x256.npz")
+    # Nobody is lost: the check-ins of the box, with the border cells by area.
+    shares = [
+        np.clip(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0, None) / np.diff(edges)
+        for edges, low, high in ((world["lat_edges"], 25, 50), (world["lon_edges"], -130, -60))
+    ]
+    assert grid.value.sum() == pytest.approx(shares[0] @ world["hist"] @ shares[1])
     # One coarse cell with all its fine ones: 0.703 x 1.406 degrees, none of whose borders is a border of 0.2 degrees.
     row, column = 175, 60
     south, west = world["lat_edges"][row], world["lon_edges"][column]
     low, left = (south - 25) * 5, (west + 130) * 5
     rows = np.clip(np.minimum(np.arange(1, 126), low + 180 / 256 * 5) - np.maximum(np.arange(125), low), 0, None)
     columns = np.clip(np.minimum(np.arange(1, 351), left + 360 / 256 * 5) - np.maximum(np.arange(350), left), 0, None)
-    subset = np.load(shared / "gowalla_us_grid_125x350_subset.npz")["hist"] + 1.0
+    subset = np.load(copies / "gowalla_us_grid_125x350_subset.npz")["hist"] + 1.0
     expected = world["hist"][row, column]
     inside = rows[:, None] * columns * subset
     assert rows.sum() * columns.sum() == pytest.approx(180 / 256 * 5 * 360 / 256 * 5)
@@ -132,21 +153,41 @@ def test_the_coarse_map_is_divided_and_nobody_is_lost(shared: Path) -> None:
     assert grid.value[whole] == pytest.approx((expected * inside / inside.sum())[whole])
 
 
-def test_users_clicks_and_people_of_the_smaller_copies(shared: Path) -> None:
-    users = district_users(shared)
+def test_users_clicks_and_people_of_the_smaller_copies(copies: Path) -> None:
+    users = district_users(copies)
     assert (len(users.value.priors), int((users.value.priors > 0).sum()), int(users.value.values.sum())) == (
         1000,
         68,
         24,
     )
-    clicks = page_clicks(shared)
+    assert users.stand_in
+    clicks = page_clicks(copies)
     assert clicks.stand_in
-    published = {6: 601_374, 3: 450_031, 11: 364_065, 1: 197_522, 218: 88_598}
-    for page, count in published.items():
-        assert clicks.value[page - 1] == pytest.approx(count, rel=0.014)
+    assert clicks.value.tolist() == list(range(1, 41_271))  # pages are numbered from one
     for name, size in SIZES.items():
-        column = census_column(shared, name)
+        column = census_column(copies, name)
         assert not column.stand_in
+        assert (len(column.value), len(set(column.value.tolist()))) == (PEOPLE, size)
+
+
+def test_the_published_totals_of_the_data_in_use() -> None:
+    """Only real files have them: those of the folder that SFUMATO_DATA names. Invented data are called a stand-in."""
+    folder = data_folder()
+    grid, users, clicks = us_grid(folder), district_users(folder), page_clicks(folder)
+    if not grid.source.startswith("a stand-in: an invented"):
+        assert grid.value.sum() == pytest.approx(3_674_030 if grid.stand_in else 3_671_812, abs=1)
+    if "1,000 users" in users.source:
+        assert (len(users.value.priors), int((users.value.priors > 0).sum()), int(users.value.values.sum())) == (
+            1000,
+            68,
+            24,
+        )
+    if "invented" not in clicks.source:
+        published = {6: 601_374, 3: 450_031, 11: 364_065, 1: 197_522, 218: 88_598}
+        for page, count in published.items():
+            assert clicks.value[page - 1] == pytest.approx(count, rel=0.014)
+    for name, size in SIZES.items():
+        column = census_column(folder, name)
         assert (len(column.value), len(set(column.value.tolist()))) == (PEOPLE, size)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,21 +23,12 @@ from sfumato.papers.experiments._classical import published_hadamard
 from sfumato.papers.experiments._robust import PROTOCOLS, Table, matrices, radius_of
 from sfumato.papers.figure import Curve, Panel, draw
 from sfumato.papers.result import Claim, Result, Row
-from support import ROOT
-
-SHARED = ROOT.parent / "shared"
+from support.published import reference
 
 
 @pytest.fixture(autouse=True)
 def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-
-
-def reference(key: str) -> Any:
-    path = SHARED / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    return json.loads(path.read_text())[key]
 
 
 def claims(name: str, run: Run | None = None) -> dict[str, Claim]:

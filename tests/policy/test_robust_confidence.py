@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -18,18 +17,11 @@ import sfumato as sf
 from sfumato._core.exact import chi_square_is_likelier
 from sfumato.errors import CannotDecide, UnknownSpec
 from sfumato.policy.chi_square import greatest_distance, share_range
-from support import ROOT
+from support.published import reference
 from support.reference import refusal
 
 TWO_BY_THREE = sf.Domain.product(S=["s0", "s1"], U=["u0", "u1", "u2"])
 COUNTS = [[100, 200, 100], [300, 50, 250]]
-
-
-def reference(key: str) -> Any:
-    path = ROOT.parent / "shared" / "reference_values.json"
-    if not path.exists():
-        pytest.skip("the independently computed reference values are not beside this checkout")
-    return json.loads(path.read_text())[key]
 
 
 def table(n: int, cells: int) -> list[list[int]]:
