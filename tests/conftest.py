@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sfumato.testing import MechanismContract
+
 if TYPE_CHECKING:
     from support.collectors import Postgres
 
@@ -29,12 +31,23 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("soak" if config.getoption("--soak") else "ci")
 
 
+#: Parts of the contract of mechanisms that read whole laws, of up to 200 mechanisms per class.
+_WHOLE_LAWS = (
+    MechanismContract.test_the_stated_law_is_the_samplers_law_and_its_rows_sum_to_one,
+    MechanismContract.test_the_audit_passes_at_epsilon_and_fails_just_below_it,
+    MechanismContract.test_the_probability_of_a_right_guess_is_that_of_the_law,
+    MechanismContract.test_the_shortened_audit_agrees_with_the_full_one,
+)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     long = pytest.mark.skip(reason="runs only with --soak")
     for item in items:
         if "postgres" in getattr(item, "fixturenames", ()):
             item.add_marker("component")
+        if getattr(item, "function", None) in _WHOLE_LAWS:
+            item.add_marker("slow")
         if item.get_closest_marker("soak") and not config.getoption("--soak"):
             item.add_marker(long)
         if not any(item.get_closest_marker(name) for name in ("component", "soak", "slow")):

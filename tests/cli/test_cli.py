@@ -414,6 +414,7 @@ def test_a_program_that_breaks_the_protocol_is_one_plain_line(
     assert failed.startswith(f"{sys.executable} (for 'none') ")
 
 
+@pytest.mark.slow
 def test_no_side_waits_for_the_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A program that first reads everything, one that writes far more than a pipe holds, one that flushes each line."""
     (folder / "patient.py").write_text("import sys\nlines = list(sys.stdin)\nfor line in lines: print('x')\n")

@@ -59,6 +59,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source", [["values.txt"], ["values.parquet", "--column", "answer"], ["values.csv", "--column", "answer"]]
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.compiler import bounds, planning as _plan
+from sfumato.compiler import bounds, designing as _design, planning as _plan
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
@@ -279,7 +279,11 @@ def test_no_budget_has_no_finite_error_and_no_rules_have_none() -> None:
     ],
     ids=lambda given: getattr(given, "kind", ""),
 )
-def test_where_nothing_can_be_estimated_the_plan_says_so(policy: sf.Policy, because: str) -> None:
+def test_where_nothing_can_be_estimated_the_plan_says_so(
+    policy: sf.Policy, because: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (_plan, _design):
+        monkeypatch.setattr(module, "Deadline", deadline_after(300))
     plan = sf.plan(policy, n=10)
     assert re.search(rf"{because}.*, so no number of people suffices$", plan.why())
     assert not re.search("inf|nan", plan.why())

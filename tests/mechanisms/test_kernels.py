@@ -401,6 +401,7 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDGES)
 def test_crafted_words_give_the_same_reports(name: str) -> None:
     mechanism = EDGES[name]()
@@ -604,6 +605,7 @@ def test_the_reciprocal_of_a_block_divides_exactly(bits: int) -> None:
 # -- the interface ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_a_value_outside_the_domain_touches_no_other_memory(name: str) -> None:
     mechanism = MANY[name]()
@@ -725,6 +727,7 @@ def test_a_kernel_is_compiled_once_and_again_when_any_source_changes(elsewhere: 
     assert elsewhere.messages(**home) == said
 
 
+@pytest.mark.slow
 def test_the_package_folder_keeps_kernels_where_it_can(elsewhere: Elsewhere) -> None:
     nowhere = {"HOME": "/proc/nonexistent"}
     assert elsewhere.messages(**nowhere) == ["compiling the randomized-response kernel (once per machine)"]
