@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import json
 import os
 import re
@@ -18,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.feather as feather
-import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
@@ -38,6 +36,7 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from support import ROOT
+from support.tables import write_table
 
 VECTORS = ROOT / "vectors" / "reports"
 SUFFIXES = [".parquet", ".pq", ".arrow", ".feather", ".ipc", ".sfb"]
@@ -422,14 +421,6 @@ def test_column_files_are_what_the_page_says(tmp_path: Path) -> None:
             assert schema.metadata[b"sfumato.mechanism"] == mechanism.hash.encode()
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    if path.suffix == ".parquet":
-        pq.write_table(table, path)
-    else:
-        with ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table)
-
-
 def table_of(mechanism: Mechanism, reports: Any, kind: pa.DataType, name: str = "report") -> pa.Table:
     metadata = {"sfumato.mechanism": mechanism.hash}
     return pa.table({name: pa.array(reports, kind)}).replace_schema_metadata(metadata)
@@ -647,158 +638,3 @@ def test_without_pyarrow_column_files_name_the_extra_and_batches_work(
     assert "sfumato[arrow]" in refusal(list, read_values(path), kind=MissingExtra)
     write_reports(tmp_path / "reports.sfb", mechanism, [1, 2])
     assert next(read_reports(tmp_path / "reports.sfb", mechanism)).tolist() == [1, 2]
-
-
-# -- files of values -----------------------------------------------------------------------------------------
-
-
-def joined(pieces: Iterator[Any]) -> list[Any]:
-    return [value for piece in pieces for value in (piece if isinstance(piece, list) else piece.to_pylist())]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".txt", ""])
-def test_values_are_read_from_every_format(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"values{suffix}"
-    values = ["flu", "none", "é\"'", " x ", "", "hiv"] * 30_000
-    if suffix == ".csv":
-        path.write_text("v\n" + "".join('"' + v.replace('"', '""') + '"\n' for v in values), encoding="utf-8")
-    elif suffix in ("", ".txt"):
-        path.write_text("".join(v + "\n" for v in values), encoding="utf-8")
-    elif suffix in (".parquet", ".pq"):
-        pq.write_table(pa.table({"v": values}), path)
-    else:
-        feather.write_feather(pa.table({"v": values}), path)
-    pieces = list(read_values(path))
-    assert max(map(len, pieces)) <= 2**16
-    assert joined(iter(pieces)) == values
-    if suffix not in ("", ".txt"):
-        assert joined(read_values(path, "v")) == values
-    domain = sf.Domain(sorted(set(values)))
-    assert np.concatenate([domain.encode(piece) for piece in pieces]).tolist() == domain.encode(values).tolist()
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
-def test_a_missing_column_is_refused_with_those_there(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"values{suffix}"
-    if suffix == ".csv":
-        path.write_text("age,answer\n1,a\n")
-    else:
-        write_table(path, pa.table({"age": [1], "answer": ["a"]}))
-    assert refusal(list, read_values(path, "anser")) == (
-        f"{path}: the column must be one of 'age', 'answer'; got 'anser'"
-    )
-    assert "the column must be named, one of 'age', 'answer'" in refusal(list, read_values(path))
-    assert joined(read_values(path, "answer")) == ["a"]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow", ".txt", ""])
-def test_an_empty_file_is_refused_by_name(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"values{suffix}"
-    path.touch()
-    assert refusal(list, read_values(path)).startswith(f"{path}: the file must")
-
-
-def test_a_column_with_no_rows_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "values.csv").write_text("v\n")
-    pq.write_table(pa.table({"v": pa.array([], pa.string())}), tmp_path / "values.parquet")
-    assert joined(read_values(tmp_path / "values.csv")) == []
-    assert joined(read_values(tmp_path / "values.parquet")) == []
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_a_truncated_column_file_is_refused_by_name(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"values{suffix}"
-    write_table(path, pa.table({"v": ["some", "values"] * 100}))
-    path.write_bytes(path.read_bytes()[:-20])
-    assert f"{path}: the file must be whole" in refusal(list, read_values(path))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b\n1,2\n3\n", "row 1 (line 3) must have 2 cells; got 1"),
-        ("a,b\n1,2,3\n", "row 0 (line 2) must have 2 cells; got 3"),
-        ("a,b\n1,2\n\n3,4\n", "row 1 (line 3) must have 2 cells; got 0"),
-        ('a,b\n1,"2\n', "line 2 must be well-formed CSV"),
-        ('a,b\n1,"2"x\n', "line 2 must be well-formed CSV"),
-    ],
-)
-def test_rows_of_csv_that_do_not_fit_are_refused(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "values.csv"
-    path.write_text(text)
-    assert f"{path}: {message}" in refusal(list, read_values(path, "b"))
-
-
-def test_csv_as_others_write_it(tmp_path: Path) -> None:
-    path = tmp_path / "values.csv"
-    path.write_bytes(b'\xef\xbb\xbfa,b\r\n1,"x, ""y""\r\nz"\r\n2,\r\n')
-    assert joined(read_values(path, "b")) == ['x, "y"\r\nz', ""]
-    assert list(read_values(path, ["b", "a"])) == [{"b": ['x, "y"\r\nz', ""], "a": ["1", "2"]}]
-
-
-def test_text_as_others_write_it(tmp_path: Path) -> None:
-    path = tmp_path / "values.txt"
-    path.write_bytes(b"\xef\xbb\xbfone\r\n\r\ntw\ro\nthree")
-    assert joined(read_values(path)) == ["one", "", "tw\ro", "three"]
-    assert "must not be named" in refusal(list, read_values(path, "v"))
-    path.write_bytes(b"one\n\xff\n")
-    assert f"{path}: the file must be UTF-8 text" in refusal(list, read_values(path))
-    path.write_bytes(b"one\n" + b"x" * 2**21)
-    assert f"{path}: row 1 must be at most 1048576 characters long" in refusal(list, read_values(path))
-
-
-def test_standard_input_is_text_or_with_a_column_csv(monkeypatch: pytest.MonkeyPatch) -> None:
-    for data, column, expected in ((b"a\nb\n", None, ["a", "b"]), (b"u,v\n1,a\n2,b\n", "v", ["a", "b"])):
-        stdin = io.TextIOWrapper(io.BytesIO(data))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        assert joined(read_values("-", column)) == expected
-        assert not stdin.buffer.closed
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    assert "standard input: the file must hold at least one value" in refusal(list, read_values("-"))
-
-
-@pytest.mark.parametrize(
-    ("domain", "good", "bad"),
-    [
-        (sf.Domain.range(20), ["0", "7", "19"], ["07", "7.0", "+7", " 7", "", "1_0", "٣", "-0", "1e1", "9" * 5000]),
-        (sf.Domain([-5, 3]), ["-5", "3"], ["- 5"]),
-        (sf.Domain([0.5, 2.0]), ["0.5", "5e-1", "2", "2.", ".5", "+.5"], ["nan", "inf", "", "0,5", "0x1", "1_0", "."]),
-        (sf.Domain([False, True]), ["true", "False"], ["1", "yes", ""]),
-    ],
-    ids=["range", "ints", "floats", "bools"],
-)
-def test_texts_become_the_labels_of_the_domain(
-    domain: sf.Domain, good: list[str], bad: list[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "values.csv"
-    path.write_text("id,v\n" + "".join(f"1,{text}\n" for text in good))
-    assert domain.encode(joined(read_values(path, "v", domain=domain))).shape == (len(good),)
-    for text in bad:
-        with path.open("w", encoding="utf-8") as file:
-            file.write("id,v\n" + f"1,{good[0]}\n" * 70_000 + f'1,"{text}"\n')
-        message = refusal(list, read_values(path, "v", domain=domain))
-        assert f"{path}: row 70000 of the column 'v' must be" in message
-
-
-def test_parts_of_a_product_or_grid_come_from_their_columns(tmp_path: Path) -> None:
-    product = sf.Domain.product(S=["yes", "no"], U=sf.Domain.range(3))
-    grid = sf.Domain.grid(latitude=(0, 10), longitude=(0, 10), rows=2, columns=2)
-    path = tmp_path / "values.csv"
-    path.write_text("U,S,latitude,longitude\n2,no,7.5,1\n0,yes,1,9\n")
-    (piece,) = read_values(path, domain=product)
-    assert product.encode(piece).tolist() == [5, 0]
-    (piece,) = read_values(path, domain=grid)
-    assert grid.encode(piece).tolist() == [2, 1]
-    columns = {"U": [2, 0], "S": ["no", "yes"], "latitude": [7.5, 1.0], "longitude": [1.0, 9.0]}
-    pq.write_table(pa.table(columns), tmp_path / "values.parquet")
-    (piece,) = read_values(tmp_path / "values.parquet", domain=product)
-    assert product.encode(piece).tolist() == [5, 0]
-    path.write_text("U,S\n2,no\nx,yes\n")
-    assert "row 1 of the column 'U' must be a whole number" in refusal(list, read_values(path, domain=product))
-
-
-def test_values_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
-    assert "must end in one of .csv, " in refusal(list, read_values(tmp_path / "values.xlsx"))
-    for name in ("values.csv", "values.txt", "values.parquet"):
-        message = refusal(list, read_values(tmp_path / name))
-        assert f"{tmp_path / name}: the path must be a readable file (" in message
