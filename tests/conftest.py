@@ -1,7 +1,8 @@
 """Kinds of tests, random cases (a fixed set, or many new ones with ``--soak``), and databases to test with.
 
 ``component`` tests need PostgreSQL, Spark, a browser or npm, or start a service; ``soak`` tests run only with
-``--soak``; ``slow`` ones take more than a second or two. Every other test is ``quick`` and needs no marker.
+``--soak``; ``slow`` ones take more than a second or two. Every other test is ``quick`` and needs no marker;
+``-m quick`` also draws fewer random cases.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Nothing may fail because a machine is slow: no deadlines, no complaint about slow generation.
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 settings.register_profile("soak", settings.get_profile("ci"), derandomize=False, max_examples=3000, print_blob=True)
 
 
@@ -28,7 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.load_profile("soak" if config.getoption("--soak") else "ci")
+    quick = config.getoption("markexpr") == "quick"
+    settings.load_profile("soak" if config.getoption("--soak") else "quick" if quick else "ci")
 
 
 #: Parts of the contract of mechanisms that read whole laws, of up to 200 mechanisms per class.

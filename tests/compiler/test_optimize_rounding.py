@@ -60,6 +60,7 @@ def test_random_known_secrets_of_level_zero_lose_nothing_to_rounding(
         assert shortfall(optimum, policy) < 1e-6 or optimum.value == pytest.approx(optimum.bound, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0", "1e-12", "1e-9", "1e-7", "1e-5"])
 @pytest.mark.parametrize("k", [3, 5, 11])
 def test_two_values_that_are_nearly_one_do_not_spoil_the_others(k: int, epsilon: str) -> None:
@@ -101,6 +102,7 @@ def test_the_rules_at_level_zero_are_equations() -> None:
         assert integer_kernel(policy.equations()) in ([[1] * len(policy.domain)], [[-1] * len(policy.domain)])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.lists(st.fractions(-9, 9, max_denominator=7), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_the_integer_kernel_holds_every_integer_solution(rows: list[list[Fraction]]) -> None:
@@ -131,6 +133,7 @@ def test_what_binds_one_of_two_equal_values_binds_the_other() -> None:
         assert optimum.value == pytest.approx(sf.optimal(same, utility).value, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_merged_values_are_bound_by_their_strictest_member_also_above_ten_values() -> None:
     """Two of 14 values are one by a one-way level of 0; the other way they have 6."""
     size = 14

@@ -43,6 +43,7 @@ def small_policies(epsilon: str) -> Iterator[sf.Policy]:
         yield sf.Secret(domain, "S", epsilon, sf.ChiSquare((10 * counts).tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", LEVELS)
 def test_small_policies_have_a_mechanism_or_a_sentence(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (_optimal, _design, _plan):
@@ -113,6 +114,7 @@ def test_an_error_is_bounded_by_that_of_no_noise_at_least() -> None:
     assert optimum.bound >= 1 - float(optimum.p @ optimum.p)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("p", [[0, 0, 1, 0], [0.4, 0.35, 0.25, 0]])
 def test_shares_of_zero_break_no_search(p: list[float]) -> None:

@@ -163,6 +163,7 @@ GRID: list[sf.Policy] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", GRID, ids=[f"{n}-{policy.kind}" for n, policy in enumerate(GRID)])
 def test_no_mechanism_of_a_plan_is_below_the_bound(policy: sf.Policy) -> None:
     bound = found(policy).bound

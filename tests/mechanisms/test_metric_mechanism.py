@@ -58,6 +58,7 @@ def test_the_exponential_table_is_normalised_by_row() -> None:
     assert mechanism.matrix() == pytest.approx(kernel / kernel.sum(axis=1, keepdims=True), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [exponential, tight_exponential])
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
 def test_256_values_on_a_line_are_built_and_fit_the_rules_between_neighbours(build: Any, epsilon: str) -> None:
@@ -90,6 +91,7 @@ def policies(draw: st.DrawFn) -> PairwisePolicy:
     return sf.Pairwise(R(k), matrix)
 
 
+@pytest.mark.slow
 @given(policies())
 def test_every_table_passes_the_audit(policy: PairwisePolicy) -> None:
     for build in (exponential, sharp_exponential, tight_exponential):
@@ -103,6 +105,7 @@ def test_leaving_out_sums_changes_no_promise(policy: PairwisePolicy) -> None:
     assert implies(policy, fewer)
 
 
+@pytest.mark.slow
 @given(policies())
 def test_every_table_but_the_first_spends_its_budget(policy: PairwisePolicy) -> None:
     loose, sharp, tight = exponential(policy), sharp_exponential(policy), tight_exponential(policy)
@@ -115,6 +118,7 @@ def test_every_table_but_the_first_spends_its_budget(policy: PairwisePolicy) -> 
     assert best_exponential(policy).risk(1) <= min(sharp.risk(1), tight.risk(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [3, 5, 10, 30])
 def test_the_tight_table_is_better_at_large_levels_and_worse_at_small_ones(k: int) -> None:
     for epsilon in ("1", "3"):
@@ -179,6 +183,7 @@ def test_levels_without_a_common_unit_are_handled() -> None:
 # -- maps ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [8, 16])
 def test_tables_over_a_map_pass_the_audit(cells: int) -> None:
     grid = sf.Domain.grid(latitude=(46.0, 46.3), longitude=(7.0, 7.4), rows=cells, columns=cells)

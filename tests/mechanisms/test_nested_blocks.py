@@ -235,6 +235,7 @@ def test_nested_subsets_beat_the_others(shape: tuple[int, int], levels: tuple[st
     assert nested.risk(1) > SubsetSelection(domain, levels[1]).risk(1)  # which promises less
 
 
+@pytest.mark.slow
 def test_ten_thousand_values() -> None:
     domain, blocks = R(10_000), np.arange(10_000) // 100
     nested, plain = NestedSubsets(domain, blocks, 1, 3), SubsetSelection(domain, 1)
@@ -417,6 +418,7 @@ def test_a_mechanism_that_tells_nothing_has_no_estimate() -> None:
             decoder_for(mechanism)
 
 
+@pytest.mark.slow
 def test_the_least_level_of_a_policy_is_kept_in_all_blocks() -> None:
     policy = sf.Blocks(R(6), "aabbcc", ["0.5", 1, 2], 3)
     for kind in (NestedSubsets, ComposedSubsets):
@@ -434,6 +436,7 @@ def rows_of(mechanism: NestedMechanism, count: int, seed: int) -> npt.NDArray[np
     return rows
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_single_reports_added_up() -> None:
     mechanism = NestedSubsets(R(60), np.arange(60) % 5, 1, 2, high=2, sizes=[5, 3])
     rows = rows_of(mechanism, 600, 1)
@@ -472,6 +475,7 @@ def test_counts_that_no_reports_can_have_are_refused(name: str) -> None:
                 sf.estimate(mechanism, type(counted).from_json(json.dumps(changed)))
 
 
+@pytest.mark.slow
 def test_estimates_find_the_truth() -> None:
     p = np.random.default_rng(1).dirichlet(np.ones(40))
     values = np.random.default_rng(2).choice(40, 100_000, p=p)

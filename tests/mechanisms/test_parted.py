@@ -249,6 +249,7 @@ def random_mechanism(domain: sf.Domain, generator: random.Random) -> PartedMecha
     return mechanism
 
 
+@pytest.mark.slow
 def test_a_few_columns_are_the_worst_of_all_for_any_policy() -> None:
     generator = random.Random(5)
     for _ in range(80):
@@ -263,6 +264,7 @@ def test_a_few_columns_are_the_worst_of_all_for_any_policy() -> None:
                 assert excess == full.excess or abs(excess - full.excess) < 1e-12, (mechanism, policy)
 
 
+@pytest.mark.slow
 def test_many_values_are_audited() -> None:
     domain, sensitive = R(20_000), range(12_000, 20_000)
     high_low = sf.HighLow(domain, sensitive, 1)

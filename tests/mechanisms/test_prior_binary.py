@@ -318,6 +318,7 @@ def least_error_of_any_number_of_reports(p1: float, t: float) -> float:
     return p1 * (1 - p1) + (high - low) ** 2 * float(found.fun)
 
 
+@pytest.mark.slow
 def test_the_error_is_the_least_there_is_at_500_random_points() -> None:
     generator = np.random.default_rng(5)
     regimes = set()
@@ -334,6 +335,7 @@ def test_the_error_is_the_least_there_is_at_500_random_points() -> None:
     assert len(regimes) == 3
 
 
+@pytest.mark.slow
 def test_no_channel_within_the_policy_tells_more() -> None:
     """Random channels of up to four outputs, mixed until they just obey: less information, more error."""
     generator = np.random.default_rng(8)

@@ -91,6 +91,7 @@ def designed(kind: Any, policy: Policy, utility: str) -> Mechanism:
     return mechanism
 
 
+@pytest.mark.slow  # every class makes a few designs first
 class ReportingContract(MechanismContract):
     """Designs spend what they can of ε, which is not always all of it."""
 
@@ -135,6 +136,7 @@ class TestConditionalUnary(ReportingContract):
 # -- the promise -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_mechanism_passes_the_exact_audit_on_random_data(kind: Any) -> None:
     """102 data sets in all."""
