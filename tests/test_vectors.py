@@ -71,6 +71,7 @@ def test_the_vectors_force_ties_and_rejections(name: str) -> None:
         assert {"rejected", "rejected twice"} <= forced
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_kernels_read_the_words_as_the_sampler_does(name: str) -> None:
     for vector in vectors(name):

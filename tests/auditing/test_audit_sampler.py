@@ -97,6 +97,7 @@ def test_our_samplers_are_left_in_peace_and_the_bound_is_not_idle(kind: Any) -> 
     assert "proves nothing" in str(audit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_epsilon_twice_too_large_is_found_in_each_of_them(kind: Any) -> None:
     audit = audit_sampler(ours(kind(DOMAIN, 2), seed=2), POLICY, trials=4000)

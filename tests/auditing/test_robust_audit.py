@@ -100,6 +100,7 @@ def random_problems(count: int, seed: int) -> Iterator[tuple[Any, Floats]]:
         yield counts, column
 
 
+@pytest.mark.slow
 def test_the_worst_ratio_is_that_of_another_method() -> None:
     compared = 0
     for counts, column in random_problems(30, 1):
@@ -118,6 +119,7 @@ def test_the_worst_ratio_is_that_of_another_method() -> None:
     assert compared > 15
 
 
+@pytest.mark.slow
 def test_the_search_and_the_proof_meet() -> None:
     """A distribution in the set on one side, a dual on the other: nothing between them but rounding."""
     for counts, column in random_problems(80, 2):
@@ -138,6 +140,7 @@ def test_the_search_and_the_proof_meet() -> None:
             assert not ratio_is_certain(pair, q, against, offsets, bound * Fraction(10**9 - 1, 10**9))
 
 
+@pytest.mark.slow
 def test_no_distribution_of_the_set_exceeds_what_is_proved() -> None:
     """Random distributions on the boundary of the set, their ratios exact."""
     generator = np.random.default_rng(6)
@@ -206,6 +209,7 @@ def published_channels(case: dict[str, Any], hat: Floats) -> dict[str, Floats]:
     }
 
 
+@pytest.mark.slow
 def test_the_published_protocols_have_their_published_levels_and_information() -> None:
     for instance in reference("rldp_instances"):
         hat = np.array(instance["Phat"])
@@ -222,6 +226,7 @@ def test_the_published_protocols_have_their_published_levels_and_information() -
                     assert found == pytest.approx(expected["level_exact_F"], rel=1e-8, abs=1e-9), name
 
 
+@pytest.mark.slow
 def test_protocol_3_as_printed_breaks_the_policy() -> None:
     """Beside another secret it draws from the law of the true one."""
     for instance in reference("rldp_instances"):

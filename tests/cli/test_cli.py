@@ -424,6 +424,7 @@ def test_no_side_waits_for_the_other(folder: Path, capsys: pytest.CaptureFixture
         assert audit_sampler(capsys, "--", sys.executable, name, trials=20_000).code == 0
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_runs_as_it_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "audit-sampler.md").read_text(encoding="utf-8")
     blocks = dict(re.findall(r"^```(toml|py|sh|console)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL))

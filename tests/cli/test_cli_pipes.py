@@ -130,6 +130,7 @@ def shell(line: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.slow
 def test_a_pipeline_of_the_shell_from_policy_to_estimate(folder: Path) -> None:
     values = "".join(f"{value}\n" * round(20_000 * share) for value, share in SHARES.items())
     (folder / "values.txt").write_text(values)
@@ -153,6 +154,7 @@ def test_a_pipeline_of_the_shell_from_policy_to_estimate(folder: Path) -> None:
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGPIPE")
 @pytest.mark.parametrize(
     "line",

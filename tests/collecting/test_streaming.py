@@ -261,6 +261,7 @@ def test_what_a_checkpoint_has_is_not_counted_twice(tmp_path: Path) -> None:
         assert aggregate_files(mechanism, [path], resume=state) == whole
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on(tmp_path: Path) -> None:
     """The last file is a pipe that nobody fills, so the command is still at work when its checkpoint is there."""
     mechanism = UnaryEncoding(sf.Domain.range(1000), 1)

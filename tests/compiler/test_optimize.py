@@ -315,6 +315,7 @@ def test_branch_and_bound_finds_the_greatest_worth() -> None:
 # -- bounds ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fifty_random_pairwise_policies_are_solved(request: pytest.FixtureRequest) -> None:
     """Ten values, two harmless, asymmetric: no closed form is better, and the smallest ε alone is far worse."""
     ratios = []
@@ -340,6 +341,7 @@ class Looks:
         return self.now
 
 
+@pytest.mark.slow
 def test_a_policy_with_too_many_rays_has_a_gap(request: pytest.FixtureRequest) -> None:
     soak = soaking(request)
     k = 30 if soak else 13
@@ -361,6 +363,7 @@ def test_the_relaxation_bounds_the_optimum() -> None:
         assert 0.5 * value < bound <= value
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), k=st.integers(2, 5), harmless=st.integers(0, 1))
 @settings(max_examples=25, deadline=None)
 def test_what_is_found_obeys_the_policy_and_no_mechanism_is_beyond_the_bound(seed: int, k: int, harmless: int) -> None:
@@ -376,6 +379,7 @@ def test_what_is_found_obeys_the_policy_and_no_mechanism_is_beyond_the_bound(see
             assert value >= optimum.bound - 1e-7 if optimum.goal.small_is_good else value <= optimum.bound + 1e-7
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), k=st.integers(2, 5))
 @settings(max_examples=15, deadline=None)
 def test_prior_and_known_secrets_are_cones_like_any_other(seed: int, k: int) -> None:
@@ -391,6 +395,7 @@ def test_prior_and_known_secrets_are_cones_like_any_other(seed: int, k: int) -> 
         assert optimum.gap < 1e-4
 
 
+@pytest.mark.slow
 def test_a_prior_over_many_values_is_solved_with_a_certified_gap(request: pytest.FixtureRequest) -> None:
     soak = soaking(request)
     k = 50 if soak else 16
@@ -442,6 +447,7 @@ def test_the_worst_case_of_symmetric_policies_is_the_uniform_distribution() -> N
     assert worst.value == pytest.approx(SubsetSelection(sf.Domain.range(5), 1).risk(1), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_worst_case_beyond_enumeration_has_a_bound(request: pytest.FixtureRequest) -> None:
     policy = random_metric(3, 12)
     deadline = Deadline(60) if soaking(request) else Deadline(2000, Looks())
@@ -521,6 +527,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
             call()
 
 
+@pytest.mark.slow
 def test_more_values_than_the_solver_takes_are_refused_with_what_to_use_instead() -> None:
     policy = sf.Metric(sf.Domain.range(257), "absolute", "0.1")
     with pytest.raises(CannotDecide, match=r"at most 256 values, not 257; plan\(\) compares"):

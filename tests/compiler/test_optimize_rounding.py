@@ -34,6 +34,7 @@ def test_a_known_secret_reveals_all_that_is_independent_of_it(epsilon: str) -> N
     assert optimum.status == "optimal"
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     counts=st.tuples(st.integers(2, 3), st.integers(2, 3)).flatmap(

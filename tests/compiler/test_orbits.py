@@ -190,6 +190,7 @@ def test_one_level_gives_subset_selection(k: int, epsilon: str) -> None:
 WORST_OF_ONE_SIZE = 1.037
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sensitive", [1, 2, 3, 4, 5, 7, 11, 21, 50])
 def test_one_size_of_sensitive_subsets_is_nearly_the_best(sensitive: int) -> None:
     mixed = 0

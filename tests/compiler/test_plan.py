@@ -41,6 +41,7 @@ def policies() -> list[sf.Policy]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", policies(), ids=lambda policy: f"{policy.kind}-{policy.hash[:4]}")
 def test_every_planned_mechanism_obeys_the_policy(policy: sf.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_plan, "Deadline", deadline_after(300))
@@ -246,6 +247,7 @@ def test_short_reports_choose_other_parts() -> None:
         sf.design(policy, max_bits=5)
 
 
+@pytest.mark.slow
 def test_the_saving_against_classical_ldp_is_what_simulations_find() -> None:
     """k = 1000 of which 50 are sensitive. The l2 errors of 40 seeded collections each: their mean has a relative
     standard error of about √(2/1000)/√40 < 1% (each sums many nearly independent squares), so 10% is far beyond 1e-6.

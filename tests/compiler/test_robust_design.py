@@ -25,6 +25,7 @@ def instances() -> list[Any]:
     return [(x, case) for x in reference("rldp_instances") for case in x["cases"] if "polyopt" in case]
 
 
+@pytest.mark.slow
 def test_polyopt_is_what_was_computed_independently() -> None:
     assert instances()
     for instance, case in instances():
@@ -51,6 +52,7 @@ def test_generated_columns_reach_what_enumeration_finds(
     assert sf.audit(generated.mechanism, policy).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "gain"), [((2, 2), 0.0), ((2, 3), 0.02), ((3, 3), 0.02)])
 def test_the_set_itself_leaves_more_than_the_polytope_around_it(shape: tuple[int, int], gain: float) -> None:
     policy, around, shares = policies(jeffreys(7, shape), "1")
@@ -73,6 +75,7 @@ def test_a_design_for_the_estimate_alone_breaks_the_rules_of_the_set() -> None:
     assert not sf.audit(naive.mechanism, policy).holds
 
 
+@pytest.mark.slow
 def test_the_best_table_for_estimation_is_offered_by_the_plan() -> None:
     policy, _, _ = policies(np.array([[200, 100], [50, 150]]), "1")
     plan = sf.plan(policy, n=1000)
@@ -81,6 +84,7 @@ def test_the_best_table_for_estimation_is_offered_by_the_plan() -> None:
     assert sf.audit(plan.best.mechanism, policy).holds
 
 
+@pytest.mark.slow
 def test_design_for_information_picks_the_best_of_all() -> None:
     policy, _, shares = policies(jeffreys(7, (2, 2)), "1")
     made = sf.design(policy, utility="mutual-information", p=shares)
@@ -89,6 +93,7 @@ def test_design_for_information_picks_the_best_of_all() -> None:
         assert told >= MutualInformation().value(kind.for_policy(policy).matrix(), shares) - 1e-9
 
 
+@pytest.mark.slow
 def test_the_order_of_figure_2(request: pytest.FixtureRequest) -> None:
     """3 x 3, n = 1000, Jeffreys draws: PolyOpt above all simple protocols as the paper has them, SRR above GRR."""
     soak = bool(request.config.getoption("--soak", default=False))

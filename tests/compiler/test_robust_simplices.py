@@ -106,6 +106,7 @@ def test_sixteen_cells_are_certified(request: pytest.FixtureRequest) -> None:
         assert sf.audit(found.mechanism, policy).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2, 3), (3, 3)])
 def test_the_set_itself_is_never_worse_than_the_polytope_however_short_the_time(shape: tuple[int, int]) -> None:
     for seed in (3, 7):
@@ -117,6 +118,7 @@ def test_the_set_itself_is_never_worse_than_the_polytope_however_short_the_time(
         assert sf.audit(exact.mechanism, policy).holds
 
 
+@pytest.mark.slow
 def test_the_set_itself_tells_more_than_its_polytope_at_sixteen_cells(request: pytest.FixtureRequest) -> None:
     """4 x 4 in a few seconds; 5 x 5 and 9 x 9, and twice the information of every simple protocol, with --soak."""
     soak = bool(request.config.getoption("--soak", default=False))

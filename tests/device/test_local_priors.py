@@ -443,6 +443,7 @@ def test_only_an_estimate_teaches() -> None:
         sf.learn_prior(past(2, 100, 1)[0], towards=[0.5, 0.4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mmse", "unbiased"])
 def test_intervals_of_a_total_with_few_errors_hold_the_truth(method: str) -> None:
     """At ε = 6 half a person is misreported on average: ± 1.96 standard errors hold the truth in 87% or less.

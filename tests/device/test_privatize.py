@@ -61,6 +61,7 @@ def test_threads_change_nothing(mechanism: Mechanism) -> None:
     assert one.tobytes() == two.tobytes() == seven.tobytes()
 
 
+@pytest.mark.slow
 def test_the_kernel_gives_the_scalar_samplers_bytes(mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     count = mechanism.layout.chunk_values + 100 if mechanism.layout.frame_bits > 64 else 3000
     values = some_values(mechanism, count)
@@ -229,6 +230,7 @@ def _reserve_in_child(connection: Any) -> None:
     connection.send([stream.reserve(1) for _ in range(50)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_processes_never_share_a_key(method: str) -> None:

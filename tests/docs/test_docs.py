@@ -108,6 +108,7 @@ def test_every_public_name_method_and_parameter_is_documented(scripts: Any) -> N
     assert reference.unexplained_types() == []
 
 
+@pytest.mark.slow
 def test_what_is_not_documented_is_found(scripts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reference = scripts("make_reference")
     before = set(reference.undocumented())

@@ -139,6 +139,7 @@ def test_the_commands_of_merging_counts_print_what_is_shown(
             assert lines(capsys.readouterr().out) == lines(shown), command
 
 
+@pytest.mark.slow
 def test_every_policy_file_shown_is_read_and_can_be_obeyed(tmp_path: Path, scripts: Any) -> None:
     page = ROOT / "docs" / "how-to" / "write-a-policy-file.md"
     shown = [block for block in scripts("pages").blocks(page) if block.is_file]

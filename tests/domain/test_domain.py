@@ -1064,6 +1064,7 @@ def test_bad_products_are_refused(factors: dict[str, Any], message: str) -> None
     assert refusal(Domain.product, **factors) == f"Domain.product: {message}"
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=3), scalars, min_size=2, max_size=3), st.data())
 def test_products_round_trip(factors: dict[str, list[Any]], data: st.DataObject) -> None:
     domain = Domain.product(**factors)

@@ -528,6 +528,7 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
     return table(*draw(st.lists(row, min_size=1, max_size=4)))
 
 
+@pytest.mark.slow
 @given(mechanism=mechanisms(), seed=st.integers(0, 2**32), crafted=st.booleans())
 def test_random_mechanisms_give_the_same_reports(mechanism: Mechanism, seed: int, crafted: bool) -> None:
     words = crafted_words(mechanism, 12, seed)[0] if crafted else uniform_words(mechanism, 12, seed)
@@ -559,6 +560,7 @@ MANY: dict[str, Callable[[], Mechanism]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_many_values_give_the_same_reports(name: str, request: pytest.FixtureRequest) -> None:
     mechanism = MANY[name]()

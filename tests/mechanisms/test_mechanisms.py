@@ -92,6 +92,7 @@ def classical(domain: sf.Domain, epsilon: Any) -> list[Mechanism]:
 # -- large domains: small cases miss width bugs ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [RandomizedResponse, HadamardResponse])
 @pytest.mark.parametrize("x", [0, 65_537, 99_999])
 def test_every_branch_of_one_value_among_100_000(kind: Any, x: int) -> None:
@@ -102,6 +103,7 @@ def test_every_branch_of_one_value_among_100_000(kind: Any, x: int) -> None:
     assert all(law[mechanism.serialise(y)] == mechanism.probability(y, x) for y in mechanism.reports())
 
 
+@pytest.mark.slow
 def test_every_branch_of_hadamard_with_wide_words_and_several_blocks() -> None:
     mechanism = HadamardResponse(sf.Domain.range(150_000), 2, block_size=2**17)
     assert (mechanism.blocks, mechanism.layout.frame_bits) == (2, 128)

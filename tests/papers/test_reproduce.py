@@ -39,6 +39,7 @@ def claims(name: str, run: Run | None = None) -> dict[str, Claim]:
 # -- the command -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_experiment_runs_and_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "results"
     assert main(["reproduce", "--all", "--quick", "--json", "-o", str(folder)]) == 0

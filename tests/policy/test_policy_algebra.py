@@ -663,6 +663,7 @@ def test_a_single_value() -> None:
         assert implies(first, second)
 
 
+@pytest.mark.slow
 def test_large_domains_are_compared_by_representatives() -> None:
     large = Domain.range(100_000)
     odd = range(1, 100_000, 2)

@@ -183,6 +183,7 @@ def test_slower_closures_agree_with_scipy(sort: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_closure_of_a_thousand_values() -> None:
     size = 1000
     matrix = random_matrix(size, 3, 500, 0.004)

@@ -86,6 +86,7 @@ def test_a_likely_value_raises_no_alarm_by_itself() -> None:
     assert not disclosure_warnings(sf.Uniform(sf.Domain(["only"]), "inf"))
 
 
+@pytest.mark.slow
 def test_large_domains_are_answered_for_without_a_matrix() -> None:
     assert stated_error(sf.Uniform(R(10**6), 20)) == pytest.approx(0.0021, rel=0.05)
     assert stated_error(sf.Uniform(R(10**6), 10)) is None

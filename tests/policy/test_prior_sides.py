@@ -383,6 +383,7 @@ def test_a_certificate_with_another_information_is_refused() -> None:
             sf.Certificate.from_json(json.dumps({**document, "information": broken}))
 
 
+@pytest.mark.slow
 def test_the_information_of_a_long_law_is_left_out() -> None:
     domain = sf.Domain.range(300)
     policy: Policy = Prior(domain, [Fraction(1, 300)] * 300, 1)

@@ -94,6 +94,7 @@ def test_a_cell_that_was_never_seen_may_be_anything_and_a_seen_one_not_nothing()
     assert not confidence.holds([["0.5", 0], ["0.5", 0]])
 
 
+@pytest.mark.slow
 def test_the_set_covers_the_truth_about_as_often_as_promised() -> None:
     """2,000 samples of 1,000 people: misses are binomial; 1e-6 quantiles on either side of 5%, at most 8.2%."""
     generator = np.random.default_rng(3)
@@ -133,6 +134,7 @@ def extremes(counts: Any, alpha: Any, value: Any, *, sign: float) -> float:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("counts", "alpha"),
     [(COUNTS, "0.05"), ([[10, 5], [4, 11], [8, 2]], "0.2"), ([[20, 0, 5], [9, 9, 9]], "0.05")],

@@ -139,6 +139,7 @@ def test_known_cases(policy: Policy, simplest: Policy) -> None:
     assert structure_of(policy) == simplest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "k"), [("uniform", 1500), ("high-low", 1500), ("blocks", 4096), ("two levels", 1500), ("none", 1500)]
 )
