@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ import sfumato as sf
 from sfumato._core import canonical_json
 from sfumato.auditing.channels import law_of
 from sfumato.mechanisms.base import Mechanism
+from support import ROOT
 
-FOLDER = Path(__file__).parents[1] / "vectors"
+FOLDER = ROOT / "vectors"
 NAMES = sorted(Mechanism.registry)
 
 

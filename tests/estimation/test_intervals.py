@@ -13,94 +13,26 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.collecting.aggregates import Aggregate
-from sfumato.compiler.count_laws import law_of_counts
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.estimators.base import Decoder
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
 from sfumato.mechanisms.estimators.registry import decoder_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
-from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.table.binary import BinaryOptimal
-from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
-from sfumato.randomness import insecure_generator
+from support.surveys import ALPHA, FAMILIES, LEAST, D, counts_of, too_few, truths
 
 Floats = npt.NDArray[np.float64]
 
-D = sf.Domain.range(5)
-#: Coverage that every interval of 95% must have.
-LEAST = 0.91
-#: False-rejection rate of one setting, shared among its values.
-ALPHA = 1e-6
-
-FAMILIES: dict[str, Callable[[int], Mechanism]] = {
-    "randomized response": lambda epsilon: RandomizedResponse(D, epsilon),
-    "unary": lambda epsilon: UnaryEncoding(D, epsilon),
-    "unary, optimized": lambda epsilon: UnaryEncoding(D, epsilon, optimized=True),
-    "subset": lambda epsilon: SubsetSelection(D, epsilon, 2),
-    "hadamard": lambda epsilon: HadamardResponse(D, epsilon),
-    "hadamard, blocks": lambda epsilon: HadamardResponse(D, epsilon, block_size=4, blocks=2),
-    "table": lambda epsilon: TableMechanism.from_matrix(D, wide_matrix(epsilon)),
-    "binary": lambda epsilon: BinaryOptimal.for_policy(
-        sf.Pairwise(sf.Domain.range(2), [[0, epsilon], [2 * epsilon, 0]])
-    ),
-    "high-low subset": lambda epsilon: HighLowSubset(D, [0, 1, 2], epsilon, 2),
-    "high-low hadamard": lambda epsilon: HighLowHadamard(D, [0, 1, 2], epsilon),
-    "uo-rr": lambda epsilon: UtilityOptimizedRR(D, [0, 1, 2], epsilon),
-    "uo-rappor": lambda epsilon: UtilityOptimizedRappor(D, [0, 1, 2], epsilon),
-    "blocks, rr": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "rr"),
-    "blocks, subset": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "subset"),
-    "blocks, hadamard": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "hadamard"),
-    "nested": lambda epsilon: NestedSubsets.for_policy(sf.Blocks(sf.Domain.range(6), "aaabbb", epsilon, 2 * epsilon)),
-    "composed": lambda epsilon: ComposedSubsets.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon)),
-}
 
 SETTINGS = [(1, 30), (1, 400), (4, 30), (4, 400)]
 SHAPES = ("falling", "peak")
 
 
-def wide_matrix(epsilon: int) -> Floats:
-    """More outputs than values, of two kinds: half as much of the privacy is spent by one output in three."""
-    sharp, dull = (
-        np.exp(-level * np.abs(np.subtract.outer(np.arange(5), np.arange(5)))) for level in (epsilon, epsilon / 2)
-    )
-    matrix = np.hstack([2 * sharp, dull])
-    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
-
-
 def zipf(size: int) -> Floats:
     weights = 1 / np.arange(1, size + 1)
     return np.asarray(weights / weights.sum())
-
-
-def truths(size: int) -> dict[str, Floats]:
-    falling = 1 / np.arange(1, size + 1) ** 2
-    peak = np.where(np.arange(size) == size - 1, 0.9, 0.1 / (size - 1))
-    return {"falling": falling / falling.sum(), "peak": peak}
-
-
-def counts_of(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int) -> npt.NDArray[np.int64]:
-    """The counts of many collections."""
-    decoder = decoder_for(mechanism)
-    if mechanism.encoding == "index":
-        law = np.maximum(decoder.shares(truth), 0)
-        return np.random.default_rng(seed).multinomial(n, law / law.sum(), repetitions)
-    law_of = law_of_counts(mechanism)
-    if law_of is None:
-        values = np.random.default_rng(seed).choice(len(truth), n * repetitions, p=truth)
-        reports = sf.privatize(mechanism, values, sf.InsecureSeeded(seed))
-        starts = range(0, len(values), n)
-        return np.stack([sf.aggregate(mechanism, reports[start : start + n]).counts for start in starts])
-    draws = insecure_generator(seed)
-    return np.stack([law_of(draws, n, truth) for _ in range(repetitions)])
 
 
 def stacked(laws: list[ScoreLaw]) -> ScoreLaw:
@@ -117,12 +49,6 @@ def limits(decoder: Decoder, counts: npt.NDArray[np.int64], n: int, alpha: float
         estimates.append(unbiased)
     low, high = confidence_limits([stacked(laws)], np.concatenate(estimates), alpha)
     return low.reshape(len(counts), -1), high.reshape(len(counts), -1)
-
-
-def too_few(held: Floats, repetitions: int, least: float = LEAST) -> bool:
-    """Whether so few intervals held the truth that a coverage of ``least`` is refuted: an exact test."""
-    covered = np.rint(held * repetitions)
-    return bool((stats.binom.cdf(covered, repetitions, least) < ALPHA / len(held)).any())
 
 
 def coverage(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int = 1) -> tuple[Floats, float]:

@@ -8,11 +8,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from components import absent
 
 from sfumato.server import pages
+from support import ROOT
+from support.components import absent
 
-CLIENT = Path(__file__).parents[1] / "clients" / "js"
+CLIENT = ROOT / "clients" / "js"
 #: The first version of node whose test runner the tests work with.
 NODE = 18
 

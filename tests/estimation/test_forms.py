@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-from test_intervals import FAMILIES, counts_of, too_few, truths
 
 import sfumato as sf
 from sfumato.collecting import Aggregate
@@ -16,6 +15,7 @@ from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelec
 from sfumato.mechanisms.estimators.forms import tilted
 from sfumato.mechanisms.estimators.registry import decoder_for
 from sfumato.mechanisms.estimators.scores import SubsetScores
+from support.surveys import FAMILIES, counts_of, too_few, truths
 
 GRID = np.concatenate([[0, 0.01, 0.02], np.linspace(0.05, 0.95, 10), [0.98, 0.99, 1]])
 

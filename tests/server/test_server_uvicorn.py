@@ -25,8 +25,8 @@ from uvicorn.server import ServerState
 
 from sfumato.errors import InvalidInput
 from sfumato.server.http.connections import TESTED_UVICORN, Connection, JoinedWrites, check_uvicorn
+from support import ROOT
 
-ROOT = Path(__file__).parents[1]
 #: The methods of uvicorn's protocol that are overridden or called, with their parameters.
 METHODS = {
     "__init__": ["self", "config", "server_state", "app_state", "_loop"],
