@@ -32,7 +32,7 @@ def _():
     import numpy as np
 
     import sfumato as sf
-    from sfumato.plot import plot_estimate, save
+    from sfumato.plotting import plot_estimate, save
 
     city = sf.Domain.grid(latitude=(52.4, 52.6), longitude=(13.2, 13.6), rows=9, columns=12)
     places = city.centres()

@@ -32,7 +32,7 @@ def _():
     import numpy as np
 
     import sfumato as sf
-    from sfumato.plot import plot_estimate, save
+    from sfumato.plotting import plot_estimate, save
 
     people = sf.Domain.product(condition=["no", "yes"], region=["north", "south", "west"])
     pilot = [[340, 260, 240], [40, 30, 90]]

@@ -105,7 +105,7 @@ def _(Path):
         r"""from pathlib import Path
 
     import sfumato as sf
-    from sfumato.plot import save
+    from sfumato.plotting import save
 
     people = {"none": 10_800, "flu": 5_600, "hiv": 600, "cancer": 1_400, "prefer not to say": 1_600}
     answers = [answer for answer, count in people.items() for _ in range(count)]

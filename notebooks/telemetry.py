@@ -32,7 +32,7 @@ def _():
     import numpy as np
 
     import sfumato as sf
-    from sfumato.data.kosarak import page_clicks
+    from sfumato.papers.data import page_clicks
 
     clicks = page_clicks(None)  # or page_clicks(Path("folder")), where kosarak.dat or kosarak.dat.gz lies
     print(clicks.source)
@@ -61,7 +61,7 @@ def _(mo):
 
 @app.cell
 def _(policy, sf):
-    from sfumato.plot import plot_plan, save
+    from sfumato.plotting import plot_plan, save
 
     n = 500_000
     plan = sf.plan(policy, n)
@@ -125,7 +125,7 @@ def _(mechanism, n, np, sf, truth, urls):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from sfumato.reports import read_reports, write_reports
+    from sfumato.collecting import read_reports, write_reports
 
     visits = np.repeat(urls, np.rint(n * truth).astype(int))
     pq.write_table(pa.table({"url": visits}), "visits.parquet")

@@ -713,7 +713,9 @@ def elsewhere(tmp_path: Path) -> Elsewhere:
 
 def make_unwritable(package: Path) -> None:
     # Permissions do not stop the superuser; a file where the cache folder would be stops everybody.
-    (package / "kernels" / "__pycache__").touch()
+    for folder in (package / "mechanisms").iterdir():
+        if folder.is_dir():
+            (folder / "__pycache__").touch()
 
 
 def test_a_kernel_is_compiled_once_and_again_when_any_source_changes(elsewhere: Elsewhere, tmp_path: Path) -> None:
@@ -722,7 +724,7 @@ def test_a_kernel_is_compiled_once_and_again_when_any_source_changes(elsewhere: 
     said = ["compiling the randomized-response kernel (once per machine)"]
     assert elsewhere.messages(**home) == said
     assert elsewhere.messages(**home) == []
-    shared = elsewhere.package / "kernels" / "decisions.py"
+    shared = elsewhere.package / "mechanisms" / "kernels" / "decisions.py"
     stamp = shared.stat()
     shared.write_text(shared.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
     os.utime(shared, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
