@@ -207,6 +207,7 @@ def near_zero(epsilon: str) -> list[sf.Policy]:
     ]
 
 
+@pytest.mark.usefixtures("counted_time")
 @pytest.mark.parametrize("utility", ["estimation", "worst-estimation", "mutual-information"])
 @pytest.mark.parametrize("epsilon", ["0", "1e-300", "1e-9", "1e-5"])
 def test_levels_at_zero_or_near_it_have_a_mechanism_or_a_sentence(epsilon: str, utility: str) -> None:
@@ -489,6 +490,7 @@ def test_fewer_outputs_on_request() -> None:
         sf.optimal(policy, max_outputs=5)
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_when_time_runs_out_the_answer_is_still_a_mechanism_with_a_bound() -> None:
     policy = random_metric(3, 14)
     rounds: list[tuple[float, float]] = []

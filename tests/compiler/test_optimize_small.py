@@ -116,6 +116,7 @@ def test_an_error_is_bounded_by_that_of_no_noise_at_least() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("counted_time")
 @pytest.mark.parametrize("p", [[0, 0, 1, 0], [0.4, 0.35, 0.25, 0]])
 def test_shares_of_zero_break_no_search(p: list[float]) -> None:
     chi_square = sf.Secret(product(2, 2), "S", 1, sf.ChiSquare([[22, 40], [48, 13]]))

@@ -107,6 +107,7 @@ def test_sixteen_cells_are_certified(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("counted_time")
 @pytest.mark.parametrize("shape", [(2, 3), (3, 3)])
 def test_the_set_itself_is_never_worse_than_the_polytope_however_short_the_time(shape: tuple[int, int]) -> None:
     for seed in (3, 7):

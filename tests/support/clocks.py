@@ -8,13 +8,13 @@ from sfumato.compiler.solvers.deadline import Deadline
 
 
 class Clock:
-    """Every reading takes a second."""
+    """Every reading takes a second, or another time."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    def __init__(self, seconds: float = 1.0) -> None:
+        self.now, self._seconds = 0.0, seconds
 
     def __call__(self) -> float:
-        self.now += 1
+        self.now += self._seconds
         return self.now
 
 
