@@ -1,4 +1,5 @@
-"""Kinds of tests, random cases (a fixed set, or many new ones with ``--soak``), and databases to test with.
+"""Kinds of tests, random cases (a fixed set, or many new ones with ``--soak``), databases to test with, and
+counted time.
 
 ``component`` tests need PostgreSQL, Spark, a browser or npm, or start a service; ``soak`` tests run only with
 ``--soak``; ``slow`` ones take more than a second or two. Every other test is ``quick`` and needs no marker;
@@ -14,7 +15,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sfumato.compiler import designing, planning
+from sfumato.compiler.solvers import optimization
+from sfumato.compiler.solvers.deadline import Deadline
 from sfumato.testing import MechanismContract
+from support.clocks import Clock
 
 if TYPE_CHECKING:
     from support.collectors import Postgres
@@ -55,6 +60,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(long)
         if not any(item.get_closest_marker(name) for name in ("component", "soak", "slow")):
             item.add_marker("quick")
+
+
+@pytest.fixture
+def counted_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every reading of the clock take a millisecond, for the limits of plans, designs and searches."""
+    for module in (designing, optimization, planning):
+        monkeypatch.setattr(module, "Deadline", lambda seconds: Deadline(seconds, Clock(0.001)))
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_after_the_deadline_no_solver_is_called_again(
 
     timed(Programme, "farthest")  # a linear programme
     timed(interior, "_solver")  # a Newton step
-    timed(mixture, "needed")  # a linear programme over all rays
+    timed(mixture, "best_weights")  # a linear programme over all rays
     timed(worst_case, "_cones")  # a cone programme
     try:
         utility = GOALS[goal](len(policy.domain))

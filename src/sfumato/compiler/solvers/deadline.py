@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sfumato.compiler.solvers.extra import needed
+from sfumato._core import import_late
 from sfumato.errors import CannotDecide
 
 __all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "Pace", "one_thread"]
@@ -126,6 +126,6 @@ def one_thread() -> Iterator[None]:
     Matrices of a search have some hundred rows. Threads gain little there, and where other programs keep the cores busy
     they wait for one another: at 40 values a factorization then took 20 times as long on two threads as on one.
     """
-    needed("scipy.linalg")  # brings a linear algebra library of its own, which must be loaded to be limited
-    with needed("threadpoolctl").threadpool_limits(limits=1, user_api="blas"):
+    import_late("scipy.linalg")  # brings a linear algebra library of its own, which must be loaded to be limited
+    with import_late("threadpoolctl").threadpool_limits(limits=1, user_api="blas"):
         yield

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato._core import Floats
+from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
-from sfumato.compiler.solvers.extra import needed
 from sfumato.errors import CannotDecide
 
 __all__ = ["Interior", "lost", "minimise"]
@@ -109,7 +108,7 @@ def minimise(
 
 def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats]]:
     """Solves system·x + A'λ = first, A·x = second."""
-    cho_solve = needed("scipy.linalg").cho_solve
+    cho_solve = import_late("scipy.linalg").cho_solve
     factor = _factor(system)
     inner = cho_solve(factor, equations.T)
     schur = _factor(equations @ inner)
@@ -124,7 +123,7 @@ def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tup
 
 def _factor(matrix: Floats) -> tuple[Floats, bool]:
     """Cholesky's, of the matrix or the nearest that rounding leaves positive definite."""
-    linalg = needed("scipy.linalg")
+    linalg = import_late("scipy.linalg")
     share = 1e-15
     while share < 1e-3 and np.isfinite(matrix).all():
         try:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.extra import needed
+from sfumato.compiler.solvers.programme import best_weights
 from sfumato.compiler.solvers.slice import Slice, distinct
 from sfumato.compiler.solvers.utilities import Utility
 from sfumato.compiler.solvers.weighted import Progress, Weighted
@@ -30,12 +30,8 @@ _COMPLETE = 1e-6
 _SMALL = 1e-6
 #: Rays reach a coordinate of the constant by less than this only in rounding.
 _NO_REACH = 1e-12
-#: The solver's names for how far it may break a constraint.
-_TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
 #: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
 _SHARE_WITHIN = 0.35
-#: The solver's word for a limit of time that was reached.
-_LIMIT_REACHED = 1
 #: Until when rays, rather than a bound, are looked for where rules have to be found, too.
 _SEARCH_SHARE = 0.75
 #: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
@@ -116,7 +112,6 @@ def solve_weights(
 ) -> tuple[Floats, Floats, float]:
     """max utilities·w with Σ w·v = 1 to within a tolerance and w ≥ 0: the weights, the multipliers, and the value."""
     deadline.require()
-    linprog = needed("scipy.optimize").linprog
     most = float(np.abs(utilities).max())
     scale = most if 0 < most < _SMALL else 1.0
     # Σ w = 1 and Σ w·(v - 1) = 0 in units of how far rays reach, because the solver neglects what is small.
@@ -124,13 +119,8 @@ def solve_weights(
     reach[reach < _NO_REACH] = 1.0
     equations = np.concatenate([(rays - 1) / reach, np.ones((len(rays), 1))], axis=1).T
     right = np.append(np.zeros(rays.shape[1]), 1.0)
-    options = {"time_limit": deadline.left} | dict.fromkeys(_TOLERANCES, tolerance)
-    found = linprog(-utilities / scale, A_eq=equations, b_eq=right, bounds=(0, None), method="highs", options=options)
-    if found.status == _LIMIT_REACHED:
-        raise OutOfTime
-    if found.status != 0:
-        raise CannotDecide(f"the linear programme has no solution: {found.message}")
-    *slopes, constant = -scale * np.asarray(found.eqlin.marginals)
+    weights, prices, cost = best_weights(-utilities / scale, equations, right, tolerance, deadline)
+    *slopes, constant = -scale * prices
     multipliers = np.array(slopes) / reach
     # As v·p = 1, the constant belongs to p.
-    return np.asarray(found.x), multipliers + (constant - multipliers.sum()) * p, float(-scale * found.fun)
+    return weights, multipliers + (constant - multipliers.sum()) * p, -scale * cost

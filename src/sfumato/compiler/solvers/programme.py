@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Floats
-from sfumato.compiler.solvers.deadline import NEVER, Deadline
-from sfumato.compiler.solvers.extra import needed
+from sfumato._core import Floats, import_late
+from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
+from sfumato.errors import CannotDecide
 
-__all__ = ["Programme"]
+__all__ = ["Programme", "best_weights"]
 
 
 #: What a vertex breaks of a row must be made up for when a mechanism is rounded.
 _FEASIBILITY = 1e-9
 #: The numbers of the dual and the primal simplex method in the solver's options.
 _DUAL, _PRIMAL = 1, 4
+#: The solver's words for how a run ended.
+_OPTIMAL, _TIME_LIMIT = "Optimal", "Time limit reached"
 
 
 class Programme:
@@ -69,10 +71,10 @@ class Programme:
     @property
     def ran_out_of_time(self) -> bool:
         """Whether the last programme was ended by its deadline."""
-        return self._status() == "Time limit reached"
+        return self._status() == _TIME_LIMIT
 
     def _is_solved(self) -> bool:
-        return self._status() == "Optimal"
+        return self._status() == _OPTIMAL
 
     def _status(self) -> str:
         return str(self._solver.modelStatusToString(self._solver.getModelStatus()))
@@ -111,12 +113,72 @@ def _bounds(rows: Floats, p: Floats) -> tuple[Floats, Floats, Floats]:
     return lows, highs, rows[~single]
 
 
-def _solver(lows: Floats, highs: Floats, rows: Floats, p: Floats, directions: Floats) -> Any:
-    highspy = needed("highspy")
-    solver = highspy.Highs()
+def best_weights(
+    costs: Floats, equations: Floats, right: Floats, tolerance: float, deadline: Deadline
+) -> tuple[Floats, Floats, float]:
+    """Minimise costs·w with equations·w = right and w ≥ 0.
+
+    Parameters
+    ----------
+    costs
+        The cost of each weight.
+    equations
+        The coefficients, a row for each equation.
+    right
+        The right side of each equation.
+    tolerance
+        How far the solver may break a constraint.
+    deadline
+        When the solver must end.
+
+    Returns
+    -------
+    tuple
+        The weights, the multiplier of each equation, and the least cost.
+
+    Raises
+    ------
+    OutOfTime
+        If the deadline came first.
+    CannotDecide
+        If there is no solution within the tolerance.
+    """
+    highspy = import_late("highspy")
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(costs), len(right)
+    model.col_cost_ = costs
+    model.col_lower_, model.col_upper_ = np.zeros(len(costs)), np.full(len(costs), highspy.kHighsInf)
+    model.row_lower_ = model.row_upper_ = right
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    entries = equations != 0
+    model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int32)
+    model.a_matrix_.index_ = np.nonzero(entries)[1].astype(np.int32)
+    model.a_matrix_.value_ = equations[entries]
+    solver = _quiet_solver()
+    for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+        solver.setOptionValue(name, tolerance)
+    solver.setOptionValue("time_limit", deadline.left)
+    solver.passModel(model)
+    solver.run()
+    status = str(solver.modelStatusToString(solver.getModelStatus()))
+    if status == _TIME_LIMIT:
+        raise OutOfTime
+    if status != _OPTIMAL:
+        raise CannotDecide(f"the linear programme has no solution: {status}")
+    solution = solver.getSolution()
+    return np.array(solution.col_value), np.array(solution.row_dual), float(solver.getInfo().objective_function_value)
+
+
+def _quiet_solver() -> Any:
+    solver = import_late("highspy").Highs()
     solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("presolve", "off")  # the programme stays the same, and so does the last basis
     solver.setOptionValue("threads", 1)
+    return solver
+
+
+def _solver(lows: Floats, highs: Floats, rows: Floats, p: Floats, directions: Floats) -> Any:
+    highspy, solver = import_late("highspy"), _quiet_solver()
+    solver.setOptionValue("presolve", "off")  # the programme stays the same, and so does the last basis
     solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
     infinite = highspy.kHighsInf
     for low, high in zip(lows.tolist(), highs.tolist(), strict=True):

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import ZERO, Floats
+from sfumato._core import ZERO, Floats, import_late
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.extra import needed
 from sfumato.compiler.solvers.programme import Programme
 from sfumato.compiler.solvers.rules import ALLOWED, Rules
 from sfumato.compiler.solvers.simplices import Simplices
@@ -255,7 +254,7 @@ class Slice:
     def _steps_to_faces(self, vertices: Floats, centre: Floats) -> Floats:
         """How far from each vertex through the centre, and on until the first face: r·(c + t·(c - v)) = 0."""
         steps = np.full(len(vertices), np.inf)
-        sparse = needed("scipy.sparse")
+        sparse = import_late("scipy.sparse")
         step = max(1, _MOST_AT_ONCE // max(len(vertices), self.size))
         faces = np.concatenate([self.rows, np.eye(self.size)])
         for start in range(0, len(faces), step):
@@ -455,7 +454,7 @@ def _prior_rows(policy: Prior) -> Floats:
 
 def _enumerate(rows: Floats, p: Floats) -> Floats:
     """All vertices, by the intersection of half-spaces around an inner point (qhull)."""
-    null_space = needed("scipy.linalg").null_space
+    null_space = import_late("scipy.linalg").null_space
     # 1 lies inside every slice, and the directions that keep v·p are those orthogonal to p.
     centre = np.ones(len(p)) / p.sum()
     apart = np.abs(rows[:, None] + rows).max(axis=2, initial=0.0)
@@ -480,7 +479,7 @@ def _enumerate(rows: Floats, p: Floats) -> Floats:
 
 def _intersections(halfspaces: Floats) -> Floats:
     """The vertices of a polytope around the origin."""
-    spatial = needed("scipy.spatial")
+    spatial = import_late("scipy.spatial")
     inside = np.zeros(halfspaces.shape[1] - 1)
     try:
         found = spatial.HalfspaceIntersection(halfspaces, inside)

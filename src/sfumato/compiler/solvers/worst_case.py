@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats
+from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.estimation import Solved, scaled
-from sfumato.compiler.solvers.extra import needed
 from sfumato.compiler.solvers.interior import lost
 from sfumato.compiler.solvers.worth import sum_of_squares
 
@@ -49,7 +48,7 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     matrix, names = _cones(rays, rays @ unit, 1 / np.sqrt(spectrum * level))
     variables = matrix.shape[1]
     first_p = variables - size
-    sparse, clarabel = needed("scipy.sparse"), needed("clarabel")
+    sparse, clarabel = import_late("scipy.sparse"), import_late("clarabel")
     # In the solver's form: least ½x'Px + c·x, with offset - A·x in the cones. Σ p = 1, and every p at least its share.
     total, shares = np.zeros((1, variables)), np.zeros((size, variables))
     total[0, first_p:] = 1
@@ -120,4 +119,4 @@ def _cones(rays: Floats, turned: Floats, scales: Floats) -> tuple[Any, npt.NDArr
         )
     )
     shape = (count * height, first + 2 * size)
-    return needed("scipy.sparse").csr_matrix((entries, (rows, columns)), shape=shape), names
+    return import_late("scipy.sparse").csr_matrix((entries, (rows, columns)), shape=shape), names
