@@ -15,7 +15,7 @@ from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.policy.base import Policy
 from sfumato.policy.levels import LARGEST_DENSE, Levels
-from sfumato.policy.pairwise import PairwisePolicy
+from sfumato.policy.pairwise import MatrixPolicy, PairwisePolicy
 
 __all__ = ["Metric"]
 
@@ -24,7 +24,7 @@ Distance = str | Callable[[Any, Any], Any] | Sequence[Sequence[Any]] | Mapping[A
 _EARTH_RADIUS_KM = 6371.0088
 
 
-class Metric(PairwisePolicy):
+class Metric(MatrixPolicy):
     """``T_x ≤ e^(ε·d(x,x'))·T_x'`` for a distance d; ``epsilon`` is per unit of distance.
 
     ``distance`` is a symmetric matrix in domain order, one with labels on both axes (a DataFrame, a mapping of
@@ -50,26 +50,9 @@ class Metric(PairwisePolicy):
     def level(self, x: int, other: int) -> Epsilon:
         return self.epsilon * self.distance(x, other)
 
-    def classes(self) -> npt.NDArray[np.int64]:
-        return np.arange(len(self.domain))
-
     @functools.cached_property
-    def _levels(self) -> Levels:
+    def _levels(self) -> Levels:  # type: ignore[override]  # an attribute that is computed once
         return Levels.from_epsilons(self._places, [self.epsilon * d for d in self._distances])
-
-    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._levels.on(indices)
-
-    @functools.cached_property
-    def _closed(self) -> Levels:
-        # Declared distances need not obey the triangle inequality; what binds is the shortest path.
-        return self._levels.closed()
-
-    def effective(self, x: int, other: int) -> Epsilon:
-        return self._closed.at(x, other)
-
-    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._closed.on(indices)
 
     def parameters(self) -> dict[str, Any]:
         distance: Any = self._distance

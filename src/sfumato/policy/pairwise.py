@@ -18,7 +18,7 @@ from sfumato.errors import CannotCompose, CannotDecide, InvalidInput
 from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
 from sfumato.policy.levels import INFINITE_CODE, LARGEST_DENSE, Levels
 
-__all__ = ["Pairwise", "PairwisePolicy"]
+__all__ = ["MatrixPolicy", "Pairwise", "PairwisePolicy"]
 
 #: Log-likelihood ratios this close to the limit, relative to the numbers at hand, are decided exactly. Doubles and the
 #: logarithms of the C library are good to about 1e-15, so the filter passes nothing wrongly.
@@ -210,7 +210,30 @@ class PairwisePolicy(Policy):
         return Pairwise._from_levels(domain, self.effective_on(indices))
 
 
-class Pairwise(PairwisePolicy):
+class MatrixPolicy(PairwisePolicy):
+    """A policy that keeps the ε of every two values in ``_levels``; the shortest path between two values binds."""
+
+    _levels: Levels
+
+    def classes(self) -> npt.NDArray[np.int64]:
+        return np.arange(len(self.domain))
+
+    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return self._levels.on(indices)
+
+    @functools.cached_property
+    def _closed(self) -> Levels:
+        # Stated levels need not obey the triangle inequality.
+        return self._levels.closed()
+
+    def effective(self, x: int, other: int) -> Epsilon:
+        return self._closed.at(x, other)
+
+    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+        return self._closed.on(indices)
+
+
+class Pairwise(MatrixPolicy):
     """Any matrix of epsilons: ``Pairwise(domain, matrix)``, asymmetric if need be, ``inf`` for no rule.
 
     ``matrix[x][x']`` bounds how much likelier ``x`` may make an output than ``x'`` does. Give a dense square
@@ -234,22 +257,6 @@ class Pairwise(PairwisePolicy):
 
     def level(self, x: int, other: int) -> Epsilon:
         return ZERO if x == other else self._levels.at(x, other)
-
-    def classes(self) -> npt.NDArray[np.int64]:
-        return np.arange(len(self.domain))
-
-    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._levels.on(indices)
-
-    @functools.cached_property
-    def _closed(self) -> Levels:
-        return self._levels.closed()
-
-    def effective(self, x: int, other: int) -> Epsilon:
-        return self._closed.at(x, other)
-
-    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._closed.on(indices)
 
     def parameters(self) -> dict[str, Any]:
         distinct, positions = np.unique(self._levels.codes, return_inverse=True)
