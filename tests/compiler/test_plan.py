@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 
 import sfumato as sf
 from sfumato.compiler import bounds, designing as _design, planning as _plan
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import CannotCompose, CannotDecide, InvalidInput
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.policy import Inequality, Policy
 from support.clocks import deadline_after
 
 DOMAIN = sf.Domain.range(40)
@@ -372,3 +374,36 @@ def test_bad_questions_are_refused(arguments: dict[str, Any], culprit: str) -> N
         sf.plan(sf.Uniform(DOMAIN, 1), **arguments)
     with pytest.raises(InvalidInput, match="at least two values"):
         sf.plan(sf.Uniform(sf.Domain(["only"]), 1), n=5)
+
+
+class Halves(Policy):
+    """The average likelihoods of both halves of the values are within e^ε of each other: a policy of a third party."""
+
+    kind = "halves"
+
+    def __init__(self, domain: sf.Domain, epsilon: int) -> None:
+        self.domain, self.epsilon = domain, sf.Epsilon(epsilon)
+
+    def inequalities(self) -> Iterator[Inequality]:
+        half = len(self.domain) // 2
+        first, second = ({x: Fraction(1, half) for x in range(at, at + half)} for at in (0, half))
+        yield Inequality(first, second, self.epsilon, ("first", "second"))
+        yield Inequality(second, first, self.epsilon, ("second", "first"))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"epsilon": str(self.epsilon)}
+
+    def compose(self, other: Policy) -> Policy:
+        raise CannotCompose(f"halves and {other.kind}")
+
+    def restrict(self, values: Iterable[object]) -> Policy:
+        raise NotImplementedError
+
+
+def test_a_policy_of_another_class_is_planned_for() -> None:
+    policy = Halves(sf.Domain.range(6), 1)
+    plan = sf.plan(policy, n=100)
+    assert {"rr", "subset", "optimal"} <= {row.name for row in plan.rows}
+    assert all(sf.audit(row.mechanism, policy).holds for row in plan.rows)
+    assert plan.best.name == "optimal"
+    assert sf.audit(sf.design(policy), policy).holds

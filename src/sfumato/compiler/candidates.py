@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from sfumato._core import Epsilon
+from sfumato._core import INFINITE, ZERO, Epsilon
 from sfumato.domain import Domain
 from sfumato.mechanisms import (
     MOST_BLOCKS,
@@ -197,12 +197,19 @@ def _unary_seconds(policy: Secret, seconds: float) -> float:
 def safe_epsilon(policy: Policy) -> Epsilon:
     """Return the greatest ε for which every ε-LDP mechanism obeys the policy.
 
-    For a prior it is rounded down to nine digits or more.
+    For a prior it is rounded down to nine digits or more. For a class of policies that is not known here it may be
+    smaller than that.
     """
     if isinstance(policy, PairwisePolicy):
         return policy.least[0]
     if isinstance(policy, Prior):
         return policy.implying_level
-    assert isinstance(policy, Secret)
-    # A likelihood that depends on the secret alone reaches ε between two secrets, whatever the distribution.
-    return policy.epsilon
+    if isinstance(policy, Secret):
+        # A likelihood that depends on the secret alone reaches ε between two secrets, whatever the distribution.
+        return policy.epsilon
+    # Likelihoods within a factor e^ε of each other keep left·T ≤ e^ε·right·T if the coefficients on the left add up to
+    # no more than those on the right.
+    rules = list(policy.inequalities())
+    if all(sum(rule.left.values()) <= sum(rule.right.values()) for rule in rules):
+        return min((rule.epsilon for rule in rules), default=INFINITE)
+    return ZERO

@@ -1,6 +1,6 @@
 """Array kernels: the samplers of ``sfumato.mechanisms``, compiled, for whole chunks of values.
 
-Importing this package imports numba, so nothing else in Sfumato does before an array is privatized.
+Importing this module imports numba, so nothing else in Sfumato does before an array is privatized.
 """
 
 from __future__ import annotations

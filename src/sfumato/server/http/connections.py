@@ -3,8 +3,8 @@
 As with deadlines, one look a second at all connections costs a request less than a timer would.
 
 This is the only module that extends private classes of uvicorn, ``HttpToolsProtocol`` and its request cycle. It is
-bound to the versions that it was tested with (``TESTED_UVICORN``), and ``tests/server/test_server_uvicorn.py`` states all that
-it relies on.
+bound to the versions that it was tested with (``TESTED_UVICORN``), and ``tests/server/test_server_uvicorn.py`` states
+all that it relies on.
 
 Public settings do not replace it. With uvicorn 0.54, ``http="httptools"``, ``timeout_keep_alive=5`` and
 ``limit_concurrency=50``:
