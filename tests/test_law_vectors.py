@@ -28,6 +28,7 @@ def test_every_mechanism_has_published_laws() -> None:
     assert sorted(path.stem for path in (FOLDER / "laws").glob("*.json")) == NAMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_laws_are_those_of_the_mechanism(name: str) -> None:
     for vector in published(f"laws/{name}.json"):
@@ -53,6 +54,7 @@ def check_prior(columns: list[tuple[Fraction, ...]], prior: dict[str, Any]) -> N
     assert float(prior["lower"]) == pytest.approx(math.log(lower), rel=1e-14, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_the_verdicts_are_those_of_the_exact_law() -> None:
     document = published("policies/verdicts.json")
     laws = [law_of(sf.mechanism_from_spec(spec)) for spec in document["mechanisms"]]

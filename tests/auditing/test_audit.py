@@ -500,6 +500,7 @@ BEFORE_READ: list[tuple[Any, str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "evidence", "read"), BEFORE_READ, ids=lambda case: getattr(case, "name", ""))
 def test_certificates_from_before_may_use_the_words_of_their_time(mechanism: Any, evidence: str, read: str) -> None:
     policy = sf.HighLow(mechanism.domain, getattr(mechanism, "sensitive", mechanism.domain.labels), 1)

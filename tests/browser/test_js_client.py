@@ -18,6 +18,7 @@ CLIENT = ROOT / "clients" / "js"
 NODE = 18
 
 
+@pytest.mark.slow
 def test_the_clients_own_tests_pass() -> None:
     node = shutil.which("node")
     if node is None:

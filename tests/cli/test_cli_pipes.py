@@ -176,6 +176,7 @@ def test_a_pipe_that_nobody_reads_ends_the_command_without_a_word(line: str, fol
     assert (run.returncode, said(run.stderr)) == (141, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("line", ["check policy.toml", "design policy.toml -o -"])
 @pytest.mark.usefixtures("folder")
@@ -225,6 +226,7 @@ DOCUMENT_COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", POLICY_COMMANDS)
 def test_policies_come_by_pipe_in_toml_or_json(
     line: str, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
@@ -295,6 +297,7 @@ def documents(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("documents")
 @pytest.mark.parametrize("line", DOCUMENT_COMMANDS)
 @pytest.mark.parametrize(

@@ -207,6 +207,7 @@ def near_zero(epsilon: str) -> list[sf.Policy]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("counted_time")
 @pytest.mark.parametrize("utility", ["estimation", "worst-estimation", "mutual-information"])
 @pytest.mark.parametrize("epsilon", ["0", "1e-300", "1e-9", "1e-5"])

@@ -38,6 +38,7 @@ def test_polyopt_is_what_was_computed_independently() -> None:
         assert certificate.holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2), (3, 3)])
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])
 def test_generated_columns_reach_what_enumeration_finds(

@@ -36,6 +36,7 @@ def soon() -> Deadline:
     return Deadline(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2), (3, 3), (4, 2), (2, 4)])
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
 def test_no_vertex_is_dearer_and_one_is_as_dear(shape: tuple[int, int], epsilon: str) -> None:
@@ -141,6 +142,7 @@ def test_too_many_values_are_left_to_the_search_for_all_policies() -> None:
     assert not Slice.of(around, p).simplices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2, 2), (2, 5), (4, 3)])
 def test_many_columns_are_proved_as_each_by_itself(shape: tuple[int, int]) -> None:
     counts = jeffreys(2, shape)

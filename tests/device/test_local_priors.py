@@ -78,6 +78,7 @@ def test_any_prior_is_kept(prior: int, epsilon: str) -> None:
     assert policy.allows([TOTAL - told, TOTAL - denied])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "ln 3", "7"])
 def test_hardly_anything_is_lost_to_rounding(epsilon: str) -> None:
     """Within a few units of 2^-62 of the closed form that is rounded in arbitrary precision."""

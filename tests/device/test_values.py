@@ -24,6 +24,7 @@ def joined(pieces: Iterator[Any]) -> list[Any]:
     return [value for piece in pieces for value in (piece if isinstance(piece, list) else piece.to_pylist())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".txt", ""])
 def test_values_are_read_from_every_format(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"values{suffix}"
@@ -125,6 +126,7 @@ def test_standard_input_is_text_or_with_a_column_csv(monkeypatch: pytest.MonkeyP
     assert "standard input: the file must hold at least one value" in refusal(list, read_values("-"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "good", "bad"),
     [

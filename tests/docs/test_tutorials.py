@@ -165,6 +165,7 @@ def test_every_figure_is_shown_and_every_tutorial_has_a_notebook(scripts: Any) -
     assert names == {notebook.stem for notebook in (ROOT / "notebooks").glob("*.py")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["heat_map", "secret", "survey", "telemetry"])
 def test_a_notebook_is_made_of_its_tutorial_and_runs(name: str, tmp_path: Path, scripts: Any) -> None:
     notebook = ROOT / "notebooks" / f"{name}.py"

@@ -681,6 +681,7 @@ def test_decode_array_is_for_scalars(domain: Domain) -> None:
 # Speed: each limit is some ten times what the machine this was written on takes.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "values", "most"),
     [

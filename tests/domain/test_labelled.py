@@ -355,6 +355,7 @@ TAKES_SHARES: dict[str, Callable[[Any], Any]] = {
 UnevenTable: Mechanism = TableMechanism.from_matrix(DOMAIN, [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.2, 0.6]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TAKES_SHARES)
 def test_every_number_per_value_is_aligned(name: str) -> None:
     take = TAKES_SHARES[name]

@@ -723,6 +723,7 @@ def test_intervals_of_harmless_values_hold_the_truth(
     assert np.mean(stated) > 0.9 * np.std(found, axis=0).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "n"), [("1e-9", 1000), ("1e-4", 1000), ("0.01", 100), ("0.1", 10)])
 def test_silence_is_judged_by_what_one_report_counts(epsilon: str, n: int) -> None:
     """At a tiny epsilon one report in clear counts thousands: without one nothing is known, whatever rounding left."""

@@ -32,6 +32,7 @@ def frequency(mechanism: RandomizedResponse, n: int, count: int) -> LinearEstima
     return frequency_of(estimate, 1, LawHolder(estimate))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["unbiased", "simplex"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_share_of_one_value_has_its_interval(name: str, method: str) -> None:
@@ -73,6 +74,7 @@ def test_exact_coverage_of_a_share(epsilon: int) -> None:
     assert np.mean(held) >= 0.94
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "first", "second"), [(1, 12, 12), (8, 8, 14)])
 def test_exact_coverage_of_a_difference(epsilon: int, first: int, second: int) -> None:
     mechanism = RandomizedResponse(sf.Domain.range(2), epsilon)
@@ -90,6 +92,7 @@ def test_exact_coverage_of_a_difference(epsilon: int, first: int, second: int) -
     assert np.abs(limits).max() <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["randomized response", "subset", "unary", "hadamard", "table", "high-low subset"])
 def test_means_hold_the_truth(name: str) -> None:
     """At a fixed seed; a coverage of 0.91 is rejected with probability at most 1e-6."""
@@ -103,6 +106,7 @@ def test_means_hold_the_truth(name: str) -> None:
     assert not too_few(np.array([held / repetitions]), repetitions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*FAMILIES} - {"binary"}))
 def test_p_values_agree_with_intervals(name: str) -> None:
     for n in (25, 400):

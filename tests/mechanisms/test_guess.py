@@ -58,6 +58,7 @@ def small_mechanisms(epsilon: Any) -> Iterator[Mechanism]:
                     yield make.ComposedSubsets(domain, labels, epsilon, across, sizes=[of_values, of_blocks])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_closed_forms_are_the_sum_over_the_law(epsilon: Any) -> None:
     for mechanism in small_mechanisms(epsilon):

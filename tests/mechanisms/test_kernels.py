@@ -419,12 +419,14 @@ def test_crafted_words_reach_ties_and_rejections_of_every_kind() -> None:
         assert crafted_words(EDGES[name](), count=120, seed=7)[1]["rejections"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDGES)
 def test_uniform_words_give_the_same_reports(name: str) -> None:
     mechanism = EDGES[name]()
     check_equal(mechanism, uniform_words(mechanism, 50, seed=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("byte", [0, 255])
 @pytest.mark.parametrize("name", EDGES)
 def test_extreme_words_give_the_same_reports(name: str, byte: int) -> None:
@@ -718,6 +720,7 @@ def make_unwritable(package: Path) -> None:
             (folder / "__pycache__").touch()
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_once_and_again_when_any_source_changes(elsewhere: Elsewhere, tmp_path: Path) -> None:
     make_unwritable(elsewhere.package)
     home = {"HOME": str(tmp_path / "home"), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -738,6 +741,7 @@ def test_the_package_folder_keeps_kernels_where_it_can(elsewhere: Elsewhere) -> 
     assert elsewhere.messages(**nowhere) == []
 
 
+@pytest.mark.slow
 def test_the_users_cache_keeps_kernels_where_the_package_cannot(elsewhere: Elsewhere, tmp_path: Path) -> None:
     make_unwritable(elsewhere.package)
     home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home" / "cache")}
@@ -745,6 +749,7 @@ def test_the_users_cache_keeps_kernels_where_the_package_cannot(elsewhere: Elsew
     assert elsewhere.messages(**home) == []
 
 
+@pytest.mark.slow
 def test_kernels_work_where_nothing_can_be_kept(elsewhere: Elsewhere) -> None:
     make_unwritable(elsewhere.package)
     nowhere = {"HOME": "/proc/nonexistent", "XDG_CACHE_HOME": "/proc/nonexistent"}

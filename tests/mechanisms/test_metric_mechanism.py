@@ -42,6 +42,7 @@ def is_tight(mechanism: TableMechanism, policy: PairwisePolicy) -> bool:
 # -- on a line -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 8, 40])
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "ln 5"])
 def test_on_a_line_the_tight_table_is_the_truncated_geometric_law(k: int, epsilon: str) -> None:

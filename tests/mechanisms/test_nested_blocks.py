@@ -331,6 +331,7 @@ def test_thresholds_that_are_too_large_fail_the_audit(thresholds: list[int]) -> 
     assert not sf.audit(large, sf.Blocks(R(900), np.arange(900) % 30, 1, 3)).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "levels", [("0.001", "0.0011"), ("1e-9", "2e-9"), ("20", "50"), ("50", "51"), ("800", "900"), ("0", "1")]
 )

@@ -552,6 +552,7 @@ def part_shares(mechanism: PartedMechanism, aggregate: sf.Aggregate) -> Floats:
     return np.array(shares)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 40, 5000])
 def test_the_simplex_method_keeps_the_blocks_totals(mechanism: PartedMechanism, n: int) -> None:
     aggregate = sampled(mechanism, n)

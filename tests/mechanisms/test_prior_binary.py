@@ -86,6 +86,7 @@ class TestSymmetricOfAFrequentValue(TestSymmetric):
 # -- every prior and every level -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", LEVELS)
 @pytest.mark.parametrize("second", PRIORS)
 def test_every_prior_and_level_is_kept(second: str, epsilon: str) -> None:
@@ -121,6 +122,7 @@ def test_a_value_of_prior_zero_is_protected_as_by_randomized_response() -> None:
             assert information_privacy.mmse(mechanism, of(second)) == 0  # and the estimate is the constant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.001", "0.5", "ln 3", "2", "7"])
 @pytest.mark.parametrize("second", [Fraction(i, 24) for i in range(25)])
 def test_the_three_regimes(second: Fraction, epsilon: str) -> None:

@@ -82,6 +82,7 @@ def test_the_safe_epsilon_of_other_policies() -> None:
     assert safe_epsilon(uniform(2, "ln 2", "upper")) == INFINITE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", random_priors(40, range(3, 8)), ids=lambda policy: policy.hash[:6])
 def test_each_mechanism_has_the_greatest_epsilon_that_its_own_law_allows(policy: sf.Prior) -> None:
     response, subset, hadamard = prior_response(policy), prior_subset(policy), prior_hadamard(policy)
@@ -204,6 +205,7 @@ def test_unequal_priors_are_better_off_than_classical_mechanisms() -> None:
 # -- the table -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("k", "epsilon"), [(3, 1), (12, 2), (20, 1), (30, 3), (20, "ln 3"), (11, "1e-6"), (5, "inf")])
 def test_the_table_has_three_levels_and_obeys_the_policy(k: int, epsilon: object, side: str) -> None:

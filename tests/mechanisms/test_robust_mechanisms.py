@@ -149,6 +149,7 @@ def test_every_mechanism_passes_the_exact_audit_on_random_data(kind: Any) -> Non
             assert certificate.holds, certificate
 
 
+@pytest.mark.slow
 def test_designs_reach_epsilon_where_their_budget_can_be_spent() -> None:
     for counts in random_tables(10, 13, n=300):
         policy = robust(counts + 1)
@@ -156,6 +157,7 @@ def test_designs_reach_epsilon_where_their_budget_can_be_spent() -> None:
         assert -1e-6 < excess <= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epsilon", [0, "1e-6", 50, 1000, "inf"])
 def test_extreme_levels(kind: Any, epsilon: Any) -> None:
@@ -166,6 +168,7 @@ def test_extreme_levels(kind: Any, epsilon: Any) -> None:
     assert told.share == pytest.approx(0, abs=1e-5) if epsilon in (0, "1e-6") else told.share > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("counts", [[[5, 0], [0, 0]], [[0, 0], [0, 1]], [[3], [4]], [[1, 1, 1], [1, 1, 1]]])
 def test_hardly_any_data(kind: Any, counts: Any) -> None:
@@ -262,6 +265,7 @@ def test_conditional_reporting_tells_far_more_than_published(shares: Any, epsilo
     assert sf.robust_information(mechanism, policy).at_estimate >= 1.7 * published_conditional(policy)
 
 
+@pytest.mark.slow
 def test_every_protocol_tells_more_than_its_published_form() -> None:
     for instance in reference("rldp_instances"):
         counts = (np.array(instance["Phat"]) * instance["n"]).round().astype(int)
@@ -273,6 +277,7 @@ def test_every_protocol_tells_more_than_its_published_form() -> None:
                     assert told > case["channels"][name]["MI"] * (1 - 1e-6), (instance["name"], case["eps"], name)
 
 
+@pytest.mark.slow
 def test_information_has_the_published_formulas() -> None:
     """Theorems 16, 18 and 20 at P̂ are what designs maximise; the table of the result tells as much."""
     for counts in random_tables(6, 15, n=1000):
@@ -494,6 +499,7 @@ QUICK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("secret", "other"),
     [
@@ -529,6 +535,7 @@ def test_joint_estimates_of_census_attributes(secret: str, other: str) -> None:
     assert error < 20 * mechanism.risk(len(values), truth)
 
 
+@pytest.mark.slow
 def test_an_extreme_level_and_a_secret_never_seen_overflow_nothing() -> None:
     policy = robust([[1, 2], [0, 0]], 300)
     assert sf.audit(ConditionalUnary.for_policy(policy), policy).holds

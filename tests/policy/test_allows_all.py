@@ -64,6 +64,7 @@ def columns_near_limits(seed: int) -> list[list[int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", POLICIES)
 def test_many_columns_are_decided_as_each_by_itself(kind: str) -> None:
     policy = POLICIES[kind]()

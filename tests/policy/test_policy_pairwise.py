@@ -94,6 +94,7 @@ no_unit_in_64_bits: st.SearchStrategy[Level] = st.one_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "entries", [rational, multiples_of_one_logarithm, no_common_unit, no_unit_in_64_bits],
     ids=["rational", "one logarithm", "no common unit", "no unit in 64 bits"],
