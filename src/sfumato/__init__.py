@@ -4,10 +4,12 @@ Say which values must be hard to tell apart, and by how much (a policy); get exa
 exact certificate that the one obeys the other (audit).
 """
 
+import functools
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from sfumato import errors, mechanisms, plotting
-from sfumato._core import Epsilon
+from sfumato import errors, mechanisms
+from sfumato._core import Epsilon, load_plots_with
 from sfumato.auditing import (
     Certificate,
     Law,
@@ -22,17 +24,6 @@ from sfumato.auditing import (
     policy_region,
 )
 from sfumato.collecting import Aggregate, aggregate
-from sfumato.compiler import (
-    ExpectedLoss,
-    Optimum,
-    Plan,
-    RobustInformation,
-    SquaredError,
-    design,
-    optimal,
-    plan,
-    robust_information,
-)
 from sfumato.domain import Domain
 from sfumato.errors import SfumatoError
 from sfumato.estimation import Estimate, GroupedEstimate, combine, estimate, estimate_groups, learn_prior
@@ -59,6 +50,18 @@ from sfumato.policy import (
 from sfumato.randomness import InsecureSeeded
 
 if TYPE_CHECKING:
+    from sfumato import plotting
+    from sfumato.compiler import (
+        ExpectedLoss,
+        Optimum,
+        Plan,
+        RobustInformation,
+        SquaredError,
+        design,
+        optimal,
+        plan,
+        robust_information,
+    )
     from sfumato.device import Ledger, LocalPriors, Questionnaire, Simulation, cross_table, privatize, simulate
 
 __all__ = [
@@ -124,21 +127,43 @@ __all__ = [
     "structure_of",
 ]
 
-#: Names of the device role. They are imported when they are first used, so that a collector never loads the code that
-#: handles raw values.
-_DEVICE = frozenset({"Ledger", "LocalPriors", "Questionnaire", "Simulation", "cross_table", "privatize", "simulate"})
+#: Names that are imported when they are first used: importing Sfumato stays light, and a collector never loads the code
+#: that handles raw values.
+_LATE = {
+    "compiler": {
+        "ExpectedLoss",
+        "Optimum",
+        "Plan",
+        "RobustInformation",
+        "SquaredError",
+        "design",
+        "optimal",
+        "plan",
+        "robust_information",
+    },
+    "device": {"Ledger", "LocalPriors", "Questionnaire", "Simulation", "cross_table", "privatize", "simulate"},
+    "plotting": set(),
+}
+
+
+def _load(package: str) -> Any:
+    return importlib.import_module(f"{__name__}.{package}")
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for defined
 
     def __getattr__(name: str) -> Any:
-        if name not in _DEVICE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from sfumato import device
-
-        globals()[name] = value = getattr(device, name)
-        return value
+        if name in _LATE:
+            return _load(name)
+        for package, names in _LATE.items():
+            if name in names:
+                globals()[name] = value = getattr(_load(package), name)
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+load_plots_with(functools.partial(_load, "plotting"))

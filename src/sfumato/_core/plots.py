@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["plot_result", "register_plot"]
+__all__ = ["load_plots_with", "plot_result", "register_plot"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _PLOTS: dict[type, Callable[..., Any]] = {}
+_LOADERS: list[Callable[[], object]] = []
+
+
+def load_plots_with(loader: Callable[[], object]) -> None:
+    """Set the function that imports the plots; it is called when the first figure is drawn."""
+    _LOADERS.append(loader)
 
 
 def register_plot(kind: type) -> Callable[[Function], Function]:
@@ -23,4 +29,6 @@ def register_plot(kind: type) -> Callable[[Function], Function]:
 
 def plot_result(result: object, *arguments: Any, **options: Any) -> Any:
     """Return the figure of a result, drawn by the function that is registered for its class."""
+    while _LOADERS:
+        _LOADERS.pop()()
     return _PLOTS[type(result)](result, *arguments, **options)

@@ -40,8 +40,8 @@ __all__ = ["Cohort", "Form", "FormLaw", "tilted"]
 
 
 #: Frequencies at which the way of a group is tabulated: dense near 0 and 1.
-_GRID = np.concatenate([[0.0], np.geomspace(1e-7, 0.5, 200)])
-_GRID = np.unique(np.concatenate([_GRID, 1 - _GRID]))
+_LOWER = np.concatenate([[0.0], np.geomspace(1e-7, 0.5, 200)])
+_GRID = np.concatenate([_LOWER, 1 - _LOWER[-2::-1]])
 #: Tilts at which a path through a distribution is tabulated, up to those that leave the greatest weight alone.
 _TILTS = np.geomspace(0.01, 4000.0, 70)
 #: Stands for a variance of zero.
