@@ -5,6 +5,7 @@ Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Diff
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -121,19 +122,30 @@ class Secret(Policy):
         pairwise = self.as_pairwise
         return self._worst_listed(self._checked(likelihoods)) if pairwise is None else pairwise.worst(likelihoods)
 
+    @functools.cached_property
+    def _integer_laws(self) -> list[tuple[list[list[int]], int]]:
+        """For each secret its possible laws of U, as integers over one denominator."""
+        found = []
+        for s in range(self.cells.shape[0]):
+            laws = self.distributions.conditionals(s, (self.cells.shape[0], self.cells.shape[1]))
+            total = math.lcm(*(p.denominator for law in laws for p in law))
+            found.append(([[p.numerator * (total // p.denominator) for p in law] for law in laws], total))
+        return found
+
     def _worst_listed(self, exact: list[Fraction]) -> Worst:
         """Of all laws of two secrets, the one that gives most and the one that gives least decide."""
         if self.epsilon.is_infinite:
             return NOTHING_BINDS
-        shape = (self.cells.shape[0], self.cells.shape[1])
-        given = [
-            [_dot(law, [exact[i] for i in cells]) for law in self.distributions.conditionals(s, shape)]
-            for s, cells in enumerate(self.cells.tolist())
-        ]
+        unit = math.lcm(*(likelihood.denominator for likelihood in exact))
+        whole = [likelihood.numerator * (unit // likelihood.denominator) for likelihood in exact]
+        ends = []
+        for cells, (laws, total) in zip(self.cells.tolist(), self._integer_laws, strict=True):
+            sums = [sum(p * whole[i] for p, i in zip(law, cells, strict=True)) for law in laws]
+            ends.append((Fraction(min(sums), total * unit), Fraction(max(sums), total * unit)))
         worst = NOTHING_BINDS
-        for s, other in itertools.permutations(range(len(given)), 2):
+        for s, other in itertools.permutations(range(len(ends)), 2):
             names = (self._secrets[s], self._secrets[other])
-            candidate = Worst.of(max(given[s]), min(given[other]), self.epsilon, names)
+            candidate = Worst.of(ends[s][1], ends[other][0], self.epsilon, names)
             if worst.names is None or candidate.rank > worst.rank:
                 worst = candidate
         return worst
