@@ -23,6 +23,8 @@ ALLOWED = 1e-6
 _INWARDS = 1e-9
 #: The constant's share in a vector whose closest rules are looked for: a ratio that is infinite shows no law.
 _TRACE = 1e-9
+#: Processor time in seconds per ray and cell of a pair of secrets (36,000 rays and pairs of 20 cells took 3.8 s).
+_SECONDS = 5e-6
 #: So many pairs of secrets and vectors are searched at once.
 _MOST_AT_ONCE = 2**14
 
@@ -40,6 +42,10 @@ class Rules:
         self._seen = sizes > 0
         self._centres = self._shares / np.where(self._seen, sizes, 1)
         self._least = np.array([confidence.conditional_ranges(s)[0] for s in range(len(policy.cells))])
+
+    def seconds_for(self, rays: int) -> float:
+        """Estimate the processor time to hold this number of rays against all rules, and to draw them inwards."""
+        return _SECONDS * rays * int(self._shares[:, 0].size)
 
     def closest(self, rays: Floats) -> tuple[Floats, Floats]:
         """For each ray and two secrets the rule r·v ≥ 0 that it comes closest to breaking, and by what share it does.
