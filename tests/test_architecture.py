@@ -7,6 +7,7 @@ import copy
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -307,3 +308,19 @@ def test_no_package_has_the_name_of_a_function_of_the_root() -> None:
 
 def _is_submodule(value: object) -> bool:
     return type(value).__name__ == "module"
+
+
+def test_no_helper_and_no_alias_is_defined_twice() -> None:
+    functions: dict[str, list[str]] = defaultdict(list)
+    aliases: dict[str, list[str]] = defaultdict(list)
+    for module, path in TREE.modules.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                code = ast.unparse(node.args) + "".join(map(ast.unparse, body))
+                if len(code) > 60:  # shorter ones are alike by chance
+                    functions[code].append(f"{module}.{node.name}")
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Subscript):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                aliases[f"{ast.unparse(target)} = {ast.unparse(node.value)}"].append(module)
+    assert [names for names in (*functions.values(), *aliases.values()) if len(names) > 1] == []

@@ -39,10 +39,12 @@ __all__ = [
     "ZERO",
     "Epsilon",
     "EpsilonLike",
+    "Terms",
     "arb_precision",
     "ceil_of_log",
     "chi_square_is_likelier",
     "digits_of",
+    "dot",
     "exact_fraction",
     "exceeds",
     "excess",
@@ -454,6 +456,7 @@ def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
     raise AssertionError("a sum that is not zero has a sign")
 
 
+#: A sum of coefficients times e^ε.
 Terms = list[tuple[Fraction, Epsilon]]
 
 
@@ -658,3 +661,8 @@ def chi_square_is_likelier(bound: Fraction, degrees: int, probability: Fraction)
 ZERO = Epsilon._of(Fraction(0))
 INFINITE = Epsilon._infinite()
 _LARGEST_EPSILON = Epsilon._of(Fraction(_LARGEST))
+
+
+def dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
+    """Return the exact inner product of two vectors of fractions."""
+    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import checked_kind, exact_fraction, information
+from sfumato._core import checked_kind, dot, exact_fraction, information
 from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
@@ -76,7 +76,7 @@ class Law:
             raise InvalidInput("then", "matrix", "be rows of numbers in the order of the outputs", matrix)
         exact = _stochastic("then", matrix, [f"output {output!r}" for output in self.outputs])
         columns = list(zip(*exact, strict=True))
-        return Law(self.domain, [[_dot(row, column) for column in columns] for row in self.rows])
+        return Law(self.domain, [[dot(row, column) for column in columns] for row in self.rows])
 
     def and_then(self, choose: Callable[[Any], Law]) -> Law:
         """The joint law with a second release of the same value: ``choose(output)`` is its law after the first output.
@@ -120,7 +120,7 @@ class Law:
         return information(
             (p * t, t / average)
             for column in zip(*self.rows, strict=True)
-            for average in [_dot(before, column)]
+            for average in [dot(before, column)]
             for p, t in zip(before, column, strict=True)
             if p and t
         )
@@ -159,7 +159,3 @@ def _stochastic(what: str, rows: Sequence[Sequence[Any]], names: Sequence[str]) 
             raise InvalidInput(what, f"the row of {name}", "be probabilities that sum to exactly one", list(row))
         exact.append(values)
     return tuple(exact)
-
-
-def _dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato._core import ZERO, Epsilon, exceeds, sign_of_sum
+from sfumato._core import ZERO, Epsilon, Terms, exceeds, sign_of_sum
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.policy.base import Inequality, Policy
 from sfumato.policy.chi_square import ChiSquare
@@ -23,8 +23,6 @@ from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 
 __all__ = ["binds_nothing", "implies"]
-
-Terms = list[tuple[Fraction, Epsilon]]
 
 
 def implies(first: Policy, second: Policy) -> bool:

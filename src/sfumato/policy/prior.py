@@ -18,6 +18,7 @@ from sfumato._core import (
     ZERO,
     Epsilon,
     EpsilonLike,
+    Terms,
     ceil_of_log,
     digits_of,
     exact_fraction,
@@ -205,8 +206,8 @@ class Prior(Policy):
         step = digits_of(self.epsilon)
         one = (Fraction(1), ZERO)
         # The greatest r as fractions of sums of powers of e; a denominator that is not positive means no limit.
-        upper: Fractional = [(1 - lightest, self.epsilon)], [one, (-lightest, self.epsilon)]
-        lower: Fractional = [(Fraction(1), self.epsilon), (heaviest - 1, ZERO)], [(heaviest, ZERO)]
+        upper: tuple[Terms, Terms] = [(1 - lightest, self.epsilon)], [one, (-lightest, self.epsilon)]
+        lower: tuple[Terms, Terms] = [(Fraction(1), self.epsilon), (heaviest - 1, ZERO)], [(heaviest, ZERO)]
         limits = {"both": [upper, lower], "upper": [upper], "lower": [lower]}[self.side]
         binding = [limit for limit in limits if sign_of_sum(limit[1]) > 0]
         return max(self.epsilon, min((floor_of_log(*limit, step) for limit in binding), default=INFINITE))
@@ -264,10 +265,6 @@ class Prior(Policy):
         domain = self.domain.subset(values)
         return Uniform(domain, self._classical_level([self.domain.index(label) for label in domain]))
 
-
-Terms = list[tuple[Fraction, Epsilon]]
-#: A numerator and a denominator.
-Fractional = tuple[Terms, Terms]
 
 #: Levels that are rounded up are multiples of this.
 _STEP = Epsilon(1) / 10**9

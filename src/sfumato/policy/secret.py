@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, dot, exceeds
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.policy.base import MOST_FILTERED, NOTHING_BINDS, Inequality, Policy, Worst
@@ -181,7 +181,7 @@ class Secret(Policy):
                 candidate = Worst.of(bound, Fraction(1), self.epsilon, names)
             if candidate.violated:
                 laws = _laws_within(pair, found.laws[i])
-                shown = [_dot(law, row) for law, row in zip(laws, (q, against), strict=True)]
+                shown = [dot(law, row) for law, row in zip(laws, (q, against), strict=True)]
                 if exceeds(shown[0], shown[1], self.epsilon):
                     candidate = Worst.of(shown[0], shown[1], self.epsilon, names)
             if worst.names is None or candidate.rank > worst.rank:
@@ -343,10 +343,6 @@ def _alike(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     factors = np.modf(np.sqrt(2 + np.arange(rows.shape[1])))[0] + 1
     sums = ((rows >> _ALIKE_BITS) * ((factors * 2.0**40).astype(np.int64) | 1)).sum(axis=1)
     return np.unique(sums, return_inverse=True)[1].astype(np.intp)
-
-
-def _dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))
 
 
 def _laws_within(pair: Pair, laws: npt.NDArray[np.float64]) -> list[tuple[Fraction, ...]]:

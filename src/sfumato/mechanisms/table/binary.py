@@ -10,7 +10,7 @@ from bisect import bisect_left
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, sign_of_sum
+from sfumato._core import ZERO, Epsilon, EpsilonLike, Terms, sign_of_sum
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.table.alias import TOTAL
@@ -18,8 +18,6 @@ from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import HighLow, PairwisePolicy, Policy
 
 __all__ = ["BinaryMechanism", "BinaryOptimal", "Edge", "greatest_told", "weights_rounded_to_privacy"]
-
-Terms: TypeAlias = list[tuple[Fraction, Epsilon]]
 
 #: A number in [0, 1] as a ratio of two sums Σ c·e^ε. No terms are zero.
 Edge: TypeAlias = tuple[Terms, Terms]
