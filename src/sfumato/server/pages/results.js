@@ -180,7 +180,7 @@ function showTable() {
 	const body = order().slice(0, 1000).map((x) => h("tr", { class: groups.every(({ rows }) => unsure(rows[x], z)) ? "open-row" : "" },
 		h("th", { scope: "row" }, names[x], !many && !all && unsure(groups[0].rows[x], z) && h("span", { class: "verdict" }, "not enough answers yet")),
 		...groups.flatMap(({ rows }) => [rows[x].frequency, rows[x].standard_error, rows[x].low, rows[x].high].map((v) => h("td", { class: "number" }, percent(v)))),
-		two && h("td", { class: "number" }, difference(x, z))))
+		two && h("td", { class: "number" }, difference(x))))
 	const title = `${percent(Number(chosen.level), 0)} intervals, ${METHODS[/** @type {keyof typeof METHODS} */ (chosen.method)]} estimate.`
 	const which = many ? ` ${groups.map(({ collection }, i) => `${i + 1}: ${collection.title}`).join("; ")}.` : ""
 	const rest = labels.length > 1000 ? ` The 1,000 most frequent of ${whole(labels.length)}; the files have all.` : ""
@@ -189,10 +189,11 @@ function showTable() {
 		h("tbody", {}, ...body)))
 }
 
-/** The groups are different people, so variances add. @param {number} x @param {number} z */
-function difference(x, z) {
+/** The limits come from those of both groups, which the collector computed: wider than the law of the difference asks for.
+ * `GroupedEstimate.difference` of the library has the narrower ones. @param {number} x */
+function difference(x) {
 	const [first, second] = groups.map(({ rows }) => rows[x])
-	return `${percent(second.frequency - first.frequency)} ± ${percent(z * Math.hypot(first.standard_error, second.standard_error))}`
+	return `${percent(second.frequency - first.frequency)} (${percent(second.low - first.high)} to ${percent(second.high - first.low)})`
 }
 
 function options() {
