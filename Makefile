@@ -42,10 +42,10 @@ demo: setup  ## Set up, then run the demonstration.
 	$(BIN)/python examples/demo.py
 
 test: lint  ## Lint, then run every test and doctest, in parallel.
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 quick: setup $(CHECK_STAMP)  ## Run the tests that need no other program and little time, in parallel.
-	$(BIN)/python -m pytest -n $(JOBS) -m quick tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m quick tests
 
 lint: setup $(CHECK_STAMP)  ## Check style, formatting and types.
 	$(BIN)/ruff check $(SOURCES)
