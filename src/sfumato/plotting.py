@@ -51,7 +51,7 @@ def save(figure: Figure, path: Path | str) -> None:
 
 @register_plot(Estimate)
 def plot_estimate(estimate: Estimate, level: float = 0.95, truth: Any = None, *, simultaneous: bool = False) -> Figure:
-    """Frequencies with their intervals, as bars; as a map where the domain is a grid; beside the truth if given.
+    """Plot frequencies with their intervals: bars, or a map if the domain is a grid; with the truth if given.
 
     ``simultaneous`` intervals hold all together, as those of ``Estimate.interval``. The truth is in domain order, or
     has labels (a mapping, a pandas Series) and is aligned by them.

@@ -50,7 +50,7 @@ class CollectionInfo:
 
 @dataclass(frozen=True)
 class Receipt:
-    """These reports, so many under this batch id, are counted and on the collector's disk."""
+    """The collector's confirmation that the reports of a batch are counted and stored."""
 
     batch: str
     reports: int

@@ -413,7 +413,7 @@ class Ledger:
     @classmethod
     @contextmanager
     def open(cls, path: str | Path) -> Iterator[Ledger]:
-        """The ledger of a file for a block that nobody else is in: it is saved when the block ends. **Send after it.**
+        """Open a ledger file exclusively and save it on exit. **Send reports only after the block.**
 
         Other processes and threads that open or save this file wait. What was answered is saved also when the block
         raises, for somebody may have seen it.

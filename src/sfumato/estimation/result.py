@@ -156,7 +156,7 @@ class Estimate:
 
     @functools.cached_property
     def _in_clear(self) -> tuple[npt.NDArray[np.int64], Floats]:
-        """The values that are told in clear, and how many reports tell each."""
+        """Return the revealed values, and the number of reports that reveal each."""
         clear = np.flatnonzero(self.decoder.clear())
         return clear, np.clip(self.unbiased[clear] / self.decoder.span()[1][clear], 0, 1) * self.n
 
@@ -408,7 +408,7 @@ class MeanSource(LawSource):
         estimate, weights = self.estimate, self.weights
         least, gap = float(weights.min()), float(np.ptp(weights))
         unit = (weights - least) / gap
-        # One more person, with any value: a value that nobody in a small sample has may still move a mean far.
+        # One more person, with any value: a value that is absent from a small sample may still move a mean far.
         p = (estimate.n * estimate.nearest + 1 / len(weights)) / (estimate.n + 1)
         place = _places(unit)
         masses = np.asarray(np.bincount(place, weights=p), np.float64)
