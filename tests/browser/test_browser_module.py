@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import json
 import math
@@ -486,36 +487,6 @@ def test_averages_over_a_prior_are_those_of_the_exact_law(shared: Page) -> None:
         assert lower == pytest.approx(below, rel=1e-9, abs=1e-9), (mechanism, prior)
 
 
-def policies() -> list[sf.Policy]:
-    """Every kind of policy, each with a mechanism that Python designs for it."""
-    six, pairs = sf.Domain.range(6), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
-    grid = sf.Domain.grid(latitude=(47, 48), longitude=(6, 8), rows=2, columns=3)
-    matrix = [["0" if x == y else f"{1 + (x + 2 * y) % 3}/2" for y in range(4)] for x in range(4)]
-    shares = [["1/4", "1/4", "1/4"], ["1/4", "1/5", "1/6"]]
-    joint = [["0.3", "0.1", "0.1"], ["0.1", "0.1", "0.3"]]
-    return [
-        *(sf.Uniform(six, epsilon) for epsilon in ("0.1", "1", "1+ln 2", "3/2*ln 3", "5", "12", "20", "inf")),
-        sf.Uniform(sf.Domain(["yes", "no"]), "ln 3"),
-        *(sf.HighLow(pairs, [("f", 0), ("m", 2)], epsilon) for epsilon in ("0.1", "1", "ln 3", "12")),
-        sf.Blocks(six, "aabbbc", ["1", "ln 2", "0"]),
-        *(sf.Blocks(six, "aabbcc", epsilon, across) for epsilon, across in (("0.5", "2"), ("1", "1.5"), ("2", "1"))),
-        sf.Metric(six, "absolute", "0.3"),
-        sf.Metric(six, "discrete", "0.7"),
-        sf.Metric(sf.Domain([0.5, 1.5, 4.25]), "absolute", "1/3"),
-        sf.Metric(sf.Domain.range(3), [[0, "1/2", 1], ["1/2", 0, 1], [1, 1, 0]], "ln 2"),
-        sf.Metric(grid, "km", "0.01"),
-        sf.Pairwise(sf.Domain.range(4), matrix),
-        sf.Pairwise(sf.Domain.range(3), {(0, 1): "1", (2, 0): "0.5"}),
-        *(sf.Prior(sf.Domain.range(4), ["0.4", "0.3", "0.2", "0.1"], "1", side) for side in ("both", "upper", "lower")),
-        sf.Prior(sf.Domain.range(2), ["1/3", "2/3"], "0.5"),
-        sf.Secret(pairs, "sex", "1", sf.Anything()),
-        sf.Secret(pairs, "age", "0.5", sf.Anything()),
-        sf.Secret(pairs, "sex", "1", sf.Known(joint)),
-        sf.Secret(pairs, "sex", "0.5", sf.AtLeast(shares)),
-        sf.Secret(pairs, "sex", "0.5", sf.ChiSquare([[300, 100, 100], [100, 100, 300]])),
-    ]
-
-
 def weaker(policy: sf.Policy) -> dict[str, Any]:
     """The document of a policy that asks a little more: every level less by a millionth."""
     document: dict[str, Any] = plain(policy.to_dict())
@@ -531,9 +502,12 @@ def weaker(policy: sf.Policy) -> dict[str, Any]:
     return document
 
 
-def test_designs_are_taken_under_their_policies_and_none_that_breaks_one(shared: Page) -> None:
+def test_designs_are_taken_under_their_policies_and_none_that_breaks_one(
+    shared: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The module and the exact law agree; only an estimated distribution it cannot decide."""
-    stated = policies()
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    stated: list[sf.Policy] = importlib.import_module("make_law_vectors").policies()
     designs = [sf.design(policy) for policy in stated]
     pairs = [(mechanism.spec, policy.to_dict()) for mechanism, policy in zip(designs, stated, strict=True)]
     for policy, verdict in zip(stated, harness(shared, "verdicts", pairs), strict=True):
