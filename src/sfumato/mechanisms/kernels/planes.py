@@ -14,6 +14,7 @@ __all__ = [
     "PlaneThreshold",
     "blend",
     "coins_below",
+    "draw_lanes",
     "finish_ties",
     "lanes_below",
     "live_lanes",
@@ -110,3 +111,30 @@ def store(out: npt.NDArray[np.uint8], i: Word, group: Word, word: Word) -> None:
     else:
         for byte in range(left):
             out[i, first + byte] = np.uint8(word >> _BYTE_BITS * byte)
+
+
+@device
+def draw_lanes(
+    words: Words,
+    first: Word,
+    auxiliary: Words,
+    position: Word,
+    rest: Word,
+    lanes: Word,
+    own: Word,
+    of_own: tuple[PlaneThreshold, Word],
+    others: tuple[PlaneThreshold, Word],
+) -> tuple[Word, Word]:
+    """Draw a bit for each of ``lanes``; return the bits and the next position among the auxiliary words.
+
+    ``of_own`` is the threshold, as planes and a low part, of the lanes ``own``, and ``others`` that of all others.
+    """
+    own_threshold, own_low = of_own
+    other_threshold, other_low = others
+    # A threshold without a low part is decided at once.
+    own_tie = ONES if own_low != ZERO else ZERO
+    others_tie = ONES if other_low != ZERO else ZERO
+    bits, ties = lanes_below(words, first, other_threshold, own, own_threshold)
+    ties &= lanes & blend(others_tie, own, own_tie)
+    bits, position = finish_ties(auxiliary, position, rest, bits, ties, other_low, own, own_low)
+    return bits & lanes, position

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Words, kernel
-from sfumato.mechanisms.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, split
-from sfumato.mechanisms.kernels.planes import blend, finish_ties, lanes_below, plane_threshold, store
+from sfumato.mechanisms.kernels.decisions import ONE, WORD_BITS, ZERO, split
+from sfumato.mechanisms.kernels.planes import draw_lanes, plane_threshold, store
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
 __all__ = ["build"]
@@ -38,21 +38,17 @@ def build(mechanism: UtilityOptimizedRappor) -> Kernel:
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
-    k, rest, sensitive, of_sensitive, of_harmless, (other_threshold, other_low) = parameters
+    k, rest, sensitive, of_sensitive, of_harmless, others = parameters
     planes = WORD_BITS - rest
-    others_tie = ONES if other_low != ZERO else ZERO
     position, first = ZERO, ZERO
     for i in range(np.uint64(len(values))):
         x = np.uint64(values[i])
         for group in range(np.uint64(len(sensitive))):
             own = ONE << x % WORD_BITS if group == x // WORD_BITS and x < k else ZERO
-            own_threshold, own_low = of_harmless if own & ~sensitive[group] != ZERO else of_sensitive
-            own_tie = ONES if own_low != ZERO else ZERO
+            of_own = of_harmless if own & ~sensitive[group] != ZERO else of_sensitive
             # A lane that stands for neither is certain to be zero, and reads nothing.
             lanes = sensitive[group] | own
-            bits, ties = lanes_below(words, first, other_threshold, own, own_threshold)
-            ties &= lanes & blend(others_tie, own, own_tie)
-            bits, position = finish_ties(auxiliary, position, rest, bits, ties, other_low, own, own_low)
-            store(out, i, group, bits & lanes)
+            bits, position = draw_lanes(words, first, auxiliary, position, rest, lanes, own, of_own, others)
+            store(out, i, group, bits)
             first += planes
     return position
