@@ -16,7 +16,7 @@ USERS = 1_000_000
 def run(priors: npt.NDArray[np.float64], values: npt.NDArray[np.int64]) -> tuple[float, float, float, float]:
     """Seconds for the parameters, the reports and the total, and how many standard errors the total is off."""
     start = time.perf_counter()
-    users = sf.LocalPriors(priors, 1, priors_are="public")
+    users = sf.LocalPriors(priors, 1, prior_source="public")
     assert users.thresholds.shape == (len(priors), 2)
     made = time.perf_counter()
     reports = users.privatize(values)

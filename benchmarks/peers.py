@@ -39,7 +39,7 @@ from sfumato.mechanisms import (
     UnaryEncoding,
     add_bit_sums,
     add_histogram,
-    decoder_for,
+    estimator_for,
     kernel_for,
 )
 
@@ -267,9 +267,9 @@ def machine_goals(machine: Limits) -> list[Goal]:
     goals.append(Goal("aggregate, Parquet, all cores: of bare decoding on one", 0.7, of_bare_decoding(indices)))
     long = HadamardResponse(sf.Domain.range(2**20 - 1), EPSILON, block_size=2**20)
     shares = generator.random(2**20)
-    decoder = decoder_for(long)
+    estimator = estimator_for(long)
     room = np.empty_like(shares)
-    copied, decoded = in_turn(1, lambda: np.copyto(room, shares), lambda: decoder.frequencies(shares), runs=51)
+    copied, decoded = in_turn(1, lambda: np.copyto(room, shares), lambda: estimator.frequencies(shares), runs=51)
     goals.append(
         Goal("estimate, Hadamard of 2^20: copies of the vector", 15, decoded.seconds / copied.seconds, at_most=True)
     )

@@ -108,7 +108,7 @@ def service(report: Report) -> None:
             collection, key = admin.create("Health survey", POLICY, submission="key")
         with Client(url, key) as client:
             mechanism = client.collection(collection).mechanism
-            sf.audit_again(client.certificate(collection))  # a client need not believe the collector
+            sf.verify(client.certificate(collection))  # a client need not believe the collector
             reports = sf.privatize(mechanism, ANSWERS)
             sent = client.submit(collection, reports, batch="monday")
             client.submit(collection, reports, batch="monday")  # the network hiccupped: sent again, counted once

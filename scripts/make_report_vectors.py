@@ -20,7 +20,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
@@ -65,7 +65,7 @@ def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> 
     if isinstance(mechanism, SubsetSelection):
         first = [(1 << mechanism.size) - 1, (1 << mechanism.size) - 1 << size - mechanism.size]
         rest = [sum(1 << i for i in generator.sample(range(size), mechanism.size)) for _ in range(count)]
-    elif isinstance(mechanism, PartedMechanism):
+    elif isinstance(mechanism, PartitionedMechanism):
         of_parts = [
             mechanism.of_part(number, report)
             for number, part in enumerate(mechanism.parts)
@@ -93,7 +93,7 @@ def by_hand(mechanism: Mechanism, reports: list[int]) -> bytes:
     return header + number.to_bytes(-(-len(reports) * width // 8), "little")
 
 
-def bad_parts(mechanism: PartedMechanism) -> list[int]:
+def bad_parts(mechanism: PartitionedMechanism) -> list[int]:
     """For each part and one open value numbers that are not its reports, then a head of nothing."""
     found = []
     for number, part in enumerate(mechanism.parts):
@@ -139,7 +139,7 @@ def bad_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str
         for row, wrong in ((1, 0), (2, everything), (3, reports[3] & reports[3] - 1)):
             batch = by_hand(mechanism, [*reports[:row], wrong, *reports[row + 1 :]])
             found.append({"reason": "weight", "row": row, "batch": batch})
-    if isinstance(mechanism, PartedMechanism):
+    if isinstance(mechanism, PartitionedMechanism):
         for row, wrong in enumerate(bad_parts(mechanism)):
             batch = by_hand(mechanism, [*reports[: row % 5], wrong, *reports[row % 5 + 1 :]])
             found.append({"reason": "part", "row": row % 5, "batch": batch})

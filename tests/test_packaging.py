@@ -26,7 +26,7 @@ domain = sf.Domain(["none", "flu", "hiv", "cancer"])
 policy = sf.HighLow(domain, sensitive=["hiv", "cancer"], epsilon=1)
 mechanism = sf.mechanisms.SubsetSelection(domain, 1)
 certificate = sf.audit(mechanism, policy).raise_if_violated()
-assert sf.audit_again(sf.Certificate.from_json(certificate.to_json())) == certificate
+assert sf.verify(sf.Certificate.from_json(certificate.to_json())) == certificate
 print("smoke test passed")
 """
 

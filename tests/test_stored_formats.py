@@ -194,7 +194,7 @@ def check_certificate(document: dict[str, Any]) -> None:
     certificate = sf.Certificate.from_json(text)
     assert certificate.to_json() == text
     assert certificate.holds == document["holds"]
-    repeated = json.loads(sf.audit_again(certificate).to_json())
+    repeated = json.loads(sf.verify(certificate).to_json())
     frozen = ("holds", "output", "fault", "mechanism", "policy", "mechanism_hash", "policy_hash", "read")
     assert {key: repeated[key] for key in frozen} == {key: document[key] for key in frozen}
     found, expected = dict(repeated["worst"]), dict(document["worst"])
@@ -217,7 +217,7 @@ def test_a_changed_certificate_is_not_verified() -> None:
     document = next(document for document in CERTIFICATES if not document["holds"])
     text = json.dumps(document | {"holds": True, "worst": document["worst"] | {"violated": False}})
     with pytest.raises(sf.SfumatoError):
-        sf.audit_again(sf.Certificate.from_json(text))
+        sf.verify(sf.Certificate.from_json(text))
 
 
 @pytest.mark.parametrize("entry", stored("plans.json"), ids=lambda entry: entry["policy"])

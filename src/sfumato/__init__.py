@@ -12,16 +12,16 @@ from sfumato import errors, mechanisms
 from sfumato._core import Epsilon, load_plots_with
 from sfumato.auditing import (
     Certificate,
-    Law,
+    Channel,
     PriorBox,
     SamplerAudit,
     audit,
-    audit_again,
     audit_priors,
     audit_sampler,
+    channel_of,
     error_region,
-    law_of,
     policy_region,
+    verify,
 )
 from sfumato.collecting import Aggregate, aggregate
 from sfumato.domain import Domain
@@ -70,6 +70,7 @@ __all__ = [
     "AtLeast",
     "Blocks",
     "Certificate",
+    "Channel",
     "ChiSquare",
     "Domain",
     "Epsilon",
@@ -79,7 +80,6 @@ __all__ = [
     "HighLow",
     "InsecureSeeded",
     "Known",
-    "Law",
     "Ledger",
     "LocalPriors",
     "Metric",
@@ -99,9 +99,9 @@ __all__ = [
     "Uniform",
     "aggregate",
     "audit",
-    "audit_again",
     "audit_priors",
     "audit_sampler",
+    "channel_of",
     "combine",
     "cross_table",
     "design",
@@ -110,7 +110,6 @@ __all__ = [
     "estimate",
     "estimate_groups",
     "implies",
-    "law_of",
     "learn_prior",
     "load_policy",
     "mechanism_from_spec",
@@ -125,6 +124,7 @@ __all__ = [
     "save_policy",
     "simulate",
     "structure_of",
+    "verify",
 ]
 
 #: Names that are imported when they are first used: importing Sfumato stays light, and a collector never loads the code

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato._core import checked_count, import_optional, percent, register_plot, replacing
-from sfumato.auditing import Law, error_region, policy_region
+from sfumato.auditing import Channel, error_region, policy_region
 from sfumato.compiler import Plan, plan
 from sfumato.domain import align
 from sfumato.errors import InvalidInput
@@ -117,7 +117,7 @@ def plot_levels(policy: Policy) -> Figure:
     return figure
 
 
-def plot_error_region(mechanism: Mechanism | Law, policy: Policy, x: object, other: object) -> Figure:
+def plot_error_region(mechanism: Mechanism | Channel, policy: Policy, x: object, other: object) -> Figure:
     """False alarm against missed detection of tests of ``x`` against ``other``: in reach, and allowed by the policy."""
     allowed, reached = policy_region(policy, x, other), error_region(mechanism, x, other)
     figure, axes = _figure(5.0, 4.6)

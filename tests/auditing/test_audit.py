@@ -257,23 +257,23 @@ def test_what_is_too_large_is_read_where_its_class_is_small(
 ) -> None:
     monkeypatch.setattr(_audit, "_MOST_RUNS_PER_VALUE", 1000)
     mechanism: Mechanism = make(policy)
-    smaller = mechanism.smaller()
-    assert smaller is not None
-    assert type(smaller) is type(mechanism)
-    assert len(smaller.domain) <= 12
-    assert mechanism_from_spec(smaller.spec) == smaller
+    audit_surrogate = mechanism.audit_surrogate()
+    assert audit_surrogate is not None
+    assert type(audit_surrogate) is type(mechanism)
+    assert len(audit_surrogate.domain) <= 12
+    assert mechanism_from_spec(audit_surrogate.spec) == audit_surrogate
     certificate = sf.audit(mechanism, policy)
-    assert (certificate.holds, certificate.read) == (True, "smaller")
-    assert f"one of its class over {len(smaller.domain)} values was" in certificate.evidence
-    assert certificate.raise_if_violated(read="smaller") is certificate
+    assert (certificate.holds, certificate.coverage) == (True, "surrogate")
+    assert f"one of its class over {len(audit_surrogate.domain)} values was" in certificate.evidence
+    assert certificate.raise_if_violated(coverage="surrogate") is certificate
     with pytest.raises(CannotDecide, match="'some' of its sampler had to be read, and that was 'smaller'"):
-        certificate.raise_if_violated(read="some")
+        certificate.raise_if_violated(coverage="some")
 
 
 def test_a_small_one_is_its_own_smaller_one() -> None:
     for mechanism in (RandomizedResponse(DOMAIN, 1), SubsetSelection(DOMAIN, 1)):
-        assert mechanism.smaller().parameters() == mechanism.parameters()
-    assert UnaryEncoding(DOMAIN, 1).smaller() is None
+        assert mechanism.audit_surrogate().parameters() == mechanism.parameters()
+    assert UnaryEncoding(DOMAIN, 1).audit_surrogate() is None
 
 
 class MadeOtherwise(SubsetSelection):
@@ -295,11 +295,11 @@ def test_a_certificate_says_when_nothing_was_read(monkeypatch: pytest.MonkeyPatc
     large = sf.Domain.range(30)
     for mechanism in (MadeOtherwise(large), Endless(large, 1)):
         certificate = sf.audit(mechanism, sf.Uniform(large, 1))
-        assert (certificate.holds, certificate.read) == (True, "none")
+        assert (certificate.holds, certificate.coverage) == (True, "none")
         assert certificate.evidence == "stated law; the sampler has too many branches at this size to be read"
         certificate.raise_if_violated()
         with pytest.raises(CannotDecide, match="had to be read"):
-            certificate.raise_if_violated(read="smaller")
+            certificate.raise_if_violated(coverage="surrogate")
 
 
 def test_later_values_with_too_many_branches_are_left_to_the_stated_law(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +307,7 @@ def test_later_values_with_too_many_branches_are_left_to_the_stated_law(monkeypa
     monkeypatch.setattr(_audit, "_MOST_RUNS", 20_000)
     policy = sf.Blocks(sf.Domain.range(12), [[0, 1], list(range(2, 12))], "0.1")
     certificate = sf.audit(BlockMechanism.for_policy(policy, "subset"), policy)
-    assert (certificate.holds, certificate.read) == (True, "some")
+    assert (certificate.holds, certificate.coverage) == (True, "some")
     assert "every branch of 0, and equal to it there; for others the sampler has too many" in certificate.evidence
     assert "one of its class over" in certificate.evidence
 
@@ -398,7 +398,7 @@ def test_swapped_arguments_are_refused_as_such() -> None:
     with pytest.raises(InvalidInput, match="the mechanism must be a Mechanism; got 'rr'"):
         sf.audit("rr", policy)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"must be a Certificate \(Certificate\.from_json reads a text\); got '{}'"):
-        sf.audit_again("{}")  # type: ignore[arg-type]
+        sf.verify("{}")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("policy_of", [
@@ -428,7 +428,7 @@ def example() -> sf.Certificate:
 def test_a_certificate_can_be_checked_from_its_file_alone() -> None:
     again = sf.Certificate.from_json(example().to_json())
     assert again == example()
-    assert sf.audit_again(again) == example()
+    assert sf.verify(again) == example()
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_a_certificate_over_tuples_can_be_checked_from_its_file_alone(domain: sf
         certificate = sf.audit(RandomizedResponse(domain, epsilon), sf.HighLow(domain, [domain.label(1)], 1))
         again = sf.Certificate.from_json(certificate.to_json())
         assert again == certificate
-        assert sf.audit_again(again) == certificate
+        assert sf.verify(again) == certificate
         assert json.loads(certificate.to_json())["policy"] == certificate.policy
 
 
@@ -456,10 +456,10 @@ def test_a_certificate_says_what_it_rests_on() -> None:
     assert certificate.raise_if_violated() is certificate
     assert "randomized-response obeys the high-low policy: 'hiv' against" in str(certificate)
     assert "every branch of all 5 values" in str(certificate)
-    assert certificate.read == json.loads(certificate.to_json())["read"] == "all"
-    assert certificate.raise_if_violated(read="all") is certificate
+    assert certificate.coverage == json.loads(certificate.to_json())["read"] == "all"
+    assert certificate.raise_if_violated(coverage="all") is certificate
     with pytest.raises(InvalidInput, match="read must be one of all, some, smaller, none"):
-        certificate.raise_if_violated(read="most")  # type: ignore[arg-type]
+        certificate.raise_if_violated(coverage="most")  # type: ignore[arg-type]
 
 
 def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
@@ -468,10 +468,10 @@ def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
     older = sf.Certificate.from_json(json.dumps(document))
     assert older.read is None
     assert json.loads(older.to_json()) == document
-    assert sf.audit_again(older) == example()
+    assert sf.verify(older) == example()
     assert older.raise_if_violated() is older
     with pytest.raises(CannotDecide, match="and that was None"):
-        older.raise_if_violated(read="smaller")
+        older.raise_if_violated(coverage="surrogate")
 
 
 #: Mechanisms with the evidence that versions before ``read`` gave for them, and what this one reads.
@@ -506,27 +506,29 @@ def test_certificates_from_before_may_use_the_words_of_their_time(mechanism: Any
     policy = sf.HighLow(mechanism.domain, getattr(mechanism, "sensitive", mechanism.domain.labels), 1)
     document = json.loads(sf.audit(mechanism, policy).to_json())
     assert document.pop("read") == read
-    assert sf.audit_again(sf.Certificate.from_json(json.dumps({**document, "evidence": evidence}))).read == read
+    assert sf.verify(sf.Certificate.from_json(json.dumps({**document, "evidence": evidence}))).coverage == {
+        "smaller": "surrogate"
+    }.get(read, read)
     for wishful in ("trust me", "law read from the sampler, every branch of all 100 values", evidence + " "):
         with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
-            sf.audit_again(sf.Certificate.from_json(json.dumps({**document, "evidence": wishful})))
+            sf.verify(sf.Certificate.from_json(json.dumps({**document, "evidence": wishful})))
 
 
 def test_edited_information_is_refused() -> None:
     policy = sf.Prior(DOMAIN, ["0.5", "0.2", "0.1", "0.1", "0.1"], 1)
     document = json.loads(sf.audit(RandomizedResponse(DOMAIN, 1), policy).to_json())
     stated = document["information"]
-    assert sf.audit_again(sf.Certificate.from_json(json.dumps(document))).information == stated["nats"]
+    assert sf.verify(sf.Certificate.from_json(json.dumps(document))).information == stated["nats"]
     for edited in (
         {**stated, "nats": 0.0},
         {**stated, "nats": None},
         {**stated, "bound": 2 * stated["bound"]},
     ):
         with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
-            sf.audit_again(sf.Certificate.from_json(json.dumps({**document, "information": edited})))
+            sf.verify(sf.Certificate.from_json(json.dumps({**document, "information": edited})))
         without_read = {key: value for key, value in {**document, "information": edited}.items() if key != "read"}
         with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
-            sf.audit_again(sf.Certificate.from_json(json.dumps(without_read)))
+            sf.verify(sf.Certificate.from_json(json.dumps(without_read)))
     for nats in (0.0, None):
         with pytest.raises(InvalidInput, match="complete JSON certificate"):  # without its bound it was not compared
             sf.Certificate.from_json(json.dumps({**document, "information": {"nats": nats, "bound": None}}))
@@ -534,10 +536,10 @@ def test_edited_information_is_refused() -> None:
         sf.audit(RandomizedResponse(DOMAIN, 1), policy), information=0.0, information_bound=None
     )
     with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
-        sf.audit_again(forged)
+        sf.verify(forged)
     of_pairs = {**json.loads(example().to_json()), "information": {"nats": 0.1, "bound": 0.2}}
     with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
-        sf.audit_again(sf.Certificate.from_json(json.dumps(of_pairs)))
+        sf.verify(sf.Certificate.from_json(json.dumps(of_pairs)))
 
 
 def test_a_certificate_has_the_keys_it_has_and_no_others() -> None:
@@ -569,9 +571,9 @@ def test_a_forged_certificate_is_refused() -> None:
     wishful = sf.Certificate.from_json(example().to_json())
     forged = sf.Certificate(**{**wishful.__dict__, "evidence": "trust me"})
     with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
-        sf.audit_again(forged)
+        sf.verify(forged)
     with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
-        sf.audit_again(dataclasses.replace(wishful, read="some"))
+        sf.verify(dataclasses.replace(wishful, coverage="some"))
     with pytest.raises(InvalidInput, match="read must be one of all, some, smaller, none"):
         sf.Certificate.from_json(json.dumps({**document, "read": "most"}))
     with pytest.raises(InvalidInput, match="complete JSON certificate"):

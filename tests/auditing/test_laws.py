@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import sfumato as sf
 from sfumato._core.exact import exceeds
-from sfumato.auditing.channels import Law, law_of
+from sfumato.auditing.channels import Channel, channel_of
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -31,15 +31,15 @@ def matrices(draw: st.DrawFn, rows: int) -> list[list[Fraction]]:
     return [draw(priors(width)) for width in [draw(st.integers(1, 4))] * rows]
 
 
-def within(case: PairCase, matrix: Sequence[Sequence[Fraction]]) -> Law:
+def within(case: PairCase, matrix: Sequence[Sequence[Fraction]]) -> Channel:
     """The law of a mechanism that obeys the case's policy, close to this matrix."""
-    law = law_of(TableMechanism.from_matrix(case.policy.domain, matrix, policy=case.policy))
+    law = channel_of(TableMechanism.from_matrix(case.policy.domain, matrix, policy=case.policy))
     assert law.obeys(case.policy)
     return law
 
 
 @st.composite
-def obedient_laws(draw: st.DrawFn, case: PairCase) -> Law:
+def obedient_laws(draw: st.DrawFn, case: PairCase) -> Channel:
     return within(case, draw(matrices(case.size)))
 
 
@@ -127,7 +127,7 @@ def test_what_a_policy_implies_its_laws_obey(pair: tuple[PairCase, PairCase], da
 
 @given(cases, st.data())
 def test_a_law_obeys_a_policy_iff_the_rules_say_so(case: PairCase, data: st.DataObject) -> None:
-    law = Law(case.policy.domain, data.draw(matrices(case.size)))
+    law = Channel(case.policy.domain, data.draw(matrices(case.size)))
     assert law.obeys(case.policy) == all(case.allows(law.column(output)) for output in law.outputs)
 
 
@@ -137,7 +137,7 @@ def test_a_law_obeys_a_policy_iff_the_rules_say_so(case: PairCase, data: st.Data
 @pytest.mark.parametrize("kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse])
 def test_the_law_of_a_mechanism_is_audited_alike(kind: Any) -> None:
     mechanism = kind(ABC, "ln 3")
-    law = law_of(mechanism)
+    law = channel_of(mechanism)
     np.testing.assert_allclose(np.array(law.rows, dtype=float), mechanism.matrix())
     assert law.outputs == tuple(mechanism.reports())
     for policy in (sf.Uniform(ABC, "ln 3"), sf.Uniform(ABC, 1), sf.Prior(ABC, ["1/2", "1/4", "1/4"], 1)):
@@ -148,14 +148,14 @@ def test_the_law_of_a_mechanism_is_audited_alike(kind: Any) -> None:
 
 def test_the_law_of_a_few_values_of_many() -> None:
     mechanism = RandomizedResponse(sf.Domain.range(1000), 1)
-    law = law_of(mechanism, [700, 3])
+    law = channel_of(mechanism, [700, 3])
     assert law.domain == sf.Domain([700, 3])
     assert law.column(700) == (mechanism.probability(700, 700), mechanism.probability(700, 3))
     assert law.obeys(sf.Uniform(law.domain, 1))
 
 
 def test_nothing_binds_where_nothing_is_asked() -> None:
-    assert Law(ABC, np.eye(3).tolist()).worst(sf.Pairwise(ABC, {})).names is None
+    assert Channel(ABC, np.eye(3).tolist()).worst(sf.Pairwise(ABC, {})).names is None
 
 
 # -- published values --------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_nothing_binds_where_nothing_is_asked() -> None:
 
 def test_levels_and_posteriors_reproduce_the_reference_values() -> None:
     case = reference("eldp_level_matrix")
-    law = Law(ABC, case["Q"])
+    law = Channel(ABC, case["Q"])
     for x, row in enumerate(case["level"]):
         for other, expected in enumerate(row):
             if x != other:
@@ -200,28 +200,31 @@ HALVES = [["1/2", "1/2"]] * 3
 @pytest.mark.parametrize(
     ("call", "culprit"),
     [
-        (lambda: Law(ABC, HALVES[:2]), "rows must be 3; got 2"),
-        (lambda: Law(ABC, [["1/2", "1/2"], [1], [1]]), "have one length"),
-        (lambda: Law(ABC, [[], [], []]), "have one length, at least 1"),
+        (lambda: Channel(ABC, HALVES[:2]), "rows must be 3; got 2"),
+        (lambda: Channel(ABC, [["1/2", "1/2"], [1], [1]]), "have one length"),
+        (lambda: Channel(ABC, [[], [], []]), "have one length, at least 1"),
         (
-            lambda: Law(ABC, [["1/2", "1/2"], [0.3, 0.3], [0, 1]]),
+            lambda: Channel(ABC, [["1/2", "1/2"], [0.3, 0.3], [0, 1]]),
             "row of 'b' must be probabilities that sum to exactly",
         ),
-        (lambda: Law(ABC, [["1/2", "1/2"], ["3/2", "-1/2"], [0, 1]]), "row of 'b' must be probabilities"),
-        (lambda: Law(ABC, [["1/2", "1/2"], ["x", 1], [0, 1]]), "row of 'b' must hold numbers"),
-        (lambda: Law(ABC, HALVES, ["same", "same"]), "outputs must be 2 different names"),
-        (lambda: Law(ABC, HALVES, ["one"]), "outputs must be 2 different names"),
-        (lambda: Law(ABC, HALVES).column("none"), "output must be one of its outputs; got 'none'"),
-        (lambda: Law(ABC, HALVES).worst(sf.Uniform(sf.Domain.range(3), 1)), "policy must be over the same domain"),
-        (lambda: Law(ABC, HALVES).then([[1]]), "then: rows must be 2; got 1"),
-        (lambda: Law(ABC, HALVES).then([["1/2"], [1]]), "row of output 0 must be probabilities"),
-        (lambda: Law(ABC, HALVES).posterior([1], 0), "prior must have 3 entries; got 1"),
-        (lambda: Law(ABC, HALVES).posterior([1, 1, 1], 0), "the prior must be probabilities"),
+        (lambda: Channel(ABC, [["1/2", "1/2"], ["3/2", "-1/2"], [0, 1]]), "row of 'b' must be probabilities"),
+        (lambda: Channel(ABC, [["1/2", "1/2"], ["x", 1], [0, 1]]), "row of 'b' must hold numbers"),
+        (lambda: Channel(ABC, HALVES, ["same", "same"]), "outputs must be 2 different names"),
+        (lambda: Channel(ABC, HALVES, ["one"]), "outputs must be 2 different names"),
+        (lambda: Channel(ABC, HALVES).column("none"), "output must be one of its outputs; got 'none'"),
+        (lambda: Channel(ABC, HALVES).worst(sf.Uniform(sf.Domain.range(3), 1)), "policy must be over the same domain"),
+        (lambda: Channel(ABC, HALVES).then([[1]]), "then: rows must be 2; got 1"),
+        (lambda: Channel(ABC, HALVES).then([["1/2"], [1]]), "row of output 0 must be probabilities"),
+        (lambda: Channel(ABC, HALVES).posterior([1], 0), "prior must have 3 entries; got 1"),
+        (lambda: Channel(ABC, HALVES).posterior([1, 1, 1], 0), "the prior must be probabilities"),
         (
-            lambda: Law(ABC, np.eye(3).tolist()).posterior([1, 0, 0], 2),
+            lambda: Channel(ABC, np.eye(3).tolist()).posterior([1, 0, 0], 2),
             "output must be possible under the prior; got 2",
         ),
-        (lambda: Law(ABC, HALVES).and_then(lambda _: Law(domain_of(2), HALVES[:2])), "the law after 0 must be over"),
+        (
+            lambda: Channel(ABC, HALVES).and_then(lambda _: Channel(domain_of(2), HALVES[:2])),
+            "the law after 0 must be over",
+        ),
     ],
 )
 def test_what_is_no_law_is_refused(call: Any, culprit: str) -> None:
@@ -231,4 +234,4 @@ def test_what_is_no_law_is_refused(call: Any, culprit: str) -> None:
 
 def test_laws_too_large_to_enumerate_are_refused() -> None:
     with pytest.raises(CannotDecide, match="unary-encoding over 40 values has 1099511627776 outputs"):
-        law_of(UnaryEncoding(sf.Domain.range(40), 1))
+        channel_of(UnaryEncoding(sf.Domain.range(40), 1))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import sfumato as sf
-from sfumato.auditing.channels import Law
+from sfumato.auditing.channels import Channel
 from sfumato.auditing.regions import ErrorRegion, error_region, policy_region
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -26,12 +26,12 @@ INSIDE = Fraction(1, 10**9)
 
 
 @st.composite
-def laws(draw: st.DrawFn, size: int) -> Law:
+def laws(draw: st.DrawFn, size: int) -> Channel:
     width = draw(st.integers(1, 5))
-    return Law(domain_of(size), [draw(priors(width)) for _ in range(size)])
+    return Channel(domain_of(size), [draw(priors(width)) for _ in range(size)])
 
 
-def errors_of_all_tests(law: Law) -> list[tuple[Fraction, Fraction]]:
+def errors_of_all_tests(law: Channel) -> list[tuple[Fraction, Fraction]]:
     """Every deterministic test between the first two values: say "a" on some set of outputs."""
     found = []
     for says_a in itertools.product([0, 1], repeat=len(law.outputs)):
@@ -49,7 +49,7 @@ def on_or_above(region: ErrorRegion, point: tuple[Fraction, Fraction]) -> bool:
 
 
 @given(laws(2))
-def test_the_curve_is_the_lower_hull_of_all_tests(law: Law) -> None:
+def test_the_curve_is_the_lower_hull_of_all_tests(law: Channel) -> None:
     region = error_region(law, "a", "b")
     tests = errors_of_all_tests(law)
     assert all(on_or_above(region, point) for point in tests)
@@ -64,7 +64,7 @@ def test_the_curve_is_the_lower_hull_of_all_tests(law: Law) -> None:
 
 
 @given(laws(2), st.data())
-def test_processing_shrinks_the_region(law: Law, data: st.DataObject) -> None:
+def test_processing_shrinks_the_region(law: Channel, data: st.DataObject) -> None:
     matrix = [data.draw(priors(3)) for _ in law.outputs]
     region, processed = error_region(law, "a", "b"), error_region(law.then(matrix), "a", "b")
     assert region.contains(processed)
@@ -74,7 +74,7 @@ def test_processing_shrinks_the_region(law: Law, data: st.DataObject) -> None:
 def test_a_mechanism_and_its_law_have_one_region() -> None:
     mechanism = UnaryEncoding(sf.Domain.range(4), 1)
     for x, other in ((0, 3), (3, 0)):
-        assert error_region(mechanism, x, other) == error_region(sf.law_of(mechanism), x, other)
+        assert error_region(mechanism, x, other) == error_region(sf.channel_of(mechanism), x, other)
 
 
 # -- policies ----------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_a_mechanism_and_its_law_have_one_region() -> None:
 def test_a_law_obeys_a_policy_iff_no_test_leaves_its_regions(case: PairCase, data: st.DataObject) -> None:
     """Theorem 1, with the law as drawn and as fitted to the policy."""
     drawn = data.draw(laws(case.size))
-    fitted = sf.law_of(TableMechanism.from_matrix(case.policy.domain, drawn.rows, policy=case.policy))
+    fitted = sf.channel_of(TableMechanism.from_matrix(case.policy.domain, drawn.rows, policy=case.policy))
     pairs = list(itertools.permutations(case.policy.domain, 2))
     for law in (drawn, fitted):
         kept = [policy_region(case.pairs, *pair).contains(error_region(law, *pair)) for pair in pairs]

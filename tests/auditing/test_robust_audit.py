@@ -514,7 +514,7 @@ def test_the_certificate_shows_the_slack_and_is_found_again() -> None:
     assert certificate.holds
     assert -1 < certificate.worst.excess < -0.1
     assert sf.Certificate.from_json(certificate.to_json()) == certificate
-    assert sf.audit_again(certificate) == certificate
+    assert sf.verify(certificate) == certificate
 
 
 def test_more_factors_than_two_are_a_secret_and_the_rest() -> None:

@@ -292,7 +292,7 @@ def test_audit_writes_a_certificate(folder: Path, capsys: pytest.CaptureFixture[
     assert run.out.startswith("randomized-response obeys the high-low policy: ")
     assert "evidence: law read from the sampler" in run.out
     certificate = sf.Certificate.from_json((folder / "certificate.json").read_text())
-    assert sf.audit_again(certificate).holds
+    assert sf.verify(certificate).holds
 
 
 def test_audit_says_no_with_code_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,7 +308,7 @@ def test_a_certificate_from_others_is_checked(folder: Path, capsys: pytest.Captu
     for epsilon, code, said in (("ln 3", 0, "obeys"), ("ln 4", 1, "does not obey")):
         certificate = sf.audit(mechanism(epsilon), policy)
         (folder / "certificate.json").write_text(certificate.to_json())
-        run = Run(capsys, "audit-again", "certificate.json")
+        run = Run(capsys, "verify", "certificate.json")
         assert (run.code, run.err) == (code, "")
         assert run.out.splitlines() == [
             certificate.summary(),
@@ -317,7 +317,7 @@ def test_a_certificate_from_others_is_checked(folder: Path, capsys: pytest.Captu
             f"policy:    {policy.hash}",
         ]
         assert f"randomized-response {said} the high-low policy" in run.out
-        assert Run(capsys, "audit-again", "certificate.json", "--json").out == certificate.to_json()
+        assert Run(capsys, "verify", "certificate.json", "--json").out == certificate.to_json()
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_certificate_that_says_anything_else_is_refused(
 ) -> None:
     document = json.loads(sf.audit(mechanism("ln 4"), sf.load_policy("policy.toml")).to_json())
     (folder / "forged.json").write_text(json.dumps(document | change))
-    failed = Run(capsys, "audit-again", "forged.json").failed()
+    failed = Run(capsys, "verify", "forged.json").failed()
     assert failed.startswith("forged.json: a certificate: ")
     assert message in failed
 
@@ -348,7 +348,7 @@ def test_a_certificate_that_says_anything_else_is_refused(
 @pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, "{", '{"format": "sfumato-certificate", "version": 1}'])
 def test_what_is_no_certificate_is_one_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("no.json").write_text(text)
-    assert "no.json: a certificate: the text must be" in Run(capsys, "audit-again", "no.json").failed()
+    assert "no.json: a certificate: the text must be" in Run(capsys, "verify", "no.json").failed()
 
 
 # -- audit-sampler -----------------------------------------------------------------------------------------

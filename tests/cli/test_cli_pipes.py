@@ -217,7 +217,7 @@ POLICY_COMMANDS = [
 DOCUMENT_COMMANDS = [
     *POLICY_COMMANDS,
     "audit - --policy policy.toml",
-    "audit-again -",
+    "verify -",
     "privatize - values.txt -o -",
     "aggregate - counts.json -o -",
     "estimate - counts.json -o -",
@@ -271,7 +271,7 @@ def test_a_certificate_comes_by_pipe_and_a_policy_with_a_byte_order_mark(
 ) -> None:
     marked = b"\xef\xbb\xbf" + (folder / "policy.toml").read_bytes()
     certificate = Run(capsysbinary, marked, "audit", "mechanism.json", "--policy", "-", "-o", "-").worked()
-    assert Run(capsysbinary, certificate, "audit-again", "-", "--json").worked() == certificate
+    assert Run(capsysbinary, certificate, "verify", "-", "--json").worked() == certificate
 
 
 def test_the_file_behind_standard_input_is_not_written_over(folder: Path) -> None:

@@ -14,8 +14,8 @@ from sfumato._core import Epsilon
 from sfumato.compiler import designing as _design, planning as _plan
 from sfumato.compiler.solvers import interior, mixture, optimization as _optimal, slice as slices, worst_case
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime, Pace
+from sfumato.compiler.solvers.linear_program import Programme
 from sfumato.compiler.solvers.optimization import optimal_until
-from sfumato.compiler.solvers.programme import Programme
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.errors import CannotDecide
 from sfumato.mechanisms import RandomizedResponse, TableMechanism, UnaryEncoding

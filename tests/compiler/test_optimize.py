@@ -19,10 +19,10 @@ from sfumato.compiler.solvers.deadline import Deadline
 from sfumato.compiler.solvers.estimation import solve_design
 from sfumato.compiler.solvers.goals import Estimation, MutualInformation
 from sfumato.compiler.solvers.optimization import optimal_until
+from sfumato.compiler.solvers.pricing import greatest
 from sfumato.compiler.solvers.relaxation import least_trace
 from sfumato.compiler.solvers.slice import Slice
-from sfumato.compiler.solvers.utilities import Curved
-from sfumato.compiler.solvers.worth import greatest
+from sfumato.compiler.solvers.utilities import ConvexUtility
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
@@ -305,7 +305,7 @@ def test_branch_and_bound_finds_the_greatest_worth() -> None:
         bound, _ = greatest(slice_, worth, rays[0], Deadline(60), 1e-6)
         assert 0 <= bound - worth.of(rays).max() <= 2e-6
         information = MutualInformation().on(slice_, slice_.p)
-        assert isinstance(information, Curved)
+        assert isinstance(information, ConvexUtility)
         prices = np.random.default_rng(seed).normal(size=5)
         exact = float((information.of(rays) - rays @ prices).max())
         bound, found = information.search(slice_, prices, rays[:3], exact + 1e-9, Deadline(60))

@@ -162,7 +162,7 @@ def test_the_whole_way(collector: Served) -> None:
     with collector.client(key) as client:
         info = client.collection(name)
         assert (info.title, info.policy, info.state, info.previous) == ("health", POLICY, "open", None)
-        assert sf.audit_again(client.certificate(name)).holds
+        assert sf.verify(client.certificate(name)).holds
         reports = sf.privatize(info.mechanism, ["flu", "hiv", "none"] * 100)
         (receipt,) = client.submit(name, reports)
         assert receipt.reports == 300

@@ -30,7 +30,7 @@ LEVELS = ["0", "1e-18", "1e-6", "0.5", "1", "ln 2", "ln 3", "5", "42.9", "43", "
 
 
 def public(priors: Any, epsilon: Any = 1, **more: Any) -> sf.LocalPriors:
-    return sf.LocalPriors(priors, epsilon, priors_are="public", **more)
+    return sf.LocalPriors(priors, epsilon, prior_source="public", **more)
 
 
 def extreme_priors(epsilon: str) -> npt.NDArray[np.float64]:
@@ -254,10 +254,12 @@ def test_ten_thousand_users_are_counted_within_their_error() -> None:
 
 def test_priors_must_be_declared() -> None:
     for declared in DECLARATIONS:
-        assert sf.LocalPriors([0.5], 1, priors_are=declared).priors_are == declared
+        assert sf.LocalPriors([0.5], 1, prior_source=declared).prior_source == declared
     for refused in (None, "private", "history", "learnt"):
-        with pytest.raises(InvalidInput, match=r"priors_are must be declared as one of 'public', 'cohort', 'released'"):
-            sf.LocalPriors([0.5], 1, priors_are=refused)
+        with pytest.raises(
+            InvalidInput, match=r"prior_source must be declared as one of 'public', 'cohort', 'released'"
+        ):
+            sf.LocalPriors([0.5], 1, prior_source=refused)
     with pytest.raises(InvalidInput, match="private history must first be released privately"):
         sf.LocalPriors([0.5], 1)
 
@@ -294,7 +296,7 @@ def test_bad_input_is_refused_by_name(build: Any, culprit: str) -> None:
 
 
 def level_at(mechanism: Any, prior: Any) -> float:
-    return sf.law_of(mechanism).worst(sf.Prior(mechanism.domain, prior, 0)).excess
+    return sf.channel_of(mechanism).worst(sf.Prior(mechanism.domain, prior, 0)).excess
 
 
 def test_an_interval_of_priors_is_as_bad_as_its_worst_end() -> None:
@@ -307,12 +309,12 @@ def test_an_interval_of_priors_is_as_bad_as_its_worst_end() -> None:
     assert found.level == pytest.approx(max(level_at(mechanism, [1 - p, p]) for p in grid), rel=1e-12)
     assert sf.audit_priors(mechanism, box, found.level + 1e-9).holds
     assert not sf.audit_priors(mechanism, box, found.level - 1e-9).holds
-    assert sf.audit_again(found.certificate) == found.certificate
+    assert sf.verify(found.certificate) == found.certificate
     # At the prior itself the level is kept, and classical LDP is kept at every prior.
     assert sf.audit_priors(mechanism, [["0.9", "0.1"]], 1).holds
     assert sf.audit_priors(RandomizedResponse(COIN, 1), sf.PriorBox(COIN, [0, 0], [1, 1]), 1).holds
     assert sf.audit_priors(mechanism, sf.PriorBox(COIN, [0, 0], [1, 1]), 1).level == pytest.approx(
-        sf.law_of(mechanism).worst(sf.Uniform(COIN, 0)).excess  # any prior at all: the level of classical LDP
+        sf.channel_of(mechanism).worst(sf.Uniform(COIN, 0)).excess  # any prior at all: the level of classical LDP
     )
 
 
@@ -327,7 +329,7 @@ def test_a_list_of_priors_stands_for_its_mixtures_and_a_box_for_its_points(k: in
     for side in ("both", "upper", "lower"):
         in_list = sf.audit_priors(mechanism, listed, 1, side)
         in_box = sf.audit_priors(mechanism, box, 1, side)
-        law = sf.law_of(mechanism)
+        law = sf.channel_of(mechanism)
         for _ in range(5):
             weights = [Fraction(int(n), 20) for n in generator.multinomial(20, np.ones(3) / 3)]
             mixed = [sum((w * p[x] for w, p in zip(weights, listed, strict=True)), Fraction(0)) for x in range(k)]
@@ -382,7 +384,7 @@ def past(k: int, n: int, seed: int, epsilon: str = "1") -> tuple[Any, npt.NDArra
 def test_a_learnt_prior_is_a_distribution_and_declared_released() -> None:
     estimate, truth = past(5, 20_000, 4)
     learnt = sf.learn_prior(estimate)
-    assert learnt.priors_are == "released"
+    assert learnt.prior_source == "released"
     assert sum(learnt.prior) == 1
     assert all(0 <= p <= 1 for p in learnt.prior)
     assert 0 < learnt.shrinkage < 0.1
@@ -391,8 +393,8 @@ def test_a_learnt_prior_is_a_distribution_and_declared_released() -> None:
     assert all(
         low <= p <= high for low, p, high in zip(learnt.likely.low, learnt.prior, learnt.likely.high, strict=True)
     )
-    users = sf.LocalPriors([float(learnt.prior[0])], 1, priors_are=learnt.priors_are)
-    assert users.priors_are == "released"
+    users = sf.LocalPriors([float(learnt.prior[0])], 1, prior_source=learnt.prior_source)
+    assert users.prior_source == "released"
 
 
 def test_few_reports_teach_little() -> None:
@@ -453,7 +455,7 @@ def test_intervals_of_a_total_with_few_errors_hold_the_truth(method: str) -> Non
     """
     generator = np.random.default_rng(5)
     priors = generator.random(200)
-    users = sf.LocalPriors(priors, 6, priors_are="public")
+    users = sf.LocalPriors(priors, 6, prior_source="public")
     held, normal = 0, 0
     for seed in range(80):
         values = (generator.random(200) < priors).astype(np.int64)
@@ -468,7 +470,7 @@ def test_intervals_of_a_total_with_few_errors_hold_the_truth(method: str) -> Non
 
 
 def test_a_total_of_many_errors_has_a_normal_interval() -> None:
-    users = sf.LocalPriors(np.full(20_000, 0.5), 1, priors_are="public")
+    users = sf.LocalPriors(np.full(20_000, 0.5), 1, prior_source="public")
     total = users.estimate(users.privatize([0] * 20_000, sf.InsecureSeeded(1)))
     low, high = total.interval()
     assert high - low == pytest.approx(2 * 1.959964 * total.standard_error, rel=1e-6)
@@ -477,7 +479,7 @@ def test_a_total_of_many_errors_has_a_normal_interval() -> None:
 
 
 def test_shares_and_differences_of_totals_keep_the_law_of_their_events() -> None:
-    users = sf.LocalPriors(np.linspace(0.1, 0.9, 50), 6, priors_are="public")
+    users = sf.LocalPriors(np.linspace(0.1, 0.9, 50), 6, prior_source="public")
     total = users.estimate(users.privatize([0, 1] * 25, sf.InsecureSeeded(1)))
     share = total.share
     np.testing.assert_allclose(share.interval(), np.array(total.interval()) / 50)

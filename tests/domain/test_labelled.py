@@ -345,8 +345,8 @@ TAKES_SHARES: dict[str, Callable[[Any], Any]] = {
     "mmse": lambda p: information_privacy.mmse(MECHANISM, p),
     "estimate_error": lambda p: information_privacy.estimate_error(MECHANISM, SHARES, p).bias,
     "estimate_error, values": lambda p: information_privacy.estimate_error(MECHANISM, SHARES, SHARES, p).mean_square,
-    "posterior": lambda p: sf.law_of(MECHANISM).posterior(p, 0),
-    "mutual_information": lambda p: sf.law_of(MECHANISM).mutual_information(p),
+    "posterior": lambda p: sf.channel_of(MECHANISM).posterior(p, 0),
+    "mutual_information": lambda p: sf.channel_of(MECHANISM).mutual_information(p),
     "allows": lambda p: sf.Prior(DOMAIN, ["1/2", "1/4", "1/4"], "1.2").worst(p),
     "worst": lambda p: sf.HighLow(DOMAIN, ["State"], 1).worst(p),
     "SquaredError": lambda p: sf.optimal(SMALL_PRIOR, sf.SquaredError(p), max_seconds=5).value,
@@ -387,14 +387,14 @@ def test_tables_with_a_row_per_value_are_aligned() -> None:
     losses, law = LOSSES.loc[SHUFFLED], LAW.loc[SHUFFLED]
     assert sf.ExpectedLoss(losses).checked(DOMAIN).matrix.tolist() == LOSSES.to_numpy().tolist()
     assert sf.ExpectedLoss(losses.T.to_dict("list")).checked(DOMAIN).matrix.tolist() == LOSSES.to_numpy().tolist()
-    assert sf.Law(DOMAIN, law) == sf.Law(DOMAIN, LAW.to_numpy().tolist())
+    assert sf.Channel(DOMAIN, law) == sf.Channel(DOMAIN, LAW.to_numpy().tolist())
     assert TableMechanism.from_matrix(DOMAIN, law) == TableMechanism.from_matrix(DOMAIN, LAW.to_numpy())
     weights = pd.DataFrame(UnevenTable.weights, index=list(DOMAIN)).loc[SHUFFLED]  # type: ignore[attr-defined]
     assert TableMechanism(DOMAIN, weights) == UnevenTable
     with pytest.raises(InvalidInput, match=r"ExpectedLoss: matrix, rows must name every value; got \"none for '\?'\""):
         sf.design(UNIFORM, utility=sf.ExpectedLoss(LOSSES.drop("?")))
     with pytest.raises(InvalidInput, match="matrix must be rows of numbers in the order of the outputs"):
-        sf.law_of(MECHANISM).then(pd.DataFrame(np.eye(3)))
+        sf.channel_of(MECHANISM).then(pd.DataFrame(np.eye(3)))
 
 
 def test_mechanisms_with_blocks_are_aligned() -> None:
@@ -419,7 +419,7 @@ def test_weights_of_groups_and_questions_may_be_a_series() -> None:
 
 def test_users_with_priors_of_their_own_are_matched_by_label() -> None:
     priors = pd.Series({"ann": 0.1, "bob": 0.9, "cy": 0.5})
-    users = sf.LocalPriors(priors, 1, priors_are="public")
+    users = sf.LocalPriors(priors, 1, prior_source="public")
     values = pd.Series({"cy": 0, "bob": 1, "ann": 0})
     stream = [users.privatize(given, sf.InsecureSeeded(4)).tolist() for given in (values, [0, 1, 0])]
     assert stream[0] == stream[1]
@@ -428,7 +428,7 @@ def test_users_with_priors_of_their_own_are_matched_by_label() -> None:
     assert users.error_if(priors[::-1]) == users.error_if([0.1, 0.9, 0.5])
     with pytest.raises(InvalidInput, match="values must be one for each user; got \"none for 'bob'\""):
         users.privatize(values.drop("bob"))
-    unnamed = sf.LocalPriors(pd.Series([0.1, 0.9, 0.5]), 1, priors_are="public")
+    unnamed = sf.LocalPriors(pd.Series([0.1, 0.9, 0.5]), 1, prior_source="public")
     assert unnamed.error_if(pd.Series([0.5, 0.9, 0.1], index=[2, 1, 0])) == unnamed.error_if([0.1, 0.9, 0.5])
 
 

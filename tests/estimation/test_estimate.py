@@ -18,17 +18,17 @@ from hypothesis import given, strategies as st
 from scipy import optimize, stats
 
 import sfumato as sf
-from sfumato._core.simplex import project_beside_clear, project_to_simplex
+from sfumato._core.simplex import project_protected, project_to_simplex
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
 from sfumato.estimation.result import LinearEstimate
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.estimators.base import Decoder, HistogramDecoder
-from sfumato.mechanisms.estimators.inclusion import InclusionDecoder
+from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
+from sfumato.mechanisms.estimators.inclusion import InclusionEstimator
 from sfumato.mechanisms.estimators.likelihood import fit_bits, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -73,7 +73,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "table, wide": random_table(3, 7, 1),
     "table, an output never used": random_table(3, 4, 2, unused=True),
 }
-HISTOGRAMS = sorted(name for name, m in MECHANISMS.items() if isinstance(decoder_for(m), HistogramDecoder))
+HISTOGRAMS = sorted(name for name, m in MECHANISMS.items() if isinstance(estimator_for(m), HistogramEstimator))
 BITMAPS = sorted(name for name, m in MECHANISMS.items() if m.encoding == "bitmap")
 
 
@@ -87,7 +87,7 @@ class Enumeration:
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
-        self.decoder = decoder_for(mechanism)
+        self.estimator = estimator_for(mechanism)
         outputs = list(mechanism.reports())
         size = len(mechanism.domain)
         self.law = [[mechanism.probability(y, x) for y in outputs] for x in range(size)]  # exact
@@ -95,7 +95,7 @@ class Enumeration:
         self.reports = [self._as_array(y) for y in outputs]
         #: The counts of each report alone, and the estimate from it: shares, for n is 1.
         self.shares = np.array([sf.aggregate(mechanism, report).counts for report in self.reports], np.float64)
-        self.decoded = np.array([self.decoder.frequencies(row) for row in self.shares])
+        self.decoded = np.array([self.estimator.frequencies(row) for row in self.shares])
 
     def _as_array(self, report: int) -> npt.NDArray[Any]:
         if self.mechanism.report_shape:
@@ -142,9 +142,9 @@ def test_the_estimate_is_unbiased(mechanism: Mechanism) -> None:
 def test_shares_are_the_expected_counts_and_frequencies_their_inverse(mechanism: Mechanism) -> None:
     all_of_it = enumeration(mechanism)
     for p in distributions(len(mechanism.domain)):
-        shares = all_of_it.decoder.shares(p)
+        shares = all_of_it.estimator.expected_counts(p)
         assert shares == pytest.approx(p @ all_of_it.matrix @ all_of_it.shares, abs=1e-14)
-        assert all_of_it.decoder.frequencies(shares) == pytest.approx(p, abs=1e-11 * math.sqrt(all_of_it.scale))
+        assert all_of_it.estimator.frequencies(shares) == pytest.approx(p, abs=1e-11 * math.sqrt(all_of_it.scale))
 
 
 def test_covariance_and_variances_are_those_of_the_enumeration(mechanism: Mechanism) -> None:
@@ -153,11 +153,11 @@ def test_covariance_and_variances_are_those_of_the_enumeration(mechanism: Mechan
     for p in distributions(len(mechanism.domain)):
         covariance = all_of_it.covariance(p)
         near = 1e-12 * all_of_it.scale
-        assert all_of_it.decoder.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=near)
-        assert all_of_it.decoder.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=near)
+        assert all_of_it.estimator.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=near)
+        assert all_of_it.estimator.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=near)
         for weights in [*generator.normal(size=(3, len(p))), np.ones(len(p)), np.zeros(len(p))]:
             expected = float(weights @ covariance @ weights)
-            assert all_of_it.decoder.variance(weights, p) == pytest.approx(
+            assert all_of_it.estimator.variance(weights, p) == pytest.approx(
                 expected, rel=1e-9, abs=near * float(np.abs(weights).sum()) ** 2
             )
 
@@ -165,15 +165,15 @@ def test_covariance_and_variances_are_those_of_the_enumeration(mechanism: Mechan
 def test_risk_is_the_trace_of_the_covariance(mechanism: Mechanism) -> None:
     all_of_it = enumeration(mechanism)
     for p in distributions(len(mechanism.domain)):
-        trace = float(np.trace(all_of_it.decoder.covariance(p)))
+        trace = float(np.trace(all_of_it.estimator.covariance(p)))
         assert mechanism.risk(1, p) == pytest.approx(trace, rel=1e-9, abs=1e-12 * all_of_it.scale)
         assert mechanism.risk(1000, p) == pytest.approx(trace / 1000, rel=1e-9, abs=1e-12 * all_of_it.scale)
 
 
 def test_the_covariance_is_positive_semidefinite(mechanism: Mechanism) -> None:
-    decoder = decoder_for(mechanism)
-    for p in distributions(decoder.size):
-        covariance = decoder.covariance(p)
+    estimator = estimator_for(mechanism)
+    for p in distributions(estimator.size):
+        covariance = estimator.covariance(p)
         assert np.array_equal(covariance, covariance.T) or covariance == pytest.approx(covariance.T, rel=1e-12)
         assert np.linalg.eigvalsh(covariance).min() >= -1e-9 * max(1.0, float(np.abs(covariance).max()))
 
@@ -181,18 +181,18 @@ def test_the_covariance_is_positive_semidefinite(mechanism: Mechanism) -> None:
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_pull_is_the_adjoint_of_shares(name: str) -> None:
     all_of_it = enumeration(MECHANISMS[name])
-    decoder = all_of_it.decoder
-    assert isinstance(decoder, HistogramDecoder)
+    estimator = all_of_it.estimator
+    assert isinstance(estimator, HistogramEstimator)
     generator = np.random.default_rng(4)
     for weights in generator.normal(size=(4, all_of_it.matrix.shape[1])):
-        assert decoder.pull(weights) == pytest.approx(all_of_it.matrix @ weights, abs=1e-13)
-        for p in distributions(decoder.size):
-            assert decoder.pull(weights) @ p == pytest.approx(weights @ decoder.shares(p), abs=1e-13)
+        assert estimator.adjoint(weights) == pytest.approx(all_of_it.matrix @ weights, abs=1e-13)
+        for p in distributions(estimator.size):
+            assert estimator.adjoint(weights) @ p == pytest.approx(weights @ estimator.expected_counts(p), abs=1e-13)
 
 
 def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: Mechanism) -> None:
     all_of_it = enumeration(mechanism)
-    low, high = all_of_it.decoder.reach()
+    low, high = all_of_it.estimator.score_bounds()
     if len(mechanism.domain) == 1:  # only one report is there, and reach may say more than can be
         return
     assert low == pytest.approx(all_of_it.decoded.min(axis=0), rel=1e-12)
@@ -211,7 +211,7 @@ def test_two_people_give_half_the_covariance() -> None:
         mean += law[i] * law[j] * estimate.frequencies
         square += law[i] * law[j] * np.outer(estimate.frequencies, estimate.frequencies)
     assert mean == pytest.approx(p)
-    assert square - np.outer(mean, mean) == pytest.approx(decoder_for(mechanism).covariance(p) / 2)
+    assert square - np.outer(mean, mean) == pytest.approx(estimator_for(mechanism).covariance(p) / 2)
 
 
 def test_the_fast_transform_is_the_slow_one() -> None:
@@ -228,7 +228,7 @@ def test_the_fast_transform_is_the_slow_one() -> None:
 
 def expected_aggregate(mechanism: Mechanism, p: Floats, n: int) -> Aggregate:
     """An aggregate whose shares are those expected at p, rounded to whole reports."""
-    shares = np.maximum(decoder_for(mechanism).shares(p), 0)  # rounding may leave a zero below zero
+    shares = np.maximum(estimator_for(mechanism).expected_counts(p), 0)  # rounding may leave a zero below zero
     counts = np.floor(shares * n).astype(np.int64)
     if mechanism.encoding == "index":
         counts[np.argsort(-shares)[: n - counts.sum()]] += 1
@@ -258,7 +258,7 @@ def test_standard_errors_are_the_root_of_the_diagonal(mechanism: Mechanism) -> N
     estimate = sf.estimate(mechanism, expected_aggregate(mechanism, p, 10_000))
     assert estimate.standard_errors**2 == pytest.approx(np.diag(estimate.covariance), rel=1e-9, abs=1e-15)
     assert estimate.covariance == pytest.approx(
-        estimate.decoder.covariance(project_to_simplex(estimate.unbiased)) / 10_000
+        estimate.estimator.covariance(project_to_simplex(estimate.unbiased)) / 10_000
     )
 
 
@@ -307,7 +307,7 @@ def test_values_in_clear_keep_their_share_and_the_others_are_projected(data: st.
     point = data.draw(POINTS)
     size = len(point)
     clear = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
-    found = project_beside_clear(point, clear, total)
+    found = project_protected(point, clear, total)
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(total, abs=1e-9)
     if clear.all() or not clear.any():
@@ -351,14 +351,14 @@ def random_counts(mechanism: Mechanism, seed: int) -> npt.NDArray[np.int64]:
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_em_is_certified(name: str) -> None:
     all_of_it = enumeration(MECHANISMS[name])
-    decoder, matrix = all_of_it.decoder, all_of_it.matrix
-    assert isinstance(decoder, HistogramDecoder)
-    size = decoder.size
+    estimator, matrix = all_of_it.estimator, all_of_it.matrix
+    assert isinstance(estimator, HistogramEstimator)
+    size = estimator.size
     for seed in range(20):
         counts = random_counts(all_of_it.mechanism, seed)
         shares = counts / counts.sum()
         tolerance = max(1e-9, 1e-3 / int(counts.sum()))  # as the verb asks for
-        fit = fit_histogram(shares, decoder.shares, decoder.pull, size, tolerance=tolerance)
+        fit = fit_histogram(shares, estimator.expected_counts, estimator.adjoint, size, tolerance=tolerance)
         p = fit.frequencies
         assert (p >= 0).all()
         assert p.sum() == pytest.approx(1, abs=1e-12)
@@ -369,7 +369,7 @@ def test_em_is_certified(name: str) -> None:
         # Nothing gains more than the bound says: corners mixed in, the unbiased estimate's projection, and at random.
         generator = np.random.default_rng(seed)
         rivals = [*generator.dirichlet(np.full(size, 0.3), 200), *(0.999 * p + 0.001 * np.eye(size))]
-        rivals.append(0.999 * project_to_simplex(decoder.frequencies(shares)) + 0.001 * p)
+        rivals.append(0.999 * project_to_simplex(estimator.frequencies(shares)) + 0.001 * p)
         seen = shares > 0
         for rival in rivals:
             law = rival @ matrix
@@ -385,11 +385,18 @@ def test_em_is_certified(name: str) -> None:
 def test_em_never_loses_likelihood() -> None:
     for name in ("response", "hadamard, two blocks", "hadamard, one ragged block", "table, wide"):
         mechanism = MECHANISMS[name]
-        decoder = decoder_for(mechanism)
-        assert isinstance(decoder, HistogramDecoder)
+        estimator = estimator_for(mechanism)
+        assert isinstance(estimator, HistogramEstimator)
         counts = random_counts(mechanism, 1)
         fits = [
-            fit_histogram(counts / counts.sum(), decoder.shares, decoder.pull, decoder.size, most=most, tolerance=0)
+            fit_histogram(
+                counts / counts.sum(),
+                estimator.expected_counts,
+                estimator.adjoint,
+                estimator.size,
+                most=most,
+                tolerance=0,
+            )
             for most in range(1, 40)
         ]
         gains = [fit.gain for fit in fits]
@@ -437,14 +444,14 @@ def bit_likelihood(shares: Floats, q: Floats) -> float:
 @pytest.mark.parametrize("name", BITMAPS)
 def test_the_fit_of_bits_is_certified(name: str) -> None:
     mechanism = MECHANISMS[name]
-    decoder = decoder_for(mechanism)
-    assert isinstance(decoder, InclusionDecoder)
+    estimator = estimator_for(mechanism)
+    assert isinstance(estimator, InclusionEstimator)
     own, other = (float(probability) for probability in mechanism.inclusion)  # type: ignore[attr-defined]
     for seed in range(20):
         counts = random_counts(mechanism, seed)
         n = int(np.random.default_rng(seed).integers(counts.max(), counts.max() + 20))
         shares = counts / n
-        fit = fit_bits(shares, decoder.other, decoder.gap)
+        fit = fit_bits(shares, estimator.other, estimator.gap)
         p = fit.frequencies
         assert (p >= 0).all()
         assert p.sum() == pytest.approx(1, abs=1e-12)
@@ -485,9 +492,9 @@ def test_the_fit_of_bits_agrees_with_a_general_optimizer() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_bits_all_alike_fit_the_uniform_distribution(share: float) -> None:
     for name in ("unary", "unary optimized"):
-        decoder = decoder_for(MECHANISMS[name])
-        assert isinstance(decoder, InclusionDecoder)
-        fit = fit_bits(np.full(4, share), decoder.other, decoder.gap)
+        estimator = estimator_for(MECHANISMS[name])
+        assert isinstance(estimator, InclusionEstimator)
+        fit = fit_bits(np.full(4, share), estimator.other, estimator.gap)
         assert fit.frequencies == pytest.approx(np.full(4, 0.25), abs=1e-9)
 
 
@@ -496,7 +503,7 @@ def test_many_values_and_a_sparse_truth_converge() -> None:
     p = 1 / np.arange(1, size + 1) ** 1.2
     p /= p.sum()
     for mechanism in (RandomizedResponse(R(size), 1), HadamardResponse(R(size), "0.5")):
-        law = decoder_for(mechanism).shares(p)
+        law = estimator_for(mechanism).expected_counts(p)
         counts = np.random.default_rng(1).multinomial(n, law / law.sum())
         estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, n, counts), "mle")
         assert estimate.fit is not None
@@ -573,9 +580,9 @@ def test_intervals_of_many_reports_are_z_standard_errors_about_the_unbiased(name
     assert inside.sum() > 1
     for level in (0.8, 0.95, 0.999):
         low, high = estimate.interval(level)
-        reach = stats.norm.ppf(0.5 + level / 2) * estimate.standard_errors
-        assert (high - estimate.unbiased)[inside] == pytest.approx(reach[inside], rel=0.03)
-        assert (estimate.unbiased - low)[inside] == pytest.approx(reach[inside], rel=0.03)
+        score_bounds = stats.norm.ppf(0.5 + level / 2) * estimate.standard_errors
+        assert (high - estimate.unbiased)[inside] == pytest.approx(score_bounds[inside], rel=0.03)
+        assert (estimate.unbiased - low)[inside] == pytest.approx(score_bounds[inside], rel=0.03)
 
 
 @pytest.mark.slow
@@ -590,7 +597,7 @@ def test_no_interval_of_a_thousand_values_is_a_point(name: str) -> None:
             run = sf.simulate(mechanism, n=n, truth=truth, seed=seed, one_by_one=False, method=method).estimate
             low, high = run.interval()
             # The rule of three for reports that count as much as one can, at the least.
-            least = (1 - 0.05 ** (1 / n)) * run.decoder.reach()[1] / 4
+            least = (1 - 0.05 ** (1 / n)) * run.estimator.score_bounds()[1] / 4
             assert (high - low > least).all()
             assert (high > 0).all()
             held = (low <= truth) & (truth <= high)
@@ -607,7 +614,7 @@ def test_a_value_nobody_told_of_has_an_interval_all_the_same(n: int) -> None:
     assert (estimate.frequencies[1], low[1]) == (0, 0)
     # The greatest p at which n others in a row have probability 0.05 (Clopper and Pearson): with any greater p the
     # interval misses it less often than it may. A report of flu counts as much as it can.
-    _, most = estimate.decoder.reach()
+    _, most = estimate.estimator.score_bounds()
     share = high[1] / most[1] if high[1] < 1 else 1 - 0.05 ** (1 / n)
     assert (1 - share) ** n == pytest.approx(0.05)
     assert np.all(estimate.interval(0.99)[1] >= high)
@@ -711,7 +718,7 @@ def test_intervals_of_harmless_values_hold_the_truth(
     stated, found = [], []
     for seed in range(60):
         run = sf.simulate(mechanism, n=n, truth=truth, seed=seed, one_by_one=False, method="simplex").estimate
-        unbiased = sf.Estimate(run.domain, n, "unbiased", run.unbiased, run.unbiased, run.nearest, run.decoder)
+        unbiased = sf.Estimate(run.domain, n, "unbiased", run.unbiased, run.unbiased, run.nearest, run.estimator)
         low, high = unbiased.interval()
         held += (low <= truth) & (truth <= high)
         errors += [float(np.abs(p - truth)[sensitive:].sum()) for p in (run.frequencies, run.unbiased)]
@@ -876,11 +883,11 @@ def test_the_influence_of_dishonest_reports_is_attained_and_never_exceeded(name:
     mechanism = MECHANISMS[name]
     all_of_it = enumeration(mechanism)
     p = distributions(len(mechanism.domain))[3]
-    estimate = sf.Estimate(mechanism.domain, 1000, "unbiased", p, p, p, all_of_it.decoder)
+    estimate = sf.Estimate(mechanism.domain, 1000, "unbiased", p, p, p, all_of_it.estimator)
     bound = estimate.influence(fraction)
-    honest = all_of_it.decoder.shares(p)
+    honest = all_of_it.estimator.expected_counts(p)
     moved = [
-        np.abs(all_of_it.decoder.frequencies((1 - fraction) * honest + fraction * report) - p)
+        np.abs(all_of_it.estimator.frequencies((1 - fraction) * honest + fraction * report) - p)
         for report in all_of_it.shares
     ]
     assert np.max(moved, axis=0) == pytest.approx(bound, rel=1e-9, abs=1e-10)
@@ -945,7 +952,7 @@ def test_mechanisms_that_tell_nothing_apart_are_refused() -> None:
 
 def test_a_mechanism_without_a_decoder_is_refused() -> None:
     class Foreign(Mechanism):
-        step = probability = energies = from_parameters = None  # type: ignore[assignment]
+        step = probability = second_moments = from_parameters = None  # type: ignore[assignment]
         reports = outputs = bits = None  # type: ignore[assignment]
 
         def parameters(self) -> dict[str, Any]:
@@ -953,8 +960,8 @@ def test_a_mechanism_without_a_decoder_is_refused() -> None:
 
     foreign = Foreign()
     foreign.domain = R(2)
-    with pytest.raises(InvalidInput, match="the mechanism must have a decoder; got Foreign"):
-        decoder_for(foreign)
+    with pytest.raises(InvalidInput, match="the mechanism must have a estimator; got Foreign"):
+        estimator_for(foreign)
 
 
 def test_an_estimate_is_a_table() -> None:
@@ -987,9 +994,9 @@ def test_an_estimate_can_be_printed() -> None:
 
 
 def test_decoders_are_what_they_are_said_to_be(mechanism: Mechanism) -> None:
-    decoder: Decoder = decoder_for(mechanism)
-    assert decoder.size == len(mechanism.domain)
-    assert isinstance(decoder, HistogramDecoder) == (mechanism.encoding == "index")
+    estimator: Estimator = estimator_for(mechanism)
+    assert estimator.size == len(mechanism.domain)
+    assert isinstance(estimator, HistogramEstimator) == (mechanism.encoding == "index")
 
 
 @pytest.mark.parametrize("values", [slice(0, 40), slice(0, 80)])

@@ -13,7 +13,7 @@ from sfumato.collecting import Aggregate
 from sfumato.estimation.result import LawHolder, LinearEstimate, frequency_of
 from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
 from sfumato.mechanisms.estimators.forms import tilted
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.estimators.scores import SubsetScores
 from support.surveys import FAMILIES, counts_of, too_few, truths
 
@@ -68,7 +68,7 @@ def test_exact_coverage_of_a_share(epsilon: int) -> None:
     held = []
     for p in np.linspace(0, 1, 101):
         inside = (limits[:, 0] <= p + 1e-12) & (p <= limits[:, 1] + 1e-12)
-        law = stats.binom.pmf(range(n + 1), n, decoder_for(mechanism).shares(np.array([1 - p, p]))[1])
+        law = stats.binom.pmf(range(n + 1), n, estimator_for(mechanism).expected_counts(np.array([1 - p, p]))[1])
         held.append(float(law @ inside))
     assert min(held) >= 0.915
     assert np.mean(held) >= 0.94
@@ -80,7 +80,7 @@ def test_exact_coverage_of_a_difference(epsilon: int, first: int, second: int) -
     mechanism = RandomizedResponse(sf.Domain.range(2), epsilon)
     groups = [[frequency(mechanism, n, count) for count in range(n + 1)] for n in (first, second)]
     limits = np.array([[(a - b).interval() for b in groups[1]] for a in groups[0]])
-    chances = [decoder_for(mechanism).shares(np.array([1 - p, p]))[1] for p in GRID]
+    chances = [estimator_for(mechanism).expected_counts(np.array([1 - p, p]))[1] for p in GRID]
     laws = [[stats.binom.pmf(range(n + 1), n, chance) for chance in chances] for n in (first, second)]
     held = []
     for (i, p), (j, q) in itertools.product(enumerate(GRID), repeat=2):
@@ -135,11 +135,11 @@ def test_p_values_of_differences_agree_with_intervals() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_transforms_have_the_moments_of_the_estimate(name: str) -> None:
     mechanism = FAMILIES[name](1)
-    decoder, size = decoder_for(mechanism), len(mechanism.domain)
+    estimator, size = estimator_for(mechanism), len(mechanism.domain)
     random = np.random.default_rng(0)
     parts = random.dirichlet(np.ones(size), 3)
     for weights in (random.normal(size=size), (np.arange(size) % 2).astype(float)):
-        for cohort in decoder.cohorts(weights, parts, 1):
+        for cohort in estimator.cohorts(weights, parts, 1):
             step = 1e-3 / np.sqrt(cohort.squares.max())
             up, down, centre = (cohort.transform(np.array([u / cohort.scale])) for u in (step, -step, 0.0))
             assert centre == pytest.approx(1)
@@ -170,7 +170,7 @@ def test_limits_of_many_reports_are_normal(name: str) -> None:
         truths(len(estimate.domain))["falling"],
         truths(len(estimate.domain))["falling"],
         truths(len(estimate.domain))["falling"],
-        estimate.decoder,
+        estimate.estimator,
     )
     for form in (many.share([0, 2]), many.mean(), many.share([0, 2]) - many.share([1])):
         low, high = form.interval()

@@ -14,9 +14,9 @@ from scipy import stats
 import sfumato as sf
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.base import Decoder
+from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -39,12 +39,12 @@ def stacked(laws: list[ScoreLaw]) -> ScoreLaw:
     return ScoreLaw(*(np.concatenate([getattr(law, name.name) for law in laws]) for name in fields(ScoreLaw)))
 
 
-def limits(decoder: Decoder, counts: npt.NDArray[np.int64], n: int, alpha: float) -> tuple[Floats, Floats]:
+def limits(estimator: Estimator, counts: npt.NDArray[np.int64], n: int, alpha: float) -> tuple[Floats, Floats]:
     """The limits of many collections, all at once: what ``Estimate.interval`` gives for each."""
     laws, estimates = [], []
     for row in counts:
-        unbiased = decoder.frequencies(row / n)
-        (law,) = decoder.score_laws(decoder.nearest(unbiased, row / n), n)
+        unbiased = estimator.frequencies(row / n)
+        (law,) = estimator.score_laws(estimator.nearest(unbiased, row / n), n)
         laws.append(law)
         estimates.append(unbiased)
     low, high = confidence_limits([stacked(laws)], np.concatenate(estimates), alpha)
@@ -53,11 +53,11 @@ def limits(decoder: Decoder, counts: npt.NDArray[np.int64], n: int, alpha: float
 
 def coverage(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int = 1) -> tuple[Floats, float]:
     """How often the interval of each value, and how often all simultaneous intervals together, hold the truth."""
-    decoder = decoder_for(mechanism)
+    estimator = estimator_for(mechanism)
     counts, weight = np.unique(counts_of(mechanism, n, truth, repetitions, seed), axis=0, return_counts=True)
     held = []
     for alpha in (0.05, 0.05 / len(truth)):
-        low, high = limits(decoder, counts, n, alpha)
+        low, high = limits(estimator, counts, n, alpha)
         assert (high > low).all()
         held.append((low <= truth + 1e-12) & (truth <= high + 1e-12))
     each, together = held
@@ -74,7 +74,7 @@ def test_intervals_of_every_family_hold_the_truth(name: str, request: pytest.Fix
     soak = request.config.getoption("--soak")
     repetitions = 20_000 if soak else 120 if name == "nested" else 300  # its limits take longest to compute
     few = list(zip((SETTINGS[0], SETTINGS[-1]), SHAPES, strict=True))
-    binomial = decoder_for(FAMILIES[name](1)).score_levels()[0].shape[1] == 2  # these take no time
+    binomial = estimator_for(FAMILIES[name](1)).score_levels()[0].shape[1] == 2  # these take no time
     for (epsilon, n), shape in itertools.product(SETTINGS, SHAPES) if soak and binomial else few:
         mechanism = FAMILIES[name](epsilon)
         truth = truths(len(mechanism.domain))[shape]
@@ -102,10 +102,10 @@ def test_limits_of_many_collections_are_those_of_each() -> None:
     for name in ("subset", "hadamard, blocks", "high-low subset", "composed", "table"):
         mechanism = FAMILIES[name](1)
         counts = counts_of(mechanism, 60, truths(5)["falling"], 3, 5)
-        low, high = limits(decoder_for(mechanism), counts, 60, 0.05)
+        low, high = limits(estimator_for(mechanism), counts, 60, 0.05)
         for row, least, greatest in zip(counts, low, high, strict=True):
             one = sf.estimate(mechanism, Aggregate(mechanism.hash, 60, row), "unbiased").interval()
-            inside = np.clip(decoder_for(mechanism).frequencies(row / 60), 0, 1)
+            inside = np.clip(estimator_for(mechanism).frequencies(row / 60), 0, 1)
             np.testing.assert_allclose(one, [np.minimum(least, inside), np.maximum(greatest, inside)], atol=1e-5)
 
 
@@ -159,12 +159,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind: type[RandomizedResp
     False rejection: at most 1e-6 in all, by exact binomial quantiles. Power: intervals 5% too short are rejected.
     """
     mechanism, truth = kind(sf.Domain.range(20), 1), zipf(20)
-    decoder = decoder_for(mechanism)
+    estimator = estimator_for(mechanism)
     counts = counts_of(mechanism, REPORTS, truth, COLLECTIONS, 20_240_229)
-    low, high = limits(decoder, counts, REPORTS, 0.05)
+    low, high = limits(estimator, counts, REPORTS, 0.05)
     held = ((low <= truth) & (truth <= high)).mean(axis=0)
-    centre, reach = (low + high) / 2, 0.95 * (high - low) / 2
-    by_short = (np.abs(centre - truth) <= reach).mean(axis=0)
+    centre, score_bounds = (low + high) / 2, 0.95 * (high - low) / 2
+    by_short = (np.abs(centre - truth) <= score_bounds).mean(axis=0)
     assert not too_few(held, COLLECTIONS, NEARLY), held
     assert too_few(by_short, COLLECTIONS, NEARLY), by_short
 
@@ -172,12 +172,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind: type[RandomizedResp
 def test_the_normal_approximation_costs_less_than_the_tolerance() -> None:
     # Randomized response counts a binomial for each value: the coverage of the limits is a finite sum.
     mechanism, truth = RandomizedResponse(sf.Domain.range(20), 1), zipf(20)
-    decoder = decoder_for(mechanism)
+    estimator = estimator_for(mechanism)
     counts = np.arange(REPORTS + 1)
-    (law,) = decoder.score_laws(truth, REPORTS)
-    for value, chance in enumerate(decoder.shares(truth)):
+    (law,) = estimator.score_laws(truth, REPORTS)
+    for value, chance in enumerate(estimator.expected_counts(truth)):
         likely = counts[stats.binom.pmf(counts, REPORTS, chance) > 1e-12]
-        estimate = (likely / REPORTS - decoder.shares(np.zeros(20))[0]) / (law.own[0, 1] - law.same[0, 1])
+        estimate = (likely / REPORTS - estimator.expected_counts(np.zeros(20))[0]) / (law.own[0, 1] - law.same[0, 1])
         low, high = confidence_limits([law.rows(np.full(len(likely), value))], estimate, 0.05)
         holds = (low <= truth[value]) & (truth[value] <= high)
         assert float(stats.binom.pmf(likely, REPORTS, chance) @ holds) >= NEARLY

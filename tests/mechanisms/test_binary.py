@@ -16,7 +16,7 @@ from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.binary import BinaryOptimal
@@ -194,7 +194,7 @@ def information(matrix: npt.NDArray[np.float64], p: list[float]) -> float:
 
 def level(mechanism: Mechanism, x: str, other: str) -> float:
     """The least epsilon that the mechanism keeps for x against other."""
-    return sf.law_of(mechanism).worst(sf.Pairwise(COIN, {(x, other): 0})).excess
+    return sf.channel_of(mechanism).worst(sf.Pairwise(COIN, {(x, other): 0})).excess
 
 
 def test_the_reference_values_are_reproduced() -> None:
@@ -232,11 +232,11 @@ def test_the_preprints_matrix_breaks_the_policy() -> None:
 def test_the_estimate_is_unbiased_and_its_risk_exact(first: str, second: str) -> None:
     """By enumeration of all sequences of two reports."""
     mechanism, p = BinaryOptimal(COIN, first, second), np.array([0.3, 0.7])
-    decoder = decoder_for(mechanism)
+    estimator = estimator_for(mechanism)
     law = p @ mechanism.matrix()
     mean, risk = np.zeros(2), 0.0
     for reports in itertools.product(range(2), repeat=2):
-        estimate = decoder.frequencies(np.bincount(reports, minlength=2) / 2)
+        estimate = estimator.frequencies(np.bincount(reports, minlength=2) / 2)
         probability = float(np.prod(law[list(reports)]))
         mean += probability * estimate
         risk += probability * float(np.sum((estimate - p) ** 2))
@@ -289,7 +289,7 @@ def test_a_policy_implies_another_iff_its_best_mechanism_obeys_that() -> None:
 
 def test_two_releases_add_up_to_exactly_the_composed_levels() -> None:
     one, two = ("0.5", "2"), ("1", "ln 2")
-    joint = sf.law_of(BinaryOptimal(COIN, *one)).and_then(lambda _: sf.law_of(BinaryOptimal(COIN, *two)))
+    joint = sf.channel_of(BinaryOptimal(COIN, *one)).and_then(lambda _: sf.channel_of(BinaryOptimal(COIN, *two)))
     composed = pairwise(*one).compose(pairwise(*two))
     assert isinstance(composed, sf.Pairwise)
     assert joint.obeys(composed)

@@ -23,7 +23,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets, _descend, _least, _risk, best_nested_sizes
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import ONE
@@ -128,10 +128,10 @@ class Enumeration:
         law = [[mechanism.probability(y, x) for y in outputs] for x in range(size)]
         assert all(sum(row) == 1 for row in law)
         self.law = np.array([[float(entry) for entry in row] for row in law])
-        self.decoder = decoder_for(mechanism)
+        self.estimator = estimator_for(mechanism)
         rows = np.array([np.frombuffer(mechanism.serialise(y), np.uint8) for y in outputs])
         self.shares = np.array([sf.aggregate(mechanism, row[None]).counts for row in rows], np.float64)
-        self.decoded = np.array([self.decoder.frequencies(row) for row in self.shares])
+        self.decoded = np.array([self.estimator.frequencies(row) for row in self.shares])
         #: What rounding errors are measured against.
         self.scale = float(np.abs(self.decoded).max()) ** 2
 
@@ -160,9 +160,9 @@ def test_the_estimate_is_unbiased(mechanism: NestedMechanism) -> None:
 def test_shares_are_the_expected_counts(mechanism: NestedMechanism) -> None:
     whole = enumeration(mechanism)
     for p in distributions(len(mechanism.domain)):
-        shares = whole.decoder.shares(p)
+        shares = whole.estimator.expected_counts(p)
         assert shares == pytest.approx(p @ whole.law @ whole.shares, abs=1e-13)
-        assert whole.decoder.frequencies(shares) == pytest.approx(p, abs=1e-11 * whole.scale**0.5)
+        assert whole.estimator.frequencies(shares) == pytest.approx(p, abs=1e-11 * whole.scale**0.5)
 
 
 def test_covariance_variances_and_risk_are_those_of_the_enumeration(mechanism: NestedMechanism) -> None:
@@ -170,18 +170,18 @@ def test_covariance_variances_and_risk_are_those_of_the_enumeration(mechanism: N
     generator = np.random.default_rng(3)
     for p in distributions(len(mechanism.domain)):
         covariance, near = whole.covariance(p), 1e-12 * whole.scale
-        assert whole.decoder.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=near)
-        assert whole.decoder.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=near)
+        assert whole.estimator.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=near)
+        assert whole.estimator.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=near)
         assert mechanism.risk(1, p) == pytest.approx(np.trace(covariance), rel=1e-9, abs=near)
         for weights in [*generator.normal(size=(3, len(p))), np.ones(len(p)), np.zeros(len(p))]:
             expected = float(weights @ covariance @ weights)
             allowed = near * float(np.abs(weights).sum()) ** 2
-            assert whole.decoder.variance(weights, p) == pytest.approx(expected, rel=1e-9, abs=allowed)
+            assert whole.estimator.variance(weights, p) == pytest.approx(expected, rel=1e-9, abs=allowed)
 
 
 def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: NestedMechanism) -> None:
     whole = enumeration(mechanism)
-    low, high = whole.decoder.reach()
+    low, high = whole.estimator.score_bounds()
     assert low == pytest.approx(whole.decoded.min(axis=0), rel=1e-11)
     assert high == pytest.approx(whole.decoded.max(axis=0), rel=1e-11)
 
@@ -416,7 +416,7 @@ def test_a_mechanism_that_tells_nothing_has_no_estimate() -> None:
     for mechanism in (NestedSubsets(R(4), "abba", 0, 2), ComposedSubsets(R(4), "abba", 0, 2)):
         assert mechanism.risk(1) == math.inf
         with pytest.raises(InvalidInput, match="tell values apart"):
-            decoder_for(mechanism)
+            estimator_for(mechanism)
 
 
 @pytest.mark.slow

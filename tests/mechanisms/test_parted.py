@@ -1,4 +1,4 @@
-"""Mechanisms made of parts: their contract, decoders by enumeration, strict reports, and the size that is best."""
+"""Mechanisms made of parts: their contract, estimators by enumeration, strict reports, and the size that is best."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.estimators.base import HistogramDecoder
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.base import HistogramEstimator
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset, best_high_low_size
-from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.partitioned.report_kernel import add_counts, first_fault
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.reports.counting import count_size
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.table.estimator import TableDecoder
-from sfumato.mechanisms.two_level import NOBODY, ONE, MixtureMechanism
+from sfumato.mechanisms.table.estimator import TableEstimator
+from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 from sfumato.policy.base import Policy
@@ -236,7 +236,7 @@ def random_part(size: int, generator: random.Random) -> MixtureMechanism:
     return HadamardResponse(R(size), 1, block_size=generator.choice([2, 4, 8]), threshold=threshold)
 
 
-def random_mechanism(domain: sf.Domain, generator: random.Random) -> PartedMechanism:
+def random_mechanism(domain: sf.Domain, generator: random.Random) -> PartitionedMechanism:
     if generator.random() < 0.5:
         labels = [generator.randrange(3) for _ in domain]
         number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
@@ -245,7 +245,7 @@ def random_mechanism(domain: sf.Domain, generator: random.Random) -> PartedMecha
     sensitive = generator.sample(list(domain), generator.randint(1, len(domain)))
     threshold = generator.choice([0, 1, ONE // 7, ONE // 2, ONE])
     kind: Any = generator.choice([HighLowSubset, HighLowHadamard, UtilityOptimizedRR])
-    mechanism: PartedMechanism = kind(domain, sensitive, 1, threshold=threshold)
+    mechanism: PartitionedMechanism = kind(domain, sensitive, 1, threshold=threshold)
     return mechanism
 
 
@@ -315,8 +315,8 @@ class TellsHarmless(HighLowSubset):
 
     def step(self, state: tuple[int, Any], draws: Draws) -> tuple[int, Any] | Finished:
         following = super().step(state, draws)
-        if isinstance(following, Finished) and self.number_of[state[0]] == NOBODY:
-            return Finished(self.in_clear(state[0]))
+        if isinstance(following, Finished) and self.number_of[state[0]] == OUTSIDE:
+            return Finished(self.revealed(state[0]))
         return following
 
 
@@ -381,7 +381,7 @@ def test_every_column_holds_after_rounding_and_one_step_more_does_not(epsilon: s
 
 # -- the estimate, by enumeration --------------------------------------------------------------------------------
 
-EXACT: dict[str, PartedMechanism] = {
+EXACT: dict[str, PartitionedMechanism] = {
     "subsets of one": HighLowSubset(R(5), [1, 3], 1),
     "subsets of two": HighLowSubset(R(7), [0, 2, 3, 5], "0.3", 2),
     "subsets of all but one": HighLowSubset(R(5), [4, 0, 2], "ln 3", 2),
@@ -422,7 +422,7 @@ EXACT: dict[str, PartedMechanism] = {
 
 
 @pytest.fixture(params=EXACT, ids=lambda name: name.replace(", ", "-").replace(" ", "-"))
-def mechanism(request: pytest.FixtureRequest) -> PartedMechanism:
+def mechanism(request: pytest.FixtureRequest) -> PartitionedMechanism:
     return EXACT[request.param]
 
 
@@ -437,8 +437,8 @@ def all_reports(mechanism: Mechanism) -> tuple[Floats, Floats, Floats]:
     """The law, the counts of each report alone, and the estimate from each."""
     counts = [sf.aggregate(mechanism, as_array(mechanism, [y])).counts for y in mechanism.reports()]
     shares = np.array(counts, np.float64)
-    decoder = decoder_for(mechanism)
-    return mechanism.matrix(), shares, np.array([decoder.frequencies(row) for row in shares])
+    estimator = estimator_for(mechanism)
+    return mechanism.matrix(), shares, np.array([estimator.frequencies(row) for row in shares])
 
 
 def distributions(size: int) -> list[Floats]:
@@ -446,9 +446,9 @@ def distributions(size: int) -> list[Floats]:
     return [np.full(size, 1 / size), np.eye(size)[0], np.eye(size)[-1], *generator.dirichlet(np.full(size, 0.5), 4)]
 
 
-def test_the_decoder_is_exact_by_enumeration(mechanism: PartedMechanism) -> None:
+def test_the_decoder_is_exact_by_enumeration(mechanism: PartitionedMechanism) -> None:
     k = len(mechanism.domain)
-    decoder = decoder_for(mechanism)
+    estimator = estimator_for(mechanism)
     law, counts, decoded = all_reports(mechanism)
     scale = float(np.abs(decoded).max()) ** 2
     assert law @ decoded == pytest.approx(np.eye(k), abs=1e-12 * scale)  # unbiased, value by value
@@ -456,19 +456,19 @@ def test_the_decoder_is_exact_by_enumeration(mechanism: PartedMechanism) -> None
     for p in distributions(k):
         outputs = p @ law
         covariance = (decoded * outputs[:, None]).T @ decoded - np.outer(p, p)
-        assert decoder.shares(p) == pytest.approx(outputs @ counts, abs=1e-14)
-        assert decoder.frequencies(decoder.shares(p)) == pytest.approx(p, abs=1e-12 * scale)
-        assert decoder.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=1e-12 * scale)
-        assert decoder.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=1e-12 * scale)
+        assert estimator.expected_counts(p) == pytest.approx(outputs @ counts, abs=1e-14)
+        assert estimator.frequencies(estimator.expected_counts(p)) == pytest.approx(p, abs=1e-12 * scale)
+        assert estimator.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=1e-12 * scale)
+        assert estimator.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=1e-12 * scale)
         assert mechanism.risk(3, p) == pytest.approx(np.trace(covariance) / 3, rel=1e-9, abs=1e-12 * scale)
         for weights in [np.ones(k), np.zeros(k), *generator.normal(size=(3, k))]:
             expected = weights @ covariance @ weights
-            assert decoder.variance(weights, p) == pytest.approx(expected, rel=1e-9, abs=1e-11 * scale)
+            assert estimator.variance(weights, p) == pytest.approx(expected, rel=1e-9, abs=1e-11 * scale)
 
 
-def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: PartedMechanism) -> None:
+def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: PartitionedMechanism) -> None:
     law, _, decoded = all_reports(mechanism)
-    low, high = decoder_for(mechanism).reach()
+    low, high = estimator_for(mechanism).score_bounds()
     possible = decoded[law.any(axis=0)]
     assert (low <= possible.min(axis=0) + 1e-12).all()
     assert (high >= possible.max(axis=0) - 1e-12).all()
@@ -478,25 +478,25 @@ def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: PartedMechani
     assert low[told] == pytest.approx(decoded.min(axis=0)[told])
 
 
-def test_pull_is_the_adjoint_of_shares(mechanism: PartedMechanism) -> None:
-    decoder = decoder_for(mechanism)
-    assert isinstance(decoder, HistogramDecoder) == (mechanism.encoding == "index")
-    if isinstance(decoder, HistogramDecoder):
+def test_pull_is_the_adjoint_of_shares(mechanism: PartitionedMechanism) -> None:
+    estimator = estimator_for(mechanism)
+    assert isinstance(estimator, HistogramEstimator) == (mechanism.encoding == "index")
+    if isinstance(estimator, HistogramEstimator):
         for weights in np.random.default_rng(4).normal(size=(4, mechanism.outputs)):
-            assert decoder.pull(weights) == pytest.approx(mechanism.matrix() @ weights, abs=1e-13)
+            assert estimator.adjoint(weights) == pytest.approx(mechanism.matrix() @ weights, abs=1e-13)
 
 
-def test_the_worst_risk_is_attained_and_certified(mechanism: PartedMechanism) -> None:
+def test_the_worst_risk_is_attained_and_certified(mechanism: PartitionedMechanism) -> None:
     law, _, decoded = all_reports(mechanism)
-    energies = law @ (decoded**2).sum(axis=1)
-    assert mechanism.energies() == pytest.approx(energies, rel=1e-9)
-    worst = project_to_simplex(energies / 2)
+    second_moments = law @ (decoded**2).sum(axis=1)
+    assert mechanism.second_moments() == pytest.approx(second_moments, rel=1e-9)
+    worst = project_to_simplex(second_moments / 2)
     assert worst.sum() == pytest.approx(1)
-    slopes = energies - 2 * worst  # of the concave risk: equal where p > 0, no greater elsewhere
+    slopes = second_moments - 2 * worst  # of the concave risk: equal where p > 0, no greater elsewhere
     level = slopes[worst > 1e-12]
     assert level == pytest.approx(np.full(len(level), level.max()), rel=1e-9)
     assert slopes.max() <= level.max() * (1 + 1e-9)
-    risk = energies @ worst - worst @ worst
+    risk = second_moments @ worst - worst @ worst
     assert mechanism.worst_risk(5) == pytest.approx(risk / 5, rel=1e-9, abs=1e-12)
     assert all(mechanism.risk(5, p) <= mechanism.worst_risk(5) + 1e-12 for p in distributions(len(mechanism.domain)))
 
@@ -507,7 +507,7 @@ def test_no_budget_tells_nothing_and_gives_no_estimate() -> None:
         assert len({tuple(sorted(sampler_law(mechanism, x)[0].items())) for x in range(5)}) == 1
         for policy in (sf.HighLow(R(5), [1, 2, 4], 0), sf.Uniform(R(5), 0), sf.Prior(R(5), [1, 0, 0, 0, 0], 0)):
             assert sf.audit(mechanism, policy).holds
-        assert mechanism.energies() is None
+        assert mechanism.second_moments() is None
         assert math.isinf(mechanism.risk(10))
         assert math.isinf(mechanism.worst_risk(10))
         with pytest.raises(InvalidInput, match="its epsilon is 0"):
@@ -534,12 +534,12 @@ def test_an_infinite_budget_tells_everything() -> None:
 # -- methods -----------------------------------------------------------------------------------------------------
 
 
-def sampled(mechanism: PartedMechanism, n: int = 300, seed: int = 1) -> sf.Aggregate:
+def sampled(mechanism: PartitionedMechanism, n: int = 300, seed: int = 1) -> sf.Aggregate:
     values = np.random.default_rng(seed).choice(len(mechanism.domain), n)
     return sf.aggregate(mechanism, sf.privatize(mechanism, values, sf.InsecureSeeded(seed)))
 
 
-def part_shares(mechanism: PartedMechanism, aggregate: sf.Aggregate) -> Floats:
+def part_shares(mechanism: PartitionedMechanism, aggregate: sf.Aggregate) -> Floats:
     """The share of reports that each part has, values in clear among them."""
     shares = []
     for number, part in enumerate(mechanism.parts):
@@ -554,13 +554,13 @@ def part_shares(mechanism: PartedMechanism, aggregate: sf.Aggregate) -> Floats:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 40, 5000])
-def test_the_simplex_method_keeps_the_blocks_totals(mechanism: PartedMechanism, n: int) -> None:
+def test_the_simplex_method_keeps_the_blocks_totals(mechanism: PartitionedMechanism, n: int) -> None:
     aggregate = sampled(mechanism, n)
     estimate = sf.estimate(mechanism, aggregate, "simplex")
     assert (estimate.frequencies >= 0).all()
     totals = np.bincount(mechanism.part_of, weights=estimate.frequencies)
     assert totals == pytest.approx(part_shares(mechanism, aggregate), abs=1e-12)
-    is_open = np.isin(np.arange(len(mechanism.domain)), mechanism.open)
+    is_open = np.isin(np.arange(len(mechanism.domain)), mechanism.unprotected)
     for part in range(len(mechanism.parts)):
         own = (mechanism.part_of == part) & ~is_open
         told = np.flatnonzero((mechanism.part_of == part) & is_open)
@@ -591,9 +591,9 @@ def test_a_block_without_reports_has_frequency_zero(method: str) -> None:
         assert np.isfinite(np.concatenate(estimate.interval())).all()
 
 
-def expected_aggregate(mechanism: PartedMechanism, p: Floats, n: int) -> sf.Aggregate:
+def expected_aggregate(mechanism: PartitionedMechanism, p: Floats, n: int) -> sf.Aggregate:
     """Counts as expected at p, rounded so that they are those of n reports."""
-    exact = decoder_for(mechanism).shares(p) * n
+    exact = estimator_for(mechanism).expected_counts(p) * n
     counts = np.floor(exact).astype(np.int64)
     last = mechanism.count_offsets[-1]
     reports = 0
@@ -607,7 +607,7 @@ def expected_aggregate(mechanism: PartedMechanism, p: Floats, n: int) -> sf.Aggr
 
 
 @pytest.mark.parametrize("method", ["unbiased", "simplex", "mle"])
-def test_every_method_finds_the_truth_in_what_is_expected_of_it(mechanism: PartedMechanism, method: str) -> None:
+def test_every_method_finds_the_truth_in_what_is_expected_of_it(mechanism: PartitionedMechanism, method: str) -> None:
     p = np.random.default_rng(5).dirichlet(np.full(len(mechanism.domain), 2.0))
     estimate = sf.estimate(mechanism, expected_aggregate(mechanism, p, 10**9), method)
     near = 20 * max(float(estimate.standard_errors.max()), 1e-7) if method == "mle" else 1e-6
@@ -618,7 +618,7 @@ def test_every_method_finds_the_truth_in_what_is_expected_of_it(mechanism: Parte
         assert estimate.frequencies.sum() == pytest.approx(1)
 
 
-def test_maximum_likelihood_never_leaves_the_simplex(mechanism: PartedMechanism) -> None:
+def test_maximum_likelihood_never_leaves_the_simplex(mechanism: PartitionedMechanism) -> None:
     for seed in range(5):
         estimate = sf.estimate(mechanism, sampled(mechanism, 15, seed), "mle")
         assert (estimate.frequencies >= 0).all()
@@ -628,18 +628,18 @@ def test_maximum_likelihood_never_leaves_the_simplex(mechanism: PartedMechanism)
 @pytest.mark.parametrize(("k", "s", "epsilon"), [(5, 2, "0.5"), (8, 3, "1"), (9, 5, "2"), (6, 6, "1"), (7, 4, "4")])
 def test_the_efficient_estimate_is_unbiased_and_no_worse(k: int, s: int, epsilon: str) -> None:
     mechanism = HighLowHadamard.published(R(k), range(s), epsilon)
-    decoder = TableDecoder(mechanism)
+    estimator = TableEstimator(mechanism)
     law, counts, own = all_reports(mechanism)
-    decoded = np.array([decoder.frequencies(row) for row in counts])
+    decoded = np.array([estimator.frequencies(row) for row in counts])
     assert law @ decoded == pytest.approx(np.eye(k), abs=1e-9)
     outputs = law.mean(axis=0)
     efficient, published = (float(outputs @ (scores**2).sum(axis=1)) - 1 / k for scores in (decoded, own))
     assert efficient <= published * (1 + 1e-9)
     assert mechanism.risk(1) == pytest.approx(published)
-    assert decoder.variances(np.full(k, 1 / k)).sum() == pytest.approx(efficient)
+    assert estimator.variances(np.full(k, 1 / k)).sum() == pytest.approx(efficient)
     aggregate = sampled(mechanism)
     shares = aggregate.counts / aggregate.n
-    assert sf.estimate(mechanism, aggregate, "efficient").frequencies == pytest.approx(decoder.frequencies(shares))
+    assert sf.estimate(mechanism, aggregate, "efficient").frequencies == pytest.approx(estimator.frequencies(shares))
     if s < k and s + 1 < mechanism.mixture.outputs:  # outputs outnumber values: there is something to gain
         assert efficient < published * (1 - 1e-6)
 
@@ -661,7 +661,7 @@ def test_an_estimate_draws_itself(name: str) -> None:
 
 # -- reports -----------------------------------------------------------------------------------------------------
 
-WIDE: dict[str, PartedMechanism] = {
+WIDE: dict[str, PartitionedMechanism] = {
     "straddling": HighLowSubset(R(70), range(63), 1, 20),
     "a whole word": HighLowSubset(R(75), range(11, 75), 1, 20),
     "two words": HighLowSubset(R(200), range(127), 1, 40),
@@ -678,25 +678,25 @@ PARTED = {
 }  # fmt: skip
 
 
-def slow_reading(mechanism: PartedMechanism, report: int) -> tuple[int, int] | None:
+def slow_reading(mechanism: PartitionedMechanism, report: int) -> tuple[int, int] | None:
     """What `parse` says of a report, or None where no value has it: without compiled code."""
-    if report >> mechanism.bits or report >> mechanism.body_bits >= len(mechanism.parts) + len(mechanism.open):
+    if report >> mechanism.bits or report >> mechanism.body_bits >= len(mechanism.parts) + len(mechanism.unprotected):
         return None
     part, inner = mechanism.parse(report)
-    if part == NOBODY:
-        return (part, inner) if report == mechanism.in_clear(inner) else None
+    if part == OUTSIDE:
+        return (part, inner) if report == mechanism.revealed(inner) else None
     own = mechanism.parts[part]
     if isinstance(own, SubsetSelection):
         return (part, inner) if inner.bit_count() == own.size and not inner >> len(own.domain) else None
     return (part, inner) if inner < own.outputs else None
 
 
-def some_reports(mechanism: PartedMechanism, count: int, generator: random.Random) -> list[int]:
+def some_reports(mechanism: PartitionedMechanism, count: int, generator: random.Random) -> list[int]:
     found = []
     for _ in range(count):
-        head = generator.randrange(len(mechanism.parts) + len(mechanism.open))
+        head = generator.randrange(len(mechanism.parts) + len(mechanism.unprotected))
         if head >= len(mechanism.parts):
-            found.append(mechanism.in_clear(int(mechanism.open[head - len(mechanism.parts)])))
+            found.append(mechanism.revealed(int(mechanism.unprotected[head - len(mechanism.parts)])))
             continue
         part = mechanism.parts[head]
         if isinstance(part, SubsetSelection):
@@ -707,12 +707,12 @@ def some_reports(mechanism: PartedMechanism, count: int, generator: random.Rando
     return found
 
 
-def test_reports_and_their_parses_are_one_to_one(mechanism: PartedMechanism) -> None:
+def test_reports_and_their_parses_are_one_to_one(mechanism: PartitionedMechanism) -> None:
     reports = list(mechanism.reports())
     parsed = [mechanism.parse(report) for report in reports]
     assert len(set(parsed)) == len(reports) == mechanism.outputs
     for report, (part, inner) in zip(reports, parsed, strict=True):
-        again = mechanism.in_clear(inner) if part == NOBODY else mechanism.of_part(part, inner)
+        again = mechanism.revealed(inner) if part == OUTSIDE else mechanism.of_part(part, inner)
         assert again == report < 1 << mechanism.bits
 
 
@@ -734,8 +734,8 @@ def test_validity_and_counts_are_those_of_a_slow_reading(name: str) -> None:
     add_counts(mechanism, as_array(mechanism, good), counts)
     for report in good:
         part, inner = mechanism.parse(report)
-        if part == NOBODY:
-            expected[mechanism.count_offsets[-1] + mechanism.open.tolist().index(inner)] += 1
+        if part == OUTSIDE:
+            expected[mechanism.count_offsets[-1] + mechanism.unprotected.tolist().index(inner)] += 1
         elif isinstance(mechanism.parts[part], SubsetSelection):
             for bit in range(inner.bit_length()):
                 expected[mechanism.count_offsets[part] + bit] += inner >> bit & 1
@@ -869,9 +869,9 @@ def test_high_low_hadamard_reproduces_the_reference_values() -> None:
         assert (mechanism.mixture.outputs, mechanism.outputs) == (case["S"], case["outputs"])
         assert mechanism.matrix() == near(case["Q"])
         p, n = np.array(case["p"]), case["n"]
-        decoder = decoder_for(mechanism)
-        assert decoder.shares(p) == near(case["output_dist"])
-        assert decoder.variances(p) / n == near(case["var_per_symbol"])
+        estimator = estimator_for(mechanism)
+        assert estimator.expected_counts(p) == near(case["output_dist"])
+        assert estimator.variances(p) / n == near(case["var_per_symbol"])
         assert mechanism.risk(n, p) == near(case["l2_risk"])
         assert mechanism.risk(n, p) == near(case["l2_risk_closed"])
         counts = np.array(case["counts"], np.int64)
@@ -896,9 +896,9 @@ def test_blocks_of_hadamard_responses_reproduce_the_reference_values() -> None:
         assert [part.outputs for part in mechanism.parts] == case["K"]
         assert mechanism.matrix() == near(case["Q"])
         p, n = np.array(case["p"]), case["n"]
-        decoder = decoder_for(mechanism)
-        assert decoder.shares(p) == near(case["output_dist"])
-        assert decoder.variances(p) / n == near(case["var_per_symbol"])
+        estimator = estimator_for(mechanism)
+        assert estimator.expected_counts(p) == near(case["output_dist"])
+        assert estimator.variances(p) / n == near(case["var_per_symbol"])
         assert mechanism.risk(n, p) == near(case["l2_risk"])
         assert mechanism.risk(n, p) == near(case["l2_risk_closed"])
         counts = np.array(case["counts"], np.int64)
@@ -928,7 +928,7 @@ def test_the_printed_channel_uses_the_row_of_ones_and_is_none(k: int, s: int, ep
     assert printed[0].sum() > 1.2
     # Scaled to a channel and decoded with the rows that the estimator has, it is biased.
     scaled = printed / printed.sum(axis=1, keepdims=True)
-    decoded = np.array([decoder_for(mechanism).frequencies(unit) for unit in np.eye(mechanism.outputs)])
+    decoded = np.array([estimator_for(mechanism).frequencies(unit) for unit in np.eye(mechanism.outputs)])
     assert right @ decoded == pytest.approx(np.eye(k), abs=1e-12)
     assert np.abs(scaled @ decoded - np.eye(k)).max() > 0.2
 
@@ -1098,7 +1098,7 @@ def test_each_block_has_the_part_of_least_risk() -> None:
         for own, other in zip(mechanism.parts, BlockMechanism.for_policy(policy, inner).parts, strict=True):
             assert own.risk(1) <= other.risk(1) * (1 + 1e-12)
     assert mechanism.parts[2] == RandomizedResponse(R(1), "inf")
-    assert mechanism.risk(1) == pytest.approx(np.trace(decoder_for(mechanism).covariance(np.full(30, 1 / 30))))
+    assert mechanism.risk(1) == pytest.approx(np.trace(estimator_for(mechanism).covariance(np.full(30, 1 / 30))))
 
 
 BLOCKS = BlockMechanism.for_policy(sf.Blocks(R(5), [0, 0, 1, 1, 1], [1, 2]), "subset")

@@ -18,7 +18,7 @@ from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput, PolicyViolated
 from sfumato.estimation import information_privacy
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.prior.symmetric import PriorSymmetric
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -152,7 +152,7 @@ def test_the_regimes_meet_exactly() -> None:
 def test_both_sides_are_spent() -> None:
     for second in ("0.01", "0.3", "1/2", "0.9"):
         mechanism = PriorBinary(COIN, of(second), "0.5")
-        law, tighter = sf.law_of(mechanism), Epsilon("0.5") * JUST_LESS
+        law, tighter = sf.channel_of(mechanism), Epsilon("0.5") * JUST_LESS
         for column in zip(*law.rows, strict=True):
             assert not sf.Prior(COIN, of(second), tighter).allows(column)
 
@@ -201,7 +201,7 @@ def test_the_printed_theorem_2_is_right_between_the_regimes() -> None:
 
 
 def level(mechanism: Mechanism, policy: sf.Policy) -> float:
-    return sf.law_of(mechanism).worst(policy).excess
+    return sf.channel_of(mechanism).worst(policy).excess
 
 
 def test_the_reference_values_are_reproduced() -> None:
@@ -356,7 +356,7 @@ def test_no_channel_within_the_policy_tells_more() -> None:
         assert told <= limit + 1e-12
         reached = max(reached, told / limit)
         information = float(np.sum(prior[:, None] * channel * np.log(np.maximum(channel, 1e-300) / average)))
-        assert information <= sf.law_of(best).mutual_information(of(repr(p1))) + 1e-12
+        assert information <= sf.channel_of(best).mutual_information(of(repr(p1))) + 1e-12
     assert reached > 0.9
 
 
@@ -407,10 +407,10 @@ def test_levels_and_certainty_in_the_curves() -> None:
 def test_the_estimate_is_unbiased_and_its_risk_exact(second: str) -> None:
     """By enumeration of all sequences of two reports."""
     mechanism, p = PriorBinary(COIN, of(second), 1), np.array([0.3, 0.7])
-    decoder, law = decoder_for(mechanism), p @ mechanism.matrix()
+    estimator, law = estimator_for(mechanism), p @ mechanism.matrix()
     mean, risk = np.zeros(2), 0.0
     for reports in itertools.product(range(2), repeat=2):
-        estimate = decoder.frequencies(np.bincount(reports, minlength=2) / 2)
+        estimate = estimator.frequencies(np.bincount(reports, minlength=2) / 2)
         probability = float(np.prod(law[list(reports)]))
         mean += probability * estimate
         risk += probability * float(np.sum((estimate - p) ** 2))

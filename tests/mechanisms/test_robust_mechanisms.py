@@ -18,7 +18,7 @@ from sfumato._core.exact import Epsilon
 from sfumato.compiler.candidates import candidates
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
@@ -367,16 +367,16 @@ def test_the_estimated_table_is_unbiased_and_its_errors_exact(kind: Any) -> None
         kind(policy.domain, "S", 1) if kind is SecretRandomizedResponse else kind.for_policy(policy, "estimation")
     )
     p = np.array([0.1, 0.15, 0.25, 0.3, 0.05, 0.15])
-    decoder = decoder_for(mechanism)
+    estimator = estimator_for(mechanism)
     law = p @ mechanism.matrix()
     mean, second = np.zeros(6), np.zeros((6, 6))
     for reports in itertools.product(range(mechanism.outputs), repeat=2):
-        estimate = decoder.frequencies(np.bincount(reports, minlength=mechanism.outputs) / 2)
+        estimate = estimator.frequencies(np.bincount(reports, minlength=mechanism.outputs) / 2)
         probability = float(np.prod(law[list(reports)]))
         mean += probability * estimate
         second += probability * np.outer(estimate - p, estimate - p)
     assert mean == pytest.approx(p, rel=1e-8)
-    assert second == pytest.approx(decoder.covariance(p) / 2, rel=1e-7, abs=1e-9)
+    assert second == pytest.approx(estimator.covariance(p) / 2, rel=1e-7, abs=1e-9)
     assert mechanism.risk(2, p) == pytest.approx(np.trace(second), rel=1e-8)
 
 

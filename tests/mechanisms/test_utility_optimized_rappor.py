@@ -1,4 +1,4 @@
-"""Utility-optimized RAPPOR: its contract, its decoder by enumeration, audits of any size, and its refusals."""
+"""Utility-optimized RAPPOR: its contract, its estimator by enumeration, audits of any size, and its refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.estimators.likelihood import fit_bits
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.two_level import ONE
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
@@ -215,24 +215,24 @@ def all_reports(mechanism: UtilityOptimizedRappor) -> tuple[npt.NDArray[np.float
 @pytest.mark.parametrize("mechanism", ESTIMATED, ids=range(len(ESTIMATED)))
 def test_the_decoder_is_exact_by_enumeration(mechanism: UtilityOptimizedRappor) -> None:
     k = len(mechanism.domain)
-    decoder = decoder_for(mechanism)
+    estimator = estimator_for(mechanism)
     law, counts = all_reports(mechanism)
-    decoded = np.array([decoder.frequencies(row) for row in counts])
+    decoded = np.array([estimator.frequencies(row) for row in counts])
     scale = float(np.abs(decoded).max()) ** 2
     assert law @ decoded == pytest.approx(np.eye(k), abs=1e-12 * scale)
     generator = np.random.default_rng(2)
     for p in [np.full(k, 1 / k), np.eye(k)[-1], *generator.dirichlet(np.ones(k), 3)]:
         weights = p @ law
         covariance = (decoded * weights[:, None]).T @ decoded - np.outer(p, p)
-        assert decoder.shares(p) == pytest.approx(weights @ counts, abs=1e-14)
-        assert decoder.frequencies(decoder.shares(p)) == pytest.approx(p, abs=1e-13)
-        assert decoder.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=1e-12 * scale)
-        assert decoder.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=1e-12 * scale)
+        assert estimator.expected_counts(p) == pytest.approx(weights @ counts, abs=1e-14)
+        assert estimator.frequencies(estimator.expected_counts(p)) == pytest.approx(p, abs=1e-13)
+        assert estimator.covariance(p) == pytest.approx(covariance, rel=1e-9, abs=1e-12 * scale)
+        assert estimator.variances(p) == pytest.approx(np.diag(covariance), rel=1e-9, abs=1e-12 * scale)
         assert mechanism.risk(3, p) == pytest.approx(np.trace(covariance) / 3, rel=1e-9, abs=1e-12 * scale)
         for w in [np.ones(k), *generator.normal(size=(3, k))]:
-            assert decoder.variance(w, p) == pytest.approx(w @ covariance @ w, rel=1e-9, abs=1e-11 * scale)
+            assert estimator.variance(w, p) == pytest.approx(w @ covariance @ w, rel=1e-9, abs=1e-11 * scale)
     possible = decoded[law.any(axis=0)]
-    low, high = decoder.reach()
+    low, high = estimator.score_bounds()
     if mechanism.epsilon.is_infinite:  # sensitive bits are certain there too
         assert low == pytest.approx(np.zeros(k))
         assert high == pytest.approx(np.ones(k))
@@ -259,7 +259,7 @@ def test_the_estimate_of_many_reports_is_near_the_truth_by_every_method() -> Non
     mechanism = UtilityOptimizedRappor(R(70), range(0, 70, 7), 1)
     truth = np.arange(1, 71) / 2485
     n = 200_000
-    counts = np.round(n * decoder_for(mechanism).shares(truth)).astype(np.int64)
+    counts = np.round(n * estimator_for(mechanism).expected_counts(truth)).astype(np.int64)
     aggregate = sf.Aggregate(mechanism.hash, n, counts)
     for method in ("unbiased", "simplex", "mle"):
         estimate = sf.estimate(mechanism, aggregate, method)

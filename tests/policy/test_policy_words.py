@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.compiler.solvers.slice import Slice
-from sfumato.policy.words import asks, disclosure_warnings, least
+from sfumato.policy.descriptions import describe, disclosure_warnings, strictest
 
 R = sf.Domain.range
 
@@ -114,6 +114,6 @@ def test_no_words_hold_an_infinite_number(epsilon: str) -> None:
         sf.Secret(product, "S", epsilon, sf.Known([["1/4", "1/4"]] * 2)),
     ]
     for policy in policies:
-        said = " ".join([asks(policy), *disclosure_warnings(policy)])
+        said = " ".join([describe(policy), *disclosure_warnings(policy)])
         assert not re.search(r"\binf\b|\bnan\b|any number of times", said), said
-        assert "inf times" not in least(policy)
+        assert "inf times" not in strictest(policy)

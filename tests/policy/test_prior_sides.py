@@ -256,7 +256,7 @@ def test_audits_that_look_at_few_columns_find_the_worst_of_one_side(side: str) -
             weights = [generator.choice([0, 1, 5, 100]) for _ in range(4)] + [1]
             prior = [Fraction(w, sum(weights)) for w in weights]
             policy = Prior(domain, prior, generator.choice(["0.5", "3", "6"]), side)
-            found = max((policy.worst(column) for column in zip(*sf.law_of(mechanism).rows, strict=True)),
+            found = max((policy.worst(column) for column in zip(*sf.channel_of(mechanism).rows, strict=True)),
                         key=lambda worst: worst.rank)  # fmt: skip
             columns_stated = mechanism.worst_columns(policy)
             if columns_stated is not None:
@@ -304,7 +304,7 @@ def test_the_bound_on_information_is_reached() -> None:
     assert certificate.holds
     assert certificate.information == pytest.approx(math.log(3) / 2, rel=1e-12)
     assert certificate.information_bound == pytest.approx(math.log(3) / 2, rel=1e-12)  # ε·tanh(ε/2)
-    assert sf.law_of(mechanism).mutual_information(uniform) == certificate.information
+    assert sf.channel_of(mechanism).mutual_information(uniform) == certificate.information
     # One side: a report that leaves one of two equal values standing tells ln 2 = ε nats.
     clear = TableMechanism.from_matrix(XY, [[1, 0], [0, 1]])
     upper = Prior(XY, [HALF, HALF], "ln 2", "upper")
@@ -335,12 +335,12 @@ def test_information_is_exact_to_a_double(percent: int, epsilon: str) -> None:
         weights = [number(p) for p in prior]
         marginal = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), Decimal(0)) for y in range(2)]
         told = entropy(marginal) - sum((w * entropy(row) for w, row in zip(weights, rows, strict=True)), Decimal(0))
-    assert sf.law_of(mechanism).mutual_information(prior) == pytest.approx(float(told), rel=1e-12)
+    assert sf.channel_of(mechanism).mutual_information(prior) == pytest.approx(float(told), rel=1e-12)
     assert float(told) <= mechanism.policy.information_bound() <= float(Epsilon(epsilon))
 
 
 def test_information_of_a_bad_prior_is_refused() -> None:
-    law = sf.law_of(RandomizedResponse(XY, 1))
+    law = sf.channel_of(RandomizedResponse(XY, 1))
     assert "have 2 entries" in refusal(law.mutual_information, [1])
     assert "sum to exactly one" in refusal(law.mutual_information, ["1/2", "1/3"])
 
@@ -357,7 +357,7 @@ def test_certificates_state_the_information_and_keep_it() -> None:
     assert "nats" in str(certificate)
     read = sf.Certificate.from_json(certificate.to_json())
     assert (read.information, read.information_bound) == (certificate.information, certificate.information_bound)
-    assert sf.audit_again(read) == certificate
+    assert sf.verify(read) == certificate
 
 
 def test_certificates_from_before_information_was_stated_are_still_read() -> None:
@@ -366,7 +366,7 @@ def test_certificates_from_before_information_was_stated_are_still_read() -> Non
     del document["information"]
     old = sf.Certificate.from_json(json.dumps(document))
     assert old.information is None
-    assert sf.audit_again(old).holds
+    assert sf.verify(old).holds
     plain = json.loads(sf.audit(RandomizedResponse(XY, 1), Uniform(XY, 1)).to_json())
     assert "information" not in plain
 
@@ -376,7 +376,7 @@ def test_a_certificate_with_another_information_is_refused() -> None:
     document = json.loads(sf.audit(mechanism, mechanism.policy).to_json())
     for wrong in ({"nats": 0.001, "bound": document["information"]["bound"]}, {"nats": None, "bound": 1.0}):
         with pytest.raises(InvalidInput, match="its findings"):
-            sf.audit_again(sf.Certificate.from_json(json.dumps({**document, "information": wrong})))
+            sf.verify(sf.Certificate.from_json(json.dumps({**document, "information": wrong})))
     broken: Any
     for broken in ([], {"nats": 1}, {"nats": "much", "bound": 1}):
         with pytest.raises(InvalidInput, match="complete JSON certificate"):
@@ -391,4 +391,4 @@ def test_the_information_of_a_long_law_is_left_out() -> None:
     assert certificate.holds
     assert certificate.information is None
     assert certificate.information_bound == pytest.approx(math.tanh(0.5))
-    assert sf.audit_again(sf.Certificate.from_json(certificate.to_json())) == certificate
+    assert sf.verify(sf.Certificate.from_json(certificate.to_json())) == certificate

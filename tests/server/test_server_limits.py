@@ -224,7 +224,7 @@ def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -
     counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))
     for method in ("unbiased", "efficient", "simplex", "mle"):
         found = sf.estimate(mechanism, counts, method)
-        assert np.sqrt(found.decoder.variances(found.nearest).min()) < 1e-7
+        assert np.sqrt(found.estimator.variances(found.nearest).min()) < 1e-7
         kept = decoded(mechanism, counts, method)
         assert len(kept) == 300 * 3 * 8  # the matrix alone takes 300 times 300 numbers
         again = estimate_of(mechanism, counts.n, method, kept)

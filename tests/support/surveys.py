@@ -13,7 +13,7 @@ from sfumato.compiler.count_laws import law_of_counts
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.estimators.registry import decoder_for
+from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
@@ -75,18 +75,18 @@ def truths(size: int) -> dict[str, Floats]:
 
 def counts_of(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int) -> npt.NDArray[np.int64]:
     """The counts of many collections."""
-    decoder = decoder_for(mechanism)
+    estimator = estimator_for(mechanism)
     if mechanism.encoding == "index":
-        law = np.maximum(decoder.shares(truth), 0)
+        law = np.maximum(estimator.expected_counts(truth), 0)
         return np.random.default_rng(seed).multinomial(n, law / law.sum(), repetitions)
-    law_of = law_of_counts(mechanism)
-    if law_of is None:
+    channel_of = law_of_counts(mechanism)
+    if channel_of is None:
         values = np.random.default_rng(seed).choice(len(truth), n * repetitions, p=truth)
         reports = sf.privatize(mechanism, values, sf.InsecureSeeded(seed))
         starts = range(0, len(values), n)
         return np.stack([sf.aggregate(mechanism, reports[start : start + n]).counts for start in starts])
     draws = insecure_generator(seed)
-    return np.stack([law_of(draws, n, truth) for _ in range(repetitions)])
+    return np.stack([channel_of(draws, n, truth) for _ in range(repetitions)])
 
 
 def too_few(held: Floats, repetitions: int, least: float = LEAST) -> bool:

@@ -35,7 +35,7 @@ from sfumato._core.locks import locked
 from sfumato._core.optional import import_late, import_optional, import_pyarrow
 from sfumato._core.parallel import by_threads, core_count
 from sfumato._core.plots import load_plots_with, plot_result, register_plot
-from sfumato._core.simplex import project_beside_clear, project_to_simplex
+from sfumato._core.simplex import project_protected, project_to_simplex
 from sfumato._core.text import percent
 from sfumato._core.types import Floats, Integers, Words
 from sfumato._core.validation import (
@@ -93,7 +93,7 @@ __all__ = [
     "locked",
     "percent",
     "plot_result",
-    "project_beside_clear",
+    "project_protected",
     "project_to_simplex",
     "read_label",
     "read_list",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["project_beside_clear", "project_to_simplex"]
+__all__ = ["project_protected", "project_to_simplex"]
 
 
 def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> npt.NDArray[np.float64]:
@@ -18,7 +18,7 @@ def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> np
     return np.asarray(np.maximum(shifted - surplus[kept], 0.0))
 
 
-def project_beside_clear(
+def project_protected(
     point: npt.NDArray[np.float64], clear: npt.NDArray[np.bool_], total: float = 1.0
 ) -> npt.NDArray[np.float64]:
     """Of {q ≥ 0, Σ q = total}: ``clear`` values keep their share, and the others are projected onto what these leave.

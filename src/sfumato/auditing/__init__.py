@@ -4,18 +4,18 @@
 ``audit_sampler`` bounds the privacy loss of a black box from its outputs.
 """
 
-from sfumato.auditing.audits import audit, audit_again
+from sfumato.auditing.audits import audit, verify
 from sfumato.auditing.black_box import audit_sampler
 from sfumato.auditing.black_box.result import SamplerAudit
 from sfumato.auditing.certificate import Certificate
-from sfumato.auditing.channels import Law, law_of
+from sfumato.auditing.channels import Channel, channel_of
 from sfumato.auditing.prior_sets import PriorBox, PriorMixtures, PriorSet, PriorSetAudit, audit_priors
 from sfumato.auditing.regions import ErrorRegion, PolicyRegion, error_region, policy_region
 
 __all__ = [
     "Certificate",
+    "Channel",
     "ErrorRegion",
-    "Law",
     "PolicyRegion",
     "PriorBox",
     "PriorMixtures",
@@ -23,16 +23,16 @@ __all__ = [
     "PriorSetAudit",
     "SamplerAudit",
     "audit",
-    "audit_again",
     "audit_priors",
     "audit_sampler",
+    "channel_of",
     "error_region",
-    "law_of",
     "policy_region",
+    "verify",
 ]
 
 
 # For the other packages of Sfumato; not part of the public interface.
 from sfumato.auditing.audits import stated_columns as stated_columns
-from sfumato.auditing.certificate import Read as Read
+from sfumato.auditing.certificate import Coverage as Coverage
 from sfumato.auditing.interpreter import sampler_law as sampler_law

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sfumato._core import checked_kind, information
-from sfumato.auditing.certificate import Certificate, Read
+from sfumato.auditing.certificate import Certificate, Coverage
 from sfumato.auditing.interpreter import TooManyBranches, branches, sampler_law
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import LARGEST_MATRIX, Finished, IndependentBits, Mechanism, mechanism_from_spec
-from sfumato.policy import NOTHING_BINDS, Policy, Prior, Secret, policy_from_dict
+from sfumato.policy import UNCONSTRAINED, Policy, Prior, Secret, policy_from_dict
 
-__all__ = ["audit", "audit_again"]
+__all__ = ["audit", "verify"]
 
 #: The interpreter gives up on one value after this many runs of the sampler…
 _MOST_RUNS_PER_VALUE = 600_000
@@ -53,7 +53,7 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     reading = _read_sampler(mechanism) if fault is None else _Reading("the sampler was not read", "none")
     fault = fault or reading.fault
     columns = _columns_read(reading) if reading.laws else stated_columns(mechanism, policy)
-    worst, output = NOTHING_BINDS, None
+    worst, output = UNCONSTRAINED, None
     for report, likelihoods in columns:
         found = policy.worst(likelihoods)
         if worst.names is None or found.rank > worst.rank:
@@ -64,7 +64,7 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
         output=None if output is None else output.hex(),
         fault=fault,
         evidence=reading.evidence,
-        read=reading.read,
+        coverage=reading.coverage,
         mechanism=mechanism.spec,
         policy=policy.to_dict(),
         information=_information(reading, policy) if isinstance(policy, Prior) else None,
@@ -72,20 +72,20 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     )
 
 
-def audit_again(certificate: Certificate) -> Certificate:
+def verify(certificate: Certificate) -> Certificate:
     """Repeat the audit from the certificate's own content, and refuse one that says something else.
 
     Everything that it states is compared, the evidence and the information too. Certificates from before ``read`` was
     stated may use the words of that time for what this audit finds; earlier ones do not state the information.
     """
-    checked_kind("audit_again", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
+    checked_kind("verify", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
     mechanism = mechanism_from_spec(certificate.mechanism)
     repeated = audit(mechanism, policy_from_dict(certificate.policy))
     expected = repeated
-    if certificate.read is None:
+    if certificate.coverage is None:
         known = certificate.evidence in _evidence_before_read(mechanism, repeated.evidence)
         evidence = certificate.evidence if known else repeated.evidence
-        expected = dataclasses.replace(repeated, read=None, evidence=evidence)
+        expected = dataclasses.replace(repeated, coverage=None, evidence=evidence)
     if expected != certificate or not _agree(certificate, repeated):
         raise InvalidInput("a certificate", "its findings", f"be those of the audit: {repeated}", str(certificate))
     return repeated
@@ -149,7 +149,7 @@ class _Reading:
     """What the interpreter found: the law of every value, or that some values follow the stated law."""
 
     evidence: str
-    read: Read
+    coverage: Coverage
     fault: str | None = None
     laws: list[Law] = field(default_factory=list)
 
@@ -199,7 +199,7 @@ def _laws_of_all(mechanism: Mechanism, known: Iterable[Law] = (), runs: int = 0)
 def _spots(mechanism: Mechanism) -> list[int]:
     """The values to read where there are too many for all, the first among them."""
     size = len(mechanism.domain)
-    return sorted({0, size // 2, size - 1, *mechanism.kinds()})
+    return sorted({0, size // 2, size - 1, *mechanism.representatives()})
 
 
 def _named(mechanism: Mechanism, spots: Iterable[int]) -> str:
@@ -211,16 +211,16 @@ def _read_smaller(mechanism: Mechanism, done: Sequence[int]) -> _Reading:
     evidence = f"{_equal_there(mechanism, done)}; for others" if done else _STATED
     evidence += _TOO_MANY
     try:
-        smaller = mechanism.smaller()
+        audit_surrogate = mechanism.audit_surrogate()
     except (InvalidInput, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         # A subclass that is made from something else.
-        smaller = None
-    laws = None if smaller is None else _laws_of_all(smaller)
-    if smaller is None or laws is None:
+        audit_surrogate = None
+    laws = None if audit_surrogate is None else _laws_of_all(audit_surrogate)
+    if audit_surrogate is None or laws is None:
         return _Reading(evidence, "some" if done else "none")
-    fault = next(filter(None, (_fault_of_law(smaller, x, law) for x, law in enumerate(laws))), None)
+    fault = next(filter(None, (_fault_of_law(audit_surrogate, x, law) for x, law in enumerate(laws))), None)
     if fault:
-        return _Reading("sampler read", "smaller", f"over {len(laws)} values {fault}")
+        return _Reading("sampler read", "surrogate", f"over {len(laws)} values {fault}")
     evidence += f"; one of its class over {len(laws)} values was, and follows the law that it states"
     return _Reading(evidence, "some" if done else "smaller")
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 
 from sfumato._core import Epsilon, canonical_hash, check_keys, label_document, read_label
 from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
-from sfumato.policy import Worst
+from sfumato.policy import TightestConstraint
 
-__all__ = ["Certificate", "Read"]
+__all__ = ["Certificate", "Coverage"]
 
 _FORMAT = "sfumato-certificate"
 _VERSION = 1
@@ -23,10 +23,12 @@ _KEYS = (
 )  # fmt: skip
 _WORST = ("violated", "excess", "left", "right", "epsilon", "names")
 
-#: How much of the sampler was read, from most to least: every branch of every value; some values; only one of the same
-#: class over fewer values; nothing.
-Read = Literal["all", "some", "smaller", "none"]
-_READ: tuple[Read, ...] = get_args(Read)
+#: How much of the sampler an audit executed, from most to least: every branch of every value; some values; only an
+#: instance of the same class over fewer values; nothing.
+Coverage = Literal["all", "some", "surrogate", "none"]
+_COVERAGES: tuple[Coverage, ...] = get_args(Coverage)
+#: The same in a file, under the key "read".
+_FILE_WORDS: dict[Coverage, str] = {"all": "all", "some": "some", "surrogate": "smaller", "none": "none"}
 
 
 @dataclass(frozen=True)
@@ -36,21 +38,21 @@ class Certificate:
     ``holds``: every column of the mechanism's law lies in the policy's cone, and the sampler showed no fault.
     ``worst``: the inequality that comes closest to breaking, or breaks the most, in exact rationals (likelihoods
     up to a factor common to the output). ``output``: the serialised report where that happens, in hex.
-    ``evidence``: which law was compared, and how much of it was read from the sampler itself. ``read``: the same in one
-    word: "all" values, on every branch; "some" of them, the others being as stated; "smaller", only a sampler of
-    the same class over fewer values; "none". None in a certificate from before it was said.
+    ``evidence``: which law was compared, and how much of it was read from the sampler itself. ``coverage``: the same in
+    one word: "all" values, on every branch; "some" of them, the others being as stated; "surrogate", only a sampler of
+    the same class over fewer values; "none". None in a certificate that does not state it.
     ``information``: for a prior policy, the mutual information in nats between a value drawn from the prior and its
     report, where the whole law was read; ``information_bound``: the most that any mechanism under that policy tells.
     """
 
     holds: bool
-    worst: Worst
+    worst: TightestConstraint
     output: str | None
     fault: str | None
     evidence: str
     mechanism: dict[str, Any]
     policy: dict[str, Any]
-    read: Read | None = None
+    coverage: Coverage | None = None
     #: Doubles for people to read: two findings are the same whatever their last digits.
     information: float | None = field(default=None, compare=False)
     information_bound: float | None = field(default=None, compare=False)
@@ -65,17 +67,17 @@ class Certificate:
         """The hash of the policy that it was audited against."""
         return canonical_hash(self.policy)
 
-    def raise_if_violated(self, *, read: Read = "none") -> Certificate:
-        """This certificate, or PolicyViolated with the reason.
+    def raise_if_violated(self, *, coverage: Coverage = "none") -> Certificate:
+        """Return this certificate, or raise PolicyViolated with the reason.
 
-        ``read`` is how much of the sampler must have been read at least; CannotDecide where it was less.
+        ``coverage`` is how much of the sampler must have been read at least; CannotDecide where it was less.
         """
-        if read not in _READ:
-            raise InvalidInput("raise_if_violated", "read", f"be one of {', '.join(_READ)}", read)
+        if coverage not in _COVERAGES:
+            raise InvalidInput("raise_if_violated", "coverage", f"be one of {', '.join(_COVERAGES)}", coverage)
         if not self.holds:
             raise PolicyViolated(self.summary())
-        if _READ.index(self.read or "none") > _READ.index(read):
-            must = f"but {read!r} of its sampler had to be read, and that was {self.read!r}"
+        if _COVERAGES.index(self.coverage or "none") > _COVERAGES.index(coverage):
+            must = f"but the coverage had to be {coverage!r}, and it is {self.coverage!r}"
             raise CannotDecide(f"{self.summary()}; {must} [{self.evidence}]")
         return self
 
@@ -111,7 +113,7 @@ class Certificate:
             "output": self.output,
             "fault": self.fault,
             "evidence": self.evidence,
-            **({} if self.read is None else {"read": self.read}),
+            **({} if self.coverage is None else {"read": _FILE_WORDS[self.coverage]}),
             "mechanism_hash": self.mechanism_hash,
             "policy_hash": self.policy_hash,
             "mechanism": self.mechanism,
@@ -123,7 +125,7 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """Read a certificate; reject unknown and repeated keys. It is only as good as ``audit_again`` makes it."""
+        """Read a certificate; reject unknown and repeated keys. It is only as good as ``verify`` makes it."""
         try:
             document = json.loads(text, object_pairs_hook=_once_each)
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
@@ -135,7 +137,7 @@ class Certificate:
             names = None if worst["names"] is None else (read_label(worst["names"][0]), read_label(worst["names"][1]))
             certificate = cls(
                 holds=_flag(document, "holds"),
-                worst=Worst(
+                worst=TightestConstraint(
                     _flag(worst, "violated"), float(worst["excess"]), Fraction(worst["left"]), Fraction(worst["right"]),
                     Epsilon(worst["epsilon"]), names,
                 ),
@@ -144,7 +146,7 @@ class Certificate:
                 evidence=_text(document, "evidence") or "",
                 mechanism=document["mechanism"],
                 policy=document["policy"],
-                read=_read(document),
+                coverage=_coverage(document),
                 information=_nats(document, "nats"),
                 information_bound=_nats(document, "bound"),
             )  # fmt: skip
@@ -183,11 +185,13 @@ def _text(document: dict[str, Any], key: str) -> str | None:
     return text
 
 
-def _read(document: dict[str, Any]) -> Read | None:
-    if "read" in document and document["read"] not in _READ:
-        raise InvalidInput("a certificate", "read", f"be one of {', '.join(_READ)}", document["read"])
-    read: Read | None = document.get("read")  # absent in certificates from before it was stated
-    return read
+def _coverage(document: dict[str, Any]) -> Coverage | None:
+    if "read" not in document:  # certificates of the first release do not state it
+        return None
+    for coverage, word in _FILE_WORDS.items():
+        if document["read"] == word:
+            return coverage
+    raise InvalidInput("a certificate", "read", f"be one of {', '.join(_FILE_WORDS.values())}", document["read"])
 
 
 def _nats(document: dict[str, Any], part: str) -> float | None:

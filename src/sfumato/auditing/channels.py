@@ -16,16 +16,16 @@ from sfumato._core import checked_kind, dot, exact_fraction, information
 from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.policy import NOTHING_BINDS, Policy, Worst
+from sfumato.policy import UNCONSTRAINED, Policy, TightestConstraint
 
-__all__ = ["Law", "law_of"]
+__all__ = ["Channel", "channel_of"]
 
 #: A law of more entries than this is refused: it is kept in Fractions.
 _LARGEST_LAW = 10**6
 
 
 @dataclass(frozen=True, init=False)
-class Law:
+class Channel:
     """``rows[x][y]``: the exact probability of the y-th of ``outputs`` given the value with index x.
 
     Numbers are read as a person means them (a float is its shortest decimal), and each row must sum to exactly one.
@@ -39,12 +39,14 @@ class Law:
     def __init__(
         self, domain: Domain, rows: Sequence[Sequence[Any]], outputs: Sequence[Hashable] | None = None
     ) -> None:
-        checked_domain("Law", domain)
-        exact = _stochastic("Law", align_table(domain, None, rows, "Law", "rows"), [repr(label) for label in domain])
+        checked_domain("Channel", domain)
+        exact = _stochastic(
+            "Channel", align_table(domain, None, rows, "Channel", "rows"), [repr(label) for label in domain]
+        )
         width = len(exact[0])
         names = tuple(range(width) if outputs is None else outputs)
         if len(names) != width or len(set(names)) != width:
-            raise InvalidInput("Law", "outputs", f"be {width} different names, one per column", names)
+            raise InvalidInput("Channel", "outputs", f"be {width} different names, one per column", names)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "outputs", names)
         object.__setattr__(self, "rows", exact)
@@ -52,22 +54,22 @@ class Law:
     def column(self, output: Hashable) -> tuple[Fraction, ...]:
         """The likelihood of each value for this output."""
         if output not in self.outputs:
-            raise InvalidInput("Law", "output", "be one of its outputs", output)
+            raise InvalidInput("Channel", "output", "be one of its outputs", output)
         y = self.outputs.index(output)
         return tuple(row[y] for row in self.rows)
 
-    def worst(self, policy: Policy) -> Worst:
+    def worst(self, policy: Policy) -> TightestConstraint:
         """The inequality of the policy that some output comes closest to breaking. Exact."""
         if policy.domain != self.domain:
-            raise InvalidInput("Law", "policy", "be over the same domain", policy.domain)
+            raise InvalidInput("Channel", "policy", "be over the same domain", policy.domain)
         found = (policy.worst(column) for column in zip(*self.rows, strict=True))
-        return max((worst for worst in found if worst.names is not None), key=lambda w: w.rank, default=NOTHING_BINDS)
+        return max((worst for worst in found if worst.names is not None), key=lambda w: w.rank, default=UNCONSTRAINED)
 
     def obeys(self, policy: Policy) -> bool:
         """Whether every output lies in the policy's cone. Exact."""
         return not self.worst(policy).violated
 
-    def then(self, matrix: Sequence[Sequence[Any]]) -> Law:
+    def then(self, matrix: Sequence[Sequence[Any]]) -> Channel:
         """The law after a random map of the outputs that does not look at the value: a row of ``matrix`` per output.
 
         Each new column is a non-negative combination of old ones, and a policy is a convex cone: it holds on.
@@ -76,9 +78,9 @@ class Law:
             raise InvalidInput("then", "matrix", "be rows of numbers in the order of the outputs", matrix)
         exact = _stochastic("then", matrix, [f"output {output!r}" for output in self.outputs])
         columns = list(zip(*exact, strict=True))
-        return Law(self.domain, [[dot(row, column) for column in columns] for row in self.rows])
+        return Channel(self.domain, [[dot(row, column) for column in columns] for row in self.rows])
 
-    def and_then(self, choose: Callable[[Any], Law]) -> Law:
+    def and_then(self, choose: Callable[[Any], Channel]) -> Channel:
         """The joint law with a second release of the same value: ``choose(output)`` is its law after the first output.
 
         Outputs are pairs. The likelihoods multiply, so two policies on pairs add up: ``policy.compose(other)``.
@@ -93,7 +95,7 @@ class Law:
                 names.append((output, after))
                 columns.append([a * b for a, b in zip(first, second, strict=True)])
         _check_size(len(self.domain), len(columns), "the joint law")
-        return Law(self.domain, list(zip(*columns, strict=True)), names)
+        return Channel(self.domain, list(zip(*columns, strict=True)), names)
 
     def posterior(self, prior: Sequence[Any], output: Hashable) -> tuple[Fraction, ...]:
         """What an observer believes who held ``prior`` and saw ``output``: exact probabilities, in domain order."""
@@ -126,14 +128,14 @@ class Law:
         )
 
 
-def law_of(mechanism: Mechanism, values: Sequence[Any] | None = None) -> Law:
+def channel_of(mechanism: Mechanism, values: Sequence[Any] | None = None) -> Channel:
     """The law that a mechanism states, for all values or only for these; its outputs are the reports, as integers."""
-    checked_kind("law_of", "the mechanism", mechanism, Mechanism)
+    checked_kind("channel_of", "the mechanism", mechanism, Mechanism)
     domain = mechanism.domain if values is None else mechanism.domain.subset(values)
     _check_size(len(domain), mechanism.outputs, f"the law of {mechanism.name}")
     reports = list(mechanism.reports())
     indices = [mechanism.domain.index(label) for label in domain]
-    return Law(domain, [[mechanism.probability(y, x) for y in reports] for x in indices], reports)
+    return Channel(domain, [[mechanism.probability(y, x) for y in reports] for x in indices], reports)
 
 
 def _check_size(rows: int, columns: int, what: str) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Epsilon, exceeds
-from sfumato.auditing.channels import Law, law_of
+from sfumato.auditing.channels import Channel, channel_of
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
@@ -89,16 +89,16 @@ class PolicyRegion:
         )
 
 
-def error_region(mechanism: Mechanism | Law, x: object, other: object) -> ErrorRegion:
+def error_region(mechanism: Mechanism | Channel, x: object, other: object) -> ErrorRegion:
     """What tests of ``x`` against ``other`` can reach from one report of a mechanism whose outputs can be enumerated.
 
     By Neyman and Pearson the best tests say "x" on the outputs with the greatest likelihood ratios.
     """
     i, j = _check_different("error_region", mechanism.domain, x, other)
-    if isinstance(mechanism, Law):
+    if isinstance(mechanism, Channel):
         rows = [mechanism.rows[i], mechanism.rows[j]]
     else:
-        rows = list(law_of(mechanism, [x, other]).rows)
+        rows = list(channel_of(mechanism, [x, other]).rows)
     by_ratio: dict[Fraction, Point] = {}
     for likelihood, other_likelihood in zip(*rows, strict=True):
         both = likelihood + other_likelihood

@@ -180,11 +180,11 @@ def read_mechanism(path: str) -> Mechanism:
 
 def read_certificate(path: str) -> Certificate:
     """The certificate of a file, or of standard input, as the audit finds it again."""
-    from sfumato.auditing import Certificate, audit_again
+    from sfumato.auditing import Certificate, verify
 
     data = read_bytes(path)
     with _naming(named(path, "input")):
-        return audit_again(Certificate.from_json(data.decode("utf-8-sig", errors="replace")))
+        return verify(Certificate.from_json(data.decode("utf-8-sig", errors="replace")))
 
 
 def read_losses(path: str) -> ExpectedLoss:

@@ -19,7 +19,7 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
 
     Example: sfumato check policy.toml
     """
-    from sfumato.policy import asks, disclosure_warnings, least
+    from sfumato.policy import describe, disclosure_warnings, strictest
 
     rules = read_policy(policy)
     if plot is not None:
@@ -31,16 +31,16 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
             {
                 "kind": rules.kind,
                 "values": len(rules.domain),
-                "asks": asks(rules),
-                "least": least(rules),
+                "asks": describe(rules),
+                "least": strictest(rules),
                 "hash": rules.hash,
                 "warnings": disclosure_warnings(rules),
             }
         )
         return
     click.echo(f"a {rules.kind} policy over {len(rules.domain):,} values")
-    click.echo(f"asks:        {asks(rules)}")
-    click.echo(f"least level: {least(rules)}")
+    click.echo(f"asks:        {describe(rules)}")
+    click.echo(f"least level: {strictest(rules)}")
     click.echo(f"hash:        {rules.hash}")
     for warning in disclosure_warnings(rules):
         click.echo(f"WARNING:     {warning}")

@@ -17,16 +17,16 @@ import numpy.typing as npt
 
 from sfumato._core import Floats, Integers
 from sfumato.mechanisms import (
-    NOBODY,
     ONE,
-    HistogramDecoder,
+    OUTSIDE,
+    HistogramEstimator,
     Mechanism,
     MixtureMechanism,
-    PartedMechanism,
+    PartitionedMechanism,
     SubsetSelection,
     UnaryEncoding,
     UtilityOptimizedRappor,
-    decoder_for,
+    estimator_for,
 )
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def law_of_counts(mechanism: Mechanism) -> Law | None:
 
 
 def _histogram_law(mechanism: Mechanism) -> Law:
-    decoder = decoder_for(mechanism)
-    assert isinstance(decoder, HistogramDecoder)
+    estimator = estimator_for(mechanism)
+    assert isinstance(estimator, HistogramEstimator)
     # Rounding may leave a zero below zero.
-    return lambda generator, n, truth: _multinomial(generator, n, np.maximum(decoder.shares(truth), 0.0))
+    return lambda generator, n, truth: _multinomial(generator, n, np.maximum(estimator.expected_counts(truth), 0.0))
 
 
 def _multinomial(generator: Generator, n: int, weights: Floats) -> Integers:
@@ -119,14 +119,14 @@ def _subset_sums(
 # -- parts -------------------------------------------------------------------------------------------------
 
 
-def _parted(mechanism: PartedMechanism, generator: Generator, n: int, truth: Floats) -> Integers:
+def _parted(mechanism: PartitionedMechanism, generator: Generator, n: int, truth: Floats) -> Integers:
     *starts, end = mechanism.count_offsets
-    parts, is_open = len(mechanism.parts), mechanism.number_of == NOBODY
-    hidden = np.zeros(parts)
-    np.add.at(hidden, mechanism.part_of, np.where(is_open, 0.0, truth))
-    people = _multinomial(generator, n, np.concatenate([hidden, truth[mechanism.open]]))
+    parts, is_open = len(mechanism.parts), mechanism.number_of == OUTSIDE
+    protected = np.zeros(parts)
+    np.add.at(protected, mechanism.part_of, np.where(is_open, 0.0, truth))
+    people = _multinomial(generator, n, np.concatenate([protected, truth[mechanism.unprotected]]))
     gammas = np.array([float(part.gamma) for part in mechanism.parts])
-    part_of_open = mechanism.part_of[mechanism.open]
+    part_of_open = mechanism.part_of[mechanism.unprotected]
     told = generator.binomial(people[parts:], gammas[part_of_open])
     untold = np.zeros(parts, np.int64)
     np.add.at(untold, part_of_open, people[parts:] - told)
@@ -138,23 +138,23 @@ def _parted(mechanism: PartedMechanism, generator: Generator, n: int, truth: Flo
         if isinstance(part, SubsetSelection):
             subsets.setdefault((len(part.domain), part.size), []).append(number)
             continue
-        own = _of_part(mechanism, number, truth, hidden)
+        own = _of_part(mechanism, number, truth, protected)
         counts[starts[number] : starts[number] + part.outputs] = _index_part(
             part, generator, int(people[number]), int(untold[number]), own
         )
     for (values, size), numbers in subsets.items():
         forced = generator.binomial(people[numbers], gammas[numbers])
-        own = np.stack([_of_part(mechanism, number, truth, hidden) for number in numbers])
+        own = np.stack([_of_part(mechanism, number, truth, protected) for number in numbers])
         sums = _subset_sums(generator, size, forced, people[numbers] - forced + untold[numbers], own)
         for number, row in zip(numbers, sums, strict=True):
             counts[starts[number] : starts[number] + values] = row
     return counts
 
 
-def _of_part(mechanism: PartedMechanism, number: int, truth: Floats, hidden: Floats) -> Floats:
+def _of_part(mechanism: PartitionedMechanism, number: int, truth: Floats, protected: Floats) -> Floats:
     """The distribution of a part's hidden values among themselves."""
-    own = truth[mechanism.hidden(number)]
-    return own / hidden[number] if hidden[number] > 0 else np.full(len(own), 1 / len(own))
+    own = truth[mechanism.protected(number)]
+    return own / protected[number] if protected[number] > 0 else np.full(len(own), 1 / len(own))
 
 
 def _index_part(part: MixtureMechanism, generator: Generator, n: int, untold: int, truth: Floats) -> Integers:
@@ -167,5 +167,5 @@ _LAWS: tuple[tuple[type[Mechanism], Any], ...] = (
     (UnaryEncoding, _unary),
     (UtilityOptimizedRappor, _high_low_bits),
     (SubsetSelection, _subset),
-    (PartedMechanism, _parted),
+    (PartitionedMechanism, _parted),
 )

@@ -9,9 +9,9 @@ from sfumato._core import checked_count, checked_kind, checked_seconds
 from sfumato.compiler.candidates import Candidate, candidates, most_outputs, safe_epsilon
 from sfumato.compiler.planning import checked_bits, plan
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.design_weights import Progress
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation, goal_of
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
-from sfumato.compiler.solvers.weighted import Progress
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms import LARGEST_MATRIX, Mechanism, RandomizedResponse, TableMechanism

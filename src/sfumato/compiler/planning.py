@@ -14,13 +14,13 @@ from sfumato._core import MOST_PEOPLE, ZERO, checked_count, checked_kind, checke
 from sfumato.compiler.bounds import least_risk
 from sfumato.compiler.candidates import candidates, most_outputs
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.design_weights import Progress
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
-from sfumato.compiler.solvers.weighted import Progress
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import CannotDecide, InvalidInput
-from sfumato.mechanisms import Mechanism, decoder_for
+from sfumato.mechanisms import Mechanism, estimator_for
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Prior, Uniform, disclosure_warnings, structure_of
 
 __all__ = [
@@ -390,7 +390,7 @@ def expected_tv(mechanism: Mechanism, p: npt.NDArray[np.float64]) -> float:
 
     It is the total variation error where the estimate is a distribution; from few people it may exceed 1.
     """
-    deviations = np.sqrt(np.maximum(decoder_for(mechanism).variances(p), 0))
+    deviations = np.sqrt(np.maximum(estimator_for(mechanism).variances(p), 0))
     return float(deviations.sum()) * _MEAN_ABSOLUTE_NORMAL / 2
 
 

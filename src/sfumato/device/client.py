@@ -162,7 +162,7 @@ class Client:
             self._audited.add(pair)
 
     def certificate(self, collection: str) -> Certificate:
-        """The collection's proof; ``audit_again`` checks it."""
+        """The collection's proof; ``verify`` checks it."""
         return Certificate.from_json(self._transport.ask("GET", _path(collection, "/certificate")).decode())
 
     def create(

@@ -40,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, exceeds, locked, replacing
-from sfumato.auditing import Certificate, Read, audit
+from sfumato.auditing import Certificate, Coverage, audit
 from sfumato.device.privatization import privatize
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import BudgetExceeded, CannotCompose, CannotDecide, InvalidInput, UnknownSpec, ValueChanged
@@ -550,11 +550,11 @@ def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
     classical = _classical_epsilon(mechanism)
     if classical is None or not _certainly_implies(Uniform(policy.domain, classical), policy):
         # Of a class from elsewhere nobody has compared the sampler with its law but this audit.
-        audit(mechanism, policy).raise_if_violated(read=_least_read(mechanism))
+        audit(mechanism, policy).raise_if_violated(coverage=_required_coverage(mechanism))
 
 
-def _least_read(mechanism: Mechanism) -> Read:
-    return "none" if mechanism.is_of_library else "smaller"
+def _required_coverage(mechanism: Mechanism) -> Coverage:
+    return "none" if mechanism.is_of_library else "surrogate"
 
 
 def _needs_proof(release: Release) -> bool:
@@ -608,7 +608,7 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
         for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
             certificate = audited(epsilon)
             if certificate.holds:
-                certificate.raise_if_violated(read=_least_read(mechanism))
+                certificate.raise_if_violated(coverage=_required_coverage(mechanism))
                 return epsilon
     except CannotDecide:
         return None

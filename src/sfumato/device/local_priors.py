@@ -5,7 +5,7 @@ them at once by compiled code that ``user_thresholds`` states one by one. By Pro
 errors of independent users add, so the best mechanism for each is the best for all.
 
 **A prior is visible**: it fixes the probabilities of a report, and whoever reads the report knows it. So it must be
-public, or that of a group to which people belong whatever their value, or itself released privately; ``priors_are``
+public, or that of a group to which people belong whatever their value, or itself released privately; ``prior_source``
 says which. A prior learnt from a person's private history tells that history.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Epsilon, EpsilonLike, Floats, Words, core_count, floor_of_ratio
-from sfumato.auditing import Law
+from sfumato.auditing import Channel
 from sfumato.domain import Domain, align, checked_domain, own_labels
 from sfumato.errors import InvalidInput
 from sfumato.estimation import EventEstimate, Events
@@ -102,7 +102,7 @@ class LocalTotal(EventEstimate):
 class LocalPriors:
     """Users with priors of their own, all at one ε. ``priors[i]`` is how probable the second value is for user i.
 
-    A prior is rounded to a multiple of 2^-62, and that is the prior a report is private under. ``priors_are`` must be
+    A prior is rounded to a multiple of 2^-62, and that is the prior a report is private under. ``prior_source`` must be
     one of "public", "cohort" and "released": see ``DECLARATIONS``. Immutable.
 
     Priors that are labelled with their users (a pandas Series, a mapping) fix the order of the users. Values, priors
@@ -114,15 +114,15 @@ class LocalPriors:
         priors: Any,
         epsilon: EpsilonLike,
         *,
-        priors_are: str | None = None,
+        prior_source: str | None = None,
         domain: Domain | None = None,
     ) -> None:
-        _check_declared(priors_are)
+        _check_declared(prior_source)
         self.domain = Domain([0, 1]) if domain is None else checked_domain("LocalPriors", domain)
         if len(self.domain) != 2:
             raise InvalidInput("LocalPriors", "domain", "have exactly two values", len(self.domain))
         self.epsilon = Epsilon(epsilon, what="LocalPriors")
-        self.priors_are = priors_are
+        self.prior_source = prior_source
         self._users = own_labels(priors, "LocalPriors", "priors")
         self._fixed = _fixed_point("priors", self._by_user("priors", priors))
 
@@ -157,10 +157,10 @@ class LocalPriors:
         prior = Fraction(int(self._fixed[user]), TOTAL)
         return Prior(self.domain, [1 - prior, prior], self.epsilon)
 
-    def law(self, user: int) -> Law:
+    def law(self, user: int) -> Channel:
         """The exact law of one user's report."""
         rows = [Fraction(int(threshold), TOTAL) for threshold in self.thresholds[user]]
-        return Law(self.domain, [[p, 1 - p] for p in rows])
+        return Channel(self.domain, [[p, 1 - p] for p in rows])
 
     def sample(self, user: int, x: int, draws: Draws) -> int:
         """One report, of the value with index x: what ``privatize`` does for all."""
@@ -281,15 +281,15 @@ def _posterior(prior: Floats, likelihoods: Floats) -> Floats:
     return np.divide(joint, total, out=prior.copy(), where=total > 0)
 
 
-def _check_declared(priors_are: str | None) -> None:
-    if priors_are not in DECLARATIONS:
+def _check_declared(prior_source: str | None) -> None:
+    if prior_source not in DECLARATIONS:
         choices = ", ".join(repr(choice) for choice in DECLARATIONS)
         raise InvalidInput(
             "LocalPriors",
-            "priors_are",
+            "prior_source",
             f"be declared as one of {choices}: a report shows the prior it was made with, so one learnt from a "
             "person's private history must first be released privately",
-            priors_are,
+            prior_source,
         )
 
 

@@ -21,7 +21,7 @@ from sfumato.compiler import Row, plan
 from sfumato.domain import Domain, read_mapping
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, LinearEstimate
-from sfumato.mechanisms import BitDraws, Draws, Mechanism, decoder_for
+from sfumato.mechanisms import BitDraws, Draws, Mechanism, estimator_for
 from sfumato.policy import Uniform
 from sfumato.randomness import AUXILIARY, Stream, WordReader, secure
 
@@ -212,10 +212,10 @@ class Questionnaire:
         for row in compared.rows:
             risks = dict.fromkeys(self.questions, math.inf)
             if math.isfinite(row.risk):
-                decoder, uniform = decoder_for(row.mechanism), np.full(len(policy.domain), 1 / len(policy.domain))
+                estimator, uniform = estimator_for(row.mechanism), np.full(len(policy.domain), 1 / len(policy.domain))
                 for name in self.questions:
                     groups = _indicators(policy.domain, name)
-                    risks[name] = sum(decoder.variance(group, uniform) for group in groups) / n
+                    risks[name] = sum(estimator.variance(group, uniform) for group in groups) / n
             mechanisms = dict.fromkeys(self.questions, row.mechanism)
             candidates.append(Strategy("joint", sum(risks.values()), risks, None, mechanisms, row.bits))
         return min(candidates, key=lambda row: (row.risk, row.bits)), compared.skipped

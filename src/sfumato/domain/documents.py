@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato._core import check_keys
-from sfumato.domain.kinds.base import Kind
+from sfumato.domain.kinds.base import DomainKind
 from sfumato.domain.kinds.counted import Counted, checked_size
 from sfumato.domain.kinds.grid import grid_of
 from sfumato.domain.kinds.listed import list_of
@@ -19,7 +19,7 @@ _COMPANIONS = {"values": None, "size": None, "grid": None, "product": "order", "
 _GRID_KEYS = ("latitude", "longitude", "rows", "columns")
 
 
-def read_document(given: object, base: Path | None, at: At) -> Kind:
+def read_document(given: object, base: Path | None, at: At) -> DomainKind:
     """The kind that a document describes; ``base`` is the folder of the files it names."""
     companions = [key for key in _COMPANIONS.values() if key]
     document = check_keys(at.what, at.parameter, given, optional=[*_COMPANIONS, *companions])
@@ -44,13 +44,13 @@ def read_document(given: object, base: Path | None, at: At) -> Kind:
     return list_of(_file_labels(content, document.get("column"), base, here), here)
 
 
-def _read_grid(given: object, at: At) -> Kind:
+def _read_grid(given: object, at: At) -> DomainKind:
     content = check_keys(at.what, at.parameter, given, needed=_GRID_KEYS)
     latitude, longitude, rows, columns = (content[key] for key in _GRID_KEYS)
     return grid_of(latitude, longitude, rows, columns, at.item)
 
 
-def _read_product(content: object, order: object, base: Path | None, at: At) -> Kind:
+def _read_product(content: object, order: object, base: Path | None, at: At) -> DomainKind:
     here = at.item("product")
     if not isinstance(content, Mapping) or not all(isinstance(name, str) for name in content):
         raise here.refuse("be a mapping from factor names to domains", content)
@@ -58,7 +58,7 @@ def _read_product(content: object, order: object, base: Path | None, at: At) -> 
         order = list(content)
     if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(map(repr, content)):
         raise at.item("order").refuse(f"name each of the factors {listing(list(content))} once", order)
-    factors: dict[str, Kind] = {}
+    factors: dict[str, DomainKind] = {}
     for name in order:
         factor, place = content[name], here.item(name)
         listed = isinstance(factor, (list, tuple))

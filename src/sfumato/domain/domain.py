@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfumato._core import Integers
 from sfumato.domain.columns import read_column
 from sfumato.domain.documents import read_document
-from sfumato.domain.kinds.base import Kind
+from sfumato.domain.kinds.base import DomainKind
 from sfumato.domain.kinds.counted import Counted, checked_size
 from sfumato.domain.kinds.grid import Grid, grid_of
 from sfumato.domain.kinds.listed import Listed, list_of
@@ -40,14 +40,14 @@ class Domain:
     """
 
     __slots__ = ("_hash", "_kind")
-    _kind: Kind
+    _kind: DomainKind
     _hash: int
 
     def __init__(self, labels: Iterable[Label]) -> None:
         object.__setattr__(self, "_kind", _kind_of(labels, At("Domain", "labels")))
 
     @classmethod
-    def _of(cls, kind: Kind) -> Domain:
+    def _of(cls, kind: DomainKind) -> Domain:
         domain = cls.__new__(cls)
         object.__setattr__(domain, "_kind", kind)
         return domain
@@ -227,7 +227,7 @@ def checked_domain(what: str, given: object) -> Domain:
     return given
 
 
-def _kind_of(labels: object, at: At) -> Kind:
+def _kind_of(labels: object, at: At) -> DomainKind:
     if isinstance(labels, Domain):
         return labels._kind
     if isinstance(labels, range) and labels.start == 0 and labels.step == 1 and len(labels) > 0:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato._core import Integers
-from sfumato.domain.kinds.base import Kind
+from sfumato.domain.kinds.base import DomainKind
 from sfumato.domain.refusals import At
 from sfumato.errors import InvalidInput
 
 
-def index_of(kind: Kind, value: object, at: At) -> int:
+def index_of(kind: DomainKind, value: object, at: At) -> int:
     """The index of one value."""
     code = kind.place(value)
     if code < 0:
@@ -19,7 +19,7 @@ def index_of(kind: Kind, value: object, at: At) -> int:
     return code
 
 
-def indices_of(kind: Kind, values: object, at: At, first_row: int = 0, *, copy: bool = True) -> Integers:
+def indices_of(kind: DomainKind, values: object, at: At, first_row: int = 0, *, copy: bool = True) -> Integers:
     """The index of each value of a column; a refusal names the first row at fault.
 
     Without ``copy`` values that are indices already are given back as they are, read-only.

@@ -21,5 +21,5 @@ __all__ = [
 
 
 # For the other packages of Sfumato; not part of the public interface.
-from sfumato.estimation.frequencies import decoder_of_method as decoder_of_method
+from sfumato.estimation.frequencies import estimator_of_method as estimator_of_method
 from sfumato.estimation.noise import EventEstimate as EventEstimate, Events as Events

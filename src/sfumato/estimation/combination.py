@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats, project_beside_clear
+from sfumato._core import Floats, project_protected
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.estimation.result import Estimate
-from sfumato.mechanisms import Cohort, Decoder, ScoreLaw, relative_spread
+from sfumato.mechanisms import Cohort, Estimator, ScoreLaw, relative_spread
 
 __all__ = ["combine"]
 
@@ -20,12 +20,12 @@ __all__ = ["combine"]
 _LARGEST_FULL = 1000
 
 
-class _CombinedDecoder(Decoder):
+class CombinedEstimator(Estimator):
     """Σ_i A_i·p̂_i over independent cohorts, whose covariances add."""
 
     def __init__(self, cohorts: Sequence[Estimate], weights: Sequence[Floats]) -> None:
         self.size = len(cohorts[0].domain)
-        self._parts = [(cohort.decoder, cohort.n) for cohort in cohorts]
+        self._parts = [(cohort.estimator, cohort.n) for cohort in cohorts]
         self._n = sum(cohort.n for cohort in cohorts)
         self._weights = weights
         self._own = [np.diag(weight) if weight.ndim == 2 else weight for weight in weights]
@@ -34,26 +34,26 @@ class _CombinedDecoder(Decoder):
     def frequencies(self, shares: Floats) -> Floats:  # noqa: ARG002
         raise InvalidInput("combine", "shares", "be given per cohort", "one vector")
 
-    def shares(self, p: Floats) -> Floats:
+    def expected_counts(self, p: Floats) -> Floats:
         return self.frequencies(p)
 
     def variances(self, p: Floats) -> Floats:
         if self._weights[0].ndim == 2:
             return np.diag(self.covariance(p))
         parts = zip(self._weights, self._parts, strict=True)
-        return self._n * sum((w**2 * decoder.variances(p) / n for w, (decoder, n) in parts), np.zeros(self.size))
+        return self._n * sum((w**2 * estimator.variances(p) / n for w, (estimator, n) in parts), np.zeros(self.size))
 
     def covariance(self, p: Floats) -> Floats:
         total = np.zeros((self.size, self.size))
-        for weight, (decoder, n) in zip(self._weights, self._parts, strict=True):
+        for weight, (estimator, n) in zip(self._weights, self._parts, strict=True):
             matrix = weight if weight.ndim == 2 else np.diag(weight)
-            total += matrix @ decoder.covariance(p) @ matrix.T / n
+            total += matrix @ estimator.covariance(p) @ matrix.T / n
         return self._n * total
 
     def variance(self, weights: Floats, p: Floats) -> float:
         parts = zip(self._weights, self._parts, strict=True)
-        pulled = ((w.T @ weights if w.ndim == 2 else w * weights, decoder, n) for w, (decoder, n) in parts)
-        return self._n * sum(decoder.variance(vector, p) / n for vector, decoder, n in pulled)
+        pulled = ((w.T @ weights if w.ndim == 2 else w * weights, estimator, n) for w, (estimator, n) in parts)
+        return self._n * sum(estimator.variance(vector, p) / n for vector, estimator, n in pulled)
 
     def score_levels(self) -> tuple[Floats, Floats]:
         raise InvalidInput("combine", "scores", "be those of a cohort", "all cohorts")
@@ -66,15 +66,15 @@ class _CombinedDecoder(Decoder):
         whole = np.sum(self._own, axis=0)
         weights = [own / whole for own in self._own]
         apart = sum(
-            (w**2 * decoder.variances(p) / size for w, (decoder, size) in zip(weights, self._parts, strict=True)),
+            (w**2 * estimator.variances(p) / size for w, (estimator, size) in zip(weights, self._parts, strict=True)),
             np.zeros(self.size),
         )
         exact = self.variances(p) / self._n
         spread = relative_spread(exact, apart)
         return [
             replace(law, weight=law.weight * w, spread=law.spread * spread)
-            for w, (decoder, size) in zip(weights, self._parts, strict=True)
-            for law in decoder.score_laws(p, size)
+            for w, (estimator, size) in zip(weights, self._parts, strict=True)
+            for law in estimator.score_laws(p, size)
         ]
 
     def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:  # noqa: ARG002
@@ -82,19 +82,19 @@ class _CombinedDecoder(Decoder):
         pulled = (w.T @ weights if w.ndim == 2 else w * weights for w in self._weights)
         return [
             cohort
-            for vector, (decoder, size) in zip(pulled, self._parts, strict=True)
-            for cohort in decoder.cohorts(vector, parts, size)
+            for vector, (estimator, size) in zip(pulled, self._parts, strict=True)
+            for cohort in estimator.cohorts(vector, parts, size)
         ]
 
-    def reach(self) -> tuple[Floats, Floats]:
+    def score_bounds(self) -> tuple[Floats, Floats]:
         raise CannotDecide("dishonest reports also move the weights of combined cohorts; bound each cohort by itself")
 
-    def span(self) -> tuple[Floats, Floats]:
+    def honest_score_bounds(self) -> tuple[Floats, Floats]:
         # By a value's own weights, made to sum to one: what a report says of other values counts far less for it.
         whole = np.sum(self._own, axis=0)
         ends = [
-            np.array(decoder.span()) * weight / whole * (self._n / n)
-            for weight, (decoder, n) in zip(self._own, self._parts, strict=True)
+            np.array(estimator.honest_score_bounds()) * weight / whole * (self._n / n)
+            for weight, (estimator, n) in zip(self._own, self._parts, strict=True)
         ]
         return np.min([least for least, _ in ends], axis=0), np.max([greatest for _, greatest in ends], axis=0)
 
@@ -102,8 +102,8 @@ class _CombinedDecoder(Decoder):
         found = zip(self._own, self._least, self._parts, strict=True)
         return self._n * sum((own**2 * least / n for own, least, (_, n) in found), np.zeros(self.size))
 
-    def clear(self) -> npt.NDArray[np.bool_]:
-        return _clear_to_all([decoder for decoder, _ in self._parts])
+    def revealed(self) -> npt.NDArray[np.bool_]:
+        return _clear_to_all([estimator for estimator, _ in self._parts])
 
 
 def combine(estimates: Iterable[Estimate]) -> Estimate:
@@ -128,39 +128,39 @@ def combine(estimates: Iterable[Estimate]) -> Estimate:
     for number, cohort in enumerate(cohorts):
         if cohort.domain != domain:
             raise InvalidInput("combine", f"estimate {number}", "be over the domain of the first", cohort.domain)
-        if not cohort.decoder.variances(cohort.nearest).any():
+        if not cohort.estimator.variances(cohort.nearest).any():
             raise InvalidInput("combine", f"estimate {number}", "have an error to be weighted by", "none")
-    parts = [(cohort.decoder, cohort.n) for cohort in cohorts]
+    parts = [(cohort.estimator, cohort.n) for cohort in cohorts]
     point = _pooled(cohorts)
     if len(domain) <= _LARGEST_FULL:
-        weights = _full_weights([decoder.covariance(point) / n for decoder, n in parts])
+        weights = _full_weights([estimator.covariance(point) / n for estimator, n in parts])
         uniform = np.full(len(domain), 1 / len(domain))
         combined = sum((w @ (c.unbiased - uniform) for w, c in zip(weights, cohorts, strict=True)), uniform)
     else:
-        precisions = [n / decoder.variances(point) for decoder, n in parts]
+        precisions = [n / estimator.variances(point) for estimator, n in parts]
         weights = [precision / np.sum(precisions, axis=0) for precision in precisions]
         combined = sum((w * c.unbiased for w, c in zip(weights, cohorts, strict=True)), np.zeros(len(domain)))
     n = sum(cohort.n for cohort in cohorts)
-    decoder = _CombinedDecoder(cohorts, weights)
-    nearest = project_beside_clear(combined, decoder.clear())
-    return Estimate(domain, n, "combined", combined, combined, nearest, decoder)
+    estimator = CombinedEstimator(cohorts, weights)
+    nearest = project_protected(combined, estimator.revealed())
+    return Estimate(domain, n, "combined", combined, combined, nearest, estimator)
 
 
 def _pooled(cohorts: Sequence[Estimate]) -> Floats:
     """A first estimate, each cohort weighted by its total precision, with half a person more for every value."""
     size, n = len(cohorts[0].domain), sum(cohort.n for cohort in cohorts)
-    precision = [c.n / float(c.decoder.variances(_with_halves(c.nearest, c.n)).sum()) for c in cohorts]
+    precision = [c.n / float(c.estimator.variances(_with_halves(c.nearest, c.n)).sum()) for c in cohorts]
     pooled = sum((w * c.unbiased for w, c in zip(precision, cohorts, strict=True)), np.zeros(size)) / sum(precision)
-    return _with_halves(project_beside_clear(pooled, _clear_to_all([c.decoder for c in cohorts])), n)
+    return _with_halves(project_protected(pooled, _clear_to_all([c.estimator for c in cohorts])), n)
 
 
 def _with_halves(p: Floats, n: int) -> Floats:
     return np.asarray((n * p + 0.5) / (n + len(p) / 2))
 
 
-def _clear_to_all(decoders: Sequence[Decoder]) -> npt.NDArray[np.bool_]:
+def _clear_to_all(estimators: Sequence[Estimator]) -> npt.NDArray[np.bool_]:
     """Which values every cohort tells in clear."""
-    return np.asarray(np.all([decoder.clear() for decoder in decoders], axis=0))
+    return np.asarray(np.all([estimator.revealed() for estimator in estimators], axis=0))
 
 
 def _full_weights(covariances: Sequence[Floats]) -> list[Floats]:

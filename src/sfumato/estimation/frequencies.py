@@ -15,15 +15,15 @@ from sfumato.estimation.combination import combine
 from sfumato.estimation.groups import GroupedEstimate, merged
 from sfumato.estimation.result import Estimate, LinearEstimate
 from sfumato.mechanisms import (
-    Decoder,
+    Estimator,
     Fit,
-    HighLowBitsDecoder,
-    HistogramDecoder,
-    InclusionDecoder,
+    HistogramEstimator,
+    InclusionEstimator,
     Mechanism,
-    PartedDecoder,
-    TableDecoder,
-    decoder_for,
+    PartitionedEstimator,
+    TableEstimator,
+    UtilityOptimizedRapporEstimator,
+    estimator_for,
     fit_bits,
     fit_histogram,
 )
@@ -34,9 +34,9 @@ __all__ = [
     "GroupedEstimate",
     "LinearEstimate",
     "combine",
-    "decoder_of_method",
     "estimate",
     "estimate_groups",
+    "estimator_of_method",
 ]
 
 METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
@@ -68,21 +68,21 @@ def estimate(
         raise InvalidInput("estimate", "the aggregate", "have at least one report", 0)
     if (method == "mmse") != (prior is not None):
         raise InvalidInput("estimate", "prior", "be given with method 'mmse', and only with it", method)
-    decoder = decoder_of_method(mechanism, method)
+    estimator = estimator_of_method(mechanism, method)
     shares = aggregate.counts / aggregate.n
-    unbiased = decoder.frequencies(shares)
-    nearest = decoder.nearest(unbiased, shares)
+    unbiased = estimator.frequencies(shares)
+    nearest = estimator.nearest(unbiased, shares)
     fit: Fit | None = None
     frequencies = unbiased
     if method == "simplex":
         frequencies = nearest
     elif method == "mle":
-        fit = _fit(decoder, shares, aggregate.n)
+        fit = _fit(estimator, shares, aggregate.n)
         frequencies = fit.frequencies
     elif method == "mmse":
         believed = checked_distribution(prior, mechanism.domain, "estimate", "prior")
-        frequencies = _mean_posterior(mechanism, decoder, shares, believed)
-    return Estimate(mechanism.domain, aggregate.n, method, frequencies, unbiased, nearest, decoder, fit)
+        frequencies = _mean_posterior(mechanism, estimator, shares, believed)
+    return Estimate(mechanism.domain, aggregate.n, method, frequencies, unbiased, nearest, estimator, fit)
 
 
 def _check(mechanism: object, aggregate: object) -> None:
@@ -95,37 +95,39 @@ def _check(mechanism: object, aggregate: object) -> None:
     aggregate.check(mechanism)
 
 
-def decoder_of_method(mechanism: Mechanism, method: str) -> Decoder:
-    """Return the decoder that ``estimate`` uses for a method."""
+def estimator_of_method(mechanism: Mechanism, method: str) -> Estimator:
+    """Return the estimator that ``estimate`` uses for a method."""
     if method != "efficient":
-        return decoder_for(mechanism)
+        return estimator_for(mechanism)
     if mechanism.encoding != "index":
         must = "not be 'efficient' for bitmaps, whose own estimate is"
         raise InvalidInput("estimate", "method", must, mechanism.name)
-    return TableDecoder(mechanism)
+    return TableEstimator(mechanism)
 
 
-def _fit(decoder: Decoder, shares: npt.NDArray[np.float64], n: int) -> Fit:
-    if isinstance(decoder, HistogramDecoder):
+def _fit(estimator: Estimator, shares: npt.NDArray[np.float64], n: int) -> Fit:
+    if isinstance(estimator, HistogramEstimator):
         # To within a thousandth in the log-likelihood of all reports: far below what they can tell.
-        return fit_histogram(shares, decoder.shares, decoder.pull, decoder.size, tolerance=max(1e-9, 1e-3 / n))
-    if isinstance(decoder, PartedDecoder):
-        return decoder.fit(shares)
-    if isinstance(decoder, (InclusionDecoder, HighLowBitsDecoder)):
-        return fit_bits(shares, decoder.other, decoder.gap)
-    raise InvalidInput("estimate", "method", "not be 'mle' for this mechanism", type(decoder).__name__)
+        return fit_histogram(
+            shares, estimator.expected_counts, estimator.adjoint, estimator.size, tolerance=max(1e-9, 1e-3 / n)
+        )
+    if isinstance(estimator, PartitionedEstimator):
+        return estimator.fit(shares)
+    if isinstance(estimator, (InclusionEstimator, UtilityOptimizedRapporEstimator)):
+        return fit_bits(shares, estimator.other, estimator.gap)
+    raise InvalidInput("estimate", "method", "not be 'mle' for this mechanism", type(estimator).__name__)
 
 
 def _mean_posterior(
-    mechanism: Mechanism, decoder: Decoder, shares: npt.NDArray[np.float64], prior: npt.NDArray[np.float64]
+    mechanism: Mechanism, estimator: Estimator, shares: npt.NDArray[np.float64], prior: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Σ_y share_y·π_x Q(y|x)/(π·Q_y): what each report makes of the prior, on average over the reports."""
-    if not isinstance(decoder, HistogramDecoder):
+    if not isinstance(estimator, HistogramEstimator):
         raise InvalidInput(
             "estimate", "method", "not be 'mmse' for bitmaps, whose counts do not hold it", mechanism.name
         )
-    law = decoder.shares(prior)
-    return np.asarray(prior * decoder.pull(np.where(law > 0, shares / np.where(law > 0, law, 1), 0)))
+    law = estimator.expected_counts(prior)
+    return np.asarray(prior * estimator.adjoint(np.where(law > 0, shares / np.where(law > 0, law, 1), 0)))
 
 
 def estimate_groups(

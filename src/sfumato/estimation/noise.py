@@ -117,14 +117,14 @@ class EventEstimate(LinearEstimate):
 def _error_tails(events: Sequence[Events], deviation: float, points: Floats) -> tuple[Floats, Floats]:
     """Return the probabilities that an error is at most, and at least, each of some numbers."""
     unit = max(abs(event.size) for event in events)
-    reach = _REACH * (deviation + unit)
-    step = math.pi / reach
+    score_bounds = _REACH * (deviation + unit)
+    step = math.pi / score_bounds
     nodes = np.arange(int(6.8 / (_SMOOTHING * unit * step)) + 1) + 0.5
     at = np.asarray(nodes * step, np.float64)
     law = sum((event.logarithm(at) for event in events), -((_SMOOTHING * unit * at) ** 2) / 2 + 0j)
 
     def lower(shifted: Floats) -> Floats:
-        waves = np.exp(law - 1j * at * np.clip(shifted, -reach, reach)[:, None])
+        waves = np.exp(law - 1j * at * np.clip(shifted, -score_bounds, score_bounds)[:, None])
         return np.asarray(np.clip(0.5 - np.sum(waves.imag / (np.pi * nodes), axis=1), 0.0, 1.0))
 
     width = _WIDTH * _SMOOTHING * unit  # an event at the very point counts

@@ -21,7 +21,7 @@ __all__ = ["LearntPrior", "learn_prior"]
 
 @dataclass(frozen=True)
 class LearntPrior:
-    """A prior that was estimated from private reports, so it may be shown: ``priors_are`` is "released".
+    """A prior that was estimated from private reports, so it may be shown: ``prior_source`` is "released".
 
     ``shrinkage``: how far it was drawn from the estimate to the distribution it leans on, 0 to 1. ``likely``: the
     priors that the estimate does not rule out, for ``audit_priors``.
@@ -31,7 +31,7 @@ class LearntPrior:
     prior: tuple[Fraction, ...]
     shrinkage: float
     likely: PriorBox
-    priors_are: str = "released"
+    prior_source: str = "released"
 
     def policy(self, epsilon: EpsilonLike, side: str = "both") -> Prior:
         """The policy under this prior."""
@@ -53,7 +53,7 @@ def learn_prior(
     given = [Fraction(1, len(domain))] * len(domain) if towards is None else towards
     centre = np.array([float(p) for p in read_distribution("learn_prior", "towards", given, domain)])
     distance = float(np.sum((estimate.nearest - centre) ** 2))
-    noise = float(np.sum(estimate.decoder.variances(estimate.nearest))) / estimate.n
+    noise = float(np.sum(estimate.estimator.variances(estimate.nearest))) / estimate.n
     shrinkage = noise / (noise + distance) if noise else 0.0
     point = estimate.nearest + shrinkage * (centre - estimate.nearest)
     prior = read_distribution("learn_prior", "the estimate", point.tolist(), domain)

@@ -16,7 +16,17 @@ import numpy.typing as npt
 from sfumato._core import Floats, is_number, plot_result
 from sfumato.domain import Domain, read_numbers
 from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
-from sfumato.mechanisms import Cohort, Decoder, Fit, Form, FormLaw, ScoreLaw, confidence_limits, tilted, with_some_mass
+from sfumato.mechanisms import (
+    Cohort,
+    Estimator,
+    Fit,
+    Form,
+    FormLaw,
+    ScoreLaw,
+    confidence_limits,
+    tilted,
+    with_some_mass,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -78,8 +88,8 @@ class LinearEstimate:
         if self._form is not None:
             return self._form.limits(1 - level)
         quantile = NormalDist().inv_cdf((1 + level) / 2)
-        reach = max(quantile * self.standard_error, -math.log(1 - level) * self.unseen)
-        return self.value - reach, self.value + reach
+        score_bounds = max(quantile * self.standard_error, -math.log(1 - level) * self.unseen)
+        return self.value - score_bounds, self.value + score_bounds
 
     def p_value(self, null: float = 0.0) -> float:
         """Return the two-sided p-value of ``null``: the least α at which the interval of level 1 - α leaves it out."""
@@ -117,7 +127,7 @@ class Estimate:
 
     ``frequencies`` are those of the chosen method. Errors and intervals are those of the *unbiased* estimate, whatever
     the method: a projection can only come closer to the truth, and honest intervals do not shrink because of it.
-    ``decoder`` is what made them of the counts; ``fit`` says how the greatest likelihood was found, where it was asked.
+    ``estimator`` made them from the counts; ``fit`` describes the maximum-likelihood search of method "mle".
     """
 
     domain: Domain
@@ -127,7 +137,7 @@ class Estimate:
     unbiased: Floats
     #: A distribution near the unbiased estimate, at which variances are computed: never negative, consistent.
     nearest: Floats
-    decoder: Decoder
+    estimator: Estimator
     fit: Fit | None = None
 
     @property
@@ -146,26 +156,28 @@ class Estimate:
     @functools.cached_property
     def _variances(self) -> Floats:
         """The variance of each frequency from one report, at the nearest distribution."""
-        return np.maximum(self.decoder.variances(self.nearest), 0)
+        return np.maximum(self.estimator.variances(self.nearest), 0)
 
     @functools.cached_property
     def _far(self) -> Floats:
         """The most that one report may count above or below each frequency."""
-        least, greatest = self.decoder.span()
+        least, greatest = self.estimator.honest_score_bounds()
         return np.maximum(greatest - self.nearest, self.nearest - least)
 
     @functools.cached_property
-    def _in_clear(self) -> tuple[npt.NDArray[np.int64], Floats]:
+    def _revealed(self) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the revealed values, and the number of reports that reveal each."""
-        clear = np.flatnonzero(self.decoder.clear())
-        return clear, np.clip(self.unbiased[clear] / self.decoder.span()[1][clear], 0, 1) * self.n
+        revealed = np.flatnonzero(self.estimator.revealed())
+        return revealed, np.clip(
+            self.unbiased[revealed] / self.estimator.honest_score_bounds()[1][revealed], 0, 1
+        ) * self.n
 
     @functools.cached_property
     def _silent(self) -> npt.NDArray[np.bool_]:
         """For which values all reports said the same: no variance can be computed from them."""
         silent = self._variances < _SILENT * self._far**2
-        clear, told = self._in_clear
-        silent[clear] = np.minimum(told, self.n - told) < 0.5
+        revealed, told = self._revealed
+        silent[revealed] = np.minimum(told, self.n - told) < 0.5
         return np.asarray(silent & (len(self.domain) > 1))  # of a single value there is nothing else to say
 
     @functools.cached_property
@@ -175,7 +187,7 @@ class Estimate:
         Where all reports said the same, as if one in n had been another, or as few as can be if all people had it.
         """
         share = np.minimum(1 / max(self.n, 2), 1 / np.maximum(self._far, 1))
-        return np.where(self._silent, share * (1 - share) * self._far**2, self.decoder.least_variances())
+        return np.where(self._silent, share * (1 - share) * self._far**2, self.estimator.least_variances())
 
     @functools.cached_property
     def covariance(self) -> Floats:
@@ -185,7 +197,7 @@ class Estimate:
                 f"a covariance of {len(self.domain)} values is refused (at most {_LARGEST_COVARIANCE}); "
                 "standard_errors has its diagonal"
             )
-        return self.decoder.covariance(self.nearest) / self.n
+        return self.estimator.covariance(self.nearest) / self.n
 
     def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """Return lower and upper confidence limits of each frequency, within [0, 1].
@@ -208,7 +220,7 @@ class Estimate:
         _check_level(level, tests)
         if len(self.domain) == 1:
             return np.ones(1), np.ones(1)
-        laws = self.decoder.score_laws(self.nearest, self.n)
+        laws = self.estimator.score_laws(self.nearest, self.n)
         low, high = confidence_limits(laws, self.unbiased, (1 - level) / tests)
         inside = np.clip(self.frequencies, 0, 1)
         return np.minimum(low, inside), np.maximum(high, inside)
@@ -253,9 +265,9 @@ class Estimate:
         # How far one report of each value moves the sum: not at all if all values have one weight.
         expected = float(vector @ self.nearest)
         least = float(((vector - expected) ** 2 * self.least_variances).max())
-        variance = max(self.decoder.variance(vector, self.nearest), least)
+        variance = max(self.estimator.variance(vector, self.nearest), least)
         # For a group of values with one weight a report counts once, however much it counts for each of them.
-        group = self.decoder.told_together()
+        group = self.estimator.known_groups()
         least, greatest = np.full((2, group.max() + 1), np.inf) * [[1], [-1]]
         np.minimum.at(least, group, vector)
         np.maximum.at(greatest, group, vector)
@@ -288,7 +300,7 @@ class Estimate:
         """The most that a fraction of dishonest reports can move each frequency, up or down."""
         if not (is_number(fraction) and 0 <= fraction <= 1):
             raise InvalidInput("influence", "fraction", "lie in [0, 1]", fraction)
-        low, high = self.decoder.reach()
+        low, high = self.estimator.score_bounds()
         return fraction * np.maximum(high - self.nearest, self.nearest - low)
 
     def to_arrow(self, level: float = 0.95, *, simultaneous: bool = False) -> pyarrow.Table:
@@ -336,7 +348,7 @@ class LawHolder:
     @functools.cached_property
     def rows(self) -> Sequence[ScoreLaw]:
         """The laws, with a row per value."""
-        return self.estimate.decoder.score_laws(self.estimate.nearest, self.estimate.n)
+        return self.estimate.estimator.score_laws(self.estimate.nearest, self.estimate.n)
 
 
 class LawSource(ABC):
@@ -372,11 +384,11 @@ class ShareSource(LawSource):
     members: npt.NDArray[np.int64]
 
     def _law(self) -> FormLaw:
-        estimate, decoder = self.estimate, self.estimate.decoder
+        estimate, estimator = self.estimate, self.estimate.estimator
         weights = np.zeros(len(estimate.domain))
         weights[self.members] = 1.0
         p = with_some_mass(estimate.nearest)
-        group = decoder.told_together()
+        group = estimator.known_groups()
         mine = group == group[self.members[0]]
         if mine[self.members].all() and not mine.all() and not weights[mine].all():
             # Within a group of values whose total the reports reveal, the total stays as observed.
@@ -385,7 +397,7 @@ class ShareSource(LawSource):
         else:
             masks, mass = [weights > 0, weights == 0], 1.0
         parts = np.array([np.where(mask, p, 0.0) / p[mask].sum() for mask in masks])
-        cohorts = decoder.cohorts(weights, parts, estimate.n)
+        cohorts = estimator.cohorts(weights, parts, estimate.n)
         value, inside = float(weights @ estimate.unbiased), float(weights @ estimate.frequencies)
         inside = min(max(inside, 0.0), 1.0)
         rows = _two_score_rows(cohorts, mass)
@@ -416,7 +428,7 @@ class MeanSource(LawSource):
         parts[place, np.arange(len(p))] = p / masses[place]
         knots, fractions = tilted(masses, parts @ unit)
         value, inside = (float(weights @ each - least) / gap for each in (estimate.unbiased, estimate.frequencies))
-        cohorts = estimate.decoder.cohorts(weights / gap, parts, estimate.n)
+        cohorts = estimate.estimator.cohorts(weights / gap, parts, estimate.n)
         return FormLaw(value, min(max(inside, 0.0), 1.0), knots, fractions, cohorts)
 
 

@@ -85,11 +85,11 @@ class Mechanism(ABC):
             state = self.step(state, draws)
         return state.report
 
-    def kinds(self) -> Iterable[int]:
+    def representatives(self) -> Iterable[int]:
         """One value of each kind that the sampler treats in its own way; an audit reads these among others."""
         return ()
 
-    def smaller(self) -> Mechanism | None:
+    def audit_surrogate(self) -> Mechanism | None:
         """One of the same class over a few values, read where this one has too many branches; None if none is known.
 
         What is not bound to the number of values stays as it is. Its law follows its own rule, not that of a policy.
@@ -168,7 +168,7 @@ class Mechanism(ABC):
         return sum(greatest, Fraction(0)) / size
 
     @abstractmethod
-    def energies(self) -> npt.NDArray[np.float64] | None:
+    def second_moments(self) -> npt.NDArray[np.float64] | None:
         """For each value the mean of |φ(Y)|², φ the unbiased estimate from one report; None where there is none."""
 
     def risk(self, n: int, p: Frequencies | None = None) -> float:
@@ -178,19 +178,21 @@ class Mechanism(ABC):
         """
         # E|mean φ - p|² = (E|φ|² - |p|²)/n for any estimate that is a mean over the reports.
         probabilities = checked_distribution(p, self.domain)
-        energies = self.energies()
-        if energies is None:
+        second_moments = self.second_moments()
+        if second_moments is None:
             return math.inf
-        return max(float(energies @ probabilities - probabilities @ probabilities), 0.0) / checked_count("risk", n)
+        return max(float(second_moments @ probabilities - probabilities @ probabilities), 0.0) / checked_count(
+            "risk", n
+        )
 
     def worst_risk(self, n: int) -> float:
         """The greatest risk over all distributions."""
-        # energies·p - |p|² is concave: greatest where p = max(energies - λ, 0)/2 sums to one, the point of the simplex
-        # nearest to energies/2.
-        energies = self.energies()
-        if energies is None:
+        # m·p - |p|², m the second moments, is concave: greatest where p = max(m - λ, 0)/2 sums to one, the point of the
+        # simplex nearest to m/2.
+        second_moments = self.second_moments()
+        if second_moments is None:
             return math.inf
-        return self.risk(n, project_to_simplex(energies / 2))
+        return self.risk(n, project_to_simplex(second_moments / 2))
 
     def matrix(self) -> npt.NDArray[np.float64]:
         """Q(y|x) in doubles: one row per value in domain order, one column per report."""

@@ -21,8 +21,8 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
 
 __all__ = [
-    "NOBODY",
     "ONE",
+    "OUTSIDE",
     "InclusionMechanism",
     "InclusionMixture",
     "MixtureMechanism",
@@ -33,7 +33,7 @@ __all__ = [
 #: Probabilities are integers over this.
 ONE = 2**64
 #: Stands for a value outside the domain of a mixture, and for the report that it may not answer with.
-NOBODY = -1
+OUTSIDE = -1
 
 
 class TwoLevelMechanism(Mechanism):
@@ -83,7 +83,7 @@ class InclusionMechanism(TwoLevelMechanism):
     def inclusion(self) -> tuple[Fraction, Fraction]:
         """Probabilities that a report's set holds the true value, and that it holds a given other value."""
 
-    def energies(self) -> npt.NDArray[np.float64] | None:
+    def second_moments(self) -> npt.NDArray[np.float64] | None:
         # φ_x = (1[x in set] - b)/(a - b), and the set holds x with probability b + (a - b)·1[x true]:
         # Σ_z E φ_z² = (k·b(1-b) + (a-b)(1-2b))/(a-b)², whatever the true value.
         own, other = self.inclusion
@@ -97,14 +97,14 @@ class MixtureMechanism(TwoLevelMechanism):
     """With probability γ a report is uniform over the outputs whose set holds the true value, a ``share`` of all
     outputs; otherwise it is uniform over all outputs.
 
-    Its sampler also takes NOBODY, a value that is in no set: with probability γ the report is then NOBODY too.
+    Its sampler also takes OUTSIDE, a value that is in no set: with probability γ the report is then OUTSIDE too.
     """
 
     threshold: int
     share: Fraction
 
     @abstractmethod
-    def smaller(self) -> MixtureMechanism: ...
+    def audit_surrogate(self) -> MixtureMechanism: ...
 
     @functools.cached_property
     def levels(self) -> tuple[Fraction, Fraction]:
@@ -136,8 +136,8 @@ class MixtureMechanism(TwoLevelMechanism):
         return ((self.outputs - empty) * high + empty * low) / len(self.domain)
 
     @abstractmethod
-    def open_energy(self) -> float:
-        """The energy of NOBODY, whose report tells it with probability γ and is otherwise uniform."""
+    def unprotected_second_moment(self) -> float:
+        """The energy of OUTSIDE, whose report tells it with probability γ and is otherwise uniform."""
 
 
 class InclusionMixture(MixtureMechanism, InclusionMechanism):
@@ -162,15 +162,15 @@ class InclusionMixture(MixtureMechanism, InclusionMechanism):
         free = (1 - self.gamma) * self.share * company
         return self.gamma * company + free, self.gamma * third + free
 
-    def open_energy(self) -> float:
-        # Told in clear, NOBODY counts 1/γ for itself, and for each value what is left when the mass of all values,
+    def unprotected_second_moment(self) -> float:
+        # Told in clear, OUTSIDE counts 1/γ for itself, and for each value what is left when the mass of all values,
         # 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - free)/(a - b).
-        energies = self.energies()
-        if energies is None:
+        second_moments = self.second_moments()
+        if second_moments is None:
             return math.inf
         gamma, size = self.gamma, len(self.domain)
         spread = (1 - gamma) * (self.company - self.share) / (gamma * (1 - self.company))
-        return float(1 - gamma) * float(energies[0]) + float(gamma * (size * spread**2 + 1 / gamma**2))
+        return float(1 - gamma) * float(second_moments[0]) + float(gamma * (size * spread**2 + 1 / gamma**2))
 
 
 def mixing_threshold(epsilon: Epsilon, share: Fraction) -> int:

@@ -1,8 +1,9 @@
 """Policies: what must be hard to tell apart, and by how much. Each is a cone of allowed likelihood vectors."""
 
-from sfumato.policy.base import Inequality, Policy, Worst
+from sfumato.policy.base import Inequality, Policy, TightestConstraint
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
+from sfumato.policy.descriptions import PosteriorBound, describe, disclosure_warnings, strictest, suspicions
 from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 from sfumato.policy.document import load_policy, policy_from_dict, save_policy
 from sfumato.policy.high_low import HighLow
@@ -13,7 +14,6 @@ from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.structure import structure_of
 from sfumato.policy.uniform import Uniform
-from sfumato.policy.words import Suspicion, asks, disclosure_warnings, least, suspicions
 
 __all__ = [
     "Anything",
@@ -28,25 +28,25 @@ __all__ = [
     "Pairwise",
     "PairwisePolicy",
     "Policy",
+    "PosteriorBound",
     "Prior",
     "Secret",
-    "Suspicion",
+    "TightestConstraint",
     "Uniform",
-    "Worst",
-    "asks",
+    "describe",
     "disclosure_warnings",
     "implies",
-    "least",
     "load_policy",
     "policy_from_dict",
     "save_policy",
+    "strictest",
     "structure_of",
     "suspicions",
 ]
 
 
 # For the other packages of Sfumato; not part of the public interface.
-from sfumato.policy.base import NOTHING_BINDS as NOTHING_BINDS
+from sfumato.policy.base import UNCONSTRAINED as UNCONSTRAINED
 from sfumato.policy.confidence import widest as widest
 from sfumato.policy.levels import INFINITE_CODE as INFINITE_CODE, LARGEST_DENSE as LARGEST_DENSE, Levels as Levels
 from sfumato.policy.pairwise import representatives as representatives

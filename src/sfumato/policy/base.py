@@ -22,7 +22,7 @@ from sfumato._core import ZERO, Epsilon, canonical_hash, exact_fraction, exceeds
 from sfumato.domain import Domain, align
 from sfumato.errors import InvalidInput
 
-__all__ = ["MOST_FILTERED", "Inequality", "Policy", "Worst"]
+__all__ = ["MOST_FILTERED", "Inequality", "Policy", "TightestConstraint"]
 
 #: Logarithms of ratios that are this close to a limit are decided exactly. Sums of a few thousand weights below 2^63,
 #: and their logarithms, are good to about 1e-12 in doubles…
@@ -45,7 +45,7 @@ class Inequality:
 
 
 @dataclass(frozen=True)
-class Worst:
+class TightestConstraint:
     """The inequality that a likelihood vector comes closest to breaking, or breaks the most.
 
     ``left ≤ e^epsilon·right`` is what the policy asks; ``excess = ln(left/right) - epsilon``. ``violated``
@@ -60,7 +60,7 @@ class Worst:
     names: tuple[object, object] | None
 
     @classmethod
-    def of(cls, left: Fraction, right: Fraction, epsilon: Epsilon, names: tuple[object, object]) -> Worst:
+    def of(cls, left: Fraction, right: Fraction, epsilon: Epsilon, names: tuple[object, object]) -> TightestConstraint:
         """The inequality ``left ≤ e^epsilon·right`` between two likelihoods, decided."""
         return cls(exceeds(left, right, epsilon), excess(left, right, epsilon), left, right, epsilon, names)
 
@@ -132,14 +132,14 @@ class Policy(ABC):
                 rows.append(row)
         return rows
 
-    def worst(self, likelihoods: Sequence[object]) -> Worst:
+    def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
         """The inequality that these likelihoods come closest to breaking. Exact."""
         exact = self._checked(likelihoods)
-        found = NOTHING_BINDS
+        found = UNCONSTRAINED
         for rule in self.inequalities():
             left = sum((c * exact[x] for x, c in rule.left.items()), Fraction(0))
             right = sum((c * exact[x] for x, c in rule.right.items()), Fraction(0))
-            candidate = Worst.of(left, right, rule.epsilon, rule.names)
+            candidate = TightestConstraint.of(left, right, rule.epsilon, rule.names)
             if found.names is None or candidate.rank > found.rank:
                 found = candidate
         return found
@@ -206,7 +206,7 @@ class Policy(ABC):
         return f"{type(self).__name__}({self.domain!r}, {stated})"
 
 
-NOTHING_BINDS = Worst(False, -math.inf, Fraction(0), Fraction(0), Epsilon("inf"), None)
+UNCONSTRAINED = TightestConstraint(False, -math.inf, Fraction(0), Fraction(0), Epsilon("inf"), None)
 
 
 def _short(value: object) -> str:

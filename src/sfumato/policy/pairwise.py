@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import CannotCompose, CannotDecide, InvalidInput
-from sfumato.policy.base import NOTHING_BINDS, Inequality, Policy, Worst
+from sfumato.policy.base import UNCONSTRAINED, Inequality, Policy, TightestConstraint
 from sfumato.policy.levels import INFINITE_CODE, LARGEST_DENSE, Levels
 
 __all__ = ["MatrixPolicy", "Pairwise", "PairwisePolicy"]
@@ -94,18 +94,18 @@ class PairwisePolicy(Policy):
                 if x != other and not epsilon.is_infinite:
                     yield Inequality({x: Fraction(1)}, {other: Fraction(1)}, epsilon, (labels[x], labels[other]))
 
-    def worst(self, likelihoods: Sequence[object]) -> Worst:
+    def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
         exact = self._checked(likelihoods)
         if not any(exact) or len(exact) == 1:
-            return NOTHING_BINDS
+            return UNCONSTRAINED
         # The worst pair of a class against a class is its largest likelihood against the other's smallest.
         indices = _class_extremes(self.classes(), exact)
         pair = worst_pair([exact[i] for i in indices], self.levels_on(indices))
         if pair is None:
-            return NOTHING_BINDS
+            return UNCONSTRAINED
         x, other = int(indices[pair[0]]), int(indices[pair[1]])
         names = (self.domain.label(x), self.domain.label(other))
-        return Worst.of(exact[x], exact[other], self.level(x, other), names)
+        return TightestConstraint.of(exact[x], exact[other], self.level(x, other), names)
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
         """Decide all columns together in doubles, and exactly the pairs that come close to their level."""

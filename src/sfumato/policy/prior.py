@@ -28,7 +28,7 @@ from sfumato._core import (
 )
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.policy.base import MOST_FILTERED, NOTHING_BINDS, Inequality, Policy, Worst
+from sfumato.policy.base import MOST_FILTERED, UNCONSTRAINED, Inequality, Policy, TightestConstraint
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "log_rounded_up", "read_distribution", "read_probabilities"]
@@ -77,10 +77,10 @@ class Prior(Policy):
             if self.side != "upper":
                 yield Inequality(average, own, self.epsilon, (PRIOR_AVERAGE, label))
 
-    def worst(self, likelihoods: Sequence[object]) -> Worst:
+    def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
         exact = self._checked(likelihoods)
         if self.epsilon.is_infinite or not any(exact):
-            return NOTHING_BINDS
+            return UNCONSTRAINED
         # Only the largest and the smallest likelihood can be the worst against one and the same average.
         average = sum((p * t for p, t in zip(self.prior, exact, strict=True)), Fraction(0))
         most = max(range(len(exact)), key=exact.__getitem__)
@@ -88,9 +88,9 @@ class Prior(Policy):
         label = self.domain.label
         found = []
         if self.side != "lower":
-            found.append(Worst.of(exact[most], average, self.epsilon, (label(most), PRIOR_AVERAGE)))
+            found.append(TightestConstraint.of(exact[most], average, self.epsilon, (label(most), PRIOR_AVERAGE)))
         if self.side != "upper":
-            found.append(Worst.of(average, exact[least], self.epsilon, (PRIOR_AVERAGE, label(least))))
+            found.append(TightestConstraint.of(average, exact[least], self.epsilon, (PRIOR_AVERAGE, label(least))))
         return max(found, key=lambda worst: worst.rank)
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, dot, exceeds
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.policy.base import MOST_FILTERED, NOTHING_BINDS, Inequality, Policy, Worst
+from sfumato.policy.base import MOST_FILTERED, UNCONSTRAINED, Inequality, Policy, TightestConstraint
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
 from sfumato.policy.confidence import Pair, Widest, ratio_is_certain, ratio_within, ratios_are_certain, widest
@@ -110,7 +110,7 @@ class Secret(Policy):
             return Secret(self.domain, self.secret, ZERO, self.distributions.polytope()).equations()
         return super().equations()
 
-    def worst(self, likelihoods: Sequence[object]) -> Worst:
+    def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
         """The rule that these likelihoods come closest to breaking. Certified.
 
         Under ChiSquare the ratio shown is an upper bound over the whole confidence set, proved by its dual. One above
@@ -132,32 +132,32 @@ class Secret(Policy):
             found.append(([[p.numerator * (total // p.denominator) for p in law] for law in laws], total))
         return found
 
-    def _worst_listed(self, exact: list[Fraction]) -> Worst:
+    def _worst_listed(self, exact: list[Fraction]) -> TightestConstraint:
         """Of all laws of two secrets, the one that gives most and the one that gives least decide."""
         if self.epsilon.is_infinite:
-            return NOTHING_BINDS
+            return UNCONSTRAINED
         unit = math.lcm(*(likelihood.denominator for likelihood in exact))
         whole = [likelihood.numerator * (unit // likelihood.denominator) for likelihood in exact]
         ends = []
         for cells, (laws, total) in zip(self.cells.tolist(), self._integer_laws, strict=True):
             sums = [sum(p * whole[i] for p, i in zip(law, cells, strict=True)) for law in laws]
             ends.append((Fraction(min(sums), total * unit), Fraction(max(sums), total * unit)))
-        worst = NOTHING_BINDS
+        worst = UNCONSTRAINED
         for s, other in itertools.permutations(range(len(ends)), 2):
             names = (self._secrets[s], self._secrets[other])
-            candidate = Worst.of(ends[s][1], ends[other][0], self.epsilon, names)
+            candidate = TightestConstraint.of(ends[s][1], ends[other][0], self.epsilon, names)
             if worst.names is None or candidate.rank > worst.rank:
                 worst = candidate
         return worst
 
-    def _worst_in(self, confidence: ChiSquare, exact: list[Fraction]) -> Worst:
+    def _worst_in(self, confidence: ChiSquare, exact: list[Fraction]) -> TightestConstraint:
         if self.epsilon.is_infinite or not any(exact):
-            return NOTHING_BINDS
+            return UNCONSTRAINED
         largest = max(exact)
         exact = [value / largest for value in exact]
         rows = [[exact[i] for i in cells] for cells in self.cells.tolist()]
         found, pairs = self._search(confidence, [[float(value) for value in exact]])
-        worst = NOTHING_BINDS
+        worst = UNCONSTRAINED
         proved: Fraction | None = None
         for i in np.argsort(-found.ratio, kind="stable").tolist():
             s, other = pairs[i]
@@ -175,15 +175,15 @@ class Secret(Policy):
                 bound = Fraction(0)
             elif math.isfinite(found.ratio[i]):
                 bound = ratio_within(pair, q, against, offsets, float(found.ratio[i]))
-            candidate = Worst.of(Fraction(1), Fraction(0), self.epsilon, names)
+            candidate = TightestConstraint.of(Fraction(1), Fraction(0), self.epsilon, names)
             if bound is not None:
                 proved = bound if proved is None else max(proved, bound)
-                candidate = Worst.of(bound, Fraction(1), self.epsilon, names)
+                candidate = TightestConstraint.of(bound, Fraction(1), self.epsilon, names)
             if candidate.violated:
                 laws = _laws_within(pair, found.laws[i])
                 shown = [dot(law, row) for law, row in zip(laws, (q, against), strict=True)]
                 if exceeds(shown[0], shown[1], self.epsilon):
-                    candidate = Worst.of(shown[0], shown[1], self.epsilon, names)
+                    candidate = TightestConstraint.of(shown[0], shown[1], self.epsilon, names)
             if worst.names is None or candidate.rank > worst.rank:
                 worst = candidate
         return worst

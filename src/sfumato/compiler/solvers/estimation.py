@@ -24,11 +24,11 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
+from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights, Progress
 from sfumato.compiler.solvers.interior import minimise
+from sfumato.compiler.solvers.pricing import Pricing, climb, greatest, sum_of_squares
 from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
 from sfumato.compiler.solvers.slice import SHARE_WITHIN, Slice, distinct
-from sfumato.compiler.solvers.weighted import LEAST_WEIGHT, Progress, Weighted
-from sfumato.compiler.solvers.worth import Worth, climb, greatest, sum_of_squares
 from sfumato.errors import CannotDecide
 
 __all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
@@ -56,7 +56,7 @@ class Solved:
     """
 
     weights: Floats
-    worth: Worth
+    worth: Pricing
     constant: float
     value: float
     p: Floats
@@ -68,7 +68,7 @@ Solve = Callable[[Floats, Floats, Deadline], Solved]
 
 def best_design(
     slice_: Slice, deadline: Deadline, progress: Progress | None = None, solve: Solve | None = None
-) -> tuple[Weighted, Floats]:
+) -> tuple[DesignWeights, Floats]:
     """Column generation until no ray is missing, or until the deadline; and its distribution.
 
     Where rays cannot be enumerated a part of the time is kept for the bound.
@@ -131,7 +131,7 @@ def best_design(
     # Without any noise tr J⁻¹ is one: all that is known of many coordinates, or where there is no time for more.
     bound = max(bound, 1 - float(slice_.p @ slice_.p))
     complete = everything is not None
-    return Weighted(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.p
+    return DesignWeights(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.p
 
 
 def scaled(rays: Floats, p: Floats) -> Floats:
@@ -145,7 +145,7 @@ def least_error(rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:
     return Solved(weights, worth, constant - float(p @ p), value - float(p @ p), p)
 
 
-def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Worth, float, float]:
+def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Pricing, float, float]:
     """The best weights of these rays, what other rays are worth, the bound less the greatest worth, and the value.
 
     OutOfTime at the deadline: weights that are not the best yet are no mechanism yet either.

@@ -16,10 +16,10 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.compiler.solvers.estimation import Solved, least_error
+from sfumato.compiler.solvers.pricing import Pricing, sum_of_squares
 from sfumato.compiler.solvers.slice import Slice
-from sfumato.compiler.solvers.utilities import Curved, OfDecisions, Told, Utility
+from sfumato.compiler.solvers.utilities import ConvexUtility, DecisionUtility, InformationUtility, Utility
 from sfumato.compiler.solvers.worst_case import least_worst_error
-from sfumato.compiler.solvers.worth import Worth, sum_of_squares
 from sfumato.domain import Domain, align_table, read_numbers, unaligned_table
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, TableMechanism
@@ -144,7 +144,7 @@ class MutualInformation(SumGoal):
 
     def on(self, slice_: Slice, p: Floats) -> Utility:  # noqa: ARG002
         size = slice_.size
-        return Told(Worth(_told, _told_slope, np.eye(size), slice_.p, np.zeros(size)))
+        return InformationUtility(Pricing(_told, _told_slope, np.eye(size), slice_.p, np.zeros(size)))
 
     def value(self, matrix: Floats, p: Floats) -> float:
         law = p @ matrix / p.sum()
@@ -198,7 +198,7 @@ class SquaredError(SumGoal):
     def on(self, slice_: Slice, p: Floats) -> Utility:
         # Centred: E[E[a|Y]²] = E[a]² + E[E[a - E a|Y]²], and what is small is found more exactly.
         direction = np.bincount(slice_.group_of, weights=p * (self.numbers - p @ self.numbers))
-        return Curved(sum_of_squares(direction.astype(np.float64)[None], np.zeros(slice_.size)))
+        return ConvexUtility(sum_of_squares(direction.astype(np.float64)[None], np.zeros(slice_.size)))
 
     def value(self, matrix: Floats, p: Floats) -> float:
         law = p @ matrix
@@ -251,7 +251,7 @@ class ExpectedLoss(SumGoal):
 
     def on(self, slice_: Slice, p: Floats) -> Utility:
         weighted = p[:, None] * self.matrix
-        return OfDecisions(-np.array([np.bincount(slice_.group_of, weights=losses) for losses in weighted.T]))
+        return DecisionUtility(-np.array([np.bincount(slice_.group_of, weights=losses) for losses in weighted.T]))
 
     def value(self, matrix: Floats, p: Floats) -> float:
         return float(p @ (matrix * self.matrix).sum(axis=1))

@@ -17,7 +17,7 @@ from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.errors import CannotDecide
 
-__all__ = ["Interior", "lost", "minimise"]
+__all__ = ["Interior", "minimise", "numerical_error"]
 
 #: f(x) with its gradient and Hessian, or None outside its domain.
 Smooth = Callable[[Floats], tuple[float, Floats, Floats] | None]
@@ -41,7 +41,7 @@ class Interior:
     converged: bool = True
 
 
-def lost(what: str) -> CannotDecide:
+def numerical_error(what: str) -> CannotDecide:
     """The error of a search that doubles are too coarse for, and what to do about it."""
     return CannotDecide(
         f"{what}: where a level is very near 0, doubles lose what little a report tells (plan() compares mechanisms "
@@ -63,7 +63,7 @@ def minimise(
     x = start
     at = function(x)
     if at is None:
-        raise lost("the interior-point method cannot start")
+        raise numerical_error("the interior-point method cannot start")
     value, gradient, hessian = at
     slacks = x if inequalities is None else inequalities @ x
     duals = np.full(len(slacks), max(abs(value), 1e-300) / len(slacks)) / slacks
@@ -78,7 +78,7 @@ def minimise(
         if deadline.passed:
             return Interior(x, multipliers, duals, value, converged=False)
         if not 0 < gap < np.inf:
-            raise lost("the interior-point method did not converge")
+            raise numerical_error("the interior-point method did not converge")
         weights = duals / slacks
         system = hessian + (
             np.diag(weights) if inequalities is None else inequalities.T @ (weights[:, None] * inequalities)
@@ -94,16 +94,16 @@ def minimise(
         )
         length = _STEP_SHARE * min(_reach(slacks, d_slacks), _reach(duals, d_duals))
         if not np.isfinite(d_x).all():
-            raise lost("the interior-point method could not move")
+            raise numerical_error("the interior-point method could not move")
         while (at := function(x + length * d_x)) is None:
             length /= 2
             if length < 1e-12:
-                raise lost("the interior-point method could not move")
+                raise numerical_error("the interior-point method could not move")
         x = x + length * d_x
         multipliers = multipliers + length * d_multipliers
         slacks, duals = slacks + length * d_slacks, duals + length * d_duals
         value, gradient, hessian = at
-    raise lost("the interior-point method did not converge")
+    raise numerical_error("the interior-point method did not converge")
 
 
 def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats]]:
@@ -131,7 +131,7 @@ def _factor(matrix: Floats) -> tuple[Floats, bool]:
             return factor
         except linalg.LinAlgError:
             share *= 100
-    raise lost("the interior-point method met a singular system")
+    raise numerical_error("the interior-point method met a singular system")
 
 
 def _step(

@@ -13,10 +13,10 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.programme import best_weights
+from sfumato.compiler.solvers.design_weights import DesignWeights, Progress
+from sfumato.compiler.solvers.linear_program import best_weights
 from sfumato.compiler.solvers.slice import Slice, distinct
 from sfumato.compiler.solvers.utilities import Utility
-from sfumato.compiler.solvers.weighted import Progress, Weighted
 from sfumato.errors import CannotDecide
 
 __all__ = ["best_mixture", "solve_weights"]
@@ -38,7 +38,9 @@ _SEARCH_SHARE = 0.75
 _SMOOTHING = 0.7
 
 
-def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: Progress | None = None) -> Weighted:
+def best_mixture(
+    slice_: Slice, utility: Utility, deadline: Deadline, progress: Progress | None = None
+) -> DesignWeights:
     """Column generation until the bound meets the value, or until the deadline.
 
     At half time at the latest it looks for a bound; later where rules have to be found, too.
@@ -49,7 +51,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: 
         everything, weights, multipliers, value = _solved(everything, utility, slice_.p, first)
         # The solver's own tolerance: what the multipliers prove of every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
-        return Weighted(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
+        return DesignWeights(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
     end_of_search = deadline.part(1 / 2)
     rays = slice_.first_rays(first)
     if slice_.within is not None:
@@ -89,7 +91,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, progress: 
         smooth = len(better) > 0
         rays = distinct(np.concatenate([rays, found[better]]))
     complete = bool(bound - value <= _COMPLETE * abs(value))
-    return Weighted(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
+    return DesignWeights(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
 
 
 def _solved(rays: Floats, utility: Utility, p: Floats, deadline: Deadline) -> tuple[Floats, Floats, Floats, float]:

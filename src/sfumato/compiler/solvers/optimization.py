@@ -12,14 +12,14 @@ import numpy as np
 
 from sfumato._core import ZERO, Floats, checked_kind
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.design_weights import DesignWeights, Progress
 from sfumato.compiler.solvers.estimation import best_design, scaled
 from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
-from sfumato.compiler.solvers.interior import lost
+from sfumato.compiler.solvers.interior import numerical_error
 from sfumato.compiler.solvers.mixture import best_mixture, solve_weights
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.compiler.solvers.slice import Slice, groups
 from sfumato.compiler.solvers.utilities import Utility
-from sfumato.compiler.solvers.weighted import Progress, Weighted
 from sfumato.compiler.solvers.worst_case import LEAST_SHARE
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
@@ -113,7 +113,7 @@ def optimal_until(
     search = deadline.part(1.0, reserve=kept)
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
-            raise lost("no error can be told of the best mechanism")
+            raise numerical_error("no error can be told of the best mechanism")
         found, shares = _designed(slice_, goal, search, max_outputs, progress)
         if isinstance(goal, WorstEstimation):
             stated = designed = designed * (shares / slice_.p)[slice_.group_of]
@@ -141,7 +141,7 @@ def optimal_until(
     )
     mechanism, value = _rounded(_roundings(policy, matrix, rounded), goal, stated, target, deadline)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
-        raise lost("no error can be told of the best mechanism found")
+        raise numerical_error("no error can be told of the best mechanism found")
     optimum = Optimum(mechanism, goal, stated, value, bound, "gap", seconds=deadline.spent)
     if not found.in_time:
         return replace(optimum, status="time")
@@ -229,7 +229,7 @@ def _rounding_seconds(policy: Policy, outputs: float) -> float:
 
 def _designed(
     slice_: Slice, goal: Estimation, deadline: Deadline, max_outputs: int | None, progress: Progress | None
-) -> tuple[Weighted, Floats]:
+) -> tuple[DesignWeights, Floats]:
     """The rays and weights of the least error, and the distribution of the groups it is the error at."""
     found, p = best_design(slice_, deadline, progress, goal.solve)
     while max_outputs is not None and len(found.weights) > max_outputs:
@@ -242,7 +242,7 @@ def _designed(
 
 def _mixed(
     slice_: Slice, worth: Utility, deadline: Deadline, max_outputs: int | None, progress: Progress | None
-) -> Weighted:
+) -> DesignWeights:
     """The rays and weights of the greatest utility."""
     found = best_mixture(slice_, worth, deadline, progress)
     while max_outputs is not None and len(found.weights) > max_outputs:
@@ -252,6 +252,6 @@ def _mixed(
     return found
 
 
-def _dropped(found: Weighted, max_outputs: int, deadline: Deadline) -> int:
+def _dropped(found: DesignWeights, max_outputs: int, deadline: Deadline) -> int:
     """How many of the lightest rays to drop before the others are weighed again: one, or half the excess when late."""
     return max(1, (len(found.weights) - max_outputs) // 2) if deadline.passed else 1

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato._core import ZERO, Floats, import_late
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.programme import Programme
+from sfumato.compiler.solvers.linear_program import Programme
 from sfumato.compiler.solvers.rules import ALLOWED, Rules
 from sfumato.compiler.solvers.simplices import Simplices
 from sfumato.errors import CannotDecide
@@ -90,7 +90,7 @@ class Slice:
         self.simplices = simplices
         #: Whether values are one coordinate that a mechanism could tell apart, if by less than doubles resolve.
         self.is_coarse = False
-        self._programme = self.programme()
+        self._programme = self.linear_program()
         self._directions = 0
 
     @classmethod
@@ -148,7 +148,7 @@ class Slice:
         """Whether some values cannot be told apart at all."""
         return self.size < len(self.group_of)
 
-    def programme(self, directions: Floats | None = None) -> Programme:
+    def linear_program(self, directions: Floats | None = None) -> Programme:
         """A solver of its own, which can hold directions·v between limits."""
         return Programme(self._compact, self.p, np.zeros((0, self.size)) if directions is None else directions)
 

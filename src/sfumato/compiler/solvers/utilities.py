@@ -9,10 +9,10 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import Deadline
+from sfumato.compiler.solvers.pricing import Pricing, climb, greatest
 from sfumato.compiler.solvers.slice import Slice
-from sfumato.compiler.solvers.worth import Worth, climb, greatest
 
-__all__ = ["Curved", "OfDecisions", "Told", "Utility"]
+__all__ = ["ConvexUtility", "DecisionUtility", "InformationUtility", "Utility"]
 
 
 #: A worth of so few directions is maximised by branch and bound at once: no climbing is faster.
@@ -44,10 +44,10 @@ class Utility(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Curved:
+class ConvexUtility:
     """A smooth convex function of a few inner products."""
 
-    worth: Worth
+    worth: Pricing
 
     def of(self, rays: Floats) -> Floats:
         return self.worth.of(rays)
@@ -75,7 +75,7 @@ class Curved:
 
 
 @dataclass(frozen=True, eq=False)
-class Told(Curved):
+class InformationUtility(ConvexUtility):
     """Σ_x p_x·v_x·ln v_x, what a ray tells of the value."""
 
     def search(
@@ -107,7 +107,7 @@ class Told(Curved):
 
 
 @dataclass(frozen=True, eq=False)
-class OfDecisions:
+class DecisionUtility:
     """The greatest of a few linear functions, one for each decision: the best ray of each is a linear programme."""
 
     gains: Floats

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.estimation import Solved, scaled
-from sfumato.compiler.solvers.interior import lost
-from sfumato.compiler.solvers.worth import sum_of_squares
+from sfumato.compiler.solvers.interior import numerical_error
+from sfumato.compiler.solvers.pricing import sum_of_squares
 
 __all__ = ["LEAST_SHARE", "least_worst_error"]
 
@@ -43,7 +43,7 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     even = scaled(rays, np.full(size, 1 / size))
     spectrum, turn = np.linalg.eigh(even.T @ even / count)
     if not spectrum[0] > 0:
-        raise lost("the worst distribution was not found")
+        raise numerical_error("the worst distribution was not found")
     unit, level = turn / np.sqrt(spectrum), float(np.sum(1 / spectrum))
     matrix, names = _cones(rays, rays @ unit, 1 / np.sqrt(spectrum * level))
     variables = matrix.shape[1]
@@ -68,7 +68,7 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     if str(found.status) == "MaxTime":
         raise OutOfTime
     if str(found.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
-        raise lost(f"the worst distribution was not found, the solver says {found.status}")
+        raise numerical_error(f"the worst distribution was not found, the solver says {found.status}")
     x = np.array(found.x)
     multipliers = np.array(found.z)[1 + size :].reshape(count, size + 2)
     worst = np.maximum(x[first_p:], LEAST_SHARE / size)
@@ -87,7 +87,7 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     try:
         value = float(np.trace(np.linalg.inv(information))) - square
     except np.linalg.LinAlgError:
-        raise lost("the worst distribution was not found") from None
+        raise numerical_error("the worst distribution was not found") from None
     return Solved(
         weights,
         sum_of_squares(matrix_n, slopes),

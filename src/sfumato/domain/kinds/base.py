@@ -19,7 +19,7 @@ Fault: TypeAlias = tuple[str, str, object]
 LARGEST = 2**31
 
 
-class Kind(ABC):
+class DomainKind(ABC):
     """What ``Domain`` asks of each way to describe a set; -1 is the index of what is not in it."""
 
     name: Literal["list", "range", "grid", "product"]
@@ -27,7 +27,7 @@ class Kind(ABC):
     shape: tuple[int, ...]
 
     @property
-    def by_label(self) -> Kind:
+    def by_label(self) -> DomainKind:
         """The kind whose values are this one's labels; only a grid's values are something else."""
         return self
 
@@ -64,7 +64,7 @@ class Kind(ABC):
     def text(self) -> str: ...
 
 
-class Scalar(Kind):
+class Scalar(DomainKind):
     """A kind whose values come in one column."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers
-from sfumato.domain.kinds.base import LARGEST, Fault, Kind
+from sfumato.domain.kinds.base import LARGEST, DomainKind, Fault
 from sfumato.domain.kinds.counted import Counted, checked_size
 from sfumato.domain.kinds.product import Product
 from sfumato.domain.refusals import At
@@ -30,7 +30,7 @@ class Axis(Counted):
         self.high = high
 
     @property
-    def by_label(self) -> Kind:
+    def by_label(self) -> DomainKind:
         return Counted(self.size)
 
     @property
@@ -89,7 +89,7 @@ class Grid(Product):
         self.longitude = longitude
 
     @property
-    def by_label(self) -> Kind:
+    def by_label(self) -> DomainKind:
         return Product({"row": self.latitude.by_label, "column": self.longitude.by_label})
 
     def part(self, name: str) -> str:
@@ -117,7 +117,7 @@ def grid_of(
     rows: object,
     columns: object,
     at: Callable[[str], At],
-) -> Kind:
+) -> DomainKind:
     """The grid of these bounds; ``at`` is the place of each parameter by its name."""
     south_north = _axis(latitude, 90, checked_size(rows, at("rows")), at("latitude"), at("rows"))
     west_east = _axis(longitude, 180, checked_size(columns, at("columns")), at("longitude"), at("columns"))

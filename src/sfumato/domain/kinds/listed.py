@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers, label_document
-from sfumato.domain.kinds.base import LARGEST, Fault, Kind, Scalar
+from sfumato.domain.kinds.base import LARGEST, DomainKind, Fault, Scalar
 from sfumato.domain.kinds.counted import Counted
 from sfumato.domain.refusals import At, listing
 from sfumato.domain.scalars import TYPES, Label, Signature, as_label, reader_for
@@ -136,7 +136,7 @@ class Listed(Scalar):
         return f"Domain([{listing(self._labels)}])"
 
 
-def list_of(given: list[Any], at: At, *, tuples: bool = False) -> Kind:
+def list_of(given: list[Any], at: At, *, tuples: bool = False) -> DomainKind:
     """The kind for these labels, which may be tuples only if they come from another domain."""
     if not 1 <= len(given) <= LARGEST:
         raise at.refuse("hold from 1 to 2**31 labels", given)

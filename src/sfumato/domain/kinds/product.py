@@ -9,18 +9,18 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato._core import Integers
-from sfumato.domain.kinds.base import LARGEST, Encoded, Fault, Kind
+from sfumato.domain.kinds.base import LARGEST, DomainKind, Encoded, Fault
 from sfumato.domain.refusals import At
 from sfumato.domain.rows import split_row, split_rows
 from sfumato.domain.scalars import Label
 
 
-class Product(Kind):
+class Product(DomainKind):
     """Tuples of labels, row-major."""
 
     name: Literal["grid", "product"] = "product"
 
-    def __init__(self, factors: Mapping[str, Kind], spellings: Sequence[tuple[str, ...]] = ()) -> None:
+    def __init__(self, factors: Mapping[str, DomainKind], spellings: Sequence[tuple[str, ...]] = ()) -> None:
         self.factors = dict(factors)
         self.kinds = tuple(factors.values())
         self.shape = tuple(kind.size for kind in self.kinds)
@@ -28,7 +28,7 @@ class Product(Kind):
         self.spellings = spellings or tuple((name,) for name in factors)
 
     @property
-    def by_label(self) -> Kind:
+    def by_label(self) -> DomainKind:
         looked_up = {name: kind.by_label for name, kind in self.factors.items()}
         return self if looked_up == self.factors else Product(looked_up)
 
@@ -102,7 +102,7 @@ class Product(Kind):
         return f"Domain.product({', '.join(f'{name}={kind.text()}' for name, kind in self.factors.items())})"
 
 
-def _tuples(kinds: tuple[Kind, ...]) -> Iterator[tuple[Label, ...]]:
+def _tuples(kinds: tuple[DomainKind, ...]) -> Iterator[tuple[Label, ...]]:
     """As ``itertools.product``, which would first list every factor in full."""
     if not kinds:
         yield ()
@@ -112,7 +112,7 @@ def _tuples(kinds: tuple[Kind, ...]) -> Iterator[tuple[Label, ...]]:
             yield (head, *tail)
 
 
-def product_of(factors: Mapping[str, Kind], at: At) -> Kind:
+def product_of(factors: Mapping[str, DomainKind], at: At) -> DomainKind:
     """The product of two or more factors."""
     if len(factors) < 2:
         raise at.refuse("be at least two", list(factors))

@@ -13,7 +13,7 @@ from sfumato._core import INFINITE, Epsilon
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.partitioned.mechanism import KINDS, PartedMechanism, part_document, part_from_document
+from sfumato.mechanisms.partitioned.mechanism import KINDS, PartitionedMechanism, part_document, part_from_document
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import MixtureMechanism
@@ -29,7 +29,7 @@ INNER: dict[str, Callable[[Domain, Epsilon], MixtureMechanism]] = {
 }
 
 
-class BlockMechanism(PartedMechanism):
+class BlockMechanism(PartitionedMechanism):
     """The block in clear, and the value by the block's own mechanism, which sees only the values of the block.
 
     ``blocks`` is the number of each value's block, counted in order of first appearance; ``parts`` holds the
@@ -78,25 +78,25 @@ class BlockMechanism(PartedMechanism):
             raise CannotDecide(f"reports of at most {max_bits} bits cannot tell the blocks and their values")
         return mechanism
 
-    def smaller(self) -> BlockMechanism:
+    def audit_surrogate(self) -> BlockMechanism:
         """A block for each class of part that there is, its largest, and one of them twice."""
         largest = {type(part): part for part in sorted(self.parts, key=lambda part: len(part.domain))}
-        parts = [part.smaller() for part in largest.values()]
+        parts = [part.audit_surrogate() for part in largest.values()]
         parts.append(parts[0])
         blocks = np.repeat(np.arange(len(parts)), [len(part.domain) for part in parts])
         return type(self)(Domain.range(len(blocks)), blocks, parts)
 
-    def energies(self) -> npt.NDArray[np.float64] | None:
-        energies = np.empty(len(self.domain))
+    def second_moments(self) -> npt.NDArray[np.float64] | None:
+        second_moments = np.empty(len(self.domain))
         known: dict[int, npt.NDArray[np.float64] | None] = {}
         for number, part in enumerate(self.parts):
             if id(part) not in known:
-                known[id(part)] = part.energies()
+                known[id(part)] = part.second_moments()
             own = known[id(part)]
             if own is None:
                 return None
-            energies[self.hidden(number)] = own
-        return energies
+            second_moments[self.protected(number)] = own
+        return second_moments
 
     def parameters(self) -> dict[str, Any]:
         documents = [part_document(part) for part in dict.fromkeys(self.parts)]

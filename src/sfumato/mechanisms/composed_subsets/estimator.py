@@ -1,4 +1,4 @@
-"""The decoder of composed subsets: the values' own estimate, moved towards that of the blocks."""
+"""The estimator of composed subsets: the values' own estimate, moved towards that of the blocks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.estimators.base import Decoder
+from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
 from sfumato.mechanisms.estimators.scores import StretchedScores, SubsetScores
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
-__all__ = ["ComposedSubsetsDecoder"]
+__all__ = ["ComposedSubsetsEstimator"]
 
 
-class ComposedSubsetsDecoder(Decoder):
+class ComposedSubsetsEstimator(Estimator):
     """Counts of values, then of blocks: p̂ = p̂₁ + D·r, r = q̂ - S·p̂₁ (see ``ComposedSubsets.correction``).
 
     With the second moments of p̂₁ and q̂, which are independent given the true value,
@@ -47,7 +47,7 @@ class ComposedSubsetsDecoder(Decoder):
         of_blocks = (shares[self.size :] - self._label_other) / self._label_gap
         return np.asarray(alone + (self._correction @ (of_blocks - self._masses(alone)))[self._block_of])
 
-    def shares(self, p: Floats) -> Floats:
+    def expected_counts(self, p: Floats) -> Floats:
         of_blocks = self._label_other + self._label_gap * self._masses(p)
         return np.concatenate([self._other + self._gap * p, of_blocks])
 
@@ -122,7 +122,7 @@ class ComposedSubsetsDecoder(Decoder):
 
     # -- the reach of one report -------------------------------------------------------------------------------
 
-    def reach(self) -> tuple[Floats, Floats]:
+    def score_bounds(self) -> tuple[Floats, Floats]:
         # An estimate is a sum over the members of both sets: greatest for the members that count most.
         ends = np.array([[self._end(block, sign) for block in range(self._blocks)] for sign in (-1, 1)])
         return -ends[0][self._block_of], ends[1][self._block_of]

@@ -95,7 +95,7 @@ class ComposedSubsets(NestedMechanism):
             return self.values.step(value, draws), label
         return value, self.labels.step(label, draws)
 
-    def smaller(self) -> ComposedSubsets:
+    def audit_surrogate(self) -> ComposedSubsets:
         blocks = [0, 0, 1, 2]
         sizes = [scaled_size(self.values.share, len(blocks)), scaled_size(self.labels.share, 3)]
         return self.from_parameters(Domain.range(len(blocks)), self.parameters() | {"blocks": blocks, "sizes": sizes})
@@ -183,7 +183,7 @@ class ComposedSubsets(NestedMechanism):
         of_values, of_labels = self.moments
         return of_labels.matrix(masses) - 2 * np.diag(masses) + of_values.matrix(masses, self.block_sizes)
 
-    def energies(self) -> Floats | None:
+    def second_moments(self) -> Floats | None:
         if self.moments is None:
             return None
         of_values, of_labels = self.moments

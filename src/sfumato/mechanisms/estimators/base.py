@@ -1,6 +1,6 @@
-"""What a decoder is: from counts to unbiased frequencies, and the exact covariance of that estimate.
+"""What a estimator is: from counts to unbiased frequencies, and the exact covariance of that estimate.
 
-A decoder is linear in the counts, so what it says is exact for every n: the estimate is unbiased, and the covariance
+A estimator is linear in the counts, so what it says is exact for every n: the estimate is unbiased, and the covariance
 of n reports is 1/n of what ``covariance(p)`` gives for one report of a person drawn from p.
 """
 
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats, project_beside_clear
+from sfumato._core import Floats, project_protected
 from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.limits import ScoreLaw
 from sfumato.mechanisms.estimators.scores import LevelScores, Scores
 
-__all__ = ["Decoder", "HistogramDecoder", "with_some_mass"]
+__all__ = ["Estimator", "HistogramEstimator", "with_some_mass"]
 
 
 #: Beside what a report counts for a value, this is nothing: rounding of a matrix that was inverted.
@@ -31,7 +31,7 @@ def with_some_mass(p: Floats) -> Floats:
     return np.asarray((1 - _LEAST_MASS) * p + _LEAST_MASS / len(p))
 
 
-class Decoder(ABC):
+class Estimator(ABC):
     """The unbiased linear estimate of one mechanism."""
 
     size: int
@@ -41,19 +41,19 @@ class Decoder(ABC):
         """The estimate from shares: counts divided by the number of reports."""
 
     @abstractmethod
-    def shares(self, p: Floats) -> Floats:
-        """The expected shares at p: ``frequencies(shares(p)) == p``."""
+    def expected_counts(self, p: Floats) -> Floats:
+        """The expected shares at p: ``frequencies(expected_counts(p)) == p``."""
 
     def nearest(self, unbiased: Floats, shares: Floats) -> Floats:  # noqa: ARG002
         """A distribution near the unbiased estimate, among those with the totals that the counts know.
 
         Values told in clear keep what they are told to have; the others are the nearest in l2 to theirs.
         """
-        return project_beside_clear(unbiased, self.clear())
+        return project_protected(unbiased, self.revealed())
 
-    def clear(self) -> npt.NDArray[np.bool_]:
+    def revealed(self) -> npt.NDArray[np.bool_]:
         """Which values are told in clear: no report counts against them, so their estimate is a count of reports."""
-        least, greatest = self.span()
+        least, greatest = self.honest_score_bounds()
         return np.asarray((greatest > 0) & (least >= -_NOTHING * greatest))
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Decoder(ABC):
         """Return the probabilities of the scores of ``score_levels`` for one report at p."""
 
     def score_elsewhere(self) -> Floats:
-        """Return the probabilities of the scores for people whose value is of another group of ``told_together``."""
+        """Return the probabilities of the scores for people whose value is of another group of ``known_groups``."""
         return np.zeros(self.score_levels()[1].shape)
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
@@ -88,7 +88,7 @@ class Decoder(ABC):
         p = with_some_mass(p)
         levels, own = self.score_levels()
         elsewhere = self.score_elsewhere()
-        group = self.told_together()
+        group = self.known_groups()
         mass = np.bincount(group, weights=p)[group] if group.any() else np.ones(self.size)
         others = np.where(np.bincount(group)[group] > 1, mass - p, 0.0)
         outside = elsewhere * (1 - mass)[:, None]
@@ -112,32 +112,32 @@ class Decoder(ABC):
         return [Cohort(n, 1.0, means, squares, self.scores(weights), parts)]
 
     @abstractmethod
-    def reach(self) -> tuple[Floats, Floats]:
+    def score_bounds(self) -> tuple[Floats, Floats]:
         """The least and the greatest that one report can count for each frequency."""
 
     def least_variances(self) -> Floats:
         """The variance from one report that each frequency has at least, whatever the counts seem to say."""
         return np.zeros(self.size)
 
-    def told_together(self) -> npt.NDArray[np.int64]:
+    def known_groups(self) -> npt.NDArray[np.int64]:
         """For each value the number of its group: every report tells the group, so its total is a count of reports."""
         return np.zeros(self.size, dtype=np.int64)
 
-    def span(self) -> tuple[Floats, Floats]:
+    def honest_score_bounds(self) -> tuple[Floats, Floats]:
         """The least and the greatest that one honest report counts: what intervals from few reports rest on."""
-        return self.reach()
+        return self.score_bounds()
 
 
-class HistogramDecoder(Decoder):
-    """A decoder whose counts are a histogram over the outputs: ``shares`` is the law of the outputs at p."""
+class HistogramEstimator(Estimator):
+    """A estimator whose counts are a histogram over the outputs: ``shares`` is the law of the outputs at p."""
 
     @abstractmethod
     def output_scores(self, weights: Floats) -> Floats:
         """Return what a report of each output adds to the estimate of Σ weight·frequency: ``frequencies``' adjoint."""
 
     def scores(self, weights: Floats) -> Scores:
-        return LevelScores.of(self.output_scores(weights), self.shares, self.size)
+        return LevelScores.of(self.output_scores(weights), self.expected_counts, self.size)
 
     @abstractmethod
-    def pull(self, weights: Floats) -> Floats:
+    def adjoint(self, weights: Floats) -> Floats:
         """Σ_y Q(y|x)·weights_y for every value x: the adjoint of ``shares``."""

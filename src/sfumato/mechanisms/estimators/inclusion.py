@@ -1,4 +1,4 @@
-"""Decoders that count, for each value, the reports whose set holds it."""
+"""Estimators that count, for each value, the reports whose set holds it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.base import Decoder, HistogramDecoder
+from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.scores import BitScores, Scores, SubsetScores
 from sfumato.mechanisms.two_level import InclusionMechanism, InclusionMixture
 
-__all__ = ["InclusionDecoder", "ResponseDecoder", "SetDecoder"]
+__all__ = ["InclusionEstimator", "ResponseEstimator", "SetEstimator"]
 
 
-class InclusionDecoder(Decoder):
+class InclusionEstimator(Estimator):
     """Counts of the reports whose set holds a value: p̂ = (share - b)/(a - b).
 
     The set holds the true value with probability a, a given other one with b; two given values with c₁ if one of
@@ -33,21 +33,21 @@ class InclusionDecoder(Decoder):
     def frequencies(self, shares: Floats) -> Floats:
         return (shares - self.other) / self.gap
 
-    def shares(self, p: Floats) -> Floats:
+    def expected_counts(self, p: Floats) -> Floats:
         return self.other + self.gap * p
 
     def variances(self, p: Floats) -> Floats:
-        held = self.shares(p)
+        held = self.expected_counts(p)
         return held * (1 - held) / self.gap**2
 
     def covariance(self, p: Floats) -> Floats:
-        held = self.shares(p)
+        held = self.expected_counts(p)
         both = self._without_own + (p[:, None] + p) * (self._with_own - self._without_own)
         both[np.diag_indices(self.size)] = held
         return np.asarray((both - np.outer(held, held)) / self.gap**2)
 
     def variance(self, weights: Floats, p: Floats) -> float:
-        held, total = self.shares(p), float(weights.sum())
+        held, total = self.expected_counts(p), float(weights.sum())
         # Σ_{x≠y} w_x w_y E[both], with the sums over y done first.
         pairs = self._without_own * (total**2 - weights @ weights)
         pairs += 2 * (self._with_own - self._without_own) * ((weights * p) @ (total - weights))
@@ -58,7 +58,7 @@ class InclusionDecoder(Decoder):
         return np.tile(self.set_levels, (self.size, 1)), np.tile([1 - own, own], (self.size, 1))
 
     def score_probabilities(self, p: Floats) -> Floats:
-        held = self.shares(p)
+        held = self.expected_counts(p)
         return np.column_stack([1 - held, held])
 
     def scores(self, weights: Floats) -> Scores:
@@ -70,12 +70,12 @@ class InclusionDecoder(Decoder):
         """The scores of a value that the set does not hold, and of one that it holds."""
         return (np.array([0.0, 1.0]) - self.other) / self.gap
 
-    def reach(self) -> tuple[Floats, Floats]:
+    def score_bounds(self) -> tuple[Floats, Floats]:
         ends = np.array([0.0, 1.0]) - self.other
         return np.full(self.size, ends[0] / self.gap), np.full(self.size, ends[1] / self.gap)
 
 
-class SetDecoder(InclusionDecoder):
+class SetEstimator(InclusionEstimator):
     """Uniform sets of d of k values, forced with probability γ to hold the true one (subset selection).
 
     It also decodes a part of a larger mechanism: ``p`` then sums to the mass of the part's hidden values, and ``total``
@@ -93,7 +93,7 @@ class SetDecoder(InclusionDecoder):
         self._pair_hidden, self._pair_total = float(without_own - free_pair), float(free_pair)
         self._pair_slope = float(with_own - without_own)
         #: What a report in clear of an open value counts for each hidden one.
-        self.in_clear = float((1 - gamma) * (company - share) / (gamma * (1 - company)))
+        self.revealed_score = float((1 - gamma) * (company - share) / (gamma * (1 - company)))
 
     def scores(self, weights: Floats) -> Scores:
         return self.set_scores(weights)
@@ -107,9 +107,9 @@ class SetDecoder(InclusionDecoder):
         """How often the sets hold each value."""
         return np.asarray(self.gap * p + self._pull * p.sum() + self._free * total)
 
-    def decode(self, counts: Floats, hidden: float, total: float) -> Floats:
+    def decode(self, counts: Floats, protected: float, total: float) -> Floats:
         """The inverse of ``law``, given the mass of the hidden values."""
-        return np.asarray((counts - self._pull * hidden - self._free * total) / self.gap)
+        return np.asarray((counts - self._pull * protected - self._free * total) / self.gap)
 
     def energy(self, p: Floats, total: float) -> Floats:
         """E[φ²; a set] of each value's score φ = (1[held] - b)/(a - b)."""
@@ -142,19 +142,19 @@ class SetDecoder(InclusionDecoder):
 
     def _pairs(self, p: Floats, total: float) -> tuple[float, float, Floats]:
         """P(z and w held) less the slope times p_z + p_w; the mass of set reports; P(z held)."""
-        hidden = float(p.sum())
-        level = self._pair_hidden * hidden + self._pair_total * total
-        return level, self.gamma * hidden + self._rest * total, self.law(p, total)
+        protected = float(p.sum())
+        level = self._pair_hidden * protected + self._pair_total * total
+        return level, self.gamma * protected + self._rest * total, self.law(p, total)
 
 
-class ResponseDecoder(SetDecoder, HistogramDecoder):
+class ResponseEstimator(SetEstimator, HistogramEstimator):
     """Randomized response: the sets are single values, so their counts are the histogram."""
 
     def scores(self, weights: Floats) -> Scores:
-        return HistogramDecoder.scores(self, weights)
+        return HistogramEstimator.scores(self, weights)
 
     def output_scores(self, weights: Floats) -> Floats:
         return np.asarray((weights - self.other * weights.sum()) / self.gap)
 
-    def pull(self, weights: Floats) -> Floats:
+    def adjoint(self, weights: Floats) -> Floats:
         return np.asarray(self.other * weights.sum() + self.gap * weights)

@@ -37,7 +37,7 @@ class Fit:
 def fit_histogram(
     shares: Floats,
     law: Callable[[Floats], Floats],
-    pull: Callable[[Floats], Floats],
+    adjoint: Callable[[Floats], Floats],
     size: int,
     *,
     tolerance: float = 1e-9,
@@ -69,12 +69,12 @@ def fit_histogram(
     longest = 1.0
     bound = np.inf
     for iteration in range(1, most + 1):
-        ratio = pull(shares / expected(p))
+        ratio = adjoint(shares / expected(p))
         bound = float(np.log(max(ratio.max(), 1.0)))
         if bound <= tolerance:
             return Fit(p, True, iteration, value - start, bound)
         first = step(p, ratio)
-        second = step(first, pull(shares / expected(first)))
+        second = step(first, adjoint(shares / expected(first)))
         difference, curvature = first - p, second - 2 * first + p
         norm = float(np.linalg.norm(curvature))
         length = min(max(1.0, float(np.linalg.norm(difference)) / norm), longest) if norm > 0 else 1.0
@@ -82,7 +82,7 @@ def fit_histogram(
         # What the leap would make negative goes towards zero instead: at the optimum many frequencies are zero.
         leap = np.maximum(leap, second * _KEPT)
         leap /= leap.sum()
-        candidate = step(leap, pull(shares / expected(leap)))
+        candidate = step(leap, adjoint(shares / expected(leap)))
         candidate_value = likelihood(candidate)
         if not candidate_value >= value:  # a leap that lost likelihood: EM itself never does
             candidate, candidate_value = second, likelihood(second)

@@ -294,8 +294,8 @@ class Piece:
     """
 
     scores: SubsetScores | ColumnScores
-    hidden: npt.NDArray[np.int64]
-    open: npt.NDArray[np.int64]
+    protected: npt.NDArray[np.int64]
+    unprotected: npt.NDArray[np.int64]
     revealed: Floats
     gamma: float
 
@@ -310,7 +310,7 @@ class PartedScores(Scores):
     def transform(self, parts: Floats, points: Floats) -> Waves:
         total = np.zeros((len(parts), len(points)), np.complex128)
         for piece in self.pieces:
-            hidden, opened = parts[:, piece.hidden], parts[:, piece.open]
-            total += piece.scores.reports(hidden, hidden.sum(axis=1) + opened.sum(axis=1), points)
+            protected, opened = parts[:, piece.protected], parts[:, piece.unprotected]
+            total += piece.scores.reports(protected, protected.sum(axis=1) + opened.sum(axis=1), points)
             total += piece.gamma * (opened @ np.exp(1j * np.outer(piece.revealed, points)))
         return total

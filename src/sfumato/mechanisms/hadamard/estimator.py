@@ -1,4 +1,4 @@
-"""The decoder of Hadamard response."""
+"""The estimator of Hadamard response."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.base import HistogramDecoder
+from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.scores import ColumnScores
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
 
-__all__ = ["HadamardDecoder"]
+__all__ = ["HadamardEstimator"]
 
 #: Fewer numbers than this are transformed before numba is imported.
 _FEW = 2**14
@@ -25,17 +25,17 @@ def _transform(rows: Floats, scale: float = 1.0) -> Floats:
     return transform_rows(rows, scale)
 
 
-class HadamardDecoder(HistogramDecoder):
+class HadamardEstimator(HistogramEstimator):
     """Scores ±1 in the own block: p̂ = mean score / γ, by one fast transform per block.
 
     The product of the scores of two values of a block is the score of the row row_x XOR row_y, whose mean is γ times
     the frequency of the value that owns this row, or zero if none does. It also decodes a part of a larger mechanism,
-    as ``SetDecoder`` does.
+    as ``SetEstimator`` does.
     """
 
     each = 1
     #: A report in clear of an open value says nothing of the hidden ones.
-    in_clear = 0.0
+    revealed_score = 0.0
 
     def __init__(self, mechanism: HadamardResponse) -> None:
         if mechanism.threshold == 0:
@@ -63,7 +63,7 @@ class HadamardDecoder(HistogramDecoder):
     def frequencies(self, shares: Floats) -> Floats:
         return self._of_values(_transform(shares.reshape(self._blocks, self._columns), 1 / self.gamma))
 
-    def shares(self, p: Floats) -> Floats:
+    def expected_counts(self, p: Floats) -> Floats:
         return self.law(p, 1.0)
 
     def law(self, p: Floats, total: float) -> Floats:
@@ -74,7 +74,7 @@ class HadamardDecoder(HistogramDecoder):
         law += self._rest * total / (self._blocks * self._columns)
         return law.ravel()
 
-    def decode(self, counts: Floats, hidden: float, total: float) -> Floats:  # noqa: ARG002
+    def decode(self, counts: Floats, protected: float, total: float) -> Floats:  # noqa: ARG002
         """As ``frequencies``: the uniform columns of any mass cancel."""
         return self.frequencies(counts)
 
@@ -104,7 +104,7 @@ class HadamardDecoder(HistogramDecoder):
         """Return what a column report adds to Σ weight·frequency."""
         return ColumnScores(self.output_scores(weights), self.law)
 
-    def pull(self, weights: Floats) -> Floats:
+    def adjoint(self, weights: Floats) -> Floats:
         scores = _transform(weights.reshape(self._blocks, self._columns), self.gamma / self._columns)
         own = self._of_blocks(scores[:, 0])
         own += self._of_values(scores)
@@ -133,7 +133,7 @@ class HadamardDecoder(HistogramDecoder):
     def score_probabilities(self, p: Floats) -> Floats:
         return self.set_probabilities(p, 1.0)
 
-    def reach(self) -> tuple[Floats, Floats]:
+    def score_bounds(self) -> tuple[Floats, Floats]:
         return np.full(self.size, -1 / self.gamma), np.full(self.size, 1 / self.gamma)
 
     def variances(self, p: Floats) -> Floats:

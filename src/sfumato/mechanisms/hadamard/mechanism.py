@@ -15,7 +15,7 @@ from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.two_level import NOBODY, ONE, MixtureMechanism, mixing_threshold
+from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism, mixing_threshold
 
 __all__ = ["HadamardResponse", "walsh_hadamard"]
 
@@ -74,15 +74,15 @@ class HadamardResponse(MixtureMechanism):
         column = draws.below(self.block_size)
         block = draws.below(self.blocks) if self.blocks > 1 else 0
         if force:
-            if state == NOBODY:
-                return Finished(NOBODY)
+            if state == OUTSIDE:
+                return Finished(OUTSIDE)
             block = own_block
             if (row & column).bit_count() & 1:
                 # Flipping the row's lowest bit changes the sign, and pairs the columns of the two signs.
                 column ^= row & -row
         return Finished(block * self.block_size + column)
 
-    def smaller(self) -> HadamardResponse:
+    def audit_surrogate(self) -> HadamardResponse:
         block_size, blocks = min(self.block_size, 4), min(self.blocks, 2)
         few = Domain.range(min(len(self.domain), blocks * (block_size - 1)))
         return self.from_parameters(few, self.parameters() | {"block_size": block_size, "blocks": blocks})
@@ -147,7 +147,7 @@ class HadamardResponse(MixtureMechanism):
         members = (count + walsh_hadamard(ones[None])[0]) // 2
         return np.asarray((members > 0) & (members < len(self.domain)))
 
-    def energies(self) -> npt.NDArray[np.float64] | None:
+    def second_moments(self) -> npt.NDArray[np.float64] | None:
         # φ_x = ±1/γ in the own block, since rows are orthogonal and row 0 is skipped: a report in a block of s values
         # has the energy s/γ², and lies in the own block with probability γ + (1-γ)/B.
         if self.threshold == 0:
@@ -156,7 +156,7 @@ class HadamardResponse(MixtureMechanism):
         in_own_block = np.minimum(rows, size - np.arange(size) // rows * rows)
         return np.asarray(in_own_block / gamma + float(1 - self.gamma) * size / (self.blocks * gamma**2))
 
-    def open_energy(self) -> float:
+    def unprotected_second_moment(self) -> float:
         if self.threshold == 0:
             return math.inf
         gamma = float(self.gamma)

@@ -14,21 +14,21 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, checked_integer
 from sfumato.domain import Domain
-from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
-from sfumato.mechanisms.two_level import NOBODY, MixtureMechanism
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
 from sfumato.policy import HighLow
 
 __all__ = ["HighLowMechanism"]
 
 
-class HighLowMechanism(PartedMechanism):
+class HighLowMechanism(PartitionedMechanism):
     """What the mechanisms for HighLow policies share; they differ in the mixture over the sensitive values."""
 
     epsilon: Epsilon
 
     def _hide(self, policy: HighLow, mixture: MixtureMechanism) -> None:
         flags = policy.is_sensitive
-        numbers = np.where(flags, np.cumsum(flags) - 1, NOBODY)
+        numbers = np.where(flags, np.cumsum(flags) - 1, OUTSIDE)
         self.epsilon = policy.epsilon
         self._assemble(policy.domain, [mixture], np.zeros(len(flags), dtype=np.int64), numbers)
 
@@ -40,18 +40,18 @@ class HighLowMechanism(PartedMechanism):
     @property
     def sensitive(self) -> list[object]:
         """The sensitive values, in domain order."""
-        return list(self.domain.decode(self.hidden(0)))
+        return list(self.domain.decode(self.protected(0)))
 
-    def energies(self) -> npt.NDArray[np.float64] | None:
-        hidden = self.mixture.energies()
-        if hidden is None:
+    def second_moments(self) -> npt.NDArray[np.float64] | None:
+        protected = self.mixture.second_moments()
+        if protected is None:
             return None
-        energies = np.full(len(self.domain), self.mixture.open_energy())
-        energies[self.hidden(0)] = hidden
-        return energies
+        second_moments = np.full(len(self.domain), self.mixture.unprotected_second_moment())
+        second_moments[self.protected(0)] = protected
+        return second_moments
 
     def parameters(self) -> dict[str, Any]:
-        own = {"sensitive": self.hidden(0).tolist(), "epsilon": str(self.epsilon)}
+        own = {"sensitive": self.protected(0).tolist(), "epsilon": str(self.epsilon)}
         return own | {key: value for key, value in self.mixture.parameters().items() if key != "epsilon"}
 
     @staticmethod

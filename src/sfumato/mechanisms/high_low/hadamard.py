@@ -61,8 +61,12 @@ def _best_block_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
 
     def risk(block_size: int) -> tuple[float, int]:
         mixture = HadamardResponse(Domain.range(sensitive), epsilon, block_size=block_size)
-        energies = mixture.energies()
-        total = float("inf") if energies is None else float(energies.sum()) + harmless * mixture.open_energy()
+        second_moments = mixture.second_moments()
+        total = (
+            float("inf")
+            if second_moments is None
+            else float(second_moments.sum()) + harmless * mixture.unprotected_second_moment()
+        )
         return total, mixture.blocks
 
     return min((1 << bits for bits in range(1, sensitive.bit_length() + 1)), key=risk)

@@ -55,12 +55,12 @@ class HighLowSubset(HighLowMechanism):
         self.size = size
         self._hide(policy, mixture)
 
-    def smaller(self) -> HighLowSubset:
-        hidden, told = min(len(self.mixture.domain), FEW_VALUES), min(len(self.open), 2)
+    def audit_surrogate(self) -> HighLowSubset:
+        protected, told = min(len(self.mixture.domain), FEW_VALUES), min(len(self.unprotected), 2)
         # Of one member or of several: these are different samplers.
-        size = 1 if self.size == 1 else scaled_size(self.mixture.share, hidden, least=2)
+        size = 1 if self.size == 1 else scaled_size(self.mixture.share, protected, least=2)
         return self.from_parameters(
-            Domain.range(hidden + told), self.parameters() | {"sensitive": list(range(hidden)), "size": size}
+            Domain.range(protected + told), self.parameters() | {"sensitive": list(range(protected)), "size": size}
         )
 
     def parameters(self) -> dict[str, Any]:
@@ -88,6 +88,6 @@ def best_high_low_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
         held = rest * share + gamma * company
         scale = 1 / (gamma * (1 - company)) ** 2
         of_subset = scale * (d * (1 - held) ** 2 + (sensitive - d) * held**2)
-        in_clear = sensitive * scale * (rest * (company - share)) ** 2 + 1 / gamma**2
-        risks = sensitive * of_subset + harmless * (rest * of_subset + gamma * in_clear)
+        revealed = sensitive * scale * (rest * (company - share)) ** 2 + 1 / gamma**2
+        risks = sensitive * of_subset + harmless * (rest * of_subset + gamma * revealed)
     return int(np.nanargmin(risks)) + 1 if np.isfinite(risks).any() else max(1, sensitive // 2)

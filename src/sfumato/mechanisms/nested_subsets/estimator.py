@@ -1,4 +1,4 @@
-"""The decoder of nested subsets: four scores, by whether a value's block is high and whether it is in its set."""
+"""The estimator of nested subsets: four scores, by whether a value's block is high and whether it is in its set."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.base import Decoder
+from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 
-__all__ = ["NestedSubsetsDecoder"]
+__all__ = ["NestedSubsetsEstimator"]
 
 
-class NestedSubsetsDecoder(Decoder):
+class NestedSubsetsEstimator(Estimator):
     """Counts of values in high blocks' sets, of values in low blocks' sets, and of high blocks: 2k + B of them.
 
     With v the likelihoods in units of the uniform law, M their mean over the value's block, and the two ``spreads``
@@ -68,7 +68,7 @@ class NestedSubsetsDecoder(Decoder):
         of_block = low_out + (high_out - low_out) * high
         return np.asarray((high_in - high_out) * in_high + (low_in - low_out) * in_low + of_block[self._block_of])
 
-    def shares(self, p: Floats) -> Floats:
+    def expected_counts(self, p: Floats) -> Floats:
         masses = self._masses(p)
         mass = masses[self._block_of]
         found = []
@@ -91,11 +91,11 @@ class NestedSubsetsDecoder(Decoder):
         return np.tile(self._scores.ravel(), (self.size, 1)), np.tile(own, (self.size, 1))
 
     def score_probabilities(self, p: Floats) -> Floats:
-        in_high, in_low, high = np.split(self.shares(p), [self.size, 2 * self.size])
+        in_high, in_low, high = np.split(self.expected_counts(p), [self.size, 2 * self.size])
         high = high[self._block_of]
         return np.maximum(np.column_stack([in_high, high - in_high, in_low, 1 - high - in_low]), 0.0)
 
-    def reach(self) -> tuple[Floats, Floats]:
+    def score_bounds(self) -> tuple[Floats, Floats]:
         # No value is in the set of a low block where these sets are empty.
         possible = self._scores.ravel() if self._sizes[1] else self._scores.ravel()[[0, 1, 3]]
         return np.full(self.size, possible.min()), np.full(self.size, possible.max())

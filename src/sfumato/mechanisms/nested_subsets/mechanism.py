@@ -170,7 +170,7 @@ class NestedSubsets(NestedMechanism):
                 return Finished(self._in_report_order(bits))
         return x, high, forced, position + 1, bits
 
-    def smaller(self) -> NestedSubsets:
+    def audit_surrogate(self) -> NestedSubsets:
         block_size = min(self.block_size, 3)
         sizes = [size and scaled_size(Fraction(size, self.block_size), block_size) for size in self.sizes]
         blocks = [0] * block_size + [1] * block_size
@@ -255,7 +255,7 @@ class NestedSubsets(NestedMechanism):
         within = share * variances[0] + (1 - share) * variances[1]
         return between, within * Fraction(self.block_size, self.block_size - 1)
 
-    def energies(self) -> npt.NDArray[np.float64] | None:
+    def second_moments(self) -> npt.NDArray[np.float64] | None:
         # Σ_x E φ_x² is the trace of E[v v']⁻¹ at the uniform distribution, and by symmetry the same for every value.
         between, within = self.spreads
         if between == 0 or within == 0:

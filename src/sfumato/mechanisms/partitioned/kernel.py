@@ -24,10 +24,10 @@ from sfumato.mechanisms.kernels.decisions import (
     split,
 )
 from sfumato.mechanisms.kernels.planes import plane_threshold, store
-from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.subset.kernel import draw_subset, include, repairs, subset_space
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import NOBODY, MixtureMechanism
+from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
 
 __all__ = ["build"]
 
@@ -35,13 +35,13 @@ __all__ = ["build"]
 _IN_CLEAR = ONES
 
 
-def build(mechanism: PartedMechanism) -> Kernel:
+def build(mechanism: PartitionedMechanism) -> Kernel:
     """The kernel of one mechanism."""
     parts = mechanism.parts
-    numbers = np.where(mechanism.number_of == NOBODY, ONES, mechanism.number_of.astype(np.uint64))
-    open_numbers = np.zeros(len(numbers), dtype=np.uint64)
-    open_numbers[mechanism.open] = np.arange(len(mechanism.open), dtype=np.uint64)
-    values = (mechanism.part_of.astype(np.uint64), numbers, open_numbers)
+    numbers = np.where(mechanism.number_of == OUTSIDE, ONES, mechanism.number_of.astype(np.uint64))
+    unprotected_numbers = np.zeros(len(numbers), dtype=np.uint64)
+    unprotected_numbers[mechanism.unprotected] = np.arange(len(mechanism.unprotected), dtype=np.uint64)
+    values = (mechanism.part_of.astype(np.uint64), numbers, unprotected_numbers)
     frame_words = np.uint64(mechanism.layout.frame_bits // 64)
     # Every value has its own number of repairs; the most of all parts is enough for any mixture of values.
     needs = [_auxiliary(part) for part in dict.fromkeys(parts)]
@@ -156,7 +156,7 @@ def _run_parted(
         body[:] = ZERO
         if sizes[part] == ZERO:
             body[0], position = _index(number, part, words, first, parts, auxiliary, position)
-            clear = body[0] == _IN_CLEAR
+            revealed = body[0] == _IN_CLEAR
         else:
             forced, position = bernoulli(
                 words[first] >> INDEX_BITS, highs[part], lows[part], INDEX_BITS, auxiliary, position
@@ -165,10 +165,10 @@ def _run_parted(
             position = draw_subset(
                 body, space, sizes[part], members[part], coin, words, first + ONE, auxiliary, position
             )
-            clear = forced and number == _IN_CLEAR
-            if forced and not clear:
+            revealed = forced and number == _IN_CLEAR
+            if forced and not revealed:
                 position = include(body, groups, number, members[part], auxiliary, position)
-        if clear:
+        if revealed:
             body[:] = ZERO
             head = all_parts + open_number_of[x]
         # The head stands above the body, and may reach into the next word.

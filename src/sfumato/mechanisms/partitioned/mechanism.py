@@ -26,18 +26,18 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import NOBODY, MixtureMechanism
+from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
 from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, PairwisePolicy, Policy, Prior, representatives
 
-__all__ = ["KINDS", "PartedMechanism", "part_document", "part_from_document"]
+__all__ = ["KINDS", "PartitionedMechanism", "part_document", "part_from_document"]
 
 
 #: The decisions of a part that reports an index: forced or not, column or value, block of columns.
 _INDEX_FIELDS = (Field.number(32, 32), Field.number(0, 32), Field.number(64, 32))
 
 
-class PartedMechanism(Mechanism):
-    """``part_of[x]`` is the part of value x, ``number_of[x]`` its place among the part's hidden values, or NOBODY.
+class PartitionedMechanism(Mechanism):
+    """``part_of[x]`` is the part of value x, ``number_of[x]`` its place among the part's hidden values, or OUTSIDE.
 
     Where every part reports an index, so does the whole: the parts' outputs one after the other, then the open
     values. Otherwise the encoding is "parted": the part's own report in the low bits, above it the number of the
@@ -54,11 +54,11 @@ class PartedMechanism(Mechanism):
         self.domain = domain
         self.parts = tuple(parts)
         self.part_of, self.number_of = part_of, number_of
-        self.open = np.flatnonzero(number_of == NOBODY)
+        self.unprotected = np.flatnonzero(number_of == OUTSIDE)
         self.offsets = [0, *itertools.accumulate(part.outputs for part in parts)]
         self.encoding = "index" if all(part.encoding == "index" for part in parts) else "parted"
-        self._open_number = np.full(len(domain), NOBODY, dtype=np.int64)
-        self._open_number[self.open] = np.arange(len(self.open))
+        self._unprotected_number = np.full(len(domain), OUTSIDE, dtype=np.int64)
+        self._unprotected_number[self.unprotected] = np.arange(len(self.unprotected))
         self._layouts = _layouts(self.parts)
         self.layout = max(self._layouts.values(), key=len)
 
@@ -73,8 +73,8 @@ class PartedMechanism(Mechanism):
         following = self.parts[part].step(inner, draws)
         if not isinstance(following, Finished):
             return x, following
-        if following.report == NOBODY:
-            return Finished(self.in_clear(x))
+        if following.report == OUTSIDE:
+            return Finished(self.revealed(x))
         return Finished(self.of_part(part, following.report))
 
     @property
@@ -108,72 +108,72 @@ class PartedMechanism(Mechanism):
         """A part's own report as a report of the whole."""
         return self.offsets[part] + report if self.encoding == "index" else part << self.body_bits | report
 
-    def in_clear(self, x: int) -> int:
+    def revealed(self, x: int) -> int:
         """The report that tells an open value."""
-        number = int(self._open_number[x])
+        number = int(self._unprotected_number[x])
         if self.encoding == "index":
             return self.offsets[-1] + number
         return (len(self.parts) + number) << self.body_bits
 
     def parse(self, report: int) -> tuple[int, int]:
-        """(part, its own report), or (NOBODY, open value)."""
+        """(part, its own report), or (OUTSIDE, open value)."""
         if self.encoding == "index":
             if report >= self.offsets[-1]:
-                return NOBODY, int(self.open[report - self.offsets[-1]])
+                return OUTSIDE, int(self.unprotected[report - self.offsets[-1]])
             part = bisect.bisect_right(self.offsets, report) - 1
             return part, report - self.offsets[part]
         head, body = report >> self.body_bits, report & (1 << self.body_bits) - 1
         if head >= len(self.parts):
-            return NOBODY, int(self.open[head - len(self.parts)])
+            return OUTSIDE, int(self.unprotected[head - len(self.parts)])
         return head, body
 
     @property
     def outputs(self) -> int:
-        return self.offsets[-1] + len(self.open)
+        return self.offsets[-1] + len(self.unprotected)
 
     def reports(self) -> Iterable[int]:
         of_parts = (self.of_part(j, report) for j, part in enumerate(self.parts) for report in part.reports())
-        return itertools.chain(of_parts, (self.in_clear(int(x)) for x in self.open))
+        return itertools.chain(of_parts, (self.revealed(int(x)) for x in self.unprotected))
 
     @property
     def bits(self) -> int:
         if self.encoding == "index":
             return super().bits
-        return self.body_bits + (len(self.parts) + len(self.open) - 1).bit_length()
+        return self.body_bits + (len(self.parts) + len(self.unprotected) - 1).bit_length()
 
     def probability(self, report: int, x: int) -> Fraction:
         part, inner = self.parse(report)
         own: MixtureMechanism = self.parts[int(self.part_of[x])]
-        if part == NOBODY:
+        if part == OUTSIDE:
             return own.gamma if inner == x else Fraction(0)
         if part != self.part_of[x]:
             return Fraction(0)
-        if self.number_of[x] == NOBODY:
+        if self.number_of[x] == OUTSIDE:
             return (1 - own.gamma) / own.outputs
         return own.probability(inner, int(self.number_of[x]))
 
     def guess_probability(self) -> Fraction:
         # An open value is at the low level in every column of its part, where some hidden value is at it or above.
         of_part = {part: len(part.domain) * part.guess_probability() for part in dict.fromkeys(self.parts)}
-        revealed = sum((self.parts[int(self.part_of[x])].gamma for x in self.open), Fraction(0))
+        revealed = sum((self.parts[int(self.part_of[x])].gamma for x in self.unprotected), Fraction(0))
         return (sum((of_part[part] for part in self.parts), Fraction(0)) + revealed) / len(self.domain)
 
-    def hidden(self, part: int) -> Integers:
+    def protected(self, part: int) -> Integers:
         """The hidden values of a part, in its own order."""
         order, starts = self._by_part
         return order[starts[part] : starts[part + 1]]
 
     @functools.cached_property
     def _by_part(self) -> tuple[Integers, Integers]:
-        kept = np.flatnonzero(self.number_of != NOBODY)
+        kept = np.flatnonzero(self.number_of != OUTSIDE)
         order = kept[np.lexsort((self.number_of[kept], self.part_of[kept]))]
         return order, np.searchsorted(self.part_of[order], np.arange(len(self.parts) + 1))
 
-    def kinds(self) -> Iterable[int]:
+    def representatives(self) -> Iterable[int]:
         first: dict[MixtureMechanism, int] = {}
         for number, part in enumerate(self.parts):
-            first.setdefault(part, int(self.hidden(number)[0]))
-        return [*first.values(), *self.open[:1].tolist()]
+            first.setdefault(part, int(self.protected(number)[0]))
+        return [*first.values(), *self.unprotected[:1].tolist()]
 
     # -- the columns that can be the worst -----------------------------------------------------------------
 
@@ -182,18 +182,20 @@ class PartedMechanism(Mechanism):
             return (self._column(*pair) for pair in self._worst_pairs(policy))
         if not isinstance(policy, Prior):
             return None
-        if len(self.parts) > 1 or (len(self.open) and self.parts[0].threshold):
+        if len(self.parts) > 1 or (len(self.unprotected) and self.parts[0].threshold):
             if policy.side != "both":
                 return None
             # Some report is impossible for some value: nothing but an infinite ε allows that.
-            return iter([self._column(int(self.open[0] if len(self.open) else self.hidden(0)[0]), None)])
-        weights, part = [policy.prior[x] for x in self.hidden(0).tolist()], self.parts[0]
+            return iter(
+                [self._column(int(self.unprotected[0] if len(self.unprotected) else self.protected(0)[0]), None)]
+            )
+        weights, part = [policy.prior[x] for x in self.protected(0).tolist()], self.parts[0]
         reports = (part.lightest(weights), part.heaviest(weights)) if len(weights) > 1 else (0,)
         return ((self.of_part(0, report), self._likelihoods(0, report)) for report in reports)
 
     def _worst_pairs(self, policy: PairwisePolicy) -> Iterator[tuple[int, int]]:
-        is_open = (self.number_of == NOBODY).astype(np.int64)
-        indices = representatives(policy.classes(), self.part_of, is_open)
+        is_unprotected = (self.number_of == OUTSIDE).astype(np.int64)
+        indices = representatives(policy.classes(), self.part_of, is_unprotected)
         if len(indices) > LARGEST_DENSE:
             raise CannotDecide(
                 f"{len(self.parts)} parts against a {policy.kind} policy give {len(indices)} kinds of values "
@@ -205,7 +207,7 @@ class PartedMechanism(Mechanism):
         same = part[:, None] == part
         # An open value is told apart from all others, a value of one part from those of every other part: their levels
         # must be infinite. One least level stands for all.
-        told = np.array([is_open[x] and self.parts[self.part_of[x]].threshold > 0 for x in indices], dtype=bool)
+        told = np.array([is_unprotected[x] and self.parts[self.part_of[x]].threshold > 0 for x in indices], dtype=bool)
         revealed = ~same | told[:, None]
         yield from self._least_pair(indices, np.where(revealed, codes, INFINITE_CODE + 1))
         # Within a part a hidden value is high where another is low: the least level of all parts with the same ratio.
@@ -226,13 +228,13 @@ class PartedMechanism(Mechanism):
         """The report, with its likelihoods, that favours x over another value; over any other if none is given."""
         part, number = int(self.part_of[x]), int(self.number_of[x])
         mixture = self.parts[part]
-        if number == NOBODY and mixture.threshold:
+        if number == OUTSIDE and mixture.threshold:
             likelihoods = [Fraction(0)] * len(self.domain)
             likelihoods[x] = Fraction(1)
-            return self.in_clear(x), likelihoods
+            return self.revealed(x), likelihoods
         number = max(number, 0)  # an open value that is never told has the law of all others
-        apart = int(self.number_of[other]) if other is not None and self.part_of[other] == part else NOBODY
-        if apart == NOBODY:
+        apart = int(self.number_of[other]) if other is not None and self.part_of[other] == part else OUTSIDE
+        if apart == OUTSIDE:
             apart = 1 if number == 0 else 0
         # The sets of a single value hold it, and report 0 is one of them.
         report = mixture.separating(number, apart) if len(mixture.domain) > 1 else 0
@@ -244,7 +246,7 @@ class PartedMechanism(Mechanism):
         likelihoods = [Fraction(0)] * len(self.domain)
         for x in np.flatnonzero(self.part_of == part).tolist():
             number = int(self.number_of[x])
-            likelihoods[x] = high if number != NOBODY and mixture.in_set(report, number) else low
+            likelihoods[x] = high if number != OUTSIDE and mixture.in_set(report, number) else low
         return likelihoods
 
 

@@ -11,7 +11,7 @@ from sfumato._core import by_threads
 from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
 from sfumato.mechanisms.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, popcount
 from sfumato.mechanisms.kernels.planes import live_lanes
-from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
 __all__ = ["add_counts", "first_fault"]
@@ -24,7 +24,7 @@ Rows = npt.NDArray[np.uint8]
 _LEAST_ROWS = 10_000
 
 
-def first_fault(mechanism: PartedMechanism, rows: Rows) -> int:
+def first_fault(mechanism: PartitionedMechanism, rows: Rows) -> int:
     """The first row that is no report, or the number of rows."""
     parameters, plain, unused = _parameters(mechanism), _plain(rows), np.zeros(0, np.int64)
 
@@ -37,7 +37,7 @@ def first_fault(mechanism: PartedMechanism, rows: Rows) -> int:
     return len(rows)
 
 
-def add_counts(mechanism: PartedMechanism, rows: Rows, counts: npt.NDArray[np.int64]) -> None:
+def add_counts(mechanism: PartitionedMechanism, rows: Rows, counts: npt.NDArray[np.int64]) -> None:
     """Add the counts of reports that were checked."""
     parameters, plain = _parameters(mechanism), _plain(rows)
 
@@ -57,12 +57,12 @@ def _plain(rows: Rows) -> Rows:
     return plain
 
 
-def _parameters(mechanism: PartedMechanism) -> tuple[Any, ...]:
+def _parameters(mechanism: PartitionedMechanism) -> tuple[Any, ...]:
     parts = mechanism.parts
     # A part with bitmaps has so many values and members; one with indices so many outputs, and zero members.
     members = [part.size if isinstance(part, SubsetSelection) else 0 for part in parts]
     sizes = [len(part.domain) if isinstance(part, SubsetSelection) else part.outputs for part in parts]
-    numbers = (len(mechanism.open), mechanism.body_bits, mechanism.bits)
+    numbers = (len(mechanism.unprotected), mechanism.body_bits, mechanism.bits)
     arrays = (members, sizes, mechanism.count_offsets)
     return (*(np.array(array, dtype=np.uint64) for array in arrays), *(np.uint64(number) for number in numbers))
 

@@ -35,7 +35,7 @@ class RandomizedResponse(InclusionMixture):
         other = draws.below(len(self.domain))
         return Finished(state if keep else other)
 
-    def smaller(self) -> RandomizedResponse:
+    def audit_surrogate(self) -> RandomizedResponse:
         return self.from_parameters(Domain.range(min(len(self.domain), FEW_VALUES)), self.parameters())
 
     @property

@@ -16,7 +16,7 @@ from sfumato.errors import CannotDecide, InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
-from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
 __all__ = ["check_counts", "count_reports", "count_size"]
@@ -31,8 +31,8 @@ _FEW_BYTES = 2**18
 
 def count_size(mechanism: Mechanism) -> int:
     """How many counts there are: of outputs, or of bits."""
-    if isinstance(mechanism, PartedMechanism):
-        size = mechanism.count_offsets[-1] + len(mechanism.open)
+    if isinstance(mechanism, PartitionedMechanism):
+        size = mechanism.count_offsets[-1] + len(mechanism.unprotected)
     else:
         size = mechanism.outputs if mechanism.encoding == "index" else mechanism.bits
     if isinstance(mechanism, NestedSubsets):
@@ -55,7 +55,7 @@ def count_reports(mechanism: Mechanism, reports: npt.NDArray[Any], counts: Integ
         piece = reports[start : start + step]
         if isinstance(mechanism, NestedSubsets):
             counts += nested_sums(piece, mechanism)
-        elif isinstance(mechanism, PartedMechanism) and mechanism.encoding == "parted":
+        elif isinstance(mechanism, PartitionedMechanism) and mechanism.encoding == "parted":
             from sfumato.mechanisms.partitioned.report_kernel import add_counts
 
             add_counts(mechanism, piece, counts)
@@ -67,7 +67,7 @@ def count_reports(mechanism: Mechanism, reports: npt.NDArray[Any], counts: Integ
 
 def check_counts(mechanism: Mechanism, n: int, counts: Integers) -> None:
     """Refuse counts that no n reports can have."""
-    if isinstance(mechanism, PartedMechanism):
+    if isinstance(mechanism, PartitionedMechanism):
         _check_parts(mechanism, n, counts)
         return
     # Every report adds to one count, or, as a subset, to as many as it has members.
@@ -100,7 +100,7 @@ def _check_nested(mechanism: NestedSubsets, n: int, counts: Integers) -> None:
             raise InvalidInput("an aggregate", f"counts of the values of block {block}", must, found[block])
 
 
-def _check_parts(mechanism: PartedMechanism, n: int, counts: Integers) -> None:
+def _check_parts(mechanism: PartitionedMechanism, n: int, counts: Integers) -> None:
     *starts, end = mechanism.count_offsets
     total = exact_sum(counts[end:])
     for number, (part, start) in enumerate(zip(mechanism.parts, starts, strict=True)):

@@ -13,7 +13,7 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
-from sfumato.mechanisms.partitioned.mechanism import PartedMechanism
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
@@ -53,15 +53,15 @@ def check_reports(mechanism: Mechanism, reports: Any, what: str = "reports", fir
     if isinstance(mechanism, SubsetSelection):
         weights = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
         _refuse_rows(what, first_row, array, weights != mechanism.size, f"have exactly {mechanism.size} bits set")
-    if isinstance(mechanism, PartedMechanism):
+    if isinstance(mechanism, PartitionedMechanism):
         from sfumato.mechanisms.partitioned.report_kernel import first_fault
 
         wrong = np.arange(len(array)) == first_fault(mechanism, np.ascontiguousarray(array))
         _refuse_rows(what, first_row, array, wrong, "be a report of one of the parts, or of a value in clear")
     if isinstance(mechanism, UtilityOptimizedRappor):
         harmless = np.packbits(~mechanism.is_sensitive, bitorder="little")
-        clear = np.bitwise_count(array & harmless).sum(axis=1, dtype=np.int64)
-        _refuse_rows(what, first_row, array, clear > 1, "have at most one bit of a harmless value set")
+        revealed = np.bitwise_count(array & harmless).sum(axis=1, dtype=np.int64)
+        _refuse_rows(what, first_row, array, revealed > 1, "have at most one bit of a harmless value set")
     if isinstance(mechanism, NestedSubsets):
         for start in range(0, len(array), piece_rows(mechanism)):
             _refuse_nested(what, first_row + start, array[start : start + piece_rows(mechanism)], mechanism)

@@ -13,7 +13,7 @@ from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import FEW_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.two_level import NOBODY, ONE, InclusionMixture, extreme_indices, mixing_threshold
+from sfumato.mechanisms.two_level import ONE, OUTSIDE, InclusionMixture, extreme_indices, mixing_threshold
 
 __all__ = ["MOST_PLANES", "SubsetSelection", "best_subset_size", "cheap_planes", "nth_set_bit", "scaled_size"]
 
@@ -82,13 +82,13 @@ class SubsetSelection(InclusionMixture):
         if surplus < 0:
             absent = chosen ^ (1 << k) - 1
             return x, forced, k, chosen | nth_set_bit(absent, draws.below(absent.bit_count()))
-        if forced and x == NOBODY:
-            return Finished(NOBODY)
+        if forced and x == OUTSIDE:
+            return Finished(OUTSIDE)
         if forced and not chosen >> x & 1:
             chosen ^= nth_set_bit(chosen, draws.below(self.size)) | 1 << x
         return Finished(chosen)
 
-    def smaller(self) -> SubsetSelection:
+    def audit_surrogate(self) -> SubsetSelection:
         few = min(len(self.domain), FEW_VALUES)
         size = scaled_size(self.share, few)
         return self.from_parameters(Domain.range(few), self.parameters() | {"size": size})

@@ -1,4 +1,4 @@
-"""The decoder of an explicit matrix."""
+"""The estimator of an explicit matrix."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.base import HistogramDecoder
+from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.table.mechanism import TableMechanism, left_inverse
 
-__all__ = ["TableDecoder"]
+__all__ = ["TableEstimator"]
 
 
-class TableDecoder(HistogramDecoder):
+class TableEstimator(HistogramEstimator):
     """Least squares with fixed weights, so exactly unbiased.
 
     The weights are the output law at the distribution that a table was designed for, for others at the uniform one.
@@ -30,29 +30,29 @@ class TableDecoder(HistogramDecoder):
     def frequencies(self, shares: Floats) -> Floats:
         return np.asarray(self._left_inverse @ shares)
 
-    def shares(self, p: Floats) -> Floats:
+    def expected_counts(self, p: Floats) -> Floats:
         return np.asarray(p @ self._matrix)
 
     def output_scores(self, weights: Floats) -> Floats:
         return np.asarray(weights @ self._left_inverse)
 
-    def pull(self, weights: Floats) -> Floats:
+    def adjoint(self, weights: Floats) -> Floats:
         return np.asarray(self._matrix @ weights)
 
     def score_levels(self) -> tuple[Floats, Floats]:
         return self._left_inverse, self._matrix
 
     def score_probabilities(self, p: Floats) -> Floats:
-        return np.broadcast_to(self.shares(p), self._matrix.shape)
+        return np.broadcast_to(self.expected_counts(p), self._matrix.shape)
 
-    def reach(self) -> tuple[Floats, Floats]:
+    def score_bounds(self) -> tuple[Floats, Floats]:
         return self._left_inverse.min(axis=1), self._left_inverse.max(axis=1)
 
     def variances(self, p: Floats) -> Floats:
-        return np.asarray(self._left_inverse**2 @ self.shares(p) - p**2)
+        return np.asarray(self._left_inverse**2 @ self.expected_counts(p) - p**2)
 
     def variance(self, weights: Floats, p: Floats) -> float:
-        return float(self.shares(p) @ (weights @ self._left_inverse) ** 2 - (weights @ p) ** 2)
+        return float(self.expected_counts(p) @ (weights @ self._left_inverse) ** 2 - (weights @ p) ** 2)
 
     def covariance(self, p: Floats) -> Floats:
-        return (self._left_inverse * self.shares(p)) @ self._left_inverse.T - np.outer(p, p)
+        return (self._left_inverse * self.expected_counts(p)) @ self._left_inverse.T - np.outer(p, p)

@@ -117,7 +117,7 @@ class TableMechanism(Mechanism):
         """The matrix of the unbiased estimate: ``left_inverse`` at the distribution that the table was designed for."""
         return left_inverse(self.matrix(), None if self.design_prior is None else self.design_prior / TOTAL)
 
-    def energies(self) -> npt.NDArray[np.float64] | None:
+    def second_moments(self) -> npt.NDArray[np.float64] | None:
         inverse = self.estimator
         return None if inverse is None else np.asarray(self.matrix() @ np.sum(inverse**2, axis=0))
 

@@ -1,4 +1,4 @@
-"""The decoder of utility-optimized RAPPOR: bits of sensitive values are noisy, bits of harmless values are certain."""
+"""Estimator of utility-optimized RAPPOR: bits of sensitive values are noisy, bits of harmless values are certain."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.base import Decoder
+from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.scores import BitScores, Scores
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
-__all__ = ["HighLowBitsDecoder"]
+__all__ = ["UtilityOptimizedRapporEstimator"]
 
 
-class HighLowBitsDecoder(Decoder):
+class UtilityOptimizedRapporEstimator(Estimator):
     """Counts of the reports whose bit is set: p̂_x = (share_x - b_x)/g_x.
 
     A sensitive bit is set with probability a for its own value and b for any other; a harmless one with c for its own
@@ -27,37 +27,37 @@ class HighLowBitsDecoder(Decoder):
         if not self.gap.all():
             raise InvalidInput("estimate", "the mechanism", "tell values apart (its epsilon is 0)", mechanism)
         self._sensitive = mechanism.is_sensitive
-        first = mechanism.kinds()[0]
+        first = mechanism.representatives()[0]
         self._noise, self._slope = float(self.other[first]), float(self.gap[first])
 
     def frequencies(self, shares: Floats) -> Floats:
         return np.asarray((shares - self.other) / self.gap)
 
-    def shares(self, p: Floats) -> Floats:
+    def expected_counts(self, p: Floats) -> Floats:
         return np.asarray(self.other + self.gap * p)
 
     def variances(self, p: Floats) -> Floats:
-        held = self.shares(p)
+        held = self.expected_counts(p)
         return np.asarray(held * (1 - held) / self.gap**2)
 
     def covariance(self, p: Floats) -> Floats:
-        held, sensitive = self.shares(p), self._sensitive
-        clear = np.where(sensitive, 0.0, held)
+        held, sensitive = self.expected_counts(p), self._sensitive
+        revealed = np.where(sensitive, 0.0, held)
         both = self._noise**2 + (p[:, None] + p) * (self._noise * self._slope)
-        both[~sensitive] = self._noise * clear[~sensitive][:, None]
-        both[:, ~sensitive] = self._noise * clear[~sensitive]
+        both[~sensitive] = self._noise * revealed[~sensitive][:, None]
+        both[:, ~sensitive] = self._noise * revealed[~sensitive]
         both[np.ix_(~sensitive, ~sensitive)] = 0.0
         both[np.diag_indices(self.size)] = held
         return np.asarray((both - np.outer(held, held)) / np.outer(self.gap, self.gap))
 
     def variance(self, weights: Floats, p: Floats) -> float:
-        held, scaled = self.shares(p), weights / self.gap
-        noisy, clear = scaled[self._sensitive], scaled[~self._sensitive] @ held[~self._sensitive]
+        held, scaled = self.expected_counts(p), weights / self.gap
+        noisy, revealed = scaled[self._sensitive], scaled[~self._sensitive] @ held[~self._sensitive]
         total = noisy.sum()
         # Σ_{x≠y} w_x w_y E[both], with the sums over y done first.
         pairs = self._noise**2 * (total**2 - noisy @ noisy)
         pairs += 2 * self._noise * self._slope * ((noisy * p[self._sensitive]) @ (total - noisy))
-        pairs += 2 * self._noise * total * clear
+        pairs += 2 * self._noise * total * revealed
         return float(scaled**2 @ held + pairs - (scaled @ held) ** 2)
 
     def scores(self, weights: Floats) -> Scores:
@@ -68,8 +68,8 @@ class HighLowBitsDecoder(Decoder):
         return np.column_stack([-self.other, 1 - self.other]) / self.gap[:, None], np.column_stack([1 - own, own])
 
     def score_probabilities(self, p: Floats) -> Floats:
-        held = self.shares(p)
+        held = self.expected_counts(p)
         return np.column_stack([1 - held, held])
 
-    def reach(self) -> tuple[Floats, Floats]:
+    def score_bounds(self) -> tuple[Floats, Floats]:
         return -self.other / self.gap, (1 - self.other) / self.gap

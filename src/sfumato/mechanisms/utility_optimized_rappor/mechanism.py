@@ -72,7 +72,7 @@ class UtilityOptimizedRappor(IndependentBits):
     def bit_probability(self, x: int, position: int) -> Fraction:
         return Fraction(self._threshold(x, position), ONE)
 
-    def kinds(self) -> tuple[int, ...]:
+    def representatives(self) -> tuple[int, ...]:
         firsts = (int(self.is_sensitive.argmax()), int(self.is_sensitive.argmin()))
         return firsts if not self.is_sensitive.all() else firsts[:1]
 
@@ -110,7 +110,7 @@ class UtilityOptimizedRappor(IndependentBits):
             return self._against_pairs(policy)
         if isinstance(policy, Prior) and policy.side == "both" and self.harmless and not self.is_sensitive.all():
             # Whatever the prior, this value or the rest is infinitely far from the average.
-            return iter([self._in_clear(self.kinds()[1])])
+            return iter([self._revealed(self.representatives()[1])])
         return None
 
     def _against_pairs(self, policy: PairwisePolicy) -> Iterator[tuple[int, list[Fraction]]]:
@@ -126,7 +126,7 @@ class UtilityOptimizedRappor(IndependentBits):
                 yield self._without_harmless(x)
         bound = indices[~among][(codes[~among] < INFINITE_CODE).any(axis=1)]
         if self.harmless and len(bound):
-            yield self._in_clear(int(bound[0]))
+            yield self._revealed(int(bound[0]))
 
     def _without_harmless(self, x: int | None) -> tuple[int, list[Fraction]]:
         own, other, harmless = (Fraction(threshold, ONE) for threshold in (self.own, self.other, self.harmless))
@@ -140,7 +140,7 @@ class UtilityOptimizedRappor(IndependentBits):
             likelihoods[x] = own * (1 - other)
         return (0 if x is None else 1 << x), likelihoods
 
-    def _in_clear(self, x: int) -> tuple[int, list[Fraction]]:
+    def _revealed(self, x: int) -> tuple[int, list[Fraction]]:
         likelihoods = [Fraction(0)] * len(self.domain)
         likelihoods[x] = Fraction(1)
         return 1 << x, likelihoods
@@ -153,7 +153,7 @@ class UtilityOptimizedRappor(IndependentBits):
         slope = np.where(self.is_sensitive, (self.own - self.other) / ONE, self.harmless / ONE)
         return offset, slope
 
-    def energies(self) -> npt.NDArray[np.float64] | None:
+    def second_moments(self) -> npt.NDArray[np.float64] | None:
         # φ_x = (bit_x - b)/g, and bit x is set with probability b, or b + g if x is the true value.
         offset, slope = self.bit_rates()
         if not slope.all():

@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.collecting import Aggregate, batch_header
 from sfumato.mechanisms import Mechanism, check_reports, count_reports, count_size, mechanism_from_spec
-from sfumato.policy import asks, policy_from_dict
+from sfumato.policy import describe, policy_from_dict
 from sfumato.server.api.schemas import COLLECTION_ID, CollectionAnswer
 from sfumato.server.http.refusals import Refusal
 from sfumato.server.jobs.threads import Readers
@@ -150,7 +150,7 @@ class Collections:
         form = ReportForm(mechanism)
         certificate = record.certificate.encode()
         return Collection(
-            record, mechanism, form, asks(policy), policy.hash, certificate, about, key_hash, progress, read_at
+            record, mechanism, form, describe(policy), policy.hash, certificate, about, key_hash, progress, read_at
         )
 
     async def counts(self, collection: Collection) -> Aggregate:

@@ -15,8 +15,8 @@ import numpy as np
 
 from sfumato.collecting import Aggregate
 from sfumato.errors import SfumatoError
-from sfumato.estimation import Estimate, decoder_of_method, estimate
-from sfumato.mechanisms import Decoder, Mechanism
+from sfumato.estimation import Estimate, estimate, estimator_of_method
+from sfumato.mechanisms import Estimator, Mechanism
 from sfumato.server.http.refusals import Refusal
 
 __all__ = ["Kept", "decoded", "estimate_of", "in_words"]
@@ -70,7 +70,7 @@ def _size(answer: bytes | Refusal) -> int:
 def decoded(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
     """Return the frequencies of an estimate, the unbiased ones and the nearest distribution, as bytes.
 
-    The decoder is left out, because it may hold large tables; it is built again from the mechanism.
+    The estimator is left out, because it may hold large tables; it is built again from the mechanism.
     """
     try:
         found = estimate(mechanism, counts, method)
@@ -90,6 +90,6 @@ def estimate_of(mechanism: Mechanism, n: int, method: str, kept: bytes) -> Estim
     return Estimate(mechanism.domain, n, method, frequencies, unbiased, nearest, _decoder(mechanism, method))
 
 
-@functools.lru_cache(maxsize=4)  # a decoder may hold large tables, and take seconds to build
-def _decoder(mechanism: Mechanism, method: str) -> Decoder:
-    return decoder_of_method(mechanism, method)
+@functools.lru_cache(maxsize=4)  # a estimator may hold large tables, and take seconds to build
+def _decoder(mechanism: Mechanism, method: str) -> Estimator:
+    return estimator_of_method(mechanism, method)

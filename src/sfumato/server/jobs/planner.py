@@ -19,8 +19,8 @@ from sfumato._core import canonical_json, finite
 from sfumato.auditing import audit, policy_region
 from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, designed, plan
 from sfumato.errors import InvalidInput, SfumatoError
-from sfumato.mechanisms import Mechanism, decoder_for, mechanism_from_spec
-from sfumato.policy import Blocks, PairwisePolicy, Policy, Secret, asks, least, policy_from_dict, suspicions
+from sfumato.mechanisms import Mechanism, estimator_for, mechanism_from_spec
+from sfumato.policy import Blocks, PairwisePolicy, Policy, Secret, describe, policy_from_dict, strictest, suspicions
 from sfumato.server.http.refusals import Refusal
 from sfumato.server.http.telemetry import LOG, to_standard_error
 from sfumato.server.jobs.estimates import in_words
@@ -127,8 +127,8 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         "kind": policy.kind,
         "values": len(policy.domain),
         "hash": policy.hash,
-        "asks": asks(policy),
-        "least": least(policy),
+        "asks": describe(policy),
+        "least": strictest(policy),
         "region": region,
         "suspicions": found,
         "within": _within(policy, Fraction(request["before"])),
@@ -206,7 +206,7 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
         seconds = _SEARCH_SHARE * float(request["seconds"]) if asked == "optimal" else _search_seconds(policy, request)
         mechanism, why = designed(policy, request["n"], asked, "estimation", None, None, seconds, None)
     try:
-        decoder_for(mechanism)
+        estimator_for(mechanism)
     except InvalidInput as error:
         raise Refusal("invalid", f"nothing could be estimated from the answers: {in_words(error)}") from None
     certificate = audit(mechanism, policy).raise_if_violated()

@@ -1,4 +1,4 @@
-"""`sfumato audit-again`: is what a certificate says so?"""
+"""`sfumato verify`: is what a certificate says so?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def command(ctx: click.Context, certificate: str, as_json: bool) -> None:
     not, as the certificate says, 2 if the certificate is refused. The hashes that are shown say which mechanism and
     which policy it is about: `sfumato design` and `sfumato check` show those of yours.
 
-    Example: sfumato audit-again certificate.json
+    Example: sfumato verify certificate.json
     """
     found = read_certificate(certificate)
     if as_json:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sfumato._core import Floats
 
-__all__ = ["LEAST_WEIGHT", "Progress", "Weighted"]
+__all__ = ["LEAST_WEIGHT", "DesignWeights", "Progress"]
 
 #: Told the value and the bound after every round.
 Progress = Callable[[float, float], None]
@@ -17,7 +17,7 @@ LEAST_WEIGHT = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted:
+class DesignWeights:
     """Rays (rows) with v·p = 1 and their weights; the value, and a bound on the best of all.
 
     ``complete``: the bound accounts for every ray. ``in_time``: the search ended by itself.
@@ -30,7 +30,7 @@ class Weighted:
     complete: bool
     in_time: bool
 
-    def used(self) -> Weighted:
+    def used(self) -> DesignWeights:
         """Without the rays of no weight."""
         used = self.weights > LEAST_WEIGHT
         return replace(self, rays=self.rays[used], weights=self.weights[used])

@@ -24,7 +24,7 @@ from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
 
-__all__ = ["Suspicion", "asks", "disclosure_warnings", "least", "suspicions"]
+__all__ = ["PosteriorBound", "describe", "disclosure_warnings", "strictest", "suspicions"]
 
 
 _MOST_NAMED = 5
@@ -39,19 +39,19 @@ _NOTHING = "nothing: an output may be the value itself."
 
 
 @singledispatch
-def asks(policy: Policy) -> str:
+def describe(policy: Policy) -> str:
     """What the policy asks of every output of a mechanism."""
     return "; ".join(f"{name} = {value}" for name, value in policy.parameters().items())
 
 
-@asks.register
+@describe.register
 def _(policy: Uniform) -> str:
     if policy.epsilon.is_infinite:
         return _NOTHING
     return f"no output is more than {_times(policy.epsilon)} likelier for one value than for any other."
 
 
-@asks.register
+@describe.register
 def _(policy: HighLow) -> str:
     if binds_nothing(policy):
         return _NOTHING
@@ -61,7 +61,7 @@ def _(policy: HighLow) -> str:
     )
 
 
-@asks.register
+@describe.register
 def _(policy: Blocks) -> str:
     if binds_nothing(policy):
         return _NOTHING
@@ -78,7 +78,7 @@ def _(policy: Blocks) -> str:
     return f"no output is more than {within} likelier for one value than for another of its block; {across}."
 
 
-@asks.register
+@describe.register
 def _(policy: Metric) -> str:
     if binds_nothing(policy):
         return _NOTHING
@@ -89,7 +89,7 @@ def _(policy: Metric) -> str:
     )
 
 
-@asks.register
+@describe.register
 def _(policy: Pairwise) -> str:
     if binds_nothing(policy):
         return _NOTHING
@@ -101,7 +101,7 @@ def _(policy: Pairwise) -> str:
     )
 
 
-@asks.register
+@describe.register
 def _(policy: Prior) -> str:
     if policy.epsilon.is_infinite:
         return _NOTHING
@@ -109,7 +109,7 @@ def _(policy: Prior) -> str:
     return f"no output makes any value more than {_times(policy.epsilon)} {moved} probable than the prior does."
 
 
-@asks.register
+@describe.register
 def _(policy: Secret) -> str:
     if policy.epsilon.is_infinite:
         return _NOTHING
@@ -121,7 +121,7 @@ def _(policy: Secret) -> str:
     )
 
 
-def least(policy: Policy) -> str:
+def strictest(policy: Policy) -> str:
     """The strictest level between two values, and between which."""
     if binds_nothing(policy):
         return "inf (nothing is asked)"
@@ -245,7 +245,7 @@ def _unlikelier(level: npt.ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class PosteriorBound:
     """Of these values: believed with probability ``before`` an answer, at most with ``after`` once it is seen."""
 
     values: list[object]
@@ -253,7 +253,7 @@ class Suspicion:
     after: float
 
 
-def suspicions(policy: Policy, before: float) -> list[Suspicion]:
+def suspicions(policy: Policy, before: float) -> list[PosteriorBound]:
     """What a stranger can come to believe of somebody's value, by how much is left to learn; the best kept first.
 
     The odds of x against all else move by at most e^E, E the greatest level from x to another value. Under a prior the
@@ -267,7 +267,7 @@ def suspicions(policy: Policy, before: float) -> list[Suspicion]:
     else:
         for label, after in zip(labels, _afterwards(policy, before), strict=True):
             grouped.setdefault((before, after), []).append(label)
-    found = [Suspicion(values, before, after) for (before, after), values in grouped.items()]
+    found = [PosteriorBound(values, before, after) for (before, after), values in grouped.items()]
     return sorted(found, key=lambda suspicion: suspicion.after)
 
 

@@ -18,11 +18,11 @@ from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.slice import Slice, distinct
 
-__all__ = ["Worth", "climb", "greatest", "sum_of_squares"]
+__all__ = ["Pricing", "climb", "greatest", "sum_of_squares"]
 
 
 @dataclass(frozen=True, eq=False)
-class Worth:
+class Pricing:
     """Σ_i scale_i·φ(g_i·v) - λ·v, with the derivative of φ; ``directions`` has a row for each g_i."""
 
     convex: Callable[[Floats], Floats]
@@ -39,12 +39,12 @@ class Worth:
         return np.asarray(slopes - self.multipliers)
 
 
-def sum_of_squares(directions: Floats, multipliers: Floats) -> Worth:
+def sum_of_squares(directions: Floats, multipliers: Floats) -> Pricing:
     """Σ_i (g_i·v)² - λ·v."""
-    return Worth(np.square, lambda at: 2 * at, directions, np.ones(len(directions)), multipliers)
+    return Pricing(np.square, lambda at: 2 * at, directions, np.ones(len(directions)), multipliers)
 
 
-def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1, deadline: Deadline = NEVER) -> Floats:
+def climb(slice_: Slice, worth: Pricing, used: Floats, starts: int = 1, deadline: Deadline = NEVER) -> Floats:
     """Rays that no step along the slope improves, in time: a convex function never falls on such a step.
 
     It starts from the best of those in use, and from so many new ones for each coordinate.
@@ -64,14 +64,14 @@ def climb(slice_: Slice, worth: Worth, used: Floats, starts: int = 1, deadline: 
 
 
 def greatest(
-    slice_: Slice, worth: Worth, start: Floats, deadline: Deadline, tolerance: float, enough: float = np.inf
+    slice_: Slice, worth: Pricing, start: Floats, deadline: Deadline, tolerance: float, enough: float = np.inf
 ) -> tuple[float, Floats]:
     """At least the greatest worth of the slice, and rays found on the way.
 
     Ends where the bound is within ``tolerance`` of the best ray found, where that is worth more than ``enough``, or at
     the deadline.
     """
-    programme = slice_.programme(worth.directions)
+    linear_program = slice_.linear_program(worth.directions)
     try:
         lows, highs = slice_.ranges(worth.directions, deadline)
     except OutOfTime:
@@ -86,9 +86,9 @@ def greatest(
         slopes = np.where(width > 1e-12, (at_high - at_low) / np.where(width > 1e-12, width, 1), worth.derivative(low))
         constant = float(worth.scales @ (at_low - slopes * low))
         price = (worth.scales * slopes) @ worth.directions - worth.multipliers
-        ray = programme.farthest(price, low, high, deadline)
+        ray = linear_program.farthest(price, low, high, deadline)
         if ray is None:
-            if programme.ran_out_of_time:  # nothing is known of this part
+            if linear_program.ran_out_of_time:  # nothing is known of this part
                 heapq.heappush(nodes, (-np.inf, next(order), low, high, start))
             return
         bound = float(price @ ray) + constant
