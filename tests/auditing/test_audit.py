@@ -97,7 +97,7 @@ def test_the_steps_that_run_are_read_bit_by_bit(kind: type[UnaryEncoding], fault
     assert not certificate.holds
     assert fault in str(certificate.fault)
     honest = sf.audit(UnaryEncoding(wide, 1), sf.Uniform(wide, 1))
-    assert (honest.holds, honest.read) == (True, "some")
+    assert (honest.holds, honest.coverage) == (True, "some")
 
 
 def test_bits_that_are_certain_are_followed() -> None:
@@ -266,7 +266,7 @@ def test_what_is_too_large_is_read_where_its_class_is_small(
     assert (certificate.holds, certificate.coverage) == (True, "surrogate")
     assert f"one of its class over {len(audit_surrogate.domain)} values was" in certificate.evidence
     assert certificate.raise_if_violated(coverage="surrogate") is certificate
-    with pytest.raises(CannotDecide, match="'some' of its sampler had to be read, and that was 'smaller'"):
+    with pytest.raises(CannotDecide, match="the coverage had to be 'some', and it is 'surrogate'"):
         certificate.raise_if_violated(coverage="some")
 
 
@@ -298,7 +298,7 @@ def test_a_certificate_says_when_nothing_was_read(monkeypatch: pytest.MonkeyPatc
         assert (certificate.holds, certificate.coverage) == (True, "none")
         assert certificate.evidence == "stated law; the sampler has too many branches at this size to be read"
         certificate.raise_if_violated()
-        with pytest.raises(CannotDecide, match="had to be read"):
+        with pytest.raises(CannotDecide, match="the coverage had to be"):
             certificate.raise_if_violated(coverage="surrogate")
 
 
@@ -458,7 +458,7 @@ def test_a_certificate_says_what_it_rests_on() -> None:
     assert "every branch of all 5 values" in str(certificate)
     assert certificate.coverage == json.loads(certificate.to_json())["read"] == "all"
     assert certificate.raise_if_violated(coverage="all") is certificate
-    with pytest.raises(InvalidInput, match="read must be one of all, some, smaller, none"):
+    with pytest.raises(InvalidInput, match="coverage must be one of all, some, surrogate, none"):
         certificate.raise_if_violated(coverage="most")  # type: ignore[arg-type]
 
 
@@ -466,11 +466,11 @@ def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
     document = json.loads(example().to_json())
     del document["read"]
     older = sf.Certificate.from_json(json.dumps(document))
-    assert older.read is None
+    assert older.coverage is None
     assert json.loads(older.to_json()) == document
     assert sf.verify(older) == example()
     assert older.raise_if_violated() is older
-    with pytest.raises(CannotDecide, match="and that was None"):
+    with pytest.raises(CannotDecide, match="and it is None"):
         older.raise_if_violated(coverage="surrogate")
 
 

@@ -222,7 +222,7 @@ def _read_smaller(mechanism: Mechanism, done: Sequence[int]) -> _Reading:
     if fault:
         return _Reading("sampler read", "surrogate", f"over {len(laws)} values {fault}")
     evidence += f"; one of its class over {len(laws)} values was, and follows the law that it states"
-    return _Reading(evidence, "some" if done else "smaller")
+    return _Reading(evidence, "some" if done else "surrogate")
 
 
 def _read_bits(mechanism: IndependentBits) -> _Reading:
