@@ -75,7 +75,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, requests: Iterator[bytes], times: list[float], done: asyncio.Future[None]) -> None:
         self._requests, self._times, self._done = requests, times, done
-        self._answer = b""
+        self._response = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -93,8 +93,8 @@ class _Connection(asyncio.Protocol):
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        self._answer += data
-        head, separator, body = self._answer.partition(b"\r\n\r\n")
+        self._response += data
+        head, separator, body = self._response.partition(b"\r\n\r\n")
         if not separator:
             return
         length = re.search(rb"content-length: (\d+)", head)
@@ -102,10 +102,10 @@ class _Connection(asyncio.Protocol):
         if len(body) < int(length[1]):
             return
         if not head.startswith(b"HTTP/1.1 200"):
-            self._done.set_exception(AssertionError(self._answer.decode()))
+            self._done.set_exception(AssertionError(self._response.decode()))
             return
         self._times.append(time.perf_counter() - self._start)
-        self._answer = b""
+        self._response = b""
         self._next()
 
 
@@ -116,8 +116,8 @@ def load(port: int, process: int, requests: Iterator[bytes], connections: int = 
         loop = asyncio.get_running_loop()
         times: list[float] = []
         done = [loop.create_future() for _ in range(connections)]
-        for own in done:
-            await loop.create_connection(lambda own=own: _Connection(requests, times, own), "127.0.0.1", port)  # type: ignore[misc]
+        for future in done:
+            await loop.create_connection(lambda future=future: _Connection(requests, times, future), "127.0.0.1", port)  # type: ignore[misc]
         await asyncio.gather(*done)
         return times
 
@@ -196,9 +196,9 @@ def collector(folder: Path, *options: str) -> Iterator[tuple[int, str, int]]:
 def resident(process: int) -> float:
     """The memory of a process in MB."""
     text = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    found = re.search(r"VmRSS:\s+(\d+) kB", text)
-    assert found is not None
-    return int(found[1]) / 1024
+    match = re.search(r"VmRSS:\s+(\d+) kB", text)
+    assert match is not None
+    return int(match[1]) / 1024
 
 
 # -- what is measured --------------------------------------------------------------------------------------
@@ -208,11 +208,11 @@ def batches(mechanism: Any, count: int) -> list[bytes]:
     """Different batches of BATCH reports each."""
     rng = np.random.default_rng(1)
     values = list(mechanism.domain)
-    made = []
+    encoded = []
     for _ in range(count):
-        chosen = rng.integers(len(values), size=BATCH)
-        made.append(encode_batch(mechanism, sf.privatize(mechanism, [values[i] for i in chosen])))
-    return made
+        indices = rng.integers(len(values), size=BATCH)
+        encoded.append(encode_batch(mechanism, sf.privatize(mechanism, [values[i] for i in indices])))
+    return encoded
 
 
 def bare_sqlite(folder: Path, payloads: list[bytes]) -> float:
@@ -233,9 +233,9 @@ def bare_sqlite(folder: Path, payloads: list[bytes]) -> float:
 def live_streams(port: int) -> int:
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
         connection.request("GET", "/metrics")
-        found = re.search(rb"sfumato_live_streams (\d+)", connection.getresponse().read())
-    assert found is not None
-    return int(found[1])
+        match = re.search(rb"sfumato_live_streams (\d+)", connection.getresponse().read())
+    assert match is not None
+    return int(match[1])
 
 
 def deaf_readers(port: int, collection: str, count: int) -> list[socket.socket]:
@@ -270,9 +270,9 @@ def main() -> None:
         command = ("-c", EMPTY, str(empty_port))
         empty_process = stack.enter_context(running(*command, port=empty_port, output=folder / "empty.log")).pid
         port, token, process = stack.enter_context(collector(folder))
-        made = ask(port, "POST", "/v1/collections", {"title": "load", "policy": policy.to_dict()}, token)
-        mechanism = sf.mechanism_from_spec(made["collection"]["mechanism"])
-        path = f"/v1/collections/{made['collection']['id']}/reports"
+        created = ask(port, "POST", "/v1/collections", {"title": "load", "policy": policy.to_dict()}, token)
+        mechanism = sf.mechanism_from_spec(created["collection"]["mechanism"])
+        path = f"/v1/collections/{created['collection']['id']}/reports"
 
         # In turns, and the median of the ratios: the machine is not equally fast all the time.
         ratios, work, reports = [], [], 0
@@ -299,12 +299,12 @@ def main() -> None:
         print(f"memory of the service       {resident(process):8,.0f} MB after {counted['n']:,} reports")
 
         wide = sf.Uniform(sf.Domain.range(2000), 4).to_dict()
-        made = ask(port, "POST", "/v1/collections", {"title": "deaf", "policy": wide, "mechanism": "rr"}, token)
-        path = f"/v1/collections/{made['collection']['id']}/reports"
+        created = ask(port, "POST", "/v1/collections", {"title": "deaf", "policy": wide, "mechanism": "rr"}, token)
+        path = f"/v1/collections/{created['collection']['id']}/reports"
         load(port, process, for_seconds(singles(path, 2000, 0)), connections=4)
         print(f"   before deaf readers      {resident(process):8,.0f} MB")
         for _ in range(2):  # the second time shows whether the first left anything behind
-            readers, start, left = deaf_readers(port, made["collection"]["id"], DEAF), time.perf_counter(), DEAF
+            readers, start, left = deaf_readers(port, created["collection"]["id"], DEAF), time.perf_counter(), DEAF
             while left:
                 load(port, process, for_seconds(singles(path, 2000, 0)), connections=4)
                 left = live_streams(port)

@@ -48,10 +48,10 @@ def median_seconds(call: Callable[[], object], times: int) -> tuple[float, float
 
 def print_row(name: str, alone: float, call: Callable[[], object], times: int) -> float:
     """A line with the seconds of one process, those of a call on Spark, and the ratio of throughputs."""
-    found, shortest, longest = median_seconds(call, times)
+    median, shortest, longest = median_seconds(call, times)
     spread = f"({shortest:.2f}-{longest:.2f})"
-    print(f"  {name:38} {alone:10.2f} s {found:6.2f} s {spread:>15} {alone / found:11.2f}", flush=True)
-    return found
+    print(f"  {name:38} {alone:10.2f} s {median:6.2f} s {spread:>15} {alone / median:11.2f}", flush=True)
+    return median
 
 
 class Compared:

@@ -25,7 +25,7 @@ STORE_OPTION = click.option(
 
 @contextmanager
 def opened(url: str, *, migrate: bool = True) -> Iterator[Store]:
-    """The store at a URL, until the block ends."""
+    """Open the store at a URL; close it on exit."""
     from sfumato.server import Unavailable, open_store
 
     try:
@@ -36,9 +36,9 @@ def opened(url: str, *, migrate: bool = True) -> Iterator[Store]:
             store.close()
     except Unavailable as error:
         raise click.ClickException(f"the store: {error}") from error
-    except _database_errors() as error:  # it is there, and is none of a collector's
-        said = str(error).partition("\n")[0]  # below, PostgreSQL quotes the statement
-        raise click.ClickException(f"the store: {said}") from error
+    except _database_errors() as error:  # a database that is not the store of a collector
+        message = str(error).partition("\n")[0]  # below, PostgreSQL quotes the statement
+        raise click.ClickException(f"the store: {message}") from error
 
 
 def _database_errors() -> tuple[type[Exception], ...]:

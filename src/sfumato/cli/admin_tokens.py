@@ -1,4 +1,4 @@
-"""`sfumato admin-tokens`: who may administer a collector, and who no longer."""
+"""`sfumato admin-tokens`: list, create and revoke the admin tokens of a collector."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ def command(store: str, make: bool, revoke: str | None, as_json: bool) -> None:
     from sfumato.server import ADMIN, fingerprint, new_token, token_hash
 
     with opened(store, migrate=make) as admins:
-        revoked = None if revoke is None else _found(admins, revoke)
+        revoked = None if revoke is None else _find_hash(admins, revoke)
         token = new_token(ADMIN) if make else None
         if token is not None:
             admins.add_admin(token_hash(token), int(time.time()))
         if revoked is not None and not admins.remove_admin(revoked):
             raise InvalidInput("admin-tokens", "--revoke", "leave a token, as it does with --new", fingerprint(revoked))
-        left = [(fingerprint(kept), _moment(created)) for kept, created in admins.admins()]
+        remaining = [(fingerprint(stored_hash), _moment(created)) for stored_hash, created in admins.admins()]
     if as_json:
-        tokens = [{"fingerprint": name, "created": created} for name, created in left]
+        tokens = [{"fingerprint": name, "created": created} for name, created in remaining]
         show_json({"new": token, "revoked": revoked and fingerprint(revoked), "tokens": tokens})
         return
     if token is not None:
         click.echo(f"admin token (it is not shown again): {token}")
     if revoked is not None:
         click.echo(f"revoked: {fingerprint(revoked)}")
-    show_table(("admin token", "created"), left)
+    show_table(("admin token", "created"), remaining)
 
 
-def _found(admins: Store, asked: str) -> bytes:
-    """The hash of the one token that is meant."""
+def _find_hash(admins: Store, requested: str) -> bytes:
+    """Return the hash of the token with this fingerprint, or of the token on standard input."""
     from sfumato.server import fingerprint, token_hash
 
-    kept = [own for own, _ in admins.admins()]
-    if asked == PIPE:
-        own = token_hash(read_bytes(PIPE).decode(errors="replace").strip())
-        if own not in kept:
-            raise InvalidInput("admin-tokens", "the token", "be one of those listed", fingerprint(own))
-        return own
-    matching = [own for own in kept if fingerprint(own) == asked.lower()]
+    hashes = [stored_hash for stored_hash, _ in admins.admins()]
+    if requested == PIPE:
+        stored_hash = token_hash(read_bytes(PIPE).decode(errors="replace").strip())
+        if stored_hash not in hashes:
+            raise InvalidInput("admin-tokens", "the token", "be one of those listed", fingerprint(stored_hash))
+        return stored_hash
+    matching = [stored_hash for stored_hash in hashes if fingerprint(stored_hash) == requested.lower()]
     if len(matching) > 1:
-        raise InvalidInput("admin-tokens", "the fingerprint", "be that of one token: use --revoke -", asked)
+        raise InvalidInput("admin-tokens", "the fingerprint", "be that of one token: use --revoke -", requested)
     if not matching:
-        raise InvalidInput("admin-tokens", "the fingerprint", "be one of those listed", asked)
+        raise InvalidInput("admin-tokens", "the fingerprint", "be one of those listed", requested)
     return matching[0]
 
 

@@ -65,14 +65,14 @@ def command(
     except ImportError as error:
         raise MissingExtra("server", f"running a collector ({error.name})") from None
 
-    # Before there is a store, and a token that nobody looks for.
+    # Check everything before a store and a token are created.
     check_uvicorn()
     check_workers(store, workers)
     check_proxies(trust_proxy)
     check_address(host, port)
     token = new_token(ADMIN)
-    with opened(store) as kept:
-        added = kept.add_admin(token_hash(token), int(time.time()), only_first=True)
+    with opened(store) as opened_store:
+        added = opened_store.add_admin(token_hash(token), int(time.time()), only_first=True)
     if added:
         click.echo(f"admin token (it is not shown again): {token}")
         if port:  # else the system chooses one, which the log tells
