@@ -78,10 +78,10 @@ class Compared:
     def count_here(self) -> sf.Aggregate:
         return aggregate_files(self.mechanism, sorted(self.here.iterdir()))
 
-    def print_table(self, running: SparkSession) -> None:
+    def print_table(self, session: SparkSession) -> None:
         mechanism, there = self.mechanism, str(self.there)
-        frame = running.read.parquet(str(self.values))
-        table = spark.read_table(mechanism, running, str(self.here))
+        frame = session.read.parquet(str(self.values))
+        table = spark.read_table(mechanism, session, str(self.here))
 
         def anew(call: Callable[[], object]) -> Callable[[], object]:
             def run() -> object:
@@ -95,13 +95,13 @@ class Compared:
 
         print(f"  {'':38} {'one process':>12} {'Spark':>8} {'(runs)':>15} {'throughput':>11}")
         alone = median_seconds(self.privatize_here, 5)[0]
-        files = anew(lambda: spark.privatize_files(mechanism, running, [str(self.values)], there, "answer"))
+        files = anew(lambda: spark.privatize_files(mechanism, session, [str(self.values)], there, "answer"))
         privatizing = print_row("privatize_files", alone, files, 5)
         print_row("privatize, files as a DataFrame", alone, privatized(frame), 5)
         print_row("privatize, a DataFrame with a filter", alone, privatized(frame.where("answer >= 0")), 4)
         also = median_seconds(self.count_here, 9)[0]
         counting = print_row(
-            "aggregate_files", also, lambda: spark.aggregate_files(mechanism, running, str(self.here)), 15
+            "aggregate_files", also, lambda: spark.aggregate_files(mechanism, session, str(self.here)), 15
         )
         print_row("aggregate, files as a DataFrame", also, lambda: spark.aggregate(mechanism, table), 15)
         filtered = table.where("report >= 0")
@@ -110,7 +110,7 @@ class Compared:
         print(f"  {'both of files':38} {alone + also:10.2f} s {privatizing + counting:6.2f} s {'':15} {ratio:11.2f}")
         assert spark.aggregate(mechanism, table) == spark.aggregate(mechanism, filtered) == self.count_here()
 
-    def print_more(self, running: SparkSession) -> None:
+    def print_more(self, session: SparkSession) -> None:
         """The same files four times over: what a job costs however few the reports are weighs less."""
         copies = [self.here.with_name(f"here-{number}") for number in range(4)]
         for copy in copies:
@@ -121,7 +121,7 @@ class Compared:
         print_row(
             "aggregate_files, four times as many",
             alone,
-            lambda: spark.aggregate_files(self.mechanism, running, *folders),
+            lambda: spark.aggregate_files(self.mechanism, session, *folders),
             7,
         )
 
@@ -131,9 +131,9 @@ def main(n: int = N) -> None:
     with tempfile.TemporaryDirectory() as folder:
         compared = Compared(Path(folder), n)
         compared.privatize_here()
-        with spark.session(MASTER) as running:
-            compared.print_table(running)
-            compared.print_more(running)
+        with spark.session(MASTER) as session:
+            compared.print_table(session)
+            compared.print_more(session)
 
 
 if __name__ == "__main__":

@@ -32,10 +32,10 @@ from sfumato.cli import main
 from sfumato.collecting.files import read_reports, write_reports
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.spark import counting, privatizing, scans, whole_files
-from sfumato.spark.shares import Piece, shares_of
-from sfumato.spark.staging import Staging
-from sfumato.spark.whole_files import find_files
+from sfumato.spark import counting, parquet_scan, privatizing, remote_files
+from sfumato.spark.commit import TableCommit
+from sfumato.spark.remote_files import find_files
+from sfumato.spark.splits import Piece, split_files
 from support.components import absent
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def cluster() -> Iterator[SparkSession]:
 
     by_value: Any = cloudpickle.register_pickle_by_value
     by_value(sys.modules[__name__])  # the executors cannot import the tests
-    with spark.session(MASTER) as running:
-        running.conf.set("spark.sql.shuffle.partitions", "2")
-        yield running
+    with spark.session(MASTER) as session:
+        session.conf.set("spark.sql.shuffle.partitions", "2")
+        yield session
 
 
 def response() -> Mechanism:
@@ -164,14 +164,14 @@ def test_row_groups_of_one_file_are_shared_out(cluster: SparkSession, tmp_path: 
     )
     pq.write_table(table, tmp_path / "many.parquet", row_group_size=100)
     write_reports(tmp_path / "one.sfb", mechanism, reports)
-    shares = shares_of([str(tmp_path / "many.parquet"), str(tmp_path / "one.sfb")], (".parquet", ".sfb"), 3)
-    assert len(shares) == 3
-    groups = [group for share in shares for _, groups in share if groups is not None for group in groups]
+    splits = split_files([str(tmp_path / "many.parquet"), str(tmp_path / "one.sfb")], (".parquet", ".sfb"), 3)
+    assert len(splits) == 3
+    groups = [group for split in splits for _, groups in split if groups is not None for group in groups]
     assert groups == list(range(10))
-    assert [source.suffix for share in shares for source, groups in share if groups is None] == [".sfb"]
+    assert [source.suffix for split in splits for source, groups in split if groups is None] == [".sfb"]
     counts = spark.aggregate_files(mechanism, cluster, str(tmp_path))
     assert counts == sf.aggregate(mechanism, np.concatenate([reports, reports]))
-    assert shares_of([], (), 2) == []
+    assert split_files([], (), 2) == []
 
 
 def test_a_table_is_read_around_spark_only_where_it_is_its_files(cluster: SparkSession, tmp_path: Path) -> None:
@@ -179,23 +179,23 @@ def test_a_table_is_read_around_spark_only_where_it_is_its_files(cluster: SparkS
     one = four_files(mechanism, tmp_path / "reports")
     files = sorted(map(str, (tmp_path / "reports").iterdir()))
     table = spark.read_table(mechanism, cluster, *files)
-    assert scans.report_files(mechanism, table.select("report")) == files
+    assert parquet_scan.report_files(mechanism, table.select("report")) == files
     for other in (
         table.union(table),
         table.limit(3),
         table.withColumn("report", table["report"].bitwiseXOR(1)),
         few := table.where("report < 2"),
     ):
-        assert scans.report_files(mechanism, other.select("report")) is None
+        assert parquet_scan.report_files(mechanism, other.select("report")) is None
     assert spark.aggregate(mechanism, few).counts.tolist() == [*one.counts[:2], 0, 0]
     assert spark.aggregate(mechanism, table.limit(0)) == sf.Aggregate.empty(mechanism)
     # Files that do not name the mechanism are Spark's to read, whatever the table says.
-    assert scans.report_files(sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), epsilon=2), table) is None
+    assert parquet_scan.report_files(sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), epsilon=2), table) is None
     values = cluster.read.parquet(values_file(tmp_path / "values.parquet", ANSWERS))
-    assert scans.value_files(values.select("answer")) == [str(tmp_path / "values.parquet")]
-    assert scans.value_files(values.selectExpr("answer", "person as age")) is None
-    assert scans.value_files(values.selectExpr("cast(person as int) as person")) is None
-    assert scans.value_files(values.distinct()) is None
+    assert parquet_scan.value_files(values.select("answer")) == [str(tmp_path / "values.parquet")]
+    assert parquet_scan.value_files(values.selectExpr("answer", "person as age")) is None
+    assert parquet_scan.value_files(values.selectExpr("cast(person as int) as person")) is None
+    assert parquet_scan.value_files(values.distinct()) is None
 
 
 def test_hadoops_paths_need_not_be_files_here(
@@ -215,7 +215,7 @@ def test_hadoops_paths_need_not_be_files_here(
     assert spark.aggregate_files(mechanism, cluster, f"{mounted}/a table") == here
     assert spark.aggregate_files(mechanism, cluster, str(tmp_path / "a table")) == here
     # A file too large to be handed over goes the way of tables.
-    monkeypatch.setattr(whole_files, "_LARGEST_WHOLE", 1)
+    monkeypatch.setattr(remote_files, "_MAX_REMOTE_BYTES", 1)
     assert spark.aggregate_files(mechanism, cluster, f"{mounted}/a table") == here
     with pytest.raises(InvalidInput, match="each be named once"):
         spark.aggregate_files(mechanism, cluster, f"{mounted}/a table", f"{mounted}/a table/*.parquet")
@@ -236,15 +236,15 @@ def test_a_product_is_read_from_the_columns_of_its_factors(cluster: SparkSession
 
 
 def test_a_file_that_is_not_taken_never_becomes_part_of_the_table(tmp_path: Path) -> None:
-    staging = Staging(tmp_path.as_uri(), "table", ".waiting")
+    commit = TableCommit(tmp_path.as_uri(), "table", ".waiting")
     attempts = tmp_path / ".waiting" / "attempts"
     attempts.mkdir(parents=True)
     for name in ("part-0-1", "part-0-2", "part-1-3"):
         (attempts / name).write_text(name)
-    staging.commit(["part-0-2", "part-1-3"])
+    commit.publish(["part-0-2", "part-1-3"])
     assert sorted(path.name for path in (tmp_path / "table").iterdir()) == ["part-0-2", "part-1-3"]
     with pytest.raises(InvalidInput, match="must be new"):
-        staging.commit([])
+        commit.publish([])
 
 
 # -- what is refused ---------------------------------------------------------------------------------------
@@ -284,8 +284,8 @@ def test_reports_of_another_mechanism_are_refused(cluster: SparkSession, tmp_pat
 
 def test_reports_that_are_none_are_refused(cluster: SparkSession) -> None:
     def table(mechanism: Mechanism, report: str) -> DataFrame:
-        made = cluster.sql(f"select {report} as report")
-        return made.withMetadata("report", {"sfumato.mechanism": mechanism.hash})
+        frame = cluster.sql(f"select {report} as report")
+        return frame.withMetadata("report", {"sfumato.mechanism": mechanism.hash})
 
     with pytest.raises(InvalidInput, match="be in 0 … 3; got 4"):
         spark.aggregate(response(), table(response(), "4L"))
@@ -366,17 +366,17 @@ def test_counts_survive_the_death_of_a_worker(
         table = spark.read_table(mechanism, cluster, str(tmp_path / "reports"))
         assert spark.aggregate(mechanism, with_a_death(table, mark)) == one
     else:
-        monkeypatch.setattr(counting, "_count_share", functools.partial(count_share_dying, mark))
+        monkeypatch.setattr(counting, "_count_split", functools.partial(count_share_dying, mark))
         assert spark.aggregate_files(mechanism, cluster, str(tmp_path / "reports")) == one
     assert mark.exists()
 
 
 def count_share_dying(mark: Path, spec: str, pieces: Sequence[Piece]) -> Any:
     """As the task that counts files; the first of all loses its executor when it has counted some."""
-    assert isinstance(counting._count_share(spec, pieces[:1]), sf.Aggregate)
+    assert isinstance(counting._count_split(spec, pieces[:1]), sf.Aggregate)
     if first_of_all(mark):
         kill_executor()
-    return counting._count_share(spec, pieces)
+    return counting._count_split(spec, pieces)
 
 
 @pytest.mark.parametrize("way", ["DataFrame", "files"])
@@ -407,14 +407,14 @@ def test_a_worker_that_dies_while_it_privatizes_reports_nobody_and_what_it_drew_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "reports", "values.parquet"]
 
 
-def write_partition_dying(mark: Path, spec: str, folder: str, *given: Any) -> Iterator[Any]:
+def write_partition_dying(mark: Path, spec: str, folder: str, *arguments: Any) -> Iterator[Any]:
     """As the task that privatizes; the first of all loses its executor when its file is written, and keeps a copy."""
-    for partition, name, refusal in privatizing._write_partition(spec, folder, *given):
+    for partition, name, error in privatizing._write_partition(spec, folder, *arguments):
         if first_of_all(mark):
             file = Path(url2pathname(urlsplit(folder).path)) / str(name)
             mark.write_bytes(b"".join(rows_of(sf.mechanism_from_spec(spec), [file])))
             kill_executor()
-        yield partition, name, refusal
+        yield partition, name, error
 
 
 # -- a standalone cluster ----------------------------------------------------------------------------------
@@ -431,12 +431,12 @@ def standalone(folder: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         master = f"127.0.0.1:{free.getsockname()[1]}"
     host, port = master.split(":")
-    running: list[subprocess.Popen[bytes]] = []
+    processes: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, kind: str, *options: str) -> None:
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", "--host", host, *options]
         with (folder / f"{name}.log").open("wb") as log:
-            running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+            processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
 
     try:
         start("master", "master.Master", "--port", port, "--webui-port", "0")
@@ -449,7 +449,7 @@ def standalone(folder: Path) -> Iterator[str]:
             time.sleep(0.1)
         yield f"spark://{master}"
     finally:
-        for process in reversed(running):
+        for process in reversed(processes):
             process.terminate()
             process.wait()
 

@@ -61,11 +61,11 @@ def spark_session(engine: str, master: str | None) -> Iterator[SparkSession | No
         return
     from sfumato.spark import session
 
-    with session(master or "local[*]") as running:
+    with session(master or "local[*]") as spark:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
         try:
-            yield running
+            yield spark
         except (PySparkException, Py4JError) as error:  # their first line says what, the rest is Java's trace
             raise click.ClickException(f"Spark: {str(error).strip().splitlines()[0]}") from error

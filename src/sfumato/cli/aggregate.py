@@ -49,13 +49,13 @@ def command(
     if resume is not None and engine != "process":
         raise click.UsageError("--resume is for one process; Spark has retries of its own.")
     made = read_mechanism(mechanism)
-    with spark_session(engine, master) as running:
-        if running is None:
+    with spark_session(engine, master) as spark:
+        if spark is None:
             counts = _count_here(made, reports, resume)
         else:
             from sfumato.spark import aggregate_files
 
-            counts = aggregate_files(made, running, *reports)
+            counts = aggregate_files(made, spark, *reports)
     with writing(output) as file:
         file.write(counts.to_json().encode())
     aside = output == PIPE

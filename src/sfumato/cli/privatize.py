@@ -52,11 +52,11 @@ def command(
     piped = piped_suffix(output, form, _FORMATS)
     made = read_mechanism(mechanism)
     names = None if not column else column[0] if len(column) == 1 else list(column)
-    with spark_session(engine, master) as running:
-        if running is None:
+    with spark_session(engine, master) as spark:
+        if spark is None:
             count = _privatize_here(made, values, names, output, piped)
         else:
-            count = _privatize_on_spark(running, made, values, names, output)
+            count = _privatize_on_spark(spark, made, values, names, output)
     aside = output == PIPE
     if as_json:
         answer = {"reports": count, "bits": made.bits, "mechanism_hash": made.hash, "file": output}
@@ -86,8 +86,8 @@ def _privatize_here(made: Mechanism, values: str, names: str | list[str] | None,
 
 
 def _privatize_on_spark(
-    running: SparkSession, made: Mechanism, values: str, names: str | list[str] | None, output: str
+    spark: SparkSession, made: Mechanism, values: str, names: str | list[str] | None, output: str
 ) -> int:
     from sfumato.spark import privatize_files
 
-    return privatize_files(made, running, [values], output, names).count()
+    return privatize_files(made, spark, [values], output, names).count()

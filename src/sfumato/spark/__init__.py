@@ -1,6 +1,6 @@
-"""Many machines: privatize a DataFrame and count report tables on Spark, with the code that serves one machine.
+"""Privatize a DataFrame and count report tables on Spark, with the code that runs on one machine.
 
-The executors run the same samplers, kernels and readers, and Spark adds up what they count: the integers are those of
+The executors run the same samplers, kernels and readers, and Spark adds up their counts: the integers are those of
 one process. Sfumato must be installed where the executors run. ``docs/spark.md`` shows how.
 """
 

@@ -1,7 +1,7 @@
-"""``privatize`` on Spark: written once, at once, and only then a table.
+"""``privatize`` on Spark: reports are written eagerly, once, and then read back as a table.
 
-A lazy plan would be run anew for every action on it, and each run would draw, so one person would report several times.
-Hence the reports are written eagerly, and what is returned reads them back.
+Spark would run a lazy plan again for every action on it, and each run would draw again, so one person would report
+several times. Hence the reports are written eagerly, and the returned DataFrame reads them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sfumato.collecting import ARROW, PARQUET, Source, open_columns, write_repor
 from sfumato.device import privatize_indices
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
-from sfumato.spark.scans import value_files
-from sfumato.spark.sessions import ROWS_PER_BATCH, no_word_of_pandas, refuse_speculation
-from sfumato.spark.shares import Piece, shares_of
-from sfumato.spark.staging import put_file, staged
+from sfumato.spark.commit import commit_table, put_file
+from sfumato.spark.parquet_scan import value_files
+from sfumato.spark.remote_files import find_files, sources
+from sfumato.spark.sessions import ROWS_PER_BATCH, refuse_speculation, silence_pandas_warning
+from sfumato.spark.splits import Piece, split_files
 from sfumato.spark.tables import quoted, read_parquet, read_table
 from sfumato.spark.tasks import Refused, mechanism_of
-from sfumato.spark.whole_files import find_files, sources
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -35,96 +35,96 @@ if TYPE_CHECKING:
 
 __all__ = ["privatize", "privatize_files"]
 
-_RESULT = "partition int, file string, refusal string"
+_RESULT = "partition int, file string, error string"
 
 Columns: TypeAlias = str | Sequence[str] | None
 Indices: TypeAlias = Iterator[npt.NDArray[np.int64]]
-#: What an executor does first: from Arrow batches, or from shares of files, to the indices of the values.
+#: Turns Arrow batches, or splits of files, into the indices of the values; runs on an executor.
 Reader: TypeAlias = Callable[[Mechanism, Iterable[Any]], Indices]
-#: The number of a partition, and the file that it was written to, or what was refused.
+#: The number of a partition, and the file that it was written to, or an error message.
 Result: TypeAlias = tuple[int, str | None, str | None]
 
 
 def privatize(mechanism: Mechanism, frame: DataFrame, path: str, column: Columns = None) -> DataFrame:
     """Randomize a column of a DataFrame into a new table of reports at ``path``, and return that table.
 
-    ``path`` is one of Hadoop's, on a file system that renames a folder in one step. Several columns are the parts of a
-    product or a grid; with none named, all are taken. Every executor draws from the operating system's randomness.
-    Unknown values and nulls are refused, and then there is no table.
+    ``path`` is a Hadoop path, on a file system that renames a folder in one step. Several columns are the parts of a
+    product or a grid; the default is all columns. Every executor draws from the operating system's randomness.
+    Unknown values and nulls raise InvalidInput, and then there is no table.
     """
     names = _columns(mechanism, column, frame.columns, "the DataFrame")
-    return _written(mechanism, frame.sparkSession, path, [_of_frame(frame, names)])
+    return _write_table(mechanism, frame.sparkSession, path, [_of_frame(frame, names)])
 
 
 def privatize_files(
     mechanism: Mechanism,
-    running: SparkSession,
+    spark: SparkSession,
     values: Sequence[str],
     path: str,
     column: Columns = None,
 ) -> DataFrame:
-    """As ``privatize``, for the Parquet or Arrow files, and folders of them, at any of Hadoop's paths.
+    """Privatize Parquet or Arrow files, and folders of them, at Hadoop paths; see ``privatize``.
 
-    They are read by the reader of one machine. Files of the disk, or of a share that all machines have mounted, the
-    executors open themselves, by row groups; others are handed over whole. Only Parquet files of more than 128 MiB
-    that are not on a disk are decoded by Spark, which is slower but spreads one file over all executors.
+    The executors open local files, or files of a mounted share, themselves and read them by row groups. Other files are
+    sent to the executors whole. Spark decodes only remote Parquet files larger than 128 MiB: that is slower, but
+    spreads one file over all executors.
     """
-    found = find_files(running, values)
+    files = find_files(spark, values)
     parts: list[tuple[RDD[Any] | DataFrame, Reader]] = []
-    if found.local:
-        parts.append(_of_local(running, found.local, column))
-    if found.whole is not None:
-        parts.append((found.whole, functools.partial(_indices_of_files, column)))
-    if found.large:
-        frame = read_parquet(running, *found.large)
+    if files.local:
+        parts.append(_of_local(spark, files.local, column))
+    if files.remote is not None:
+        parts.append((files.remote, functools.partial(_indices_of_files, column)))
+    if files.large:
+        frame = read_parquet(spark, *files.large)
         parts.append(_of_frame(frame, _columns(mechanism, column, frame.columns, "the DataFrame")))
-    return _written(mechanism, running, path, parts)
+    return _write_table(mechanism, spark, path, parts)
 
 
-def _of_local(running: SparkSession, files: Sequence[str], column: Columns) -> tuple[RDD[Any], Reader]:
-    context = running.sparkContext
-    shares = shares_of(files, PARQUET + ARROW, context.defaultParallelism)
-    return context.parallelize(shares, max(1, len(shares))), functools.partial(_indices_of_shares, column)
+def _of_local(spark: SparkSession, files: Sequence[str], column: Columns) -> tuple[RDD[Any], Reader]:
+    context = spark.sparkContext
+    splits = split_files(files, PARQUET + ARROW, context.defaultParallelism)
+    return context.parallelize(splits, max(1, len(splits))), functools.partial(_indices_of_splits, column)
 
 
 def _of_frame(frame: DataFrame, names: Sequence[str]) -> tuple[RDD[Any] | DataFrame, Reader]:
-    chosen = frame.select([quoted(name) for name in names])
-    files = value_files(chosen)
-    return (chosen, _indices) if files is None else _of_local(frame.sparkSession, files, list(names))
+    selected = frame.select([quoted(name) for name in names])
+    files = value_files(selected)
+    return (selected, _indices) if files is None else _of_local(frame.sparkSession, files, list(names))
 
 
-def _columns(mechanism: Mechanism, column: Columns, there: list[str], where: str) -> list[str]:
-    """The names of the columns that hold the values."""
-    names = there if column is None else [column] if isinstance(column, str) else list(column)
-    parted = mechanism.domain.kind in ("product", "grid")
-    if not (names and all(there.count(name) == 1 for name in names) and (parted or len(names) == 1)):
-        raise InvalidInput(where, "the column", f"be one of {', '.join(map(repr, there))}", column)
+def _columns(mechanism: Mechanism, column: Columns, available: list[str], where: str) -> list[str]:
+    """Return the names of the columns that hold the values."""
+    names = available if column is None else [column] if isinstance(column, str) else list(column)
+    composite = mechanism.domain.kind in ("product", "grid")
+    if not (names and all(available.count(name) == 1 for name in names) and (composite or len(names) == 1)):
+        raise InvalidInput(where, "the column", f"be one of {', '.join(map(repr, available))}", column)
     return names
 
 
-def _written(
-    mechanism: Mechanism, running: SparkSession, path: str, parts: Sequence[tuple[RDD[Any] | DataFrame, Reader]]
+def _write_table(
+    mechanism: Mechanism, spark: SparkSession, path: str, parts: Sequence[tuple[RDD[Any] | DataFrame, Reader]]
 ) -> DataFrame:
-    refuse_speculation(running)
+    refuse_speculation(spark)
     spec = mechanism.to_json()
     files: list[str] = []
-    with staged(running, path) as staging:
+    with commit_table(spark, path) as commit:
         for part, reader in parts:
-            task = functools.partial(_write_partition, spec, staging.attempts, reader)
-            for partition, file, refusal in sorted(_run(part, task)):
-                if refusal is not None:
-                    raise Refused(f"privatize on Spark, partition {partition}", refusal)
+            task = functools.partial(_write_partition, spec, commit.attempts, reader)
+            for partition, file, error in sorted(_run(part, task)):
+                if error is not None:
+                    raise Refused(f"privatize on Spark, partition {partition}", error)
                 files.append(file)
         if not files:
             raise InvalidInput("privatize on Spark", "the values", "have at least one row", "none")
-        staging.commit(files)
-    return read_table(mechanism, running, path)
+        commit.publish(files)
+    return read_table(mechanism, spark, path)
 
 
 def _run(part: RDD[Any] | DataFrame, task: Callable[[Iterable[Any]], Iterator[Result]]) -> list[Any]:
     if not hasattr(part, "mapInArrow"):
         return part.mapPartitions(task).collect()
-    with no_word_of_pandas():
+    with silence_pandas_warning():
         return part.mapInArrow(functools.partial(_as_batches, task), _RESULT).collect()
 
 
@@ -139,7 +139,7 @@ def _write_partition(spec: str, folder: str, reader: Reader, rows: Iterable[Any]
     assert context is not None
     partition = context.partitionId()
     mechanism = mechanism_of(spec)
-    # The number of the attempt is never given twice, so no attempt writes to the file of another.
+    # Attempt numbers are unique, so no attempt writes to the file of another.
     name = f"part-{partition:05d}-{context.taskAttemptId()}.parquet"
     try:
         # Each call of the sampler takes a new key from the operating system, so no attempt repeats another's draws.
@@ -148,8 +148,8 @@ def _write_partition(spec: str, folder: str, reader: Reader, rows: Iterable[Any]
         first = next(reports, None)
         if first is None:
             return
-        with tempfile.TemporaryDirectory() as own:
-            local = Path(own) / name
+        with tempfile.TemporaryDirectory() as temporary:
+            local = Path(temporary) / name
             write_reports(local, mechanism, itertools.chain([first], reports))
             put_file(local, folder)
         yield partition, name, None
@@ -158,16 +158,16 @@ def _write_partition(spec: str, folder: str, reader: Reader, rows: Iterable[Any]
 
 
 def _as_batches(task: Callable[[Iterable[Any]], Iterator[Result]], batches: Iterable[Any]) -> Iterator[Any]:
-    """The results of a task as Arrow batches."""
+    """Yield the results of a task as Arrow batches."""
     pyarrow = import_pyarrow("Spark")
     types = (pyarrow.int32(), pyarrow.string(), pyarrow.string())
     for result in task(batches):
         columns = [pyarrow.array([value], kind) for value, kind in zip(result, types, strict=True)]
-        yield pyarrow.record_batch(columns, names=["partition", "file", "refusal"])
+        yield pyarrow.record_batch(columns, names=["partition", "file", "error"])
 
 
-def _indices_of_shares(column: Columns, mechanism: Mechanism, shares: Iterable[Sequence[Piece]]) -> Indices:
-    for source, groups in itertools.chain.from_iterable(shares):
+def _indices_of_splits(column: Columns, mechanism: Mechanism, splits: Iterable[Sequence[Piece]]) -> Indices:
+    for source, groups in itertools.chain.from_iterable(splits):
         yield from _indices_of_file(column, mechanism, source, groups)
 
 
@@ -187,7 +187,7 @@ def _indices_of_file(column: Columns, mechanism: Mechanism, source: Source, grou
 
 
 def _indices(mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0) -> Indices:
-    """The values' indices, in pieces that are worth a call of the kernel."""
+    """Yield the values' indices, in pieces large enough for a kernel call."""
     held: list[npt.NDArray[np.int64]] = []
     waiting, row = 0, first_row
     for batch in batches:

@@ -1,4 +1,4 @@
-"""The Spark session: how it is started, and what of it is relied on."""
+"""Start a Spark session, and check the settings that Sfumato relies on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sfumato.errors import InvalidInput
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ROWS_PER_BATCH", "hadoop", "no_word_of_pandas", "refuse_speculation", "session"]
+__all__ = ["ROWS_PER_BATCH", "hadoop", "refuse_speculation", "session", "silence_pandas_warning"]
 
-#: Rows that are worth a call of the kernel.
+#: Minimum rows per kernel call.
 ROWS_PER_BATCH = 2**16
-#: Spark hands over so many rows at once, or rows of so many bytes: its own 10,000 make handing over dear.
+#: Maximum rows and bytes of an Arrow batch; Spark's default of 10,000 rows makes the transfer slow.
 _ROWS_HANDED_OVER = 2**18
 _BYTES_HANDED_OVER = 2**25
 
@@ -36,8 +36,8 @@ _SETTINGS = {
 
 
 @contextmanager
-def no_word_of_pandas() -> Iterator[None]:
-    """Silence Spark's warning that pandas 3 is new to it: what passes here is Arrow, and pandas never touches it."""
+def silence_pandas_warning() -> Iterator[None]:
+    """Silence Spark's warning about pandas 3: the data here is Arrow, and pandas is not used."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         yield
@@ -45,12 +45,12 @@ def no_word_of_pandas() -> Iterator[None]:
 
 @contextmanager
 def session(master: str = "local[*]") -> Iterator[SparkSession]:
-    """A session on this master (``local[*]``, ``local-cluster[2,1,1024]``, ``spark://host:7077``), ended afterwards.
+    """Start a session on a master (``local[*]``, ``local-cluster[2,1,1024]``, ``spark://host:7077``); stop it on exit.
 
-    One that is active in this process is used, and left running, if its master is the same. Spark is taken from the
+    An active session of this process is used, and left open, if it has the same master. Spark is taken from the
     installed package, and Python from this environment, unless SPARK_HOME and PYSPARK_PYTHON say otherwise.
     """
-    with no_word_of_pandas():
+    with silence_pandas_warning():
         pyspark = import_optional("pyspark", "spark", "the engine Spark")
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -76,14 +76,14 @@ def session(master: str = "local[*]") -> Iterator[SparkSession]:
         started.stop()
 
 
-def refuse_speculation(running: SparkSession) -> None:
-    """A speculative copy of a task would draw a second report for the same people."""
-    found = running.sparkContext.getConf().get(_SPECULATION, "false")
-    if str(found).lower() != "false":
-        raise InvalidInput("privatize on Spark", _SPECULATION, "be false", found)
+def refuse_speculation(spark: SparkSession) -> None:
+    """Raise InvalidInput if speculation is on: a second copy of a task would draw a second report per person."""
+    setting = spark.sparkContext.getConf().get(_SPECULATION, "false")
+    if str(setting).lower() != "false":
+        raise InvalidInput("privatize on Spark", _SPECULATION, "be false", setting)
 
 
-def hadoop(running: SparkSession) -> tuple[Any, Any]:
-    """The Java classes of the driver and its Hadoop configuration, to reach files as Spark does."""
-    context = running.sparkContext
+def hadoop(spark: SparkSession) -> tuple[Any, Any]:
+    """Return the Java classes of the driver and its Hadoop configuration, to open files as Spark does."""
+    context = spark.sparkContext
     return context._jvm, context._jsc.hadoopConfiguration()

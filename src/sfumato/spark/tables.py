@@ -18,56 +18,58 @@ _KEY = METADATA_KEY.decode()
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark reads it: dots and all."""
+    """Return a column name quoted for Spark, which would interpret dots."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def read_table(mechanism: Mechanism, running: SparkSession, *paths: str) -> DataFrame:
-    """The reports of Parquet files and folders of them, at any of Hadoop's paths; every footer is checked.
+def read_table(mechanism: Mechanism, spark: SparkSession, *paths: str) -> DataFrame:
+    """Read reports from Parquet files, and folders of them, at Hadoop paths; check every footer.
 
     Spark has no unsigned types: an index of up to 32 bits is a ``bigint`` there, a longer one a ``decimal``. All other
     reports are ``binary``.
     """
-    table = read_parquet(running, *paths)
+    table = read_parquet(spark, *paths)
     for file in table.inputFiles():
-        _check_footer(mechanism, running, file)
+        _check_footer(mechanism, spark, file)
     return table.withMetadata(REPORT_COLUMN, {_KEY: mechanism.hash})
 
 
-def read_parquet(running: SparkSession, *paths: str) -> DataFrame:
-    """Any Parquet files and folders of them, at any of Hadoop's paths; checksums that they have are checked."""
+def read_parquet(spark: SparkSession, *paths: str) -> DataFrame:
+    """Read Parquet files, and folders of them, at Hadoop paths; verify their checksums if present."""
     from pyspark.errors import AnalysisException
 
     try:
-        return running.read.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
+        return spark.read.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
     except AnalysisException as error:
         raise InvalidInput(", ".join(paths), "the path", "hold Parquet files", str(error)) from error
 
 
 def check_table(mechanism: Mechanism, table: DataFrame) -> None:
-    """Refuse a DataFrame that is not known to hold reports of this mechanism."""
+    """Raise InvalidInput unless the metadata of a DataFrame says that it holds reports of this mechanism."""
     if table.columns.count(REPORT_COLUMN) != 1:
         raise InvalidInput("aggregate on Spark", "the column", f"be one of {table.columns}", REPORT_COLUMN)
-    found = table.schema[REPORT_COLUMN].metadata.get(_KEY)
-    if found != mechanism.hash:
+    stored_hash = table.schema[REPORT_COLUMN].metadata.get(_KEY)
+    if stored_hash != mechanism.hash:
         where = f"the mechanism in the metadata of its column ({_KEY})"
-        raise InvalidInput("aggregate on Spark", where, f"be {mechanism.hash}", found)
+        raise InvalidInput("aggregate on Spark", where, f"be {mechanism.hash}", stored_hash)
 
 
-def _check_footer(mechanism: Mechanism, running: SparkSession, file: str) -> None:
-    """As ``read_reports`` does on one machine: Spark itself shows neither the metadata nor the type of a file."""
-    java, configuration = hadoop(running)
+def _check_footer(mechanism: Mechanism, spark: SparkSession, file: str) -> None:
+    """Check a footer as ``read_reports`` does; Spark shows neither the metadata nor the type of a file."""
+    java, configuration = hadoop(spark)
     path = java.org.apache.hadoop.fs.Path(java.java.net.URI(file))
-    opened = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, configuration)
-    reader = java.org.apache.parquet.hadoop.ParquetFileReader.open(opened)
+    input_file = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, configuration)
+    reader = java.org.apache.parquet.hadoop.ParquetFileReader.open(input_file)
     try:
         footer = reader.getFileMetaData()
-        found, schema = footer.getKeyValueMetaData().get(_KEY), footer.getSchema()
+        stored_hash, schema = footer.getKeyValueMetaData().get(_KEY), footer.getSchema()
     finally:
         reader.close()
-    if found != mechanism.hash:
+    if stored_hash != mechanism.hash:
         must = f"be {mechanism.hash}"
-        raise InvalidInput(file, f"the mechanism in its metadata ({_KEY})", must, "none" if found is None else found)
+        raise InvalidInput(
+            file, f"the mechanism in its metadata ({_KEY})", must, "none" if stored_hash is None else stored_hash
+        )
     kind = _type_of(schema) if schema.containsField(REPORT_COLUMN) else "missing"
     if kind != _parquet_type(mechanism):
         raise InvalidInput(file, f"the column {REPORT_COLUMN!r}", f"be {_parquet_type(mechanism)}", kind)

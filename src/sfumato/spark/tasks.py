@@ -1,4 +1,4 @@
-"""What both kinds of task on an executor need: the mechanism, and how a refusal gets back to the driver."""
+"""Helpers of both kinds of task on an executor: the mechanism, and the error that is returned to the driver."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["Refused", "mechanism_of"]
 
 
 class Refused(InvalidInput):
-    """What an executor refused, in its words.
+    """An error that an executor reported.
 
-    Tasks return refusals as data: raised there, Spark would try the same rows again, and bury the words in a trace.
+    Tasks return errors as data: if a task raised one, Spark would retry the same rows, and bury the message in a trace.
     """
 
-    def __init__(self, where: str, words: str) -> None:
-        ValueError.__init__(self, f"{where}: {words}")
+    def __init__(self, where: str, message: str) -> None:
+        ValueError.__init__(self, f"{where}: {message}")
 
 
 @functools.lru_cache(maxsize=8)
 def mechanism_of(spec: str) -> Mechanism:
-    """The mechanism of a spec, built once in each process: Spark reuses its Python workers."""
+    """Return the mechanism of a spec, built once per process, because Spark reuses its Python workers."""
     return mechanism_from_spec(spec)

@@ -1,6 +1,6 @@
-"""Files that every executor can open, cut into shares of about the same size: one for each task.
+"""Divide files that every executor can open into splits of about equal size, one per task.
 
-A Parquet file is cut between row groups, any other file is read whole.
+A Parquet file is divided between row groups, any other file is read whole.
 """
 
 from __future__ import annotations
@@ -11,38 +11,37 @@ from typing import TypeAlias
 
 from sfumato.collecting import Source, rows_by_group, suffix_of
 
-__all__ = ["Piece", "shares_of"]
+__all__ = ["Piece", "split_files"]
 
-#: A file, and some of its row groups; with None all of it.
+#: A file and a range of its row groups; None for the whole file.
 Piece: TypeAlias = tuple[Source, range | None]
 
-#: A task that fails is done again from its start: its share is no larger than this, if its files can be cut.
-_LARGEST_SHARE = 2**27
-#: A file is cut if it is larger than this part of a share. Smaller ones cost more to look into than they are out of
-#: balance.
+#: Maximum bytes per split, if its files can be divided; bounds the work that a failed task repeats.
+_MAX_SPLIT_BYTES = 2**27
+#: A file is divided if it is larger than this fraction of a split. To open a smaller one costs more than its imbalance.
 _PARTS = 8
 
 
-def shares_of(paths: Sequence[str], known: Sequence[str], cores: int) -> list[list[Piece]]:
-    """The files in shares, as many as there are cores or more; those of formats that are not known are refused."""
+def split_files(paths: Sequence[str], known: Sequence[str], cores: int) -> list[list[Piece]]:
+    """Divide files into at least ``cores`` splits; raise InvalidInput for formats that are not in ``known``."""
     sources = [Source(path, suffix_of(path, known)) for path in paths]
     sizes = [Path(path).stat().st_size for path in paths]
-    count = max(cores, -(-sum(sizes) // _LARGEST_SHARE))
+    count = max(cores, -(-sum(sizes) // _MAX_SPLIT_BYTES))
     smallest = sum(sizes) / count / _PARTS
     pieces = [
         piece for source, size in zip(sources, sizes, strict=True) for piece in _pieces(source, size, size > smallest)
     ]
-    shares: list[list[Piece]] = [[] for _ in range(count)]
+    splits: list[list[Piece]] = [[] for _ in range(count)]
     total, before = sum(size for _, size in pieces), 0.0
     for piece, size in pieces:
         middle = before + size / 2
-        shares[min(int(count * middle / total), count - 1) if total else 0].append(piece)
+        splits[min(int(count * middle / total), count - 1) if total else 0].append(piece)
         before += size
-    return [_joined(share) for share in shares if share]
+    return [_join_groups(split) for split in splits if split]
 
 
 def _pieces(source: Source, size: int, cut: bool) -> Iterator[tuple[Piece, float]]:
-    """A file's row groups, or the file, each with its size."""
+    """Yield the row groups of a file, or the file, each with its size."""
     rows = rows_by_group(source) if cut else None
     if not rows or not sum(rows):
         yield (source, None), size
@@ -51,10 +50,10 @@ def _pieces(source: Source, size: int, cut: bool) -> Iterator[tuple[Piece, float
         yield (source, range(group, group + 1)), size * height / sum(rows)
 
 
-def _joined(share: list[Piece]) -> list[Piece]:
-    """The same share, with neighbouring row groups of a file in one piece: opening it costs as much as reading some."""
+def _join_groups(split: list[Piece]) -> list[Piece]:
+    """Join neighbouring row groups of a file into one piece, because opening a file costs as much as reading some."""
     joined: list[Piece] = []
-    for source, groups in share:
+    for source, groups in split:
         if joined and groups is not None and joined[-1][0] is source and joined[-1][1] is not None:
             joined[-1] = (source, range(joined[-1][1].start, groups.stop))
         else:

@@ -1,8 +1,8 @@
-"""A table that appears whole or not at all, whatever becomes of the tasks that write its files.
+"""Commit a table in one step, so that it appears whole or not at all, whichever tasks fail.
 
-Every attempt of a task writes a file of its own in a hidden folder beside the table. Spark tells the driver which
-attempt it takes for each partition. The driver moves those files to a second folder, which no task knows, and renames
-that folder to the table: the one step that readers see. What other attempts left, or still write, never gets there.
+Every attempt of a task writes its own file in a hidden folder next to the table. Spark reports to the driver which
+attempt it accepts for each partition. The driver moves those files to a second folder, which no task knows, and renames
+that folder to the table: the one step that readers see. Files of other attempts never get there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sfumato.spark.sessions import hadoop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Staging", "put_file", "staged"]
+__all__ = ["TableCommit", "commit_table", "put_file"]
 
 #: File systems where a folder is renamed in one step; an object store copies object by object.
 _RENAMING = ("file", "hdfs")
@@ -31,42 +31,42 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
-class Staging:
-    """Where the files of a table wait for its commit."""
+class TableCommit:
+    """A table that is not published yet: where the tasks put its files."""
 
-    #: The URI of the folder that the table is made in; names are as they are, not as a URI spells them.
+    #: URI of the parent folder of the table. The two names below are not URI-encoded.
     folder: str
     name: str
     temporary: str
 
     @property
     def attempts(self) -> str:
-        """The URI of the folder where tasks put their files."""
+        """Return the URI of the folder where tasks put their files."""
         return f"{self.folder}/{quote(self.temporary)}/attempts"
 
-    def commit(self, files: Sequence[str]) -> None:
-        """Make the table of these files of ``attempts``."""
+    def publish(self, files: Sequence[str]) -> None:
+        """Publish these files of ``attempts`` as the table."""
         filesystem, folder = _open(self.folder)
         waiting = f"{folder}/{self.temporary}"
         filesystem.create_dir(f"{waiting}/table")
         for file in files:
             filesystem.move(f"{waiting}/attempts/{file}", f"{waiting}/table/{file}")
-        _refuse_what_is_there(filesystem, f"{folder}/{self.name}")
+        _require_absent(filesystem, f"{folder}/{self.name}")
         filesystem.move(f"{waiting}/table", f"{folder}/{self.name}")
 
 
 @contextmanager
-def staged(running: SparkSession, path: str) -> Iterator[Staging]:
-    """The staging of a new table; all that is left of it is removed at the end."""
-    staging = _staging(running, path)
-    filesystem, folder = _open(staging.folder)
-    _refuse_what_is_there(filesystem, f"{folder}/{staging.name}")
-    _refuse_what_is_there(filesystem, f"{folder}/{staging.temporary}")
-    filesystem.create_dir(f"{folder}/{staging.temporary}/attempts")
+def commit_table(spark: SparkSession, path: str) -> Iterator[TableCommit]:
+    """Yield the commit of a new table; remove its temporary folder on exit."""
+    commit = _prepare_commit(spark, path)
+    filesystem, folder = _open(commit.folder)
+    _require_absent(filesystem, f"{folder}/{commit.name}")
+    _require_absent(filesystem, f"{folder}/{commit.temporary}")
+    filesystem.create_dir(f"{folder}/{commit.temporary}/attempts")
     try:
-        yield staging
+        yield commit
     finally:
-        filesystem.delete_dir(f"{folder}/{staging.temporary}")
+        filesystem.delete_dir(f"{folder}/{commit.temporary}")
 
 
 def put_file(local: Path, folder: str) -> None:
@@ -81,24 +81,24 @@ def put_file(local: Path, folder: str) -> None:
     )
 
 
-def _staging(running: SparkSession, path: str) -> Staging:
+def _prepare_commit(spark: SparkSession, path: str) -> TableCommit:
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
-    java, configuration = hadoop(running)
+    java, configuration = hadoop(spark)
     try:
-        asked = java.org.apache.hadoop.fs.Path(path)
-        filesystem = asked.getFileSystem(configuration)
-        whole = filesystem.makeQualified(asked)
+        requested = java.org.apache.hadoop.fs.Path(path)
+        filesystem = requested.getFileSystem(configuration)
+        qualified = filesystem.makeQualified(requested)
         # resolvePath looks behind links and mounts: what has to rename the table is the file system that holds it.
-        folder = filesystem.resolvePath(whole.getParent()).toUri()
+        folder = filesystem.resolvePath(qualified.getParent()).toUri()
     except Py4JJavaError as error:
         raise InvalidInput(path, "the path", "lie in a folder that is there", str(error.java_exception)) from error
     if folder.getScheme() not in _RENAMING:
         must = f"be on a file system that renames a folder in one step ({', '.join(_RENAMING)})"
         raise InvalidInput(path, "the path", must, folder.getScheme())
     uri = f"{folder.getScheme()}://{folder.getAuthority() or ''}{folder.getRawPath()}".rstrip("/")
-    mark = f"{running.sparkContext.applicationId}-{os.getpid()}-{next(_numbers)}"
-    return Staging(uri, whole.getName(), f".{whole.getName()}.{mark}.tmp")
+    mark = f"{spark.sparkContext.applicationId}-{os.getpid()}-{next(_numbers)}"
+    return TableCommit(uri, qualified.getName(), f".{qualified.getName()}.{mark}.tmp")
 
 
 def _open(uri: str) -> tuple[Any, str]:
@@ -106,7 +106,7 @@ def _open(uri: str) -> tuple[Any, str]:
     return filesystem, path
 
 
-def _refuse_what_is_there(filesystem: Any, path: str) -> None:
+def _require_absent(filesystem: Any, path: str) -> None:
     missing = import_pyarrow("a table of reports", "pyarrow.fs").FileType.NotFound
     if filesystem.get_file_info(path).type != missing:
         raise InvalidInput(path, "the path", "be new", "one that is taken")

@@ -1,9 +1,8 @@
-"""Files that executors read with the code of one machine.
+"""Find files and decide how each reaches the executors, which read them with the code of one machine.
 
-That is far cheaper than to have Spark decode them row by row, and refuses what one machine refuses, in the same words.
-Files of the disk, or of a share that every machine has mounted, the executors open themselves (``shares``). Files that
-only Hadoop's libraries can read are handed over whole; one that is large is left to Spark, which can spread it over all
-executors.
+That is far cheaper than to have Spark decode them row by row, and raises the same errors. The executors open local
+files, or files of a mounted share, themselves (``splits``). Remote files, which only Hadoop's libraries can read, are
+sent whole; a large one is left to Spark, which can spread it over all executors.
 """
 
 from __future__ import annotations
@@ -21,58 +20,58 @@ from sfumato.errors import InvalidInput
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Found", "find_files", "local_paths", "sources"]
+__all__ = ["InputFiles", "find_files", "local_paths", "sources"]
 
-#: A file up to this size goes to an executor as it is.
-_LARGEST_WHOLE = 2**27
+#: Maximum size of a remote file that is sent to an executor whole.
+_MAX_REMOTE_BYTES = 2**27
 _LOCAL = "file:"
 
 
 @dataclass(frozen=True)
-class Found:
-    """The files at some paths, by the way that they go."""
+class InputFiles:
+    """The files at some paths, by the way that they reach the executors."""
 
-    #: Paths on the disk, in order.
+    #: Paths of local files, in order.
     local: list[str]
-    #: Names and content of files to hand over.
-    whole: DataFrame | None
-    #: Hadoop's names of the large ones.
+    #: Names and content of remote files to send whole.
+    remote: DataFrame | None
+    #: Hadoop paths of large remote files.
     large: list[str]
 
 
-def find_files(running: SparkSession, paths: Sequence[str]) -> Found:
-    """The files at these paths, in folders too. Each is taken once."""
+def find_files(spark: SparkSession, paths: Sequence[str]) -> InputFiles:
+    """Find the files at these paths, including those in folders; each may be named once."""
     from pyspark.errors import AnalysisException
 
     shown = ", ".join(paths)
     if len(set(paths)) != len(paths):
         raise InvalidInput("Spark", "the paths", "each be named once", shown)
     try:
-        files = running.read.format("binaryFile").load(list(paths))
+        binary = spark.read.format("binaryFile").load(list(paths))
     except AnalysisException as error:
         raise InvalidInput(shown, "the path", "be readable", str(error)) from error
-    uris = files.inputFiles()
+    uris = binary.inputFiles()
     if not uris:
         raise InvalidInput(shown, "the path", "hold at least one file", "none")
     local = local_paths(uri for uri in uris if uri.startswith(_LOCAL))
     if len(local) == len(uris):
-        return Found(local, None, [])
-    remote = files.where(~files["path"].startswith(_LOCAL))
+        return InputFiles(local, None, [])
+    remote = binary.where(~binary["path"].startswith(_LOCAL))
     rows = remote.select("path", "length").collect()
     if len({row["path"] for row in rows}) != len(rows):  # a folder and a file in it
         raise InvalidInput("Spark", "the files at the paths", "each be named once", shown)
-    large = [row["path"] for row in rows if row["length"] > _LARGEST_WHOLE]
-    whole = remote.where(files["length"] <= _LARGEST_WHOLE).select("path", "content")
-    return Found(local, None if len(large) == len(rows) else whole, large)
+    large = [row["path"] for row in rows if row["length"] > _MAX_REMOTE_BYTES]
+    small = remote.where(binary["length"] <= _MAX_REMOTE_BYTES).select("path", "content")
+    return InputFiles(local, None if len(large) == len(rows) else small, large)
 
 
 def local_paths(uris: Iterable[str]) -> list[str]:
-    """The paths that ``file:`` URIs spell, in order."""
+    """Return the paths of ``file:`` URIs, in order."""
     return sorted(url2pathname(urlsplit(uri).path) for uri in uris)
 
 
 def sources(batches: Iterable[Any], known: Sequence[str]) -> Iterator[Source]:
-    """The files that have come to an executor, if their formats are among those known."""
+    """Yield the files that were sent to an executor, if their formats are in ``known``."""
     for batch in batches:
         for path, content in zip(*batch.columns, strict=True):
             shown = path.as_py()

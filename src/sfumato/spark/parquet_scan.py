@@ -1,6 +1,6 @@
-"""DataFrames that are Parquet files and nothing more: their rows need not go through Spark to get to the executors.
+"""Recognize DataFrames that only scan Parquet files: the executors can read such files without Spark.
 
-What Spark would read is asked of its plan, after it has been made simple: columns of a scan, and no other step.
+The files are taken from Spark's optimized plan, which must consist of columns of one scan and no other step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.collecting import METADATA_KEY, PARQUET, REPORT_COLUMN, Source, open_columns
 from sfumato.errors import InvalidInput
-from sfumato.spark.whole_files import local_paths
+from sfumato.spark.remote_files import local_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,22 +27,22 @@ _SAME = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "
 
 
 def value_files(frame: DataFrame) -> list[str] | None:
-    """The files on the disk whose columns, as Arrow reads them, are all rows of the frame; None if there are none."""
+    """Return the local files whose columns, as Arrow reads them, are all rows of the frame, or None."""
     types = [(field.name, field.dataType.simpleString()) for field in frame.schema]
     if not all(kind in _SAME for _, kind in types):
         return None
-    files = _scanned(frame)
+    files = _scanned_files(frame)
     return files if files is not None and all(_holds(file, types) for file in files) else None
 
 
 def report_files(mechanism: Mechanism, table: DataFrame) -> list[str] | None:
-    """The files on the disk that name the mechanism and whose reports are all rows of the table; None if not so."""
-    files = _scanned(table)
+    """Return the local files that name the mechanism and whose reports are all rows of the table, or None."""
+    files = _scanned_files(table)
     return files if files is not None and all(_names(file, mechanism) for file in files) else None
 
 
-def _scanned(frame: DataFrame) -> list[str] | None:
-    """The Parquet files on the disk of which this frame is columns, unchanged, under their own names."""
+def _scanned_files(frame: DataFrame) -> list[str] | None:
+    """Return the local Parquet files that this frame scans, if it only selects columns; else None."""
     plan = frame._jdf.queryExecution().optimizedPlan()
     while _class(plan) == f"{_PLANS}.Project":
         if not all(map(_is_column, _listed(plan.projectList()))):
@@ -66,7 +66,7 @@ def _scanned(frame: DataFrame) -> list[str] | None:
 
 
 def _is_column(expression: Any) -> bool:
-    """A column of the scan, or the same under a name that is its own: so metadata is attached."""
+    """Return whether an expression is a column of the scan, or an alias of the same name that attaches metadata."""
     if _class(expression) == f"{_NAMES}.Alias":
         name, expression = expression.name(), expression.child()
         if _class(expression) != f"{_NAMES}.AttributeReference" or expression.name() != name:
@@ -83,22 +83,22 @@ def _listed(seq: Any) -> list[Any]:
 
 
 def _holds(file: str, types: Sequence[tuple[str, str]]) -> bool:
-    """Whether a file has these columns once each, of types that Spark has not changed."""
+    """Return whether a file has each of these columns once, with types that Spark does not convert."""
     from pyspark.errors import PySparkTypeError
     from pyspark.sql.pandas.types import from_arrow_type
 
     try:
-        with open_columns(Source(file, PARQUET[0])) as opened:
-            return all(from_arrow_type(opened.type_of(name)).simpleString() == kind for name, kind in types)
+        with open_columns(Source(file, PARQUET[0])) as reader:
+            return all(from_arrow_type(reader.type_of(name)).simpleString() == kind for name, kind in types)
     except (InvalidInput, PySparkTypeError):
         return False
 
 
 def _names(file: str, mechanism: Mechanism) -> bool:
-    """Whether a file says that it holds reports of the mechanism, with which the reader of one machine begins."""
+    """Return whether the metadata of a file names the mechanism, which ``read_reports`` requires."""
     try:
-        with open_columns(Source(file, PARQUET[0])) as opened:
-            named = opened.metadata.get(METADATA_KEY) == mechanism.hash.encode()
-            return named and REPORT_COLUMN in opened.names
+        with open_columns(Source(file, PARQUET[0])) as reader:
+            named = reader.metadata.get(METADATA_KEY) == mechanism.hash.encode()
+            return named and REPORT_COLUMN in reader.names
     except InvalidInput:
         return False
