@@ -63,9 +63,9 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def opened(collector: Served, title: str, domain: dict[str, Any], policy: dict[str, Any], **about: Any) -> str:
     """The id of a new collection."""
     body = {"title": title, "policy": {"domain": domain, "policy": policy}, "n": 1000, **about}
-    made = collector.as_admin("POST", "/v1/collections", body)
-    assert made.status == 201, made.body
-    return str(made.json["collection"]["id"])
+    created = collector.as_admin("POST", "/v1/collections", body)
+    assert created.status == 201, created.body
+    return str(created.json["collection"]["id"])
 
 
 def high_low(collector: Served, title: str = "Which of these?", **about: Any) -> str:
@@ -111,17 +111,17 @@ class People:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture
 def people(browser: Browser, collector: Served) -> Iterator[People]:
-    made = People(browser, collector)
-    yield made
-    for context in made.contexts:
+    visitors = People(browser, collector)
+    yield visitors
+    for context in visitors.contexts:
         context.close()
-    assert made.faults == []
+    assert visitors.faults == []
 
 
 @pytest.fixture(scope="session")
@@ -159,7 +159,7 @@ def choose(page: Page, *values: str) -> None:
     """Chooses an answer, in each part of the question, and waits for what comes last and moves the buttons below."""
     for value in values:
         page.get_by_label(value, exact=True).check()
-    page.wait_for_selector(".reveals strong")
+    page.wait_for_selector(".disclosure strong")
 
 
 def answer(page: Page, link: str, value: str) -> str:
@@ -179,12 +179,12 @@ def test_a_fresh_collector_says_what_it_is_and_how_to_start(
 ) -> None:
     page = people(DESKTOP)
     page.goto(collector.url)
-    told = page.inner_text("main")
-    assert "every question states it before it is answered" in told
+    text = page.inner_text("main")
+    assert "every question states it before it is answered" in text
     for promise in ("nobody sees", "how little"):  # surveys that hide nothing are listed here too
-        assert promise not in told
-    assert "admin token" in told
-    assert "sfumato admin-tokens --new" in told
+        assert promise not in text
+    assert "admin token" in text
+    assert "sfumato admin-tokens --new" in text
     shot(page, "first-fresh")
     page.click("text=Open Studio")
     page.wait_for_selector("#admin-token")
@@ -433,7 +433,7 @@ def test_who_would_rather_not_answer_draws_and_sends_nothing(people: People, col
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
     page.goto(f"{collector.url}/c/{name}")
-    page.wait_for_selector(".reveals:has-text('from 10% to at most 23.2%')")
+    page.wait_for_selector(".disclosure:has-text('from 10% to at most 23.2%')")
     page.get_by_label("hiv", exact=True).check()
     page.click("text=I would rather not answer")
     page.wait_for_selector("text=Nothing was drawn")
@@ -490,28 +490,28 @@ def test_the_odds_on_the_page_are_those_of_the_exact_law(people: People, collect
         guess, chance = mechanism.guess_probability(), Fraction(1, len(ILLNESSES))
         page.goto(f"{collector.url}/c/{name}")
         page.wait_for_selector("#odds")
-        said = page.inner_text(".promise")
-        assert f"right with probability {as_shown(float(guess))} (without the reply: 25.0%)" in said, mechanism
-        assert f"{float(guess):.3f}" != "1.000" or "more than 99.9%" in said or guess == 1
+        promise = page.inner_text(".promise")
+        assert f"right with probability {as_shown(float(guess))} (without the reply: 25.0%)" in promise, mechanism
+        assert f"{float(guess):.3f}" != "1.000" or "more than 99.9%" in promise or guess == 1
         exposed = exposure_of(float(guess) if guess == 1 else min(float(guess), 1 - 2**-53), float(chance))
         alarms = page.locator(".promise .alarm").all_inner_texts()
         assert len(alarms) == bool(exposed), mechanism
         assert all(exposed in alarm for alarm in alarms)
         for denial in ("Not your answer", "need not be your answer"):
-            assert denial not in said
+            assert denial not in promise
 
 
 def test_the_page_asks_nobody_else_what_a_reply_reveals(people: People, collector: Served) -> None:
     """Neither the planner, however busy, nor a route that could fail: the form comes with its statement."""
     name = opened(collector, "Which of these?", {"values": ILLNESSES}, {"kind": "uniform", "epsilon": "inf"})
     page = people()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url.removeprefix(collector.url)))
+    paths: list[str] = []
+    page.on("request", lambda request: paths.append(request.url.removeprefix(collector.url)))
     page.route("**/reveals", lambda _: None)  # as if the planner never answered
     page.goto(f"{collector.url}/c/{name}")
     page.wait_for_selector("form button[type=submit]")
     assert "sent as it is" in page.inner_text(".promise .alarm")
-    assert {path for path in asked if path.startswith("/v1/")} == {f"/v1/collections/{name}"}
+    assert {path for path in paths if path.startswith("/v1/")} == {f"/v1/collections/{name}"}
     page.get_by_label("hiv", exact=True).check()
     page.get_by_role("button", name="Send", exact=True).click()
     page.wait_for_selector("#outcome:has-text('It shows your answer')")
@@ -536,11 +536,11 @@ def test_a_mechanism_that_breaks_its_policy_is_not_run(people: People, collector
     # As it was opened, it is taken.
     page.unroute(f"**/v1/collections/{name}")
     page.click("text=Try again")
-    page.wait_for_selector(".reveals:has-text('from 10% to at most 11%')")
+    page.wait_for_selector(".disclosure:has-text('from 10% to at most 11%')")
 
 
 @pytest.mark.parametrize(
-    ("policy", "said"),
+    ("policy", "statements"),
     [
         ({"kind": "uniform", "epsilon": "1"}, ["from 10% to at most 23.2%"]),
         ({"kind": "uniform", "epsilon": "1+ln 2"}, ["from 10% to at most 37.7%"]),
@@ -567,14 +567,14 @@ def test_a_mechanism_that_breaks_its_policy_is_not_run(people: People, collector
     ],
 )
 def test_sentences_are_about_the_mechanism_and_within_the_policy(
-    people: People, collector: Served, policy: dict[str, Any], said: list[str]
+    people: People, collector: Served, policy: dict[str, Any], statements: list[str]
 ) -> None:
     name = opened(collector, "Which of these?", {"values": ILLNESSES}, policy)
     page = people()
     page.goto(f"{collector.url}/c/{name}")
-    page.wait_for_selector(".reveals")
-    sentences = page.inner_text(".reveals")
-    for sentence in said:
+    page.wait_for_selector(".disclosure")
+    sentences = page.inner_text(".disclosure")
+    for sentence in statements:
         assert sentence in sentences
     assert page.locator("#unproved").count() == 0
     # No bound is above that of the policy.
@@ -589,17 +589,17 @@ def test_a_rule_about_an_estimate_is_stated_against_anything(people: People, col
     policy = sf.Secret(domain, "cheated", 1, sf.ChiSquare([[300, 100], [200, 400]]))
     mechanism = sf.design(policy)
     blocks = sf.Blocks(domain, [0, 0, 1, 1], "inf", across="1")
-    level = sf.audit(mechanism, blocks).worst.excess + 1  # of the worst pair of different secrets
+    epsilon = sf.audit(mechanism, blocks).worst.excess + 1  # of the worst pair of different secrets
     name = stated(collector, mechanism, policy)
     page = people()
     page.goto(f"{collector.url}/c/{name}")
     page.wait_for_selector("#unproved")
     assert "cannot check the rule" in page.inner_text("#unproved")
-    sentences = page.inner_text(".reveals")
-    if math.isinf(level):
+    sentences = page.inner_text(".disclosure")
+    if math.isinf(epsilon):
         assert "may learn it from your reply" in sentences
     else:
-        most = 0.1 / (0.1 + 0.9 * math.exp(-level))
+        most = 0.1 / (0.1 + 0.9 * math.exp(-epsilon))
         (bound,) = re.findall(
             r"from 10% to at most ([\d.]+)%, however the rest of your answer depends on it", sentences
         )
@@ -697,12 +697,12 @@ def test_what_several_questions_reveal_is_added_up(people: People, collector: Se
     page = people()
     page.goto(f"{collector.url}/c/{names[0]}?then={names[1]},{names[2]}")
     page.wait_for_selector("#total")
-    said = page.inner_text("#total")
+    text = page.inner_text("#total")
     # e^(1 + 1/2 + ln 2) times the odds of 1 to 9.
-    assert f"from 10% to at most {math.ceil(1000 / (1 + 9 / (2 * math.exp(1.5)))) / 10:g}%" in said
+    assert f"from 10% to at most {math.ceil(1000 / (1 + 9 / (2 * math.exp(1.5)))) / 10:g}%" in text
     mechanisms = [sf.mechanism_from_spec(read(collector, name)["mechanism"]) for name in names]
     guess = math.prod(float(mechanism.guess_probability()) for mechanism in mechanisms)
-    assert f"right with probability {as_shown(guess)} (without the replies: {as_shown(1 / 64)})" in said
+    assert f"right with probability {as_shown(guess)} (without the replies: {as_shown(1 / 64)})" in text
     # One that cannot be read is named.
     page.route(f"**/v1/collections/{names[2]}", lambda route: route.fulfill(status=404, json={}))
     page.reload()
@@ -711,7 +711,7 @@ def test_what_several_questions_reveal_is_added_up(people: People, collector: Se
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "said"),
+    ("epsilon", "phrase"),
     [
         ("1", ""),
         ("2.5", "is likely to give"),
@@ -721,7 +721,7 @@ def test_what_several_questions_reveal_is_added_up(people: People, collector: Se
     ],
 )
 def test_studio_warns_when_replies_give_answers_away(
-    people: People, collector: Served, shot: Callable[[Page, str], None], epsilon: str, said: str
+    people: People, collector: Served, shot: Callable[[Page, str], None], epsilon: str, phrase: str
 ) -> None:
     page = people(DESKTOP)
     enter_studio(page, collector)
@@ -736,15 +736,15 @@ def test_studio_warns_when_replies_give_answers_away(
         page.locator("#epsilon").fill(epsilon)
     planned(page, 2000)
     warning = page.inner_text("#warning")
-    assert said in warning
-    assert bool(warning) == bool(said)
+    assert phrase in warning
+    assert bool(warning) == bool(phrase)
     shot(page, f"studio-warning-{epsilon}")
     page.click("text=Open the survey")
     page.wait_for_selector("text=The survey is open")
     name = page.input_value("#done input").rpartition("/")[2]
     guess = float(sf.mechanism_from_spec(read(collector, name)["mechanism"]).guess_probability())
-    told = page.inner_text("#done")
-    assert (f"right with probability {as_shown(guess)} (without the reply: 25.0%)" in told) == bool(said)
+    text = page.inner_text("#done")
+    assert (f"right with probability {as_shown(guess)} (without the reply: 25.0%)" in text) == bool(phrase)
 
 
 def test_studio_asks_for_people_and_its_charts_have_room_before_they_come(people: People, collector: Served) -> None:
@@ -837,8 +837,8 @@ def test_what_was_drawn_is_named_by_the_values_it_speaks_for(people: People, col
         for output in range(law.shape[1]):
             likeliest = [ILLNESSES[x] for x in range(4) if law[x, output] == law[:, output].max()]
             report = str(output) if index else json.dumps(_bitmap(likeliest))
-            told = page.evaluate(call, [mechanism.spec, report])
-            assert re.findall("“(.*?)”", told) == likeliest
+            text = page.evaluate(call, [mechanism.spec, report])
+            assert re.findall("“(.*?)”", text) == likeliest
 
 
 def _bitmap(values: list[str]) -> str:
@@ -859,22 +859,22 @@ def test_pages_are_readable(
         looks += [("phone", PHONE, "dark"), ("desktop", DESKTOP, "light")]
     page = people()
 
-    def look(what: str) -> None:
+    def look(name: str) -> None:
         for device, (width, height), scheme in looks:
             page.set_viewport_size({"width": width, "height": height})
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            assert page.evaluate(CONTRAST.read_text(encoding="utf-8")) == [], f"{what}, {device}, {scheme}"
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{what} is too wide"
+            assert page.evaluate(CONTRAST.read_text(encoding="utf-8")) == [], f"{name}, {device}, {scheme}"
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
             fields = "[...document.querySelectorAll('input, select, textarea')]"
             assert page.evaluate(f"{fields}.filter(e => !e.labels.length && !e.ariaLabel).map(e => e.outerHTML)") == []
-            shot(page, f"{what}-{device}-{scheme}")
+            shot(page, f"{name}-{device}-{scheme}")
 
     page.goto(collector.url)
     look("first")
     page.goto(f"{collector.url}/docs")
     look("api")
     page.goto(f"{collector.url}/c/{name}")
-    page.wait_for_selector(".reveals strong")
+    page.wait_for_selector(".disclosure strong")
     look("survey")
     loud = opened(collector, "Which of these?", {"values": ILLNESSES}, {"kind": "uniform", "epsilon": "5"})
     page.goto(f"{collector.url}/c/{loud}?then={name}")
@@ -882,7 +882,7 @@ def test_pages_are_readable(
     assert page.locator(".loud").count() == 2  # the reply's alarm, and the sum's
     look("survey-alarm")
     page.goto(f"{collector.url}/c/{name}")
-    page.wait_for_selector(".reveals strong")
+    page.wait_for_selector(".disclosure strong")
     page.locator(".cells input").nth(9).check(force=True)
     page.click("text=Randomize and send")
     page.wait_for_selector("[data-state=sent]")

@@ -1,15 +1,15 @@
 // Asking the collector. The admin token is kept for this tab alone.
 
-const KEPT = "sfumato-admin-token"
+const TOKEN_KEY = "sfumato-admin-token"
 
 /** @returns {string} */
-export const adminToken = () => sessionStorage.getItem(KEPT) ?? ""
+export const adminToken = () => sessionStorage.getItem(TOKEN_KEY) ?? ""
 
 /** @param {string} token */
-export const keepAdminToken = (token) => (token ? sessionStorage.setItem(KEPT, token) : sessionStorage.removeItem(KEPT))
+export const keepAdminToken = (token) => (token ? sessionStorage.setItem(TOKEN_KEY, token) : sessionStorage.removeItem(TOKEN_KEY))
 
-/** What the collector refused, in its words. */
-export class Refused extends Error {
+/** An error response of the collector. */
+export class ApiError extends Error {
 	/** @param {string} reason @param {string} message */
 	constructor(reason, message) {
 		super(message)
@@ -18,7 +18,7 @@ export class Refused extends Error {
 }
 
 /** @param {string} path @param {RequestInit & { body?: any }} options */
-async function answer(path, options) {
+async function request(path, options) {
 	/** @type {Record<string, string>} */
 	const headers = { ...(/** @type {any} */ (options.headers)) }
 	if (adminToken()) headers.Authorization = `Bearer ${adminToken()}`
@@ -28,40 +28,40 @@ async function answer(path, options) {
 	try {
 		response = await fetch(path, { ...options, headers, credentials: "omit" })
 	} catch {
-		throw new Refused("offline", "the collector cannot be reached")
+		throw new ApiError("offline", "the collector cannot be reached")
 	}
 	if (response.ok) return response
 	const { error } = await response.json().catch(() => ({ error: { reason: "internal", message: response.statusText } }))
-	throw new Refused(error.reason, error.message)
+	throw new ApiError(error.reason, error.message)
 }
 
 /** Reads JSON from the collector, or sends it. @param {string} path @param {any} [body] @returns {Promise<any>} */
 export async function ask(path, body) {
-	const response = await answer(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
+	const response = await request(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
 	return await response.json()
 }
 
 /** Reads a file from the collector. @param {string} path @param {string} type */
 export async function askFile(path, type) {
-	return await (await answer(path, { headers: { Accept: type } })).blob()
+	return await (await request(path, { headers: { Accept: type } })).blob()
 }
 
 /** Follows server-sent events until it is stopped; a broken connection is made again. An EventSource would send no token.
- * @param {string} path @param {(data: any) => void} onEvent @param {(connected: boolean, error?: Refused) => void} onState
+ * @param {string} path @param {(data: any) => void} onEvent @param {(connected: boolean, error?: ApiError) => void} onState
  * @returns {() => void} stops it */
 export function follow(path, onEvent, onState) {
 	const stop = new AbortController()
 	const run = async () => {
 		while (!stop.signal.aborted) {
 			try {
-				const response = await answer(path, { signal: stop.signal, headers: { Accept: "text/event-stream" } })
+				const response = await request(path, { signal: stop.signal, headers: { Accept: "text/event-stream" } })
 				onState(true)
 				await readEvents(response, onEvent)
 			} catch (error) {
 				if (stop.signal.aborted) return
-				const refused = error instanceof Refused ? error : undefined
-				onState(false, refused)
-				if (refused && ["unauthorized", "not-found", "invalid"].includes(refused.reason)) return
+				const apiError = error instanceof ApiError ? error : undefined
+				onState(false, apiError)
+				if (apiError && ["unauthorized", "not-found", "invalid"].includes(apiError.reason)) return
 			}
 			await new Promise((resolve) => setTimeout(resolve, 2000))
 		}

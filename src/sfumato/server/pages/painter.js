@@ -9,8 +9,8 @@ import { h } from "./dom.js"
 export function painter({ names, order, columns, marks, brushes, brush, about, onpaint, onbrush }) {
 	let active = 0
 	const palette = h("div", { class: "brushes", role: "group", "aria-label": "Brush" },
-		...brushes.map((own, i) => h("button", { type: "button", "aria-pressed": String(i === brush), onclick: () => choose(i) },
-			h("span", { class: `swatch ${own.className}` }), own.name)))
+		...brushes.map((option, i) => h("button", { type: "button", "aria-pressed": String(i === brush), onclick: () => choose(i) },
+			h("span", { class: `swatch ${option.className}` }), option.name)))
 	const cells = order.map((place, i) => h("button", { type: "button", class: "cell", tabindex: i ? -1 : 0, "data-cell": i }))
 	const board = h("div", { class: columns ? "cells map" : "cells", role: "group", "aria-label": about }, ...cells)
 	board.style.setProperty("--columns", String(columns || 1))
@@ -22,16 +22,16 @@ export function painter({ names, order, columns, marks, brushes, brush, about, o
 		cell.title = columns ? `${names[order[i]]}: ${name}` : ""
 		cell.replaceChildren(...(columns ? [] : [names[order[i]]]), ...(mark ? [h("span", { class: "mark" }, mark)] : []))
 	}
-	function paint(i = 0, own = brush) {
-		if (marks[order[i]] === own) return
-		marks[order[i]] = own
+	function paint(i = 0, mark = brush) {
+		if (marks[order[i]] === mark) return
+		marks[order[i]] = mark
 		show(i)
-		onpaint(order[i], own)
+		onpaint(order[i], mark)
 	}
-	function choose(own = 0) {
-		brush = own
-		;[...palette.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === own)))
-		onbrush(own)
+	function choose(index = 0) {
+		brush = index
+		;[...palette.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === index)))
+		onbrush(index)
 	}
 	// One cell is in the order of the tab key: the last that had the focus, however it got it.
 	board.addEventListener("focusin", ({ target }) => {

@@ -44,9 +44,9 @@ const views = h("div", { class: "tabs", hidden: true })
 
 async function begin() {
 	try {
-		const found = await Promise.all(ids.map((id) => ask(`/v1/collections/${id}`)))
-		domain = found[0].policy.domain
-		groups = found.map((collection) => ({ collection, reports: collection.reports, rows: [], quantile: 0, stop: () => {} }))
+		const collections = await Promise.all(ids.map((id) => ask(`/v1/collections/${id}`)))
+		domain = collections[0].policy.domain
+		groups = collections.map((collection) => ({ collection, reports: collection.reports, rows: [], quantile: 0, stop: () => {} }))
 	} catch (error) {
 		return page.replaceChildren(h("h1", {}, "There are no results here"), h("p", { class: "alarm" }, error instanceof Error ? error.message : String(error)))
 	}
@@ -135,8 +135,8 @@ function draw() {
 	}
 	tellVerdict()
 	const grid = gridOf(domain), mapped = view === "map" && grid
-	const said = groups.map(({ collection, reports }) => `${collection.title} (${whole(reports)})`)
-	key.textContent = said.length > 1 && !mapped ? `For each value, from top to bottom: ${said.join(", ")}.` : ""
+	const titles = groups.map(({ collection, reports }) => `${collection.title} (${whole(reports)})`)
+	key.textContent = titles.length > 1 && !mapped ? `For each value, from top to bottom: ${titles.join(", ")}.` : ""
 	if (mapped) {
 		const which = groups.map(({ rows }) => rows)
 		chart(picture, (width) => heatMap(which[0], grid, names, quantile(), width))
@@ -201,7 +201,7 @@ function options() {
 		h("label", { for: name }, text), h("select", { id: name, onchange: (/** @type {any} */ event) => {
 			chosen[name] = event.target.value
 			listen()
-		} }, ...entries.map(([value, said]) => h("option", { value, selected: chosen[name] === value }, said))))
+		} }, ...entries.map(([value, label]) => h("option", { value, selected: chosen[name] === value }, label))))
 	return h("details", {}, h("summary", {}, "How it is estimated"), h("div", { class: "row" },
 		select("method", Object.entries(METHODS), "Method"),
 		select("level", LEVELS.map((level) => [level, percent(Number(level), 0)]), "Level of the intervals")))

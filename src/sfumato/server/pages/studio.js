@@ -1,10 +1,10 @@
 // Studio: describe values, say what must stay hidden, see what that costs by the real planner, open a collection.
-import { adminToken, ask, keepAdminToken, Refused } from "./api.js"
+import { adminToken, ApiError, ask, keepAdminToken } from "./api.js"
 import { chart, errorChart, noChart, regionChart } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
 import { painter } from "./painter.js"
-import { exposure, guessInWords, reveals } from "./words.js"
+import { disclosureSentences, exposure, guessInWords } from "./words.js"
 
 /** @typedef {{ name: string, values: string }} Part */
 /** @typedef {{ title: string, description: string, kind: "list" | "grid" | "product", values: string, rows: number, columns: number,
@@ -39,15 +39,15 @@ const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boole
 /** Why this cannot be asked yet. */
 class Unfinished extends Error {}
 
-/** @param {string} text @param {string} what */
-function distinct(text, what) {
-	const found = lines(text), twice = found.find((line, i) => found.indexOf(line) < i)
-	if (twice) throw new Unfinished(`${what} has “${twice}” twice.`)
-	if (found.length < 2) throw new Unfinished(`${what} needs at least two values, one on each line.`)
-	return found
+/** @param {string} text @param {string} name */
+function distinct(text, name) {
+	const values = lines(text), twice = values.find((line, i) => values.indexOf(line) < i)
+	if (twice) throw new Unfinished(`${name} has “${twice}” twice.`)
+	if (values.length < 2) throw new Unfinished(`${name} needs at least two values, one on each line.`)
+	return values
 }
 
-/** @param {Question} asked */
+/** @param {Question} current */
 function domainOf({ kind, values, rows, columns, latitude, longitude, parts }) {
 	if (kind === "list") return { values: distinct(values, "The list") }
 	if (kind === "grid") {
@@ -60,21 +60,21 @@ function domainOf({ kind, values, rows, columns, latitude, longitude, parts }) {
 	return { product: Object.fromEntries(parts.map((part, i) => [names[i], distinct(part.values, `“${names[i]}”`)])), order: names }
 }
 
-/** Marks are kept by value, so that they stay when the list changes. @param {Question} asked @param {any} value */
-const markOf = (asked, value) => (asked.keep === "high-low" ? asked.sensitive[JSON.stringify(value)] ?? 0 : Math.min(asked.block[JSON.stringify(value)] ?? 0, asked.blocks - 1))
+/** Marks are kept by value, so that they stay when the list changes. @param {Question} current @param {any} value */
+const markOf = (current, value) => (current.keep === "high-low" ? current.sensitive[JSON.stringify(value)] ?? 0 : Math.min(current.block[JSON.stringify(value)] ?? 0, current.blocks - 1))
 
-/** @param {Question} asked */
-function policyOf(asked) {
-	const domain = /** @type {any} */ (domainOf(asked)), { keep, epsilon, across } = asked, values = labelsOf(domain)
+/** @param {Question} current */
+function policyOf(current) {
+	const domain = /** @type {any} */ (domainOf(current)), { keep, epsilon, across } = current, values = labelsOf(domain)
 	if (values.length > 5000) throw new Unfinished("There can be at most 5,000 values.")
 	if (keep === "uniform") return { domain, policy: { kind: keep, epsilon } }
-	if (keep === "secret") return { domain, policy: { kind: keep, secret: domain.order[asked.secret] ?? domain.order[0], epsilon, distributions: { anything: true } } }
+	if (keep === "secret") return { domain, policy: { kind: keep, secret: domain.order[current.secret] ?? domain.order[0], epsilon, distributions: { anything: true } } }
 	if (keep === "high-low") {
-		const sensitive = values.filter((value) => markOf(asked, value))
+		const sensitive = values.filter((value) => markOf(current, value))
 		if (!sensitive.length) throw new Unfinished("Mark at least one value as sensitive.")
 		return { domain, policy: { kind: keep, sensitive, epsilon } }
 	}
-	const blocks = values.map((value) => markOf(asked, value))
+	const blocks = values.map((value) => markOf(current, value))
 	return { domain, policy: { kind: keep, blocks, epsilon, ...(across && { across }) } }
 }
 
@@ -136,48 +136,48 @@ function showQuestions() {
 }
 
 const asking = card("What do you ask?", () => {
-	const asked = question()
+	const current = question()
 	return [
-		field("title", "Question", input(asked, "title", { type: "text", id: "title", maxlength: 200, placeholder: "Which of these have you had this year?" })),
-		field("description", "Explanation", h("textarea", { id: "description", rows: 2, class: "short", value: asked.description, oninput: (/** @type {any} */ event) => {
-			asked.description = event.target.value
+		field("title", "Question", input(current, "title", { type: "text", id: "title", maxlength: 200, placeholder: "Which of these have you had this year?" })),
+		field("description", "Explanation", h("textarea", { id: "description", rows: 2, class: "short", value: current.description, oninput: (/** @type {any} */ event) => {
+			current.description = event.target.value
 			save()
 		} }), "May be left out. Shown to participants below the question."),
-		oneOf(asked, "kind", "What may be answered?", [
+		oneOf(current, "kind", "What may be answered?", [
 			["list", "One of a list", "diagnoses, parties, professions"],
 			["grid", "A place on a map", "cells in rows and columns"],
 			["product", "Several things at once", "a secret and an age group"],
 		], () => {
-			if (asked.kind !== "product" && asked.keep === "secret") asked.keep = "uniform"
+			if (current.kind !== "product" && current.keep === "secret") current.keep = "uniform"
 			asking.show()
 			keeping.show()
 			changed()
 		}),
-		...valuesInputs(asked),
+		...valuesInputs(current),
 	]
 })
 
-/** @param {Question} asked */
-function valuesInputs(asked) {
+/** @param {Question} current */
+function valuesInputs(current) {
 	const then = () => {
 		keeping.show()
 		changed()
 	}
-	if (asked.kind === "list") return [field("values", "Values", lineInput(asked, "values", "values", 5, then), "One on each line.")]
-	if (asked.kind === "grid") {
-		const size = (/** @type {"rows" | "columns"} */ name, /** @type {string} */ text) => field(name, text, input(asked, name, { type: "number", id: name, min: 1, max: 500, step: 1 }, then))
+	if (current.kind === "list") return [field("values", "Values", lineInput(current, "values", "values", 5, then), "One on each line.")]
+	if (current.kind === "grid") {
+		const size = (/** @type {"rows" | "columns"} */ name, /** @type {string} */ text) => field(name, text, input(current, name, { type: "number", id: name, min: 1, max: 500, step: 1 }, then))
 		const edge = (/** @type {"latitude" | "longitude"} */ axis, /** @type {number} */ i, /** @type {string} */ text) =>
-			field(`${axis}-${i}`, text, input(asked[axis], String(i), { type: "number", id: `${axis}-${i}`, step: "any" }, then))
+			field(`${axis}-${i}`, text, input(current[axis], String(i), { type: "number", id: `${axis}-${i}`, step: "any" }, then))
 		return [h("div", { class: "row" }, size("rows", "Rows"), size("columns", "Columns")),
 			h("details", {}, h("summary", {}, "Where the map lies"), h("p", { class: "hint" }, "In degrees. From 0 to 1 both ways, as it is at first, stands for a map without coordinates."), h("div", { class: "row" },
 				edge("latitude", 0, "South (latitude)"), edge("latitude", 1, "North"), edge("longitude", 0, "West (longitude)"), edge("longitude", 1, "East")))]
 	}
-	return [h("div", { class: "beside" }, ...asked.parts.map((part, i) => h("div", {},
+	return [h("div", { class: "beside" }, ...current.parts.map((part, i) => h("div", {},
 		field(`part-${i}`, `Part ${i + 1}`, input(part, "name", { type: "text", id: `part-${i}` }, then)),
 		field(`part-values-${i}`, "Its values", lineInput(part, "values", `part-values-${i}`, 4, then), "One on each line.")))),
 	h("div", { class: "actions" },
-		asked.parts.length < 4 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => asked.parts.push({ name: "", values: "" })) }, "Add a part"),
-		asked.parts.length > 2 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => asked.parts.pop()) }, "Remove the last part"))]
+		current.parts.length < 4 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => current.parts.push({ name: "", values: "" })) }, "Add a part"),
+		current.parts.length > 2 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => current.parts.pop()) }, "Remove the last part"))]
 }
 
 /** @param {() => void} change */
@@ -189,50 +189,50 @@ function restructured(change) {
 }
 
 const keeping = card("What must stay hidden?", () => {
-	const asked = question()
+	const current = question()
 	/** @type {[string, string, string][]} */
 	const kinds = [
 		["uniform", "Every value, alike", "all values are equally hard to tell apart"],
 		["high-low", "Some values are sensitive", "the others may be told, which makes the error smaller"],
 		["blocks", "Which one of a group", "the group may be told, the value within it is hidden"],
 	]
-	if (asked.kind === "product") kinds.push(["secret", "One part is the secret", "whatever the other parts give away about it"])
-	return [oneOf(asked, "keep", "The rule", kinds, () => {
-		asked.brush = asked.keep === "blocks" ? 0 : 1
+	if (current.kind === "product") kinds.push(["secret", "One part is the secret", "whatever the other parts give away about it"])
+	return [oneOf(current, "keep", "The rule", kinds, () => {
+		current.brush = current.keep === "blocks" ? 0 : 1
 		keeping.show()
 		changed()
-	}), ...marks(asked)]
+	}), ...marks(current)]
 })
 
-/** @param {Question} asked @returns {(Node | false | "")[]} */
-function marks(asked) {
-	if (asked.keep === "uniform") return []
-	if (asked.keep === "secret") {
-		return [oneOf({ get secret() { return String(asked.secret) }, set secret(i) { asked.secret = Number(i) } }, "secret", "Which part is the secret?",
-			asked.parts.map(({ name }, i) => [String(i), name || `Part ${i + 1}`, ""]), changed)]
+/** @param {Question} current @returns {(Node | false | "")[]} */
+function marks(current) {
+	if (current.keep === "uniform") return []
+	if (current.keep === "secret") {
+		return [oneOf({ get secret() { return String(current.secret) }, set secret(i) { current.secret = Number(i) } }, "secret", "Which part is the secret?",
+			current.parts.map(({ name }, i) => [String(i), name || `Part ${i + 1}`, ""]), changed)]
 	}
 	/** @type {any} */
 	let domain
 	try {
-		domain = domainOf(asked)
+		domain = domainOf(current)
 	} catch (error) {
 		return [h("p", { class: "quiet" }, error instanceof Error ? error.message : "")]
 	}
 	const values = labelsOf(domain), grid = gridOf(domain)
 	if (values.length > MOST_PAINTED) return [h("p", { class: "quiet" }, `There are ${whole(values.length)} values, too many to mark by hand; use a policy file and the API.`)]
-	const blocks = asked.keep === "blocks", brushes = blocks
-		? Array.from({ length: asked.blocks }, (_, i) => ({ name: `Group ${i + 1}`, className: `part-${i % PARTS}`, mark: String(i + 1) }))
+	const blocks = current.keep === "blocks", brushes = blocks
+		? Array.from({ length: current.blocks }, (_, i) => ({ name: `Group ${i + 1}`, className: `part-${i % PARTS}`, mark: String(i + 1) }))
 		: [{ name: "may be told", className: "", mark: "" }, { name: "sensitive", className: "kept", mark: grid ? "●" : "" }]
 	const board = painter({
 		names: values.map((value) => nameOf(value, domain)), order: grid ? grid.order : [...values.keys()], columns: grid ? grid.columns : 0,
-		marks: values.map((value) => markOf(asked, value)), brushes, brush: Math.min(asked.brush, brushes.length - 1),
+		marks: values.map((value) => markOf(current, value)), brushes, brush: Math.min(current.brush, brushes.length - 1),
 		about: blocks ? "Values by group" : "Values, sensitive or not",
 		onpaint: (x, brush) => {
-			;(blocks ? asked.block : asked.sensitive)[JSON.stringify(values[x])] = brush
+			;(blocks ? current.block : current.sensitive)[JSON.stringify(values[x])] = brush
 			changed()
 		},
 		onbrush: (brush) => {
-			asked.brush = brush
+			current.brush = brush
 			save()
 		},
 	})
@@ -241,11 +241,11 @@ function marks(asked) {
 		h("p", { class: "hint" }, `Choose a brush, then click or drag over the values. On the keyboard: arrows move, space marks, shift and arrows draw${blocks ? ", digits choose a group" : ""}.${note}`),
 		board,
 		blocks && h("div", { class: "actions" },
-			h("button", { type: "button", class: "plain", onclick: () => restructured(() => (asked.brush = asked.blocks++)) }, "Add a group"),
-			asked.blocks > 1 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => (asked.brush = --asked.blocks - 1)) }, "Remove the last group")),
-		blocks && h("label", { class: "choice" }, h("input", { type: "checkbox", id: "across", checked: !!asked.across, onchange: (/** @type {any} */ event) => restructured(() => (asked.across = event.target.checked ? "2" : "")) }),
+			h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.brush = current.blocks++)) }, "Add a group"),
+			current.blocks > 1 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.brush = --current.blocks - 1)) }, "Remove the last group")),
+		blocks && h("label", { class: "choice" }, h("input", { type: "checkbox", id: "across", checked: !!current.across, onchange: (/** @type {any} */ event) => restructured(() => (current.across = event.target.checked ? "2" : "")) }),
 			h("span", {}, "Hide the group too, less strongly", h("span", { class: "hint" }, "with a level of its own between groups"))),
-		blocks && asked.across && field("across-level", "Level between groups (ε)", input(asked, "across", { type: "text", inputmode: "decimal", id: "across-level" })),
+		blocks && current.across && field("across-level", "Level between groups (ε)", input(current, "across", { type: "text", inputmode: "decimal", id: "across-level" })),
 	]
 }
 
@@ -253,13 +253,13 @@ const promised = h("div", { class: "promise", id: "promise", "aria-live": "polit
 const warning = h("div", { id: "warning", role: "alert" })
 const rule = h("p", { class: "small quiet" })
 const region = h("div", { class: "chart", id: "region" })
-const regionSaid = h("p", { class: "small quiet" })
+const regionCaption = h("p", { class: "small quiet" })
 
 const strength = card("How strongly?", () => {
-	const asked = question(), shown = h("output", { for: "epsilon" }, asked.epsilon)
-	const level = h("input", { type: "range", id: "epsilon", min: 0.1, max: 6, step: 0.1, value: asked.epsilon, oninput: () => {
-		asked.epsilon = String(Number(level.value))
-		shown.textContent = asked.epsilon
+	const current = question(), shown = h("output", { for: "epsilon" }, current.epsilon)
+	const level = h("input", { type: "range", id: "epsilon", min: 0.1, max: 6, step: 0.1, value: current.epsilon, oninput: () => {
+		current.epsilon = String(Number(level.value))
+		shown.textContent = current.epsilon
 		changed()
 	} })
 	const before = h("select", { id: "before", onchange: () => {
@@ -270,17 +270,17 @@ const strength = card("How strongly?", () => {
 		h("div", {},
 			h("div", { class: "field" }, h("label", { for: "epsilon" }, "Level ε: ", shown, h("span", { class: "hint" }, "To the left, more is hidden; to the right, fewer people are needed.")), level),
 			warning, promised, field("before", "What a stranger suspects beforehand", before), rule),
-		h("figure", { class: "chart" }, region, h("figcaption", {}, regionSaid)))]
+		h("figure", { class: "chart" }, region, h("figcaption", {}, regionCaption)))]
 })
 
 const predicted = h("p", { id: "predicted", "aria-live": "polite" })
 const why = h("p", { class: "small quiet" })
 const curve = h("div", { class: "chart", id: "curve" })
-const curveSaid = h("p", { class: "small quiet" })
+const curveCaption = h("p", { class: "small quiet" })
 
 const people = card("How many people?", () => [h("div", { class: "beside" },
 	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, why),
-	h("figure", { class: "chart" }, curve, h("figcaption", {}, curveSaid)))])
+	h("figure", { class: "chart" }, curve, h("figcaption", {}, curveCaption)))])
 
 const sharing = card("Who answers, who reads?", () => [
 	oneOf(survey, "submission", "Who may answer?", [
@@ -321,7 +321,7 @@ function latest(work) {
 
 /** @param {unknown} error */
 function excuse(error) {
-	if (error instanceof Refused && error.reason === "unauthorized") showToken("This admin token is not known here.")
+	if (error instanceof ApiError && error.reason === "unauthorized") showToken("This admin token is not known here.")
 	return error instanceof Error ? error.message : String(error)
 }
 
@@ -357,7 +357,7 @@ const look = latest(async () => {
 function quiet(text) {
 	promised.replaceChildren(h("p", {}, text))
 	warning.replaceChildren()
-	for (const place of [rule, regionSaid]) place.textContent = ""
+	for (const place of [rule, regionCaption]) place.textContent = ""
 	noChart(region)
 	noPlan("")
 }
@@ -365,23 +365,23 @@ function quiet(text) {
 /** @param {string} text */
 function noPlan(text) {
 	predicted.textContent = text
-	for (const place of [why, curveSaid]) place.textContent = ""
+	for (const place of [why, curveCaption]) place.textContent = ""
 	noChart(curve)
 }
 
 /** @param {any} checked */
 function tellCheck(checked) {
-	promised.replaceChildren(...reveals({ ...checked, before: survey.before }).map(([text, bound, rest]) => h("p", {}, text, bound && h("strong", {}, bound), rest)))
+	promised.replaceChildren(...disclosureSentences({ ...checked, before: survey.before }).map(([text, bound, rest]) => h("p", {}, text, bound && h("strong", {}, bound), rest)))
 	rule.textContent = `The rule: ${checked.asks}`
-	regionSaid.textContent = ""
+	regionCaption.textContent = ""
 	region.hidden = !checked.region
 	if (!checked.region) return noChart(region)
 	chart(region, (width) => regionChart(checked.region.points, width))
 	const [x, other] = [checked.region.x, checked.region.other].map((value) => `“${nameOf(value, checked.policy.domain)}”`)
-	regionSaid.textContent = `Whoever tries to tell ${x} from ${other} by one answer, however cleverly, makes errors inside the shaded region. The dashed line is blind guessing.`
+	regionCaption.textContent = `Whoever tries to tell ${x} from ${other} by one answer, however cleverly, makes errors inside the shaded region. The dashed line is blind guessing.`
 }
 
-/** @param {any} found */
+/** @param {any} plan */
 function tellPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed }) {
 	warning.replaceChildren(alarm({ guess, chance }) ?? "")
 	const row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
@@ -393,7 +393,7 @@ function tellPlan({ n, best, why: reason, rows, guess, chance, one_percent: need
 	why.textContent = `The planner chose ${reason}.`
 	const classical = alike && row.tv < 1 && alike.half_l1 > row.half_l1 * 1.001 ? alike.half_l1 : null
 	chart(curve, (width) => errorChart({ n, tv: row.half_l1, classical }, width))
-	curveSaid.textContent = `The error to expect by how many answer.${classical === null ? "" : ` Dashed: if every value were hidden alike (${alike.name}).`}`
+	curveCaption.textContent = `The error to expect by how many answer.${classical === null ? "" : ` Dashed: if every value were hidden alike (${alike.name}).`}`
 }
 
 let timer = 0
@@ -414,9 +414,9 @@ async function open(event) {
 	fault.hidden = true
 	create.disabled = true
 	try {
-		const asked = /** @type {Question[]} */ (survey.questions)
+		const questions = /** @type {Question[]} */ (survey.questions)
 		if (!(survey.people >= 1)) throw new Unfinished(TOO_FEW)
-		const bodies = asked.map((one, i) => {
+		const bodies = questions.map((one, i) => {
 			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} has no words yet.`)
 			try {
 				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people),
@@ -449,9 +449,9 @@ function finished(collections, tokens) {
 	const heading = h("h2", { tabindex: -1 }, "The survey is open")
 	done.replaceChildren(h("section", { class: "card" }, heading,
 		...collections.map((one) => {
-			const told = alarm(one)
-			if (told && collections.length > 1) told.prepend(h("p", {}, `${one.title}:`))
-			return told
+			const notice = alarm(one)
+			if (notice && collections.length > 1) notice.prepend(h("p", {}, `${one.title}:`))
+			return notice
 		}),
 		...(links.length ? [
 			h("p", {}, `${whole(links.length)} one-time links are ready, one for each person. They are shown now and never again.`),
@@ -474,7 +474,7 @@ function finished(collections, tokens) {
 
 /** @param {string} [problem] */
 function showToken(problem = "") {
-	const given = h("input", { type: "password", id: "admin-token", autocomplete: "off", required: true, placeholder: "sfa_…" }), said = h("p", { class: "alarm", role: "alert", hidden: !problem }, problem)
+	const tokenInput = h("input", { type: "password", id: "admin-token", autocomplete: "off", required: true, placeholder: "sfa_…" }), message = h("p", { class: "alarm", role: "alert", hidden: !problem }, problem)
 	if (adminToken() && !problem) {
 		return at("token").replaceChildren(h("p", { class: "small quiet" }, "The admin token is kept in this tab only. ", h("button", { type: "button", class: "plain", onclick: () => {
 			keepAdminToken("")
@@ -485,18 +485,18 @@ function showToken(problem = "") {
 	keepAdminToken("")
 	at("token").replaceChildren(h("form", { class: "card", onsubmit: async (/** @type {Event} */ event) => {
 		event.preventDefault()
-		keepAdminToken(given.value.trim())
+		keepAdminToken(tokenInput.value.trim())
 		try {
 			await ask("/v1/check", { policy: { domain: { size: 2 }, policy: { kind: "uniform", epsilon: "1" } } })
 			showToken()
 			changed()
 		} catch (error) {
 			keepAdminToken("")
-			said.hidden = false
-			said.textContent = error instanceof Refused && error.reason === "unauthorized" ? "This admin token is not known here." : excuse(error)
+			message.hidden = false
+			message.textContent = error instanceof ApiError && error.reason === "unauthorized" ? "This admin token is not known here." : excuse(error)
 		}
 	} }, h("div", { class: "field" }, h("label", { for: "admin-token" }, "Admin token",
-		h("span", { class: "hint" }, "The collector printed it at its first start; it begins with sfa_. It is kept in this tab only.")), given), said, h("button", { class: "main" }, "Use it")))
+		h("span", { class: "hint" }, "The collector printed it at its first start; it begins with sfa_. It is kept in this tab only.")), tokenInput), message, h("button", { class: "main" }, "Use it")))
 }
 
 function showAll() {

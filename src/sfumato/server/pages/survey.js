@@ -2,7 +2,7 @@
 import { factorsOf, gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, atMost, h } from "./dom.js"
 import { factsOf, together } from "./promise.js"
-import { drawnInWords, exposure, guessInWords, odds, reveals } from "./words.js"
+import { disclosureSentences, drawnInWords, exposure, guessInWords, odds } from "./words.js"
 /** @import {Answer, Collection} from "./sfumato.js" */
 
 const MANY = 12
@@ -41,8 +41,8 @@ async function begin() {
 			? "This page did not come over a secure connection (https), so it cannot be trusted to randomize your answer. Nothing was sent."
 			: `The page could not be loaded whole. Nothing was sent. (${error instanceof Error ? error.message : error})`))
 	}
-	const given = await client.answers()
-	const open = ids.findIndex((id) => !given.some(({ collection }) => collection === addressOf(id)))
+	const answered = await client.answers()
+	const open = ids.findIndex((id) => !answered.some(({ collection }) => collection === addressOf(id)))
 	await question(open < 0 ? ids.length - 1 : open)
 }
 
@@ -51,9 +51,9 @@ const addressOf = (id) => new URL(`/v1/collections/${id}`, location.href).href
 
 /** The collections of the link as far as they can be read: what is stated is what all of them reveal. @param {number} i @param {Collection} collection */
 async function everything(i, collection) {
-	const found = await Promise.all(ids.map((id, j) => (i === j ? collection : opened[j] ?? client.openCollection(addressOf(id)).catch(() => null))))
-	found.forEach((one, j) => (opened[j] = one))
-	return found
+	const collections = await Promise.all(ids.map((id, j) => (i === j ? collection : opened[j] ?? client.openCollection(addressOf(id)).catch(() => null))))
+	collections.forEach((one, j) => (opened[j] = one))
+	return collections
 }
 /** @type {(Collection | null)[]} */
 const opened = []
@@ -66,11 +66,11 @@ async function question(i) {
 		collection = await client.openCollection(addressOf(ids[i]))
 	} catch (error) {
 		const reason = error instanceof Error ? error.name : ""
-		const said = reason === "NotFound" ? "There is no such survey. Is the link complete?"
+		const message = reason === "NotFound" ? "There is no such survey. Is the link complete?"
 			: reason === "TypeError" ? "The survey cannot be reached now. Try again when you are online."
 			: reason === "PolicyViolated" ? `This question breaks the rule that it states: its replies would reveal more. Nothing was drawn or sent. (${error instanceof Error ? error.message : error})`
 			: `This question cannot be answered safely: ${error instanceof Error ? error.message : error}`
-		return show(progress(i), h("h1", {}, "This question cannot be shown"), h("p", { class: "alarm" }, said), h("div", { class: "actions" },
+		return show(progress(i), h("h1", {}, "This question cannot be shown"), h("p", { class: "alarm" }, message), h("div", { class: "actions" },
 			h("button", { type: "button", class: "main", onclick: () => question(i) }, "Try again"), onwards(i)))
 	}
 	document.title = collection.title
@@ -91,7 +91,7 @@ function form(i, collection, secret, all, memory) {
 	const remembered = memory === "same", chooser = remembered ? null : choices(collection.policy), fault = h("p", { class: "alarm", role: "alert", hidden: true })
 	const label = remembered ? "Send the same reply" : exposure(collection.disclosure) === "always" ? "Send" : "Randomize and send"
 	const send = h("button", { type: "submit", class: "main" }, label)
-	const asked = h("form", { onsubmit: async (/** @type {Event} */ event) => {
+	const fields = h("form", { onsubmit: async (/** @type {Event} */ event) => {
 		event.preventDefault()
 		const value = chooser?.value()
 		fault.hidden = !chooser || value !== undefined
@@ -111,7 +111,7 @@ function form(i, collection, secret, all, memory) {
 	} },
 	chooser?.element ?? h("p", { id: "remembered" }, REMEMBERED), memory === "other" && h("p", { class: "alarm", id: "again" }, DRAWN_AGAIN), fault, promise(collection), ids.length > 1 && sum(all),
 	h("div", { class: "actions" }, send, h("button", { type: "button", onclick: () => refused(i, collection) }, "I would rather not answer")))
-	show(progress(i), h("h1", {}, collection.title), ...paragraphs(collection.description), h("div", { class: "card" }, asked))
+	show(progress(i), h("h1", {}, collection.title), ...paragraphs(collection.description), h("div", { class: "card" }, fields))
 }
 
 /** @param {string} text */
@@ -141,7 +141,7 @@ function promise(collection) {
 	return h("section", { class: "promise", "aria-label": "What will be sent" },
 		h("h2", {}, "What will be sent"), h("p", exposed ? { class: "alarm loud", role: "alert" } : {}, EXPOSED[exposed][0]),
 		h("p", { id: "odds" }, ...stressed(guessInWords(disclosure))),
-		h("ul", { class: "reveals" }, ...reveals(factsOf(collection), "reply").map((sentence) => h("li", {}, ...stressed(sentence))), unproved),
+		h("ul", { class: "disclosure" }, ...disclosureSentences(factsOf(collection), "reply").map((sentence) => h("li", {}, ...stressed(sentence))), unproved),
 		h("p", { class: "small quiet" }, "This device computed these odds, draws the reply, keeps it, and sends it; nothing else of your answer is stored or sent. If you would rather not answer, nothing is drawn."))
 }
 
@@ -202,7 +202,7 @@ function outcome(i, collection, answer, unused) {
 		heading.dataset.state = state
 		explained.textContent = text
 		problem.hidden = !why || state !== "refused"
-		problem.textContent = why ? refusalInWords(why) : ""
+		problem.textContent = why ? errorInWords(why) : ""
 	}
 	tell(answer)
 	focusHeading()
@@ -210,7 +210,7 @@ function outcome(i, collection, answer, unused) {
 }
 
 /** @param {{ reason: string, message: string }} why */
-function refusalInWords({ reason, message }) {
+function errorInWords({ reason, message }) {
 	if (reason === "token-spent") return "This personal link was used before, from another browser. Each link counts once."
 	if (reason === "token-unknown" || reason === "unauthorized") return "This link is not valid for this survey. Ask whoever sent it to you for a new one."
 	if (reason === "not-open") return "The survey was closed before your reply arrived."
@@ -252,7 +252,7 @@ function listChoice(legend, labels, name) {
 		return chosen ? labels[Number(chosen.value)] : undefined
 	}
 	if (labels.length <= MANY) return { element: h("fieldset", {}, h("legend", {}, legend), list), value }
-	const said = h("p", { class: "chosen quiet", "aria-live": "polite" }, "Nothing is chosen yet.")
+	const message = h("p", { class: "chosen quiet", "aria-live": "polite" }, "Nothing is chosen yet.")
 	const search = h("input", {
 		type: "search", "aria-label": `Search: ${legend}`, placeholder: "Search …",
 		oninput: () => filter(),
@@ -263,19 +263,19 @@ function listChoice(legend, labels, name) {
 	const filter = () => {
 		const sought = search.value.trim().toLowerCase(), chosen = value()
 		options.forEach((option, i) => (option.hidden = labels[i] !== chosen && !String(labels[i]).toLowerCase().includes(sought)))
-		if (chosen !== undefined) said.textContent = `Chosen: ${chosen}.`
+		if (chosen !== undefined) message.textContent = `Chosen: ${chosen}.`
 	}
 	list.addEventListener("change", filter)
-	return { element: h("fieldset", {}, h("legend", {}, legend), h("div", { class: "field" }, search), list, said), value }
+	return { element: h("fieldset", {}, h("legend", {}, legend), h("div", { class: "field" }, search), list, message), value }
 }
 
 /** Groups that a reply may show have colours. @param {any} domain @param {any} policy */
 function mapChoice(domain, policy) {
 	const grid = /** @type {NonNullable<ReturnType<typeof gridOf>>} */ (gridOf(domain)), labels = labelsOf(domain)
-	const said = h("p", { class: "quiet", "aria-hidden": "true" }, "No cell is chosen yet.")
+	const message = h("p", { class: "quiet", "aria-hidden": "true" }, "No cell is chosen yet.")
 	const inputs = grid.order.map((x) => h("input", {
 		type: "radio", name: "answer", value: x, "aria-label": nameOf(labels[x], domain),
-		onchange: () => (said.textContent = `Chosen: ${nameOf(labels[x], domain)}.`),
+		onchange: () => (message.textContent = `Chosen: ${nameOf(labels[x], domain)}.`),
 	}))
 	const board = h("div", { class: "cells map pick", onkeydown: (/** @type {KeyboardEvent} */ event) => {
 		const step = { ArrowUp: -grid.columns, ArrowDown: grid.columns }[event.key]
@@ -291,7 +291,7 @@ function mapChoice(domain, policy) {
 	// Studio's map without coordinates.
 	const bare = [south, north, west, east].join() === "0,1,0,1"
 	const edges = bare ? "" : `: ${south}° to ${north}° of latitude, ${west}° to ${east}° of longitude`
-	const element = h("fieldset", {}, h("legend", {}, "Your place on the map", h("span", { class: "hint" }, `North is up${edges}. Rows count from the south.`)), board, said)
+	const element = h("fieldset", {}, h("legend", {}, "Your place on the map", h("span", { class: "hint" }, `North is up${edges}. Rows count from the south.`)), board, message)
 	const value = () => {
 		const chosen = inputs.find((input) => input.checked)
 		return chosen && labels[Number(chosen.value)]

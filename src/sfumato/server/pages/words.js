@@ -28,7 +28,7 @@ const raise = (text, before = 0, after = 0) => [`${text} from ${atMost(before)} 
 
 /** Sentences about what an answer can reveal: each a text, a bound to stress (or "") and what follows.
  * @param {Facts} facts @param {string} [seen] what a stranger sees @returns {[string, string, string][]} */
-export function reveals({ policy: document, before: suspected, suspicions, within }, seen = "answer") {
+export function disclosureSentences({ policy: document, before: suspected, suspicions, within }, seen = "answer") {
 	const { domain, policy } = document
 	const names = (/** @type {any[]} */ values, count = values.length) => listed(values.map((value) => nameOf(value, domain)), 6, count)
 	if (within !== null && policy.kind === "blocks") return ofBlocks(domain, policy, suspected, within, names, seen)
@@ -40,13 +40,13 @@ export function reveals({ policy: document, before: suspected, suspicions, withi
 		return [learned, ["Of the rest they may learn more.", "", ""]]
 	}
 	/** @type {[string, string, string][]} */
-	const found = []
+	const sentences = []
 	for (const { values, count, before, after } of suspicions) {
 		const all = suspicions.length === 1 ? "" : ` that it is ${names(values, count)}`
-		if (after < 1) found.push([...raise(`A stranger who sees your ${seen} can raise their suspicion${all}`, before, after), "."])
-		else found.push([`${all ? `If it is ${names(values, count)}` : "Whatever it is"}, your ${seen} may show it.`, "", ""])
+		if (after < 1) sentences.push([...raise(`A stranger who sees your ${seen} can raise their suspicion${all}`, before, after), "."])
+		else sentences.push([`${all ? `If it is ${names(values, count)}` : "Whatever it is"}, your ${seen} may show it.`, "", ""])
 	}
-	return found
+	return sentences
 }
 
 /** @param {any} domain @param {any} policy @param {number} before @param {number} within @param {(values: any[]) => string} names @param {string} seen
@@ -57,11 +57,11 @@ function ofBlocks(domain, policy, before, within, names, seen) {
 	labelsOf(domain).forEach((value, i) => (blocks[policy.blocks[i]] ??= []).push(value))
 	const alone = blocks.filter((block) => block.length === 1).flat(), many = blocks.length > 1
 	/** @type {[string, string, string][]} */
-	const found = [within < 1 ? [...raise(`A stranger who sees your ${seen}${many ? " and knows your group" : ""} can raise their suspicion of one value`, before, within), "."]
+	const sentences = [within < 1 ? [...raise(`A stranger who sees your ${seen}${many ? " and knows your group" : ""} can raise their suspicion of one value`, before, within), "."]
 		: [`Whatever it is, your ${seen} may show it.`, "", ""]]
-	if (many) found.push([`Your ${seen} may show your group`, "", domain.grid ? ", one of the coloured areas of the map." : `: ${groups(blocks, names)}.`])
-	if (alone.length) found.push([`If it is ${names(alone)}, which stands alone, your ${seen} may show it.`, "", ""])
-	return found
+	if (many) sentences.push([`Your ${seen} may show your group`, "", domain.grid ? ", one of the coloured areas of the map." : `: ${groups(blocks, names)}.`])
+	if (alone.length) sentences.push([`If it is ${names(alone)}, which stands alone, your ${seen} may show it.`, "", ""])
+	return sentences
 }
 
 /** @param {any[][]} blocks @param {(values: any[]) => string} names */
@@ -94,11 +94,11 @@ export function drawnInWords({ mechanism, parameters: p, domain, report: { encod
 /** @param {any} certificate */
 export function certificateInWords({ holds, mechanism, policy, worst, evidence }) {
 	const name = (/** @type {any} */ value) => `“${nameOf(value, policy.domain)}”`
-	const said = [`The mechanism ${mechanism.mechanism} ${holds ? "obeys" : "does not obey"} the ${policy.policy.kind} policy of this collection.`]
+	const sentences = [`The mechanism ${mechanism.mechanism} ${holds ? "obeys" : "does not obey"} the ${policy.policy.kind} policy of this collection.`]
 	if (worst.names && Array.isArray(worst.names)) {
 		const between = worst.names.map((/** @type {any} */ value) => (typeof value === "string" || Array.isArray(value) ? name(value) : value))
-		said.push(`It comes closest to the limit between ${between.join(" and ")}, where an answer is at most e^${worst.epsilon} times likelier for the one than for the other, and the exact odds stay within that.`)
+		sentences.push(`It comes closest to the limit between ${between.join(" and ")}, where an answer is at most e^${worst.epsilon} times likelier for the one than for the other, and the exact odds stay within that.`)
 	}
-	said.push(`What was compared: ${evidence}.`)
-	return said
+	sentences.push(`What was compared: ${evidence}.`)
+	return sentences
 }
