@@ -58,7 +58,7 @@ from sfumato.reports.files import write_reports
 from sfumato.reports.lines import write_lines
 from sfumato.reports.sources import Source
 from sfumato.server.store import Submission, open_store
-from sfumato.server.store.sqlite import RecentBatches
+from sfumato.server.store.sqlite import PendingBatchIds
 
 #: Reports that the counts of a mechanism hold, and reports of them that are stored themselves.
 COUNTED, STORED = 600, 24
@@ -641,24 +641,24 @@ def write_store(folder: Path) -> None:
     write_list(folder / "store-results.json", [{"admin_token": admin}, *made])
 
 
-def keep_house(url: str, collection: str, mixed: str) -> None:
+def keep_house(url: str, collection: str, shuffled: str) -> None:
     """Do what a service does after a while.
 
     A commit that counts nothing moves a few of the batch ids from the log to the sorted table, and the reports of one
-    collection are mixed.
+    collection are shuffled.
     """
-    RecentBatches.gathered = RecentBatches.at_once = 4
+    PendingBatchIds.gathered = PendingBatchIds.at_once = 4
     store = open_store(url)
     name = hashlib.blake2b(b"batch-0-0", key=collection.encode(), digest_size=16).digest()
     record = store.collection(collection)
     assert record is not None
     mechanism = sf.mechanism_from_spec(record.mechanism)
     none = np.empty((0, *mechanism.report_shape), mechanism.report_dtype)
-    (outcome,) = store.commit([Submission(collection, mechanism, name, bytes(20), none, False, None, 0)])
-    assert outcome.fate == "conflict"
-    record = store.collection(mixed)
+    (result,) = store.commit([Submission(collection, mechanism, name, bytes(20), none, False, None, 0)])
+    assert result.outcome == "conflict"
+    record = store.collection(shuffled)
     assert record is not None
-    assert store.mix_reports(mixed, sf.mechanism_from_spec(record.mechanism), before_day=10**6) == 3
+    assert store.shuffle_reports(shuffled, sf.mechanism_from_spec(record.mechanism), before_day=10**6) == 3
     store.close_all()
 
 

@@ -40,7 +40,7 @@ def server_parts() -> dict[str, int]:
 
 
 def server_part(module: str) -> str:
-    """The part of the server that a dotted name belongs to: sfumato.server.http.guard -> http; else empty."""
+    """The part of the server that a dotted name belongs to: sfumato.server.http.middleware -> http; else empty."""
     return module.split(".")[2] if module.startswith("sfumato.server.") else ""
 
 
@@ -187,8 +187,8 @@ def test_parts_of_the_server_import_only_from_rows_above_their_own() -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("store.base", "from sfumato.server.http.refusals import Refusal"),
-        ("http.guard", "from sfumato.server.api.collector import Collector"),
+        ("store.base", "from sfumato.server.http.responses import ApiError"),
+        ("http.middleware", "from sfumato.server.api.collector import Collector"),
         ("jobs.writer", "def late():\n    import sfumato.server.api.schemas"),
         ("http.connections", "APP = 'sfumato.server.app:from_environment'"),
     ],

@@ -470,10 +470,10 @@ def test_a_store_keeps_the_reports_that_it_counted(entry: dict[str, Any], tmp_pa
     mechanism = sf.mechanism_from_spec(entry["collection"]["mechanism"])
     store = open_store(f"sqlite:///{tmp_path}/collect.db")
     # Three transactions kept their reports; those of the closed collection were mixed before the dump.
-    mixed = store.mix_reports(entry["id"], mechanism, before_day=10**6)
+    shuffled = store.shuffle_reports(entry["id"], mechanism, before_day=10**6)
     store.close_all()
     keeps = entry["collection"]["keep_days"] != 0
-    assert mixed == (3 if keeps and entry["collection"]["state"] == "open" else 0)
+    assert shuffled == (3 if keeps and entry["collection"]["state"] == "open" else 0)
     with contextlib.closing(sqlite3.connect(tmp_path / "collect.db")) as database:
         rows = database.execute("SELECT mixed, reports FROM raw WHERE collection = ?", (entry["id"],)).fetchall()
     assert [flag for flag, _ in rows] == [1] * keeps

@@ -22,8 +22,8 @@ import sfumato as sf
 from sfumato.collecting.batch import encode_batch
 from sfumato.mechanisms.base import Mechanism
 from sfumato.server.api.operations import OPERATIONS
-from sfumato.server.http.guard import Rates
-from sfumato.server.http.refusals import REASONS
+from sfumato.server.http.middleware import RateLimiter
+from sfumato.server.http.responses import REASONS
 from sfumato.server.http.telemetry import LOG
 from sfumato.server.jobs.retention import forget_old_reports
 from sfumato.server.run import check_address, check_proxies, studio_address
@@ -69,9 +69,9 @@ def one(mechanism: Mechanism, report: Any) -> Any:
 
 def test_a_collection_tells_all_that_a_client_needs(collector: Served) -> None:
     name, mechanism, key = collector.create(title="health", description="once", n=1000)
-    said = collector.ask("GET", f"/v1/collections/{name}").json
+    response = collector.ask("GET", f"/v1/collections/{name}").json
     assert key is None
-    assert {field: said[field] for field in ("id", "title", "description", "state", "submission", "previous")} == {
+    assert {field: response[field] for field in ("id", "title", "description", "state", "submission", "previous")} == {
         "id": name,
         "title": "health",
         "description": "once",
@@ -79,9 +79,9 @@ def test_a_collection_tells_all_that_a_client_needs(collector: Served) -> None:
         "submission": "open",
         "previous": None,
     }
-    assert (said["reports"], said["batches"]) == (0, 0)
-    assert said["mechanism_hash"] == mechanism.hash
-    assert sf.policy_from_dict(said["policy"]) == POLICY
+    assert (response["reports"], response["batches"]) == (0, 0)
+    assert response["mechanism_hash"] == mechanism.hash
+    assert sf.policy_from_dict(response["policy"]) == POLICY
     certificate = sf.Certificate.from_json(collector.ask("GET", f"/v1/collections/{name}/certificate").body.decode())
     assert certificate.holds
     assert sf.verify(certificate).mechanism_hash == mechanism.hash
@@ -90,9 +90,9 @@ def test_a_collection_tells_all_that_a_client_needs(collector: Served) -> None:
 def test_a_mechanism_that_breaks_its_policy_is_refused(collector: Served) -> None:
     weaker = sf.mechanisms.RandomizedResponse(DISEASES, 2)
     body = {"title": "no", "policy": sf.Uniform(DISEASES, 1).to_dict(), "mechanism": weaker.spec}
-    answer = collector.as_admin("POST", "/v1/collections", body)
-    assert answer.reason == "invalid"
-    assert "does not obey" in answer.json["error"]["message"]
+    response = collector.as_admin("POST", "/v1/collections", body)
+    assert response.reason == "invalid"
+    assert "does not obey" in response.json["error"]["message"]
 
 
 def test_a_new_version_is_a_new_collection(collector: Served) -> None:
@@ -138,21 +138,21 @@ def test_what_is_not_listed_is_in_no_list(collector: Served) -> None:
 
 @pytest.mark.parametrize("mechanism", ["rr", "unary", "subset", "hadamard", "uo-rr", "high-low-hadamard"])
 def test_counts_are_those_of_the_library(collector: Served, mechanism: str) -> None:
-    name, made, _ = collector.create(mechanism=mechanism)
-    reports = reports_of(made, 500)
+    name, built, _ = collector.create(mechanism=mechanism)
+    reports = reports_of(built, 500)
     for number, part in enumerate(np.array_split(reports, 7)):
-        assert collector.send(name, made, part, f"batch-{mechanism}-{number}").json["reports"] == len(part)
+        assert collector.send(name, built, part, f"batch-{mechanism}-{number}").json["reports"] == len(part)
     for number, report in enumerate(reports[:20]):
-        body = {"batch": f"{mechanism}-one-{number}", "report": one(made, report)}
+        body = {"batch": f"{mechanism}-one-{number}", "report": one(built, report)}
         assert collector.ask("POST", f"/v1/collections/{name}/reports", body).status == 200
-    expected = sf.aggregate(made, reports).merge(sf.aggregate(made, reports[:20]))
+    expected = sf.aggregate(built, reports).merge(sf.aggregate(built, reports[:20]))
     assert collector.aggregate(name) == expected
-    found = collector.ask("GET", f"/v1/collections/{name}/estimate?method=simplex&level=0.9").json
-    estimate = sf.estimate(made, expected, "simplex")
+    body = collector.ask("GET", f"/v1/collections/{name}/estimate?method=simplex&level=0.9").json
+    estimate = sf.estimate(built, expected, "simplex")
     low, high = estimate.interval(0.9)
-    assert found["reports"] == 520
-    assert found["quantile"] == pytest.approx(1.6448536269514722, abs=1e-12)
-    for row, label, frequency, a, b in zip(found["rows"], DISEASES, estimate.frequencies, low, high, strict=True):
+    assert body["reports"] == 520
+    assert body["quantile"] == pytest.approx(1.6448536269514722, abs=1e-12)
+    for row, label, frequency, a, b in zip(body["rows"], DISEASES, estimate.frequencies, low, high, strict=True):
         assert (row["value"], row["frequency"], row["low"], row["high"]) == (label, frequency, a, b)
 
 
@@ -183,16 +183,18 @@ def test_the_same_batch_is_counted_once(collector: Served) -> None:
 def test_a_batch_sent_many_times_at_once_is_counted_once(collector: Served) -> None:
     name, mechanism, _ = collector.create()
     reports = reports_of(mechanism, 5)
-    answers: list[int] = []
+    responses: list[int] = []
     threads = [
-        threading.Thread(target=lambda: answers.append(collector.send(name, mechanism, reports, "all-at-once").status))
+        threading.Thread(
+            target=lambda: responses.append(collector.send(name, mechanism, reports, "all-at-once").status)
+        )
         for _ in range(16)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert answers == [200] * 16
+    assert responses == [200] * 16
     assert collector.aggregate(name).n == 5
 
 
@@ -203,8 +205,8 @@ def test_an_invalid_report_refuses_its_whole_batch_with_its_row(collector: Serve
     good = encode_batch(mechanism, np.array([1, 2, 3, 4]))
     assert mechanism.bits == 3
     broken = good[:48] + bytes([good[48] | 0b00_111_000]) + good[49:]  # the second report becomes 7
-    answer = collector.ask("POST", path, broken, headers=headers)
-    assert (answer.reason, answer.json["error"]["row"]) == ("invalid", 1)
+    response = collector.ask("POST", path, broken, headers=headers)
+    assert (response.reason, response.json["error"]["row"]) == ("invalid", 1)
     for bad in (good[:-1], good + b"\0", good[:-1] + bytes([good[-1] | 0x80]), b"", good[:8] + bytes(32) + good[40:]):
         assert collector.ask("POST", path, bad, headers=headers).reason == "invalid"
     empty = encode_batch(mechanism, [])
@@ -252,21 +254,21 @@ def test_a_body_of_the_wrong_kind_is_refused(
 
 def test_a_document_without_end_is_refused(collector: Served) -> None:
     nested = b'{"policy": {"domain": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
-    answer = collector.ask("POST", "/v1/check", nested, collector.admin, {"Content-Type": "application/json"})
-    assert answer.reason == "malformed"
+    response = collector.ask("POST", "/v1/check", nested, collector.admin, {"Content-Type": "application/json"})
+    assert response.reason == "malformed"
 
 
 def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
-    with served(f"sqlite:///{tmp_path}/collect.db", patience=1.0) as collector:
+    with served(f"sqlite:///{tmp_path}/collect.db", timeout=1.0) as collector:
         name, *_ = collector.create()
         with socket.create_connection(("127.0.0.1", collector.port)) as connection:
             head = f"POST /v1/collections/{name}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
             connection.sendall((head + "Content-Length: 10\r\n\r\n{").encode())
-            answer = b""
-            while b"too-slow" not in answer:
+            response = b""
+            while b"too-slow" not in response:
                 piece = connection.recv(4096)
-                assert piece, answer
-                answer += piece
+                assert piece, response
+                response += piece
 
 
 # -- who may send and read -----------------------------------------------------------------------------------
@@ -278,8 +280,8 @@ def test_admin_operations_need_an_admin_token(collector: Served) -> None:
         if operation.who == "admin":
             path = operation.path.replace("{id}", name)
             for token in (None, "sfa_wrong", ""):
-                answer = collector.ask(operation.method, path, {}, token)
-                assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer"), path
+                response = collector.ask(operation.method, path, {}, token)
+                assert (response.status, response.headers["www-authenticate"]) == (401, "Bearer"), path
 
 
 def test_a_key_is_asked_for(collector: Served) -> None:
@@ -318,21 +320,21 @@ def test_other_origins_need_the_collections_leave(collector: Served) -> None:
     name, *_ = collector.create(origins=["https://survey.example"])
     path = f"/v1/collections/{name}"
     allowed = {"Origin": "https://survey.example"}
-    asked = {**allowed, "Access-Control-Request-Method": "POST"}
-    for answer in (
+    preflight = {**allowed, "Access-Control-Request-Method": "POST"}
+    for response in (
         collector.ask("GET", path, headers=allowed),
-        collector.ask("OPTIONS", f"{path}/reports", headers=asked),
+        collector.ask("OPTIONS", f"{path}/reports", headers=preflight),
         collector.ask("POST", f"{path}/reports", {}, headers=allowed),
     ):
-        assert answer.headers["access-control-allow-origin"] == "https://survey.example"
-        assert answer.headers["vary"] == "Origin"
+        assert response.headers["access-control-allow-origin"] == "https://survey.example"
+        assert response.headers["vary"] == "Origin"
     assert (
         "access-control-allow-origin" not in collector.ask("GET", path, headers={"Origin": "https://x.example"}).headers
     )
     assert "access-control-allow-origin" not in collector.ask("GET", "/v1/collections", headers=allowed).headers
     anywhere, *_ = collector.create(origins=["*"])
-    answer = collector.ask("GET", f"/v1/collections/{anywhere}", headers=allowed)
-    assert answer.headers["access-control-allow-origin"] == "https://survey.example"
+    response = collector.ask("GET", f"/v1/collections/{anywhere}", headers=allowed)
+    assert response.headers["access-control-allow-origin"] == "https://survey.example"
 
 
 def test_every_answer_has_the_security_headers(collector: Served) -> None:
@@ -349,21 +351,21 @@ def test_every_answer_has_the_security_headers(collector: Served) -> None:
 
 def test_an_address_that_asks_too_often_is_refused(tmp_path: Path) -> None:
     with served(f"sqlite:///{tmp_path}/collect.db", rate=1e-9, burst=3) as collector:
-        answers = [collector.ask("GET", "/healthz") for _ in range(5)]
-    assert [answer.status for answer in answers] == [200, 200, 200, 429, 429]
-    assert answers[-1].headers["retry-after"] == "1"
+        responses = [collector.ask("GET", "/healthz") for _ in range(5)]
+    assert [response.status for response in responses] == [200, 200, 200, 429, 429]
+    assert responses[-1].headers["retry-after"] == "1"
 
 
 def test_buckets_fill_up_and_hold_no_address() -> None:
     now = [0.0]
-    rates = Rates(2.0, 4, lambda: now[0])
-    assert [rates.allows("192.0.2.7") for _ in range(5)] == [True] * 4 + [False]
-    assert rates.allows("192.0.2.8")
+    limiter = RateLimiter(2.0, 4, lambda: now[0])
+    assert [limiter.allows("192.0.2.7") for _ in range(5)] == [True] * 4 + [False]
+    assert limiter.allows("192.0.2.8")
     now[0] = 1.0
-    assert [rates.allows("192.0.2.7") for _ in range(3)] == [True, True, False]
+    assert [limiter.allows("192.0.2.7") for _ in range(3)] == [True, True, False]
     # One household has all addresses of a /64.
-    assert [rates.allows(f"2001:db8::{i}") for i in range(5)] == [True] * 4 + [False]
-    assert "192.0.2" not in repr(vars(rates))
+    assert [limiter.allows(f"2001:db8::{i}") for i in range(5)] == [True] * 4 + [False]
+    assert "192.0.2" not in repr(vars(limiter))
 
 
 # -- what is told --------------------------------------------------------------------------------------------
@@ -377,11 +379,11 @@ def test_nothing_in_store_or_log_says_who_sent_what(tmp_path: Path, caplog: pyte
         token = collector.as_admin("POST", f"/v1/collections/{name}/tokens", {"count": 1}).json["tokens"][0]
         collector.send(name, mechanism, reports_of(mechanism, 1), "who-sent-this", token)
         collector.send(name, mechanism, reports_of(mechanism, 2), "who-sent-that", token)
-    own = [record for record in caplog.records if record.name.startswith("sfumato")]
-    said = "\n".join(str({**vars(record), "message": record.getMessage()}) for record in own)
-    assert "invalid" in said  # the second was refused, and that is logged
+    records = [record for record in caplog.records if record.name.startswith("sfumato")]
+    log = "\n".join(str({**vars(record), "message": record.getMessage()}) for record in records)
+    assert "invalid" in log  # the second was refused, and that is logged
     for secret in ("127.0.0.1", "who-sent", token, collector.admin, name):
-        assert secret not in said
+        assert secret not in log
     stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert name.encode() in stored
     for secret in ("127.0.0.1", "who-sent", token, collector.admin):
@@ -413,11 +415,11 @@ def test_metrics_count_refusals_by_reason(tmp_path: Path) -> None:
 def events(collector: Served, path: str) -> Iterator[tuple[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=30)
     connection.request("GET", path)
-    answer = connection.getresponse()
-    assert answer.getheader("content-type", "").startswith("text/event-stream")
+    response = connection.getresponse()
+    assert response.getheader("content-type", "").startswith("text/event-stream")
     kind = ""
     try:
-        for line in answer:
+        for line in response:
             if line.startswith(b"event: "):
                 kind = line[7:].strip().decode()
             elif line.startswith(b"data: "):
@@ -443,7 +445,7 @@ def test_a_reader_that_never_reads_is_let_go(tmp_path: Path, monkeypatch: pytest
     """Its stream fills the buffers of its connection, waits, and ends; nothing is kept for it meanwhile."""
     monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
     domain = sf.Domain.range(4000)
-    with served(f"sqlite:///{tmp_path}/collect.db", live_seconds=0.01, patience=2.0) as collector:
+    with served(f"sqlite:///{tmp_path}/collect.db", live_seconds=0.01, timeout=2.0) as collector:
         name, mechanism, _ = collector.create(policy=sf.Uniform(domain, 5), mechanism="rr")
         with socket.socket() as deaf:
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -460,23 +462,23 @@ def test_a_reader_that_never_reads_is_let_go(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_policy_is_put_into_words_and_numbers(collector: Served) -> None:
-    said = collector.as_admin("POST", "/v1/check", {"policy": POLICY.to_dict()}).json
-    assert (said["kind"], said["values"], said["hash"]) == ("high-low", 5, POLICY.hash)
-    assert said["region"]["points"] == sf.policy_region(POLICY, "hiv", "none").vertices.tolist()
-    sensitive, harmless = said["suspicions"]
+    response = collector.as_admin("POST", "/v1/check", {"policy": POLICY.to_dict()}).json
+    assert (response["kind"], response["values"], response["hash"]) == ("high-low", 5, POLICY.hash)
+    assert response["region"]["points"] == sf.policy_region(POLICY, "hiv", "none").vertices.tolist()
+    sensitive, harmless = response["suspicions"]
     assert (sensitive["values"], sensitive["before"]) == (["hiv", "cancer"], 0.1)
     assert sensitive["after"] == pytest.approx(0.1 * np.e / (0.9 + 0.1 * np.e))
     assert (harmless["count"], harmless["after"]) == (3, 1.0)
     prior = sf.Prior(sf.Domain(["a", "b"]), ["1/4", "3/4"], "0.5")
-    said = collector.as_admin("POST", "/v1/check", {"policy": prior.to_dict()}).json
-    assert said["region"] is None
-    assert {s["values"][0]: s["after"] for s in said["suspicions"]} == {
+    response = collector.as_admin("POST", "/v1/check", {"policy": prior.to_dict()}).json
+    assert response["region"] is None
+    assert {s["values"][0]: s["after"] for s in response["suspicions"]} == {
         label: prior.posterior_interval(label)[1] for label in ("a", "b")
     }
 
 
 @pytest.mark.parametrize(
-    ("policy", "level"),
+    ("policy", "epsilon"),
     [
         (sf.Blocks(sf.Domain.range(6), "aabbbc", ["1", "2", "9"]), 2.0),  # a block of one value tells nothing within
         (sf.Blocks(sf.Domain.range(3), "abc", 1), 0.0),
@@ -486,29 +488,31 @@ def test_a_policy_is_put_into_words_and_numbers(collector: Served) -> None:
         (sf.Uniform(sf.Domain.range(4), 1), None),
     ],
 )
-def test_what_is_learned_within_a_block(collector: Served, policy: sf.Policy, level: float | None) -> None:
-    said = collector.as_admin("POST", "/v1/check", {"policy": policy.to_dict(), "before": 0.1}).json["within"]
-    assert said == (None if level is None else pytest.approx(0.1 / (0.1 + 0.9 * np.exp(-level))))
+def test_what_is_learned_within_a_block(collector: Served, policy: sf.Policy, epsilon: float | None) -> None:
+    bound = collector.as_admin("POST", "/v1/check", {"policy": policy.to_dict(), "before": 0.1}).json["within"]
+    assert bound == (None if epsilon is None else pytest.approx(0.1 / (0.1 + 0.9 * np.exp(-epsilon))))
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "5", "20", "inf"])
 def test_a_collection_is_opened_with_the_odds_of_a_right_guess(collector: Served, epsilon: str) -> None:
     policy = sf.Uniform(sf.Domain.range(4), epsilon)
     planned = collector.as_admin("POST", "/v1/plan", {"policy": policy.to_dict(), "n": 1000}).json
-    made = collector.as_admin("POST", "/v1/collections", {"title": "odds", "policy": policy.to_dict(), "n": 1000}).json
-    mechanism = sf.mechanism_from_spec(made["collection"]["mechanism"])
-    assert made["guess"] == planned["guess"] == pytest.approx(float(mechanism.guess_probability()), rel=1e-15)
-    assert made["chance"] == planned["chance"] == 0.25
-    assert (made["guess"] == 1) == (epsilon == "inf")
+    created = collector.as_admin(
+        "POST", "/v1/collections", {"title": "odds", "policy": policy.to_dict(), "n": 1000}
+    ).json
+    mechanism = sf.mechanism_from_spec(created["collection"]["mechanism"])
+    assert created["guess"] == planned["guess"] == pytest.approx(float(mechanism.guess_probability()), rel=1e-15)
+    assert created["chance"] == planned["chance"] == 0.25
+    assert (created["guess"] == 1) == (epsilon == "inf")
 
 
 def test_plans_are_those_of_the_planner(collector: Served) -> None:
-    said = collector.as_admin("POST", "/v1/plan", {"policy": POLICY.to_dict(), "n": 1000}).json
+    response = collector.as_admin("POST", "/v1/plan", {"policy": POLICY.to_dict(), "n": 1000}).json
     plan = sf.plan(POLICY, 1000)
-    assert (said["best"], said["why"], len(said["rows"])) == (plan.best.name, plan.why(), len(plan.rows))
-    assert [row["risk"] for row in said["rows"]] == [row.risk for row in plan.rows]
+    assert (response["best"], response["why"], len(response["rows"])) == (plan.best.name, plan.why(), len(plan.rows))
+    assert [row["risk"] for row in response["rows"]] == [row.risk for row in plan.rows]
     # With so many people, and with no fewer, the error of the best is 1%.
-    needed = int(said["one_percent"])
+    needed = int(response["one_percent"])
     assert sf.plan(POLICY, needed).best.half_l1 <= 0.01 < sf.plan(POLICY, needed - 1).best.half_l1
     for wrong in ({"policy": POLICY.to_dict()}, {"policy": {"domain": {"file": "/etc/passwd"}, "policy": {}}, "n": 1}):
         assert collector.as_admin("POST", "/v1/plan", wrong).reason == "invalid"
@@ -562,24 +566,24 @@ def test_schemathesis_finds_no_fault(collector: Served, request: pytest.FixtureR
     examples = 300 if request.config.getoption("--soak") else 15
     checks = (not_a_server_error, status_code_conformance, response_schema_conformance)
     headers = {"Authorization": f"Bearer {collector.admin}"}
-    asked = 0
-    for found in schema.get_all_operations():
-        assert isinstance(found, Ok), found
-        operation = found.ok()
+    requests = 0
+    for entry in schema.get_all_operations():
+        assert isinstance(entry, Ok), entry
+        operation = entry.ok()
         if operation.path.endswith("/live"):
             continue  # it has no end
 
         @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
         @given(case=operation.as_strategy())
         def check(case: Any) -> None:
-            nonlocal asked
-            if "id" in case.path_parameters and asked % 2:
+            nonlocal requests
+            if "id" in case.path_parameters and requests % 2:
                 case.path_parameters["id"] = name
-            asked += 1
+            requests += 1
             case.validate_response(case.call(headers=headers, timeout=LONG_ENOUGH), checks=checks)
 
         check()
-    assert asked > 100
+    assert requests > 100
 
 
 # -- fuzzed batches ------------------------------------------------------------------------------------------
@@ -594,8 +598,8 @@ def is_valid(mechanism: Mechanism, valid: set[int], data: bytes) -> list[int] | 
     if len(data) != 48 + -(-n * width // 8) or n == 0:
         return None
     body = int.from_bytes(data[48:], "little")
-    found = [body >> i * width & (1 << width) - 1 for i in range(n)]
-    return found if body >> n * width == 0 and valid.issuperset(found) else None
+    values = [body >> i * width & (1 << width) - 1 for i in range(n)]
+    return values if body >> n * width == 0 and valid.issuperset(values) else None
 
 
 def fuzzed(generator: random.Random, good: bytes) -> bytes:
@@ -623,7 +627,7 @@ def test_of_fuzzed_batches_none_is_taken_wrongly(collector: Served, request: pyt
     blocks = sf.Blocks(sf.Domain.range(12), blocks=[i // 6 for i in range(12)], epsilon="0.5")
     names = ["rr", "unary", "subset", "high-low-hadamard", "uo-rappor", "hadamard", "block-subset"]
     encodings = set()
-    taken = refused = 0
+    accepted = rejected = 0
     connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=60)
     for kind in names:
         policy = blocks if kind == "block-subset" else POLICY
@@ -639,11 +643,11 @@ def test_of_fuzzed_batches_none_is_taken_wrongly(collector: Served, request: pyt
             data = fuzzed(generator, generator.choice(good))
             headers = {"Content-Type": BATCH_TYPE, "Idempotency-Key": f"fuzzed-{number:07}"}
             connection.request("POST", f"/v1/collections/{name}/reports", data, headers)
-            answer = connection.getresponse()
-            body = answer.read()
+            response = connection.getresponse()
+            body = response.read()
             expected = is_valid(mechanism, valid, data)
-            assert answer.status == (422 if expected is None else 200), (kind, data.hex(), body)
-            taken, refused = taken + (expected is not None), refused + (expected is None)
+            assert response.status == (422 if expected is None else 200), (kind, data.hex(), body)
+            accepted, rejected = accepted + (expected is not None), rejected + (expected is None)
             counted += expected or []
         array = np.array(counted, mechanism.report_dtype) if not mechanism.report_shape else np.frombuffer(
             b"".join(map(mechanism.serialise, counted)), np.uint8
@@ -651,8 +655,8 @@ def test_of_fuzzed_batches_none_is_taken_wrongly(collector: Served, request: pyt
         assert collector.aggregate(name) == sf.aggregate(mechanism, array)
     connection.close()
     assert encodings == {"index", "bitmap", "parted"}
-    assert taken > total // 50
-    assert refused > total // 2
+    assert accepted > total // 50
+    assert rejected > total // 2
 
 
 # -- stores --------------------------------------------------------------------------------------------------
@@ -675,16 +679,16 @@ def test_a_group_is_counted_in_order_and_once(store_url: str) -> None:
         submission(mechanism, "first", reports[:1]),
         submission(mechanism, "third", reports)._replace(collection="b" * 16),
     ]
-    assert [tuple(outcome) for outcome in store.commit(group)] == [
+    assert [tuple(result) for result in store.commit(group)] == [
         ("accepted", 4),
         ("accepted", 2),
         ("repeated", 4),
         ("conflict", 0),
         ("not-found", 0),
     ]
-    assert [outcome.fate for outcome in store.commit(group)] == ["repeated"] * 3 + ["conflict", "not-found"]
+    assert [result.outcome for result in store.commit(group)] == ["repeated"] * 3 + ["conflict", "not-found"]
     many = [submission(mechanism, f"many-{i}", reports[:1]) for i in range(250)]
-    assert {outcome.fate for outcome in store.commit(many)} == {"accepted"}
+    assert {result.outcome for result in store.commit(many)} == {"accepted"}
     expected = sf.aggregate(mechanism, np.concatenate([reports, reports[:2], np.zeros(250, int)]))
     assert store.counts("a" * 16, mechanism) == expected
     progress, *_ = store.progress("a" * 16) or (None,)
@@ -699,12 +703,12 @@ def test_raw_batches_are_deleted_by_rule_and_counts_stay(store_url: str) -> None
     store.add_collection(Record("a" * 16, 0, 0, None, "{}", "{}", "{}", '{"title":"t"}', None))
     reports = np.array([3], mechanism.report_dtype)
     old = [submission(mechanism, f"old-batch-{i}", reports, 100) for i in range(5)]
-    for own in old[:-1]:
-        store.commit([own])
+    for earlier in old[:-1]:
+        store.commit([earlier])
     store.commit([old[-1], submission(mechanism, "new-batch", reports, 101)])
     assert [store.forget_reports("a" * 16, 101, 3) for _ in range(3)] == [3, 2, 0]
     assert store.counts("a" * 16, mechanism).n == 6
-    assert {outcome.fate for outcome in store.commit(old)} == {"repeated"}
+    assert {result.outcome for result in store.commit(old)} == {"repeated"}
     assert store.forget_reports("a" * 16, 102, 10) == 1
     store.close()
 
@@ -712,10 +716,10 @@ def test_raw_batches_are_deleted_by_rule_and_counts_stay(store_url: str) -> None
 def test_each_collection_has_its_own_rule(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/collect.db")
     mechanism = sf.mechanisms.RandomizedResponse(DISEASES, 1)
-    kept = {"a" * 16: None, "b" * 16: 7, "c" * 16: 0}
-    for name, days in kept.items():
-        about = json.dumps({"title": "t", "keep_days": days})
-        store.add_collection(Record(name, 0, 0, None, "{}", "{}", "{}", about, None))
+    keep_days = {"a" * 16: None, "b" * 16: 7, "c" * 16: 0}
+    for name, days in keep_days.items():
+        metadata = json.dumps({"title": "t", "keep_days": days})
+        store.add_collection(Record(name, 0, 0, None, "{}", "{}", "{}", metadata, None))
         reports = np.array([3], mechanism.report_dtype)
         for day in range(100, 110):
             store.commit([submission(mechanism, f"{name[0]}-of-day-{day}", reports, day)._replace(collection=name)])
@@ -727,19 +731,19 @@ def test_each_collection_has_its_own_rule(tmp_path: Path) -> None:
     assert forget(109) == 0 + 3 + 10
     assert forget(109) == 0
     assert forget(110) == 1
-    assert [store.counts(name, mechanism).n for name in kept] == [10, 10, 10]
+    assert [store.counts(name, mechanism).n for name in keep_days] == [10, 10, 10]
     store.close()
 
 
 def test_a_collection_that_keeps_nothing_raw_stores_nothing_raw(tmp_path: Path) -> None:
     with served(f"sqlite:///{tmp_path}/collect.db") as collector:
-        for days, kept in ((0, 0), (None, 1), (30, 1)):
+        for days, stored in ((0, 0), (None, 1), (30, 1)):
             name, mechanism, _ = collector.create(keep_days=days)
             collector.send(name, mechanism, reports_of(mechanism, 3), "keep-or-not")
             with sqlite3.connect(tmp_path / "collect.db") as database:
-                found = database.execute("SELECT COUNT(*) FROM raw WHERE collection = ?", (name,)).fetchone()
+                rows = database.execute("SELECT COUNT(*) FROM raw WHERE collection = ?", (name,)).fetchone()
             database.close()
-            assert found == (kept,)
+            assert rows == (stored,)
 
 
 def test_opening_again_changes_nothing_and_the_future_is_refused(store_url: str) -> None:
@@ -773,9 +777,9 @@ def test_released_migrations_never_change() -> None:
 
 
 def test_an_unknown_store_is_refused_without_its_password() -> None:
-    with pytest.raises(sf.errors.InvalidInput, match="begin with sqlite") as refusal:
+    with pytest.raises(sf.errors.InvalidInput, match="begin with sqlite") as error:
         open_store("mysql://user:password@host/database")
-    assert "password" not in str(refusal.value)
+    assert "password" not in str(error.value)
 
 
 def test_backup_restore_and_go_on_with_sqlite(tmp_path: Path) -> None:
@@ -832,10 +836,10 @@ def test_serve_prints_its_token_once_and_ends_when_told(tmp_path: Path) -> None:
     assert process.served.aggregate(name).n == 9
     assert "server" not in process.served.ask("GET", "/healthz").headers
     process.stop()
-    said = process.log.read_text()
-    assert said.count("sfa_") == 1
-    assert said.count(f": {process.served.url}/studio\n") == 1
-    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    log = process.log.read_text()
+    assert log.count("sfa_") == 1
+    assert log.count(f": {process.served.url}/studio\n") == 1
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
     assert any(line["event"] == "request" and line["status"] == 201 for line in lines)
 
 
@@ -843,9 +847,9 @@ def test_sqlite_has_one_worker(tmp_path: Path, capsys: pytest.CaptureFixture[str
     from sfumato.cli import main
 
     assert main(["serve", "--store", f"sqlite:///{tmp_path}/collect.db", "--workers", "2"]) == 2
-    said = capsys.readouterr()
-    assert "workers must be 1 with SQLite" in said.err
-    assert said.out == ""  # no token was made
+    output = capsys.readouterr()
+    assert "workers must be 1 with SQLite" in output.err
+    assert output.out == ""  # no token was made
     assert not (tmp_path / "collect.db").exists()
     assert main(["serve", "--store", "sqlite:////no/such/folder/collect.db", "--port", "0"]) == 2
     assert "the store" in capsys.readouterr().err
@@ -858,9 +862,9 @@ def test_a_proxy_that_is_no_address_is_refused(
     from sfumato.cli import main
 
     assert main(["serve", "--store", f"sqlite:///{tmp_path}/collect.db", "--trust-proxy", proxies]) == 2
-    said = capsys.readouterr()
-    assert "--trust-proxy must be addresses or networks" in said.err
-    assert said.out == ""
+    output = capsys.readouterr()
+    assert "--trust-proxy must be addresses or networks" in output.err
+    assert output.out == ""
     assert not (tmp_path / "collect.db").exists()
     for taken in ("*", "", "127.0.0.1, ::1", "10.0.0.0/8,2001:db8::/32"):
         check_proxies(taken)
@@ -876,9 +880,9 @@ def test_an_address_that_cannot_be_listened_on_makes_no_store(
         for host in ("127.0.0.1", "192.0.2.1", "no..host"):
             store = f"sqlite:///{tmp_path}/collect.db"
             assert main(["serve", "--store", store, "--host", host, "--port", str(port)]) == 2
-            said = capsys.readouterr()
-            assert f"no collector can listen on {host}:{port}: " in said.err
-            assert said.out == ""
+            output = capsys.readouterr()
+            assert f"no collector can listen on {host}:{port}: " in output.err
+            assert output.out == ""
     assert not (tmp_path / "collect.db").exists()
     for host in ("", "127.0.0.1", "localhost"):
         check_address(host, 0)
@@ -903,8 +907,8 @@ def test_several_workers_tell_their_metrics_together(postgres: Postgres, tmp_pat
         assert "sfumato_reports_total 60.0" in process.served.ask("GET", "/metrics").body.decode()
         assert process.served.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"}).status == 200
         for number in range(6):  # whichever worker it is, it counts nothing more
-            answer = process.served.send(name, mechanism, reports_of(mechanism, 5), f"closed-{number}")
-            assert answer.reason == "not-open"
+            response = process.served.send(name, mechanism, reports_of(mechanism, 5), f"closed-{number}")
+            assert response.reason == "not-open"
     finally:
         assert process.stop() == 0
 
@@ -916,8 +920,8 @@ def test_a_store_that_is_away_is_said_to_be(postgres: Postgres) -> None:
         postgres.stop()
         assert collector.ask("GET", "/healthz").status == 200
         assert collector.ask("GET", "/readyz").reason == "unavailable"
-        answer = collector.send(name, mechanism, reports_of(mechanism, 5), "while-it-is-away")
-        assert (answer.reason, answer.headers["retry-after"]) == ("unavailable", "1")
+        response = collector.send(name, mechanism, reports_of(mechanism, 5), "while-it-is-away")
+        assert (response.reason, response.headers["retry-after"]) == ("unavailable", "1")
         postgres.start()
         # Each thread of the service finds out for itself; clients send again until it has.
         with collector.client(attempts=20) as client:

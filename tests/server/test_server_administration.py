@@ -19,8 +19,8 @@ import pytest
 import sfumato as sf
 from sfumato.cli import main
 from sfumato.server.api.tokens import fingerprint, token_hash
-from sfumato.server.http.refusals import Refusal
-from sfumato.server.jobs.estimates import decoded
+from sfumato.server.http.responses import ApiError
+from sfumato.server.jobs.estimates import cached_estimate
 from sfumato.server.jobs.planner import Planner
 from sfumato.server.store import open_store
 from sfumato.server.store.base import Unavailable
@@ -38,8 +38,8 @@ def tokens(capsys: pytest.CaptureFixture[str]) -> Tokens:
     def run(url: str, *options: str) -> dict[str, Any]:
         capsys.readouterr()
         assert main(["admin-tokens", "--store", url, "--json", *options]) == 0
-        answer: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return answer
+        document: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return document
 
     return run
 
@@ -49,9 +49,9 @@ def stream(collector: Served, name: str, token: str | None = None) -> Iterator[A
     connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=60)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     connection.request("GET", f"/v1/collections/{name}/live", headers=headers)
-    answer = connection.getresponse()
+    response = connection.getresponse()
     try:
-        for line in answer:
+        for line in response:
             if line.startswith(b"data: "):
                 yield json.loads(line[6:])
     finally:
@@ -68,21 +68,21 @@ def test_tokens_are_made_listed_and_revoked(store_url: str, tokens: Tokens, caps
         {"fingerprint": fingerprint(token_hash(first["new"])), "created": first["tokens"][0]["created"]}
     ]
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", first["tokens"][0]["created"])
-    own = first["tokens"][0]["fingerprint"]
+    listed = first["tokens"][0]["fingerprint"]
     # The last one stays, unless another takes its place.
-    assert main(["admin-tokens", "--store", store_url, "--revoke", own]) == 2
+    assert main(["admin-tokens", "--store", store_url, "--revoke", listed]) == 2
     assert "--revoke must leave a token" in capsys.readouterr().err
-    second = tokens(store_url, "--new", "--revoke", own.upper())
-    assert second["revoked"] == own
+    second = tokens(store_url, "--new", "--revoke", listed.upper())
+    assert second["revoked"] == listed
     assert [listed["fingerprint"] for listed in second["tokens"]] == [fingerprint(token_hash(second["new"]))]
     # What is wrong is found before anything is made.
-    assert main(["admin-tokens", "--store", store_url, "--new", "--revoke", own]) == 2
+    assert main(["admin-tokens", "--store", store_url, "--new", "--revoke", listed]) == 2
     assert "one of those listed" in capsys.readouterr().err
     assert tokens(store_url) == {"new": None, "revoked": None, "tokens": second["tokens"]}
     assert main(["admin-tokens", "--store", store_url, "--new"]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"not shown again\): sfa_\S{43}\n", said)
-    assert second["tokens"][0]["fingerprint"] in said
+    output = capsys.readouterr().out
+    assert re.search(r"not shown again\): sfa_\S{43}\n", output)
+    assert second["tokens"][0]["fingerprint"] in output
 
 
 def test_a_token_at_hand_is_revoked_by_itself(
@@ -90,14 +90,14 @@ def test_a_token_at_hand_is_revoked_by_itself(
 ) -> None:
     url = f"sqlite:///{tmp_path}/collect.db"
     leaked = tokens(url, "--new")["new"]
-    kept = tokens(url, "--new")["new"]
+    other = tokens(url, "--new")["new"]
     for sent, code in ((leaked, 0), (leaked, 2), ("", 2)):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{sent}\n".encode())))
         assert main(["admin-tokens", "--store", url, "--revoke", "-"]) == code
-        said = capsys.readouterr()
-        assert leaked not in said.out + said.err
+        output = capsys.readouterr()
+        assert leaked not in output.out + output.err
     (left,) = tokens(url)["tokens"]
-    assert left["fingerprint"] == fingerprint(token_hash(kept))
+    assert left["fingerprint"] == fingerprint(token_hash(other))
 
 
 def test_a_fingerprint_of_two_tokens_revokes_neither(
@@ -181,17 +181,17 @@ def test_a_new_key_takes_the_place_of_the_old_one(store_url: str, monkeypatch: p
         reports = sf.privatize(mechanism, ["flu"] * 7)
         first = collector.send(name, mechanism, reports, "under-the-old-key", old)
         assert worker.send(name, mechanism, reports, "of-the-other-worker", old).status == 200
-        made = collector.as_admin("POST", f"{path}/key")
-        new = made.json["key"]
-        assert (made.status, set(made.json)) == (201, {"key"})
+        created = collector.as_admin("POST", f"{path}/key")
+        new = created.json["key"]
+        assert (created.status, set(created.json)) == (201, {"key"})
         assert re.fullmatch(r"sfk_\S{43}", new)
         assert new != old
         # Where it was made it counts at once, and by the others it is seen when they look again.
-        for asked in (collector, worker):
+        for process in (collector, worker):
             for batch in ("under-the-old-key", "under-the-new-key"):
-                assert asked.send(name, mechanism, reports, batch, old).reason == "unauthorized"
-            assert asked.send(name, mechanism, reports, "under-the-old-key", new).json == first.json
-            assert asked.send(name, mechanism, reports, "under-the-new-key", new).status == 200
+                assert process.send(name, mechanism, reports, batch, old).reason == "unauthorized"
+            assert process.send(name, mechanism, reports, "under-the-old-key", new).json == first.json
+            assert process.send(name, mechanism, reports, "under-the-new-key", new).status == 200
             monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
         assert collector.aggregate(name).n == 3 * 7
         # Also of what takes no reports any more: whoever has no receipt yet still gets it.
@@ -216,11 +216,11 @@ def test_what_was_read_before_a_key_was_made_does_not_bring_the_old_one_back(
     progress = store.progress
 
     def held(collection: str) -> Any:
-        found = progress(collection)
+        row = progress(collection)
         if not has_read.is_set():
             has_read.set()
             go_on.wait(30)
-        return found
+        return row
 
     monkeypatch.setattr(store, "progress", held)
     with ThreadPoolExecutor(1) as pool:
@@ -255,20 +255,20 @@ def test_what_takes_too_much_memory_is_too_hard_and_the_next_is_not() -> None:
     async def run() -> None:
         planner = Planner(LONG_ENOUGH, 150 * 2**20, 5000)
         try:
-            with pytest.raises(Refusal, match="more than the collector has") as refusal:
+            with pytest.raises(ApiError, match="more than the collector has") as error:
                 await planner.ask("check", policy=large, before=0.1)
-            assert refusal.value.reason == "too-hard"
+            assert error.value.reason == "too-hard"
             assert (await planner.ask("check", policy=small, before=0.1))["values"] == 2
             nested: list[Any] = []
             for _ in range(900):
                 nested = [nested]
             deep = {**small, "policy": {"kind": "high-low", "sensitive": nested, "epsilon": 1}}
-            with pytest.raises(Refusal, match="nested too deeply") as refusal:
+            with pytest.raises(ApiError, match="nested too deeply") as error:
                 await planner.ask("check", policy=deep, before=0.1)
-            assert refusal.value.reason == "invalid"
-            with pytest.raises(Refusal, match="mechanism must be one of") as refusal:
+            assert error.value.reason == "invalid"
+            with pytest.raises(ApiError, match="mechanism must be one of") as error:
                 await planner.ask("create", policy=small, mechanism={"mechanism": []}, n=None)
-            assert refusal.value.reason == "invalid"
+            assert error.value.reason == "invalid"
         finally:
             await planner.stop()
 
@@ -283,9 +283,9 @@ def test_a_fault_in_planning_is_the_collectors_own_and_the_process_goes_on(capfd
         try:
             await planner.ask("check", policy=small, before=0.1)
             process = planner._process
-            with pytest.raises(Refusal) as refusal:
+            with pytest.raises(ApiError) as error:
                 await planner.ask("no such job")
-            assert (refusal.value.reason, refusal.value.message) == ("internal", "a fault of the collector's own")
+            assert (error.value.reason, error.value.message) == ("internal", "a fault of the collector's own")
             assert (await planner.ask("check", policy=small, before=0.1))["values"] == 2
             assert planner._process is process
         finally:
@@ -306,16 +306,18 @@ def test_a_fault_in_planning_is_the_collectors_own_and_the_process_goes_on(capfd
     ],
 )
 def test_what_nothing_can_be_estimated_from_is_not_opened(collector: Served, policy: sf.Policy) -> None:
-    made = collector.as_admin("POST", "/v1/collections", {"title": "a test", "policy": policy.to_dict()})
-    assert made.reason == "invalid"
-    assert made.json["error"]["message"].startswith("nothing could be estimated from the answers: the mechanism must")
-    assert "(Domain" not in made.json["error"]["message"]
+    created = collector.as_admin("POST", "/v1/collections", {"title": "a test", "policy": policy.to_dict()})
+    assert created.reason == "invalid"
+    assert created.json["error"]["message"].startswith(
+        "nothing could be estimated from the answers: the mechanism must"
+    )
+    assert "(Domain" not in created.json["error"]["message"]
 
 
 def test_why_nothing_can_be_estimated_is_said_without_python() -> None:
     mechanism = sf.design(sf.Uniform(DISEASES, 0), mechanism="rr")
-    with pytest.raises(Refusal, match=r"tell values apart \(its epsilon is 0\)$"):
-        decoded(mechanism, sf.aggregate(mechanism, [0, 1]), "unbiased")
+    with pytest.raises(ApiError, match=r"tell values apart \(its epsilon is 0\)$"):
+        cached_estimate(mechanism, sf.aggregate(mechanism, [0, 1]), "unbiased")
 
 
 # -- streams -------------------------------------------------------------------------------------------------

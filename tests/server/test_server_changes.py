@@ -21,13 +21,13 @@ def collector(tmp_path: Path) -> Iterator[Served]:
 
 def test_of_two_changes_at_once_neither_is_lost(collector: Served) -> None:
     body = {"title": "before", "policy": POLICY.to_dict(), "mechanism": "high-low-subset"}
-    made = collector.ask("POST", "/v1/collections", body, collector.admin)
-    path = f"/v1/collections/{made.json['collection']['id']}"
+    created = collector.ask("POST", "/v1/collections", body, collector.admin)
+    path = f"/v1/collections/{created.json['collection']['id']}"
     with ThreadPoolExecutor(2) as pool:
         for round_ in range(20):
             changes = {"state": "closed"}, {"title": f"round {round_}"}
-            answers = list(pool.map(lambda change: collector.ask("PATCH", path, change, collector.admin), changes))
-            assert [answer.status for answer in answers] == [200, 200]
+            responses = list(pool.map(lambda change: collector.ask("PATCH", path, change, collector.admin), changes))
+            assert [response.status for response in responses] == [200, 200]
             # The collection may be shown as it was a second ago; a change shows it as it is.
             now = collector.ask("PATCH", path, {}, collector.admin).json
             assert (now["state"], now["title"]) == ("closed", f"round {round_}")
@@ -36,8 +36,8 @@ def test_of_two_changes_at_once_neither_is_lost(collector: Served) -> None:
 
 def test_what_was_archived_stays_so(collector: Served) -> None:
     body = {"title": "old", "policy": POLICY.to_dict(), "mechanism": "high-low-subset"}
-    made = collector.ask("POST", "/v1/collections", body, collector.admin)
-    path = f"/v1/collections/{made.json['collection']['id']}"
+    created = collector.ask("POST", "/v1/collections", body, collector.admin)
+    path = f"/v1/collections/{created.json['collection']['id']}"
     for state in ("closed", "archived"):
         assert collector.ask("PATCH", path, {"state": state}, collector.admin).status == 200
     assert collector.ask("PATCH", path, {"state": "open"}, collector.admin).reason == "not-open"

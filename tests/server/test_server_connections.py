@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 
 import sfumato as sf
 from sfumato.server.api.collector import Collector
-from sfumato.server.http.bodies import Deadlines
+from sfumato.server.http.bodies import Timeouts
 from sfumato.server.http.connections import Connection, Connections
 from support.collectors import Served, served, until
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.component
 
 #: Estimates of it have some 300 kB: more than the system takes ahead of a reader.
 LONG = sf.Uniform(sf.Domain.range(4000), 5)
-PATIENCE = 0.2
+TIMEOUT = 0.2
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 ALIVE = b'{"status":"alive"}'
 
@@ -43,9 +43,9 @@ class Clock:
         self.looks += 1
         return self.now
 
-    def go(self, patience: float) -> None:
-        """Of the patience of the collector, so much goes by; then all connections are looked at."""
-        self.now += patience * PATIENCE
+    def advance(self, timeouts: float) -> None:
+        """Advance by this many timeouts of the collector; then all connections are checked."""
+        self.now += timeouts * TIMEOUT
         looks = self.looks
         until(lambda: self.looks >= looks + 2)  # the first of these two has ended when the second begins
 
@@ -58,10 +58,10 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("collector")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sfumato.server.api.collector.Connections", functools.partial(Connections, clock=CLOCK))
-        patch.setattr("sfumato.server.api.collector.Deadlines", functools.partial(Deadlines, clock=lambda: CLOCK.now))
+        patch.setattr("sfumato.server.api.collector.Timeouts", functools.partial(Timeouts, clock=lambda: CLOCK.now))
         patch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.01)
-        with served(f"sqlite:///{folder}/collect.db", live_seconds=0.02, patience=PATIENCE) as running:
-            yield running
+        with served(f"sqlite:///{folder}/collect.db", live_seconds=0.02, timeout=TIMEOUT) as collector:
+            yield collector
 
 
 @pytest.fixture(scope="module")
@@ -75,27 +75,27 @@ def long(collector: Served) -> str:
 @pytest.fixture(autouse=True)
 def complaints() -> Iterator[list[str]]:
     """What the log complains of, which is nothing, unless a test takes it out."""
-    said: list[str] = []
+    messages: list[str] = []
 
-    class Said(logging.Handler):
+    class Recorder(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
+            messages.append(record.getMessage())
 
-    handler = Said(logging.WARNING)
+    handler = Recorder(logging.WARNING)
     loggers = [logging.getLogger(name) for name in ("uvicorn.error", "sfumato.server", "asyncio")]
     for logger in loggers:
         logger.addHandler(handler)
-    yield said
+    yield messages
     for logger in loggers:
         logger.removeHandler(handler)
-    assert said == []
+    assert messages == []
 
 
 def inside(served: Served) -> Collector:
     assert served.app is not None
     assert served.app.collector is not None
-    found: Collector = served.app.collector
-    return found
+    collector: Collector = served.app.collector
+    return collector
 
 
 def is_open(collector: Served, end: Connection) -> bool:
@@ -106,37 +106,37 @@ def is_open(collector: Served, end: Connection) -> bool:
 def connected(collector: Served, sent: bytes = b"") -> Iterator[tuple[socket.socket, Connection]]:
     """A connection of whose answers the system keeps little, and the collector's end of it."""
     before = set(inside(collector).connections.open)
-    with socket.socket() as own:
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        own.settimeout(30)
-        own.connect(("127.0.0.1", collector.port))
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(30)
+        client.connect(("127.0.0.1", collector.port))
         until(lambda: not inside(collector).connections.open <= before)
         (end,) = inside(collector).connections.open - before
         end.timeout_keep_alive = 3600  # the server's own timer is not what is tested here
-        own.sendall(sent)
-        yield own, end
+        client.sendall(sent)
+        yield client, end
 
 
-def asked(path: str, *headers: str) -> bytes:
+def request(path: str, *headers: str) -> bytes:
     return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
 
 
 def read(connection: socket.socket, ends: bytes) -> bytes:
-    came = b""
-    while not came.endswith(ends):
+    received = b""
+    while not received.endswith(ends):
         piece = connection.recv(2**16)
-        assert piece, came
-        came += piece
-    return came
+        assert piece, received
+        received += piece
+    return received
 
 
 def rest(connection: socket.socket) -> bytes:
     """Whatever still comes, until it is closed one way or another."""
-    came = b""
+    received = b""
     with contextlib.suppress(ConnectionError):
         while piece := connection.recv(2**16):
-            came += piece
-    return came
+            received += piece
+    return received
 
 
 def send_for_long(connection: socket.socket, piece: bytes, seconds: float = 0.0) -> None:
@@ -156,37 +156,37 @@ def test_who_sends_no_whole_head_is_not_waited_for(collector: Served) -> None:
         pieces = (b"\r\n", b"GET /heal", HEAD[:-2])
         ends = [stack.enter_context(connected(collector, piece)) for piece in (b"", *pieces)]
         for piece in pieces:
-            own, end = stack.enter_context(connected(collector, HEAD))
-            assert read(own, ALIVE).startswith(b"HTTP/1.1 200")
-            own.sendall(piece)
-            ends.append((own, end))
-        CLOCK.go(0)
-        CLOCK.go(0.9)
+            client, end = stack.enter_context(connected(collector, HEAD))
+            assert read(client, ALIVE).startswith(b"HTTP/1.1 200")
+            client.sendall(piece)
+            ends.append((client, end))
+        CLOCK.advance(0)
+        CLOCK.advance(0.9)
         assert all(is_open(collector, end) for _, end in ends)
-        CLOCK.go(0.2)
-        assert [rest(own) for own, _ in ends] == [b""] * 7
+        CLOCK.advance(0.2)
+        assert [rest(client) for client, _ in ends] == [b""] * 7
         until(lambda: not any(is_open(collector, end) for _, end in ends))
 
 
 def test_heads_may_come_in_pieces_and_requests_after_a_pause(collector: Served) -> None:
-    with connected(collector) as (own, end):
+    with connected(collector) as (client, end):
         for _ in range(3):
-            own.sendall(HEAD[:9])
-            CLOCK.go(0)
-            CLOCK.go(0.9)
-            own.sendall(HEAD[9:])
-            assert read(own, ALIVE).startswith(b"HTTP/1.1 200")
-        CLOCK.go(0)
-        CLOCK.go(100)  # the server's own timer runs
-        own.sendall(asked("/healthz", "X: " + "a" * 60_000))
-        assert read(own, ALIVE).startswith(b"HTTP/1.1 200")
+            client.sendall(HEAD[:9])
+            CLOCK.advance(0)
+            CLOCK.advance(0.9)
+            client.sendall(HEAD[9:])
+            assert read(client, ALIVE).startswith(b"HTTP/1.1 200")
+        CLOCK.advance(0)
+        CLOCK.advance(100)  # the server's own timer runs
+        client.sendall(request("/healthz", "X: " + "a" * 60_000))
+        assert read(client, ALIVE).startswith(b"HTTP/1.1 200")
         assert is_open(collector, end)
 
 
 def test_a_head_is_not_too_long(collector: Served) -> None:
-    with connected(collector) as (own, end), contextlib.suppress(ConnectionError):
-        own.sendall(asked("/healthz", "X: " + "a" * 100_000))  # of which a single look may see all
-        assert rest(own) == b""
+    with connected(collector) as (client, end), contextlib.suppress(ConnectionError):
+        client.sendall(request("/healthz", "X: " + "a" * 100_000))  # of which a single look may see all
+        assert rest(client) == b""
     until(lambda: not is_open(collector, end))
 
 
@@ -194,76 +194,76 @@ def test_a_head_is_not_too_long(collector: Served) -> None:
 
 
 def test_a_stream_that_nobody_reads_is_dropped(collector: Served, long: str) -> None:
-    with connected(collector, asked(f"/v1/collections/{long}/live")) as (own, end):
+    with connected(collector, request(f"/v1/collections/{long}/live")) as (client, end):
         until(lambda: end.flow.write_paused)
-        CLOCK.go(0)
-        CLOCK.go(0.9)
+        CLOCK.advance(0)
+        CLOCK.advance(0.9)
         assert inside(collector).streams == 1
         assert is_open(collector, end)
-        CLOCK.go(0.2)
+        CLOCK.advance(0.2)
         until(lambda: inside(collector).streams == 0 and not is_open(collector, end))
-        came = rest(own)
-        assert came.startswith(b"HTTP/1.1 200")
-        assert not came.endswith(b"0\r\n\r\n")
+        received = rest(client)
+        assert received.startswith(b"HTTP/1.1 200")
+        assert not received.endswith(b"0\r\n\r\n")
 
 
 @pytest.mark.parametrize("header", ["Connection: keep-alive", "Connection: close"])
 def test_an_answer_that_nobody_reads_is_dropped(collector: Served, long: str, header: str) -> None:
-    with connected(collector, asked(f"/v1/collections/{long}/estimate", header)) as (own, end):
+    with connected(collector, request(f"/v1/collections/{long}/estimate", header)) as (client, end):
         until(lambda: end.flow.write_paused)
-        CLOCK.go(0)
-        CLOCK.go(0.9)
+        CLOCK.advance(0)
+        CLOCK.advance(0.9)
         assert is_open(collector, end)
-        CLOCK.go(0.2)
+        CLOCK.advance(0.2)
         until(lambda: not is_open(collector, end))
-        assert len(rest(own)) < 2**18
+        assert len(rest(client)) < 2**18
 
 
 def test_the_end_of_answers_that_nobody_reads_is_dropped(collector: Served) -> None:
     def ask(connection: socket.socket, state: ServerState) -> None:
         answered = state.total_requests
-        connection.sendall(asked("/openapi.json"))
+        connection.sendall(request("/openapi.json"))
         until(lambda: state.total_requests > answered)
 
-    with connected(collector) as (own, end):
+    with connected(collector) as (client, end):
         while not end.transport.get_write_buffer_size():
-            ask(own, end.server_state)
+            ask(client, end.server_state)
         end.timeout_keep_alive = 0  # now
-        own.sendall(HEAD)
+        client.sendall(HEAD)
         until(end.transport.is_closing)
         assert not end.flow.write_paused
-        CLOCK.go(0)
-        CLOCK.go(0.9)
+        CLOCK.advance(0)
+        CLOCK.advance(0.9)
         assert is_open(collector, end)
-        CLOCK.go(0.2)
+        CLOCK.advance(0.2)
         until(lambda: not is_open(collector, end))
 
 
 def test_a_reader_that_is_slow_but_moves_gets_all_of_it(collector: Served, long: str) -> None:
     whole = collector.ask("GET", f"/v1/collections/{long}/estimate").body
-    with connected(collector, asked(f"/v1/collections/{long}/estimate")) as (own, end):
+    with connected(collector, request(f"/v1/collections/{long}/estimate")) as (client, end):
         until(lambda: end.flow.write_paused)
-        CLOCK.go(0)
-        came, looks = b"", 0
+        CLOCK.advance(0)
+        received, looks = b"", 0
         while unsent := end.transport.get_write_buffer_size():
             while end.transport.get_write_buffer_size() == unsent:
-                came += own.recv(2**13)
-            CLOCK.go(0.9)
+                received += client.recv(2**13)
+            CLOCK.advance(0.9)
             looks += 1
         assert looks >= 3
-        came += read(own, b"]}")
-        assert came.partition(b"\r\n\r\n")[2] == whole
+        received += read(client, b"]}")
+        assert received.partition(b"\r\n\r\n")[2] == whole
         assert is_open(collector, end)
 
 
 def test_each_answer_is_waited_for_anew(collector: Served, long: str) -> None:
-    with connected(collector) as (own, end):
+    with connected(collector) as (client, end):
         for _ in range(3):  # of which two at least have the same length left
-            own.sendall(asked(f"/v1/collections/{long}/estimate"))
+            client.sendall(request(f"/v1/collections/{long}/estimate"))
             until(lambda: end.flow.write_paused)
-            CLOCK.go(0)
-            CLOCK.go(0.9)
-            read(own, b"]}")
+            CLOCK.advance(0)
+            CLOCK.advance(0.9)
+            read(client, b"]}")
             until(lambda: not end.flow.write_paused)
         assert is_open(collector, end)
 
@@ -283,14 +283,14 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("what", ENDLESS)
-def test_what_has_no_end_is_cut_off(collector: Served, long: str, what: str) -> None:
-    sent, again = ENDLESS[what]
-    with connected(collector, sent.replace(b"LIVE", f"/v1/collections/{long}/live".encode())) as (own, end):
-        if what == "late trailers":
-            read(own, ALIVE)
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_has_no_end_is_cut_off(collector: Served, long: str, name: str) -> None:
+    sent, again = ENDLESS[name]
+    with connected(collector, sent.replace(b"LIVE", f"/v1/collections/{long}/live".encode())) as (client, end):
+        if name == "late trailers":
+            read(client, ALIVE)
         with pytest.raises(ConnectionError):
-            send_for_long(own, again)
+            send_for_long(client, again)
         until(lambda: not is_open(collector, end) and inside(collector).streams == 0)
 
 
@@ -298,28 +298,28 @@ def test_a_body_that_nobody_reads_stays_outside(collector: Served, monkeypatch: 
     """While a request is worked on, little of its body is taken; afterwards it may end, but not go on forever."""
     begin = threading.Event()
     monkeypatch.setattr(inside(collector).store, "ping", lambda: begin.wait(30))
-    with connected(collector, asked("/readyz", "Content-Length: 1000000000000")) as (own, end):
-        own.settimeout(0.2)
+    with connected(collector, request("/readyz", "Content-Length: 1000000000000")) as (client, end):
+        client.settimeout(0.2)
         with pytest.raises(TimeoutError):
-            send_for_long(own, b"x")
+            send_for_long(client, b"x")
         until(lambda: end.flow.read_paused)
         assert len(end.cycle.body) < 2**20
-        own.settimeout(30)
+        client.settimeout(30)
         begin.set()
         with pytest.raises(ConnectionError):
-            send_for_long(own, b"x", seconds=0.001)
+            send_for_long(client, b"x", seconds=0.001)
         until(lambda: not is_open(collector, end))
 
 
 def test_who_is_refused_may_send_the_rest_and_ask_again(collector: Served) -> None:
     head = b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
-    with connected(collector, head) as (own, end):
-        assert b"unauthorized" in read(own, b"}}")
+    with connected(collector, head) as (client, end):
+        assert b"unauthorized" in read(client, b"}}")
         for _ in range(10):
-            own.sendall(bytes(100_000))
-        CLOCK.go(0.9)
-        own.sendall(HEAD)
-        assert read(own, ALIVE).startswith(b"HTTP/1.1 200")
+            client.sendall(bytes(100_000))
+        CLOCK.advance(0.9)
+        client.sendall(HEAD)
+        assert read(client, ALIVE).startswith(b"HTTP/1.1 200")
         assert is_open(collector, end)
 
 
@@ -327,25 +327,25 @@ def test_who_is_refused_may_send_the_rest_and_ask_again(collector: Served) -> No
 
 
 def test_some_requests_may_be_sent_ahead(collector: Served) -> None:
-    with connected(collector, HEAD * 20) as (own, end):
-        came = b""
-        while came.count(ALIVE) < 20:
-            came += read(own, ALIVE)
+    with connected(collector, HEAD * 20) as (client, end):
+        received = b""
+        while received.count(ALIVE) < 20:
+            received += read(client, ALIVE)
         assert is_open(collector, end)
 
 
 def test_not_too_many_requests_may_be_sent_ahead(collector: Served, long: str) -> None:
-    with connected(collector, asked(f"/v1/collections/{long}/live") + HEAD * 100) as (own, end):
-        rest(own)
+    with connected(collector, request(f"/v1/collections/{long}/live") + HEAD * 100) as (client, end):
+        rest(client)
         until(lambda: inside(collector).streams == 0 and not is_open(collector, end))
-    with connected(collector, HEAD * 10_000) as (own, end):
-        assert rest(own).count(ALIVE) < 100
+    with connected(collector, HEAD * 10_000) as (client, end):
+        assert rest(client).count(ALIVE) < 100
         until(lambda: not is_open(collector, end))
 
 
 def test_a_stream_with_a_request_behind_it_hears_that_its_reader_has_gone(collector: Served, long: str) -> None:
-    with connected(collector, asked(f"/v1/collections/{long}/live") + HEAD) as (own, end):
-        assert own.recv(2**10).startswith(b"HTTP/1.1 200")
+    with connected(collector, request(f"/v1/collections/{long}/live") + HEAD) as (client, end):
+        assert client.recv(2**10).startswith(b"HTTP/1.1 200")
         until(lambda: len(end.pipeline) == 1)
         assert inside(collector).streams == 1
     until(lambda: inside(collector).streams == 0)
@@ -390,13 +390,13 @@ print([(most(n), resource.getrlimit(resource.RLIMIT_NOFILE)[0]) for n in (10, 50
         b"nonsense\r\n\r\n",
         b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
         b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n",
-        asked("/healthz", "Connection: Upgrade", "Upgrade: h2c"),
-        asked("/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x"),
+        request("/healthz", "Connection: Upgrade", "Upgrade: h2c"),
+        request("/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x"),
     ],
 )
 def test_what_is_no_request_is_refused_in_the_one_shape(collector: Served, complaints: list[str], sent: bytes) -> None:
-    with connected(collector, sent) as (own, _):
-        head, _, body = rest(own).partition(b"\r\n\r\n")
+    with connected(collector, sent) as (client, _):
+        head, _, body = rest(client).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"content-type: application/json" in head
     assert json.loads(body)["error"]["reason"] == "malformed"
@@ -404,19 +404,19 @@ def test_what_is_no_request_is_refused_in_the_one_shape(collector: Served, compl
 
 
 def test_the_body_of_a_request_to_change_protocols_is_no_request(collector: Served, complaints: list[str]) -> None:
-    hidden = asked("/metrics")
-    upgrade = asked("/healthz", "Connection: Upgrade", "Upgrade: h2c", f"Content-Length: {len(hidden)}")
-    with connected(collector, upgrade) as (own, _):
+    hidden = request("/metrics")
+    upgrade = request("/healthz", "Connection: Upgrade", "Upgrade: h2c", f"Content-Length: {len(hidden)}")
+    with connected(collector, upgrade) as (client, _):
         with contextlib.suppress(OSError):
-            own.sendall(hidden)
-        assert rest(own).count(b"HTTP/1.1 ") == 1
+            client.sendall(hidden)
+        assert rest(client).count(b"HTTP/1.1 ") == 1
     assert complaints.pop() == "Invalid HTTP request received."
 
 
 def test_nonsense_behind_a_request_does_not_take_its_answer(collector: Served, complaints: list[str]) -> None:
-    with connected(collector, HEAD * 3 + b"nonsense\r\n\r\n") as (own, _):
-        came = rest(own)
-    assert (came.count(b"HTTP/1.1 200 "), came.count(ALIVE), came.count(b"HTTP/1.1 ")) == (3, 3, 3)
+    with connected(collector, HEAD * 3 + b"nonsense\r\n\r\n") as (client, _):
+        received = rest(client)
+    assert (received.count(b"HTTP/1.1 200 "), received.count(ALIVE), received.count(b"HTTP/1.1 ")) == (3, 3, 3)
     while complaints:
         assert complaints.pop() == "Invalid HTTP request received."
 
@@ -424,13 +424,13 @@ def test_nonsense_behind_a_request_does_not_take_its_answer(collector: Served, c
 def test_of_unread_answers_only_so_much_is_held(collector: Served, long: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connections = inside(collector).connections
     monkeypatch.setattr(connections, "most_unsent", 10**6)
-    ask = asked(f"/v1/collections/{long}/estimate")
+    ask = request(f"/v1/collections/{long}/estimate")
     with contextlib.ExitStack() as stack:
         readers = []
         for _ in range(12):  # of each some 200 kB are not sent
-            own, end = stack.enter_context(connected(collector, ask))
+            client, end = stack.enter_context(connected(collector, ask))
             until(lambda end=end: end.flow.write_paused or not is_open(collector, end))  # type: ignore[misc]
-            readers.append((own, end))
+            readers.append((client, end))
         still = [is_open(collector, end) for _, end in readers]
         assert still == sorted(still)  # those who did not read for longest had to go
         assert 2 <= sum(still) <= 8
@@ -441,5 +441,5 @@ def test_of_unread_answers_only_so_much_is_held(collector: Served, long: str, mo
 
 
 def rest_of_answer(connection: socket.socket) -> bytes:
-    came = read(connection, b"]}")
-    return came.partition(b"\r\n\r\n")[2]
+    received = read(connection, b"]}")
+    return received.partition(b"\r\n\r\n")[2]

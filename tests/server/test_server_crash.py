@@ -51,11 +51,11 @@ class Senders:
     def _until_acknowledged(self, reports: np.ndarray, batch: str) -> None:
         while True:
             with contextlib.suppress(OSError, http.client.HTTPException):
-                answer = self._collector.send(self._collection, self._mechanism, reports, batch)
-                if answer.status == 200:
-                    assert answer.json == {"batch": batch, "reports": len(reports)}
+                response = self._collector.send(self._collection, self._mechanism, reports, batch)
+                if response.status == 200:
+                    assert response.json == {"batch": batch, "reports": len(reports)}
                     return
-                assert answer.status == 503, answer.body
+                assert response.status == 503, response.body
             time.sleep(0.02)
 
     def acknowledged(self) -> int:
@@ -67,7 +67,7 @@ class Senders:
         for thread in self._threads:
             thread.join()
         assert self._repeated > 0
-        return sf.aggregate(self._mechanism, np.concatenate([own for sent in self._sent for own in sent]))
+        return sf.aggregate(self._mechanism, np.concatenate([reports for sent in self._sent for reports in sent]))
 
 
 def hammered(process: ServeProcess, kill_and_restart: Callable[[], None], kills: int) -> None:

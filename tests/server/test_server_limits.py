@@ -22,10 +22,10 @@ from sfumato.collecting.batch import encode_batch
 from sfumato.collecting.files import write_reports
 from sfumato.device.client import Client
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable
-from sfumato.server.http.bodies import Room
-from sfumato.server.http.guard import Rates
-from sfumato.server.http.refusals import JsonAnswer, Refusal
-from sfumato.server.jobs.estimates import Kept
+from sfumato.server.http.bodies import MemoryBudget
+from sfumato.server.http.middleware import RateLimiter
+from sfumato.server.http.responses import ApiError, JsonResponse
+from sfumato.server.jobs.estimates import ResultCache
 from sfumato.server.jobs.planner import Planner
 from sfumato.server.jobs.threads import Workers
 from support.collectors import BATCH_TYPE, DISEASES, Served, free_port, served, until
@@ -65,11 +65,11 @@ def test_too_many_reports_are_refused_before_they_are_sent(collector: Served) ->
     most = np.zeros(2**20, mechanism.report_dtype)
     assert collector.send(name, mechanism, most, "as-many-as-may-be").json["reports"] == 2**20
     with begun(collector, name, BATCH_TYPE, 2**23) as connection:  # 67 million of them, and nothing of it sent
-        answer = b""
-        while b"too-large" not in answer:
+        response = b""
+        while b"too-large" not in response:
             piece = connection.recv(4096)
-            assert piece, answer
-            answer += piece
+            assert piece, response
+            response += piece
     assert collector.send(name, mechanism, np.zeros(2**20 + 8, np.uint32), "eight-more-reports").reason == "too-large"
     with collector.client() as client:  # which cuts them
         receipts = client.submit(name, np.zeros(2**20 + 8, np.uint32))
@@ -103,20 +103,20 @@ def test_who_may_send_one_report_may_send_no_more_bytes_than_it_takes(collector:
 
 
 def test_long_bodies_share_their_room_and_short_ones_need_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    room = Room(2**17)
-    monkeypatch.setattr("sfumato.server.api.collector.Room", lambda: room)
+    budget = MemoryBudget(2**17)
+    monkeypatch.setattr("sfumato.server.api.collector.MemoryBudget", lambda: budget)
     with served(f"sqlite:///{tmp_path}/collect.db") as collector:
         name, mechanism, _ = collector.create(policy=WIDE, mechanism="unary")
-        reports = np.zeros((600, 256), np.uint8)  # 150 KiB, of which 64 need no room
+        reports = np.zeros((600, 256), np.uint8)  # 150 KiB, of which 64 need no budget
         with begun(collector, name, BATCH_TYPE, 2**18, bytes(2**17)):
-            until(lambda: room.left == 2**16)
-            answer = collector.send(name, mechanism, reports, "there-is-no-room")
-            assert (answer.reason, answer.headers["retry-after"]) == ("overloaded", "1")
+            until(lambda: budget.left == 2**16)
+            response = collector.send(name, mechanism, reports, "no-memory-is-left")
+            assert (response.reason, response.headers["retry-after"]) == ("overloaded", "1")
             assert collector.send(name, mechanism, reports[:200], "a-short-one").status == 200
-            assert room.left == 2**16
-        until(lambda: room.left == 2**17)  # whoever held it back has gone
-        assert collector.send(name, mechanism, reports, "there-is-no-room").status == 200
-        assert room.left == 2**17
+            assert budget.left == 2**16
+        until(lambda: budget.left == 2**17)  # whoever held it back has gone
+        assert collector.send(name, mechanism, reports, "no-memory-is-left").status == 200
+        assert budget.left == 2**17
 
 
 def test_a_header_that_decides_comes_once(collector: Served) -> None:
@@ -130,8 +130,8 @@ def test_a_header_that_decides_comes_once(collector: Served) -> None:
                 connection.putheader(header, value)
             connection.putheader("Content-Length", str(len(payload)))
             connection.endheaders(payload)
-            answer = connection.getresponse()
-            assert (answer.status, b"malformed" in answer.read()) == ((400, True) if twice else (200, False)), twice
+            response = connection.getresponse()
+            assert (response.status, b"malformed" in response.read()) == ((400, True) if twice else (200, False)), twice
     assert collector.aggregate(name).n == 1
 
 
@@ -148,10 +148,10 @@ def test_long_batches_wait_in_a_line_that_holds_up_nobody_else(
     begin, unpack = threading.Event(), ingest._many_reports
     unpacked = []
 
-    def slow(*given: Any) -> Any:
+    def slow(*arguments: Any) -> Any:
         unpacked.append(1)
         begin.wait(30)
-        return unpack(*given)
+        return unpack(*arguments)
 
     monkeypatch.setattr(ingest, "_many_reports", slow)
     with ThreadPoolExecutor(24) as pool:
@@ -172,72 +172,72 @@ def test_estimates_hold_up_no_long_batches(collector: Served, monkeypatch: pytes
     assert collector.send(name, mechanism, reports, "the-first-batch").status == 200
     begin, begun_with = threading.Event(), []
 
-    def slow(*given: Any) -> Any:
-        begun_with.append(given[-1])
+    def slow(*arguments: Any) -> Any:
+        begun_with.append(arguments[-1])
         begin.wait(30)
-        return sf.estimate(*given)
+        return sf.estimate(*arguments)
 
     monkeypatch.setattr("sfumato.server.jobs.estimates.estimate", slow)
     with ThreadPoolExecutor(3) as pool:
         paths = [f"/v1/collections/{name}/estimate?method={method}" for method in ("unbiased", "simplex")]
-        asked = [pool.submit(collector.ask, "GET", path) for path in paths]
+        futures = [pool.submit(collector.ask, "GET", path) for path in paths]
         try:
             until(lambda: len(begun_with) == 2)
             sent = pool.submit(collector.send, name, mechanism, reports, "another-batch")
             assert sent.result(20).status == 200
-            assert not any(answer.done() for answer in asked)
+            assert not any(future.done() for future in futures)
         finally:
             begin.set()
-        assert [answer.result().json["reports"] for answer in asked] == [100, 100]
+        assert [future.result().json["reports"] for future in futures] == [100, 100]
 
 
 @pytest.mark.parametrize(("method", "mechanism"), [("unbiased", "rr"), ("efficient", "rr"), ("mle", "unary")])
 def test_an_estimate_is_computed_once_for_all_levels(
     collector: Served, monkeypatch: pytest.MonkeyPatch, method: str, mechanism: str
 ) -> None:
-    name, made, _ = collector.create(mechanism=mechanism)
+    name, built, _ = collector.create(mechanism=mechanism)
     computed = []
 
-    def counted(*given: Any) -> Any:
-        computed.append(given[1].n)
-        return sf.estimate(*given)
+    def counted(*arguments: Any) -> Any:
+        computed.append(arguments[1].n)
+        return sf.estimate(*arguments)
 
     monkeypatch.setattr("sfumato.server.jobs.estimates.estimate", counted)
-    levels = [0.5, 0.9, 0.95, 0.999]
-    paths = [f"/v1/collections/{name}/estimate?method={method}&level={level}" for level in levels]
+    confidences = [0.5, 0.9, 0.95, 0.999]
+    paths = [f"/v1/collections/{name}/estimate?method={method}&level={confidence}" for confidence in confidences]
     for number, total in enumerate((3, 6)):
-        assert collector.send(name, made, sf.privatize(made, ["flu"] * 3), f"some-reports-{number}").status == 200
+        assert collector.send(name, built, sf.privatize(built, ["flu"] * 3), f"some-reports-{number}").status == 200
         with ThreadPoolExecutor(len(paths)) as pool:
-            answers = list(pool.map(lambda path: collector.ask("GET", path).json, paths))
-        found = sf.estimate(made, collector.aggregate(name), method)
-        for level, answer in zip(levels, answers, strict=True):
-            numbers = np.column_stack([found.frequencies, found.standard_errors, *found.interval(level)])
-            assert [[*row.values()][1:] for row in answer["rows"]] == numbers.tolist()
-            assert (answer["level"], answer["reports"]) == (level, total)
+            responses = list(pool.map(lambda path: collector.ask("GET", path).json, paths))
+        estimate = sf.estimate(built, collector.aggregate(name), method)
+        for confidence, response in zip(confidences, responses, strict=True):
+            numbers = np.column_stack([estimate.frequencies, estimate.standard_errors, *estimate.interval(confidence)])
+            assert [[*row.values()][1:] for row in response["rows"]] == numbers.tolist()
+            assert (response["level"], response["reports"]) == (confidence, total)
     assert computed == [3, 6]
 
 
 def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -> None:
-    from sfumato.server.jobs.estimates import decoded, estimate_of
+    from sfumato.server.jobs.estimates import cached_estimate, estimate_of
 
     mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(300), 100)  # nearly the truth: some have no error
     counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))
     for method in ("unbiased", "efficient", "simplex", "mle"):
-        found = sf.estimate(mechanism, counts, method)
-        assert np.sqrt(found.estimator.variances(found.nearest).min()) < 1e-7
-        kept = decoded(mechanism, counts, method)
-        assert len(kept) == 300 * 3 * 8  # the matrix alone takes 300 times 300 numbers
-        again = estimate_of(mechanism, counts.n, method, kept)
-        for level in (0.5, 0.95, 0.9999999999999998):
-            np.testing.assert_array_equal(again.interval(level), found.interval(level))
-        np.testing.assert_array_equal(again.standard_errors, found.standard_errors)
+        estimate = sf.estimate(mechanism, counts, method)
+        assert np.sqrt(estimate.estimator.variances(estimate.nearest).min()) < 1e-7
+        cached = cached_estimate(mechanism, counts, method)
+        assert len(cached) == 300 * 3 * 8  # the matrix alone takes 300 times 300 numbers
+        again = estimate_of(mechanism, counts.n, method, cached)
+        for confidence in (0.5, 0.95, 0.9999999999999998):
+            np.testing.assert_array_equal(again.interval(confidence), estimate.interval(confidence))
+        np.testing.assert_array_equal(again.standard_errors, estimate.standard_errors)
 
 
-@pytest.mark.parametrize("what", ["estimate", "live"])
-def test_a_level_that_rounds_to_one_is_refused(collector: Served, what: str) -> None:
+@pytest.mark.parametrize("operation", ["estimate", "live"])
+def test_a_confidence_that_rounds_to_one_is_rejected(collector: Served, operation: str) -> None:
     name, mechanism, _ = collector.create()
     assert collector.send(name, mechanism, sf.privatize(mechanism, ["flu"]), "just-one-report").status == 200
-    path = f"/v1/collections/{name}/{what}?level=0.999999999999999"
+    path = f"/v1/collections/{name}/{operation}?level=0.999999999999999"
     assert collector.ask("HEAD", f"{path}8").status == 200
     assert collector.ask("GET", f"{path}9").reason == "invalid"
 
@@ -247,13 +247,13 @@ def test_certificates_are_sent_from_one_copy(collector: Served, monkeypatch: pyt
     name, _, _ = collector.create()
     sent: list[bytes] = []
 
-    def answered(body: bytes) -> JsonAnswer:
+    def recorded(body: bytes) -> JsonResponse:
         sent.append(body)
-        return JsonAnswer(body)
+        return JsonResponse(body)
 
-    monkeypatch.setattr("sfumato.server.api.results.JsonAnswer", answered)
-    given = [collector.ask("GET", f"/v1/collections/{name}/certificate").body for _ in range(2)]
-    assert sent == given
+    monkeypatch.setattr("sfumato.server.api.results.JsonResponse", recorded)
+    bodies = [collector.ask("GET", f"/v1/collections/{name}/certificate").body for _ in range(2)]
+    assert sent == bodies
     assert sent[0] is sent[1]
 
 
@@ -262,9 +262,9 @@ def test_workers_take_more_once_they_are_done() -> None:
         workers, go = Workers(1, 1), threading.Event()
         waiting = [asyncio.create_task(workers.run(go.wait)) for _ in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(Refusal, match="wait") as refusal:
+        with pytest.raises(ApiError, match="wait") as error:
             await workers.run(int)
-        assert refusal.value.reason == "overloaded"
+        assert error.value.reason == "overloaded"
         go.set()
         assert await asyncio.gather(*waiting) == [True, True]
         assert await workers.run(int) == 0
@@ -275,20 +275,20 @@ def test_workers_take_more_once_they_are_done() -> None:
 
 def test_what_is_asked_for_by_many_is_computed_once() -> None:
     async def run() -> None:
-        kept, computed = Kept(10_000), []
+        cache, computed = ResultCache(10_000), []
 
-        def answers(answer: bytes | Refusal) -> Any:
+        def computing(outcome: bytes | ApiError) -> Any:
             async def compute() -> bytes:
-                computed.append(answer)
+                computed.append(outcome)
                 await asyncio.sleep(0.01)
-                if isinstance(answer, Refusal):
-                    raise answer
-                return answer
+                if isinstance(outcome, ApiError):
+                    raise outcome
+                return outcome
 
             return compute
 
-        first = asyncio.create_task(kept.get("a", answers(b"1")))
-        others = [asyncio.create_task(kept.get("a", answers(b"2"))) for _ in range(5)]
+        first = asyncio.create_task(cache.get("a", computing(b"1")))
+        others = [asyncio.create_task(cache.get("a", computing(b"2"))) for _ in range(5)]
         await asyncio.sleep(0)
         first.cancel()  # who asked first goes away
         assert await asyncio.gather(*others) == [b"1"] * 5
@@ -296,12 +296,12 @@ def test_what_is_asked_for_by_many_is_computed_once() -> None:
         for reason, times in (("too-hard", 1), ("invalid", 1), ("overloaded", 3)):
             computed.clear()
             for _ in range(3):
-                with pytest.raises(Refusal, match="why") as refusal:
-                    await kept.get(reason, answers(Refusal(reason, "why")))
-                assert refusal.value.reason == reason
+                with pytest.raises(ApiError, match="why") as error:
+                    await cache.get(reason, computing(ApiError(reason, "why")))
+                assert error.value.reason == reason
             assert len(computed) == times
-        assert await kept.get("large", answers(bytes(9_000))) == bytes(9_000)
-        assert await kept.get("a", answers(b"3")) == b"3"  # the first was pushed out
+        assert await cache.get("large", computing(bytes(9_000))) == bytes(9_000)
+        assert await cache.get("a", computing(b"3")) == b"3"  # the first was pushed out
 
     asyncio.run(run())
 
@@ -348,17 +348,17 @@ def test_a_stream_ends_when_its_reader_may_read_no_more(collector: Served, monke
 
 
 class Pretender(BaseHTTPRequestHandler):
-    """Passes for a collector until reports come; ``says`` is what it says then."""
+    """Passes for a collector until reports come; then it sends ``response_body``."""
 
-    said: bytes
-    status, headers_said, says = 200, {}, b""  # type: ignore[var-annotated]
+    collection: bytes
+    status, response_headers, response_body = 200, {}, b""  # type: ignore[var-annotated]
 
     def do_GET(self) -> None:
-        self._say(200, {}, self.said)
+        self._say(200, {}, self.collection)
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        self._say(self.status, self.headers_said, self.says)
+        self._say(self.status, self.response_headers, self.response_body)
 
     def _say(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response(status)
@@ -372,7 +372,7 @@ class Pretender(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "says", "words"),
+    ("status", "headers", "response_body", "words"),
     [
         (200, {}, b"<html>please log in</html>", "no collector answers so: <html>please log in"),
         (200, {}, b"17", "no collector answers so: 17"),
@@ -383,11 +383,15 @@ class Pretender(BaseHTTPRequestHandler):
     ],
 )
 def test_an_answer_that_is_no_receipt_is_none(
-    collector: Served, status: int, headers: dict[str, str], says: bytes, words: str
+    collector: Served, status: int, headers: dict[str, str], response_body: bytes, words: str
 ) -> None:
     name, mechanism, _ = collector.create()
-    said = collector.ask("GET", f"/v1/collections/{name}").body
-    kind = type("Own", (Pretender,), {"said": said, "status": status, "headers_said": headers, "says": says})
+    collection = collector.ask("GET", f"/v1/collections/{name}").body
+    kind = type(
+        "Scripted",
+        (Pretender,),
+        {"collection": collection, "status": status, "response_headers": headers, "response_body": response_body},
+    )
     with HTTPServer(("127.0.0.1", 0), kind) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -424,24 +428,24 @@ def test_whoever_was_interrupted_is_told_the_name(
         assert collector.aggregate(name).n == 42
         assert len(client.submit(name, reports, batch=failed.value.batch)) == 3
         assert collector.aggregate(name) == sf.aggregate(mechanism, reports)
-        with pytest.raises(CollectorRefused, match=r"conflict.*\(batch [0-9a-f]{32}\)") as refused:
+        with pytest.raises(CollectorRefused, match=r"conflict.*\(batch [0-9a-f]{32}\)") as rejected:
             client.submit(name, reports[:50], batch=failed.value.batch)
-        assert refused.value.batch == failed.value.batch
+        assert rejected.value.batch == failed.value.batch
     path = str(tmp_path / "reports.sfb")
     write_reports(path, mechanism, reports)
     assert main(["submit", f"http://127.0.0.1:{free_port()}", name, path, "--attempts", "1"]) == 2
     assert "sending under --batch " in capsys.readouterr().err
     assert main(["submit", collector.url, name, path, "--batch", "tuesday", "--json"]) == 0
-    said = capsys.readouterr()
-    assert "--batch tuesday" in said.err
-    assert '"batch": "tuesday"' in said.out
+    output = capsys.readouterr()
+    assert "--batch tuesday" in output.err
+    assert '"batch": "tuesday"' in output.out
 
 
 def test_addresses_are_those_that_a_trusted_proxy_tells(tmp_path: Path) -> None:
     with served(f"sqlite:///{tmp_path}/collect.db", rate=0.001, burst=2) as collector:
 
-        def ask(*told: str) -> str | None:
-            return collector.ask("GET", "/healthz", headers={"X-Forwarded-For": ", ".join(told)}).reason
+        def ask(*addresses: str) -> str | None:
+            return collector.ask("GET", "/healthz", headers={"X-Forwarded-For": ", ".join(addresses)}).reason
 
         assert [ask("192.0.2.1") for _ in range(3)] == [None, None, "rate"]
         # What stands before the address that the proxy saw, anybody may have written.
@@ -450,19 +454,19 @@ def test_addresses_are_those_that_a_trusted_proxy_tells(tmp_path: Path) -> None:
 
 
 def test_an_address_of_ipv4_is_the_same_however_it_is_written() -> None:
-    rates = Rates(1e-9, 1, lambda: 0.0)
+    limiter = RateLimiter(1e-9, 1, lambda: 0.0)
     addresses = ("::ffff:192.0.2.1", "::ffff:192.0.2.2", "192.0.2.1", "::ffff:c000:202", "2001:db8::1", "2001:db8::2")
-    assert [rates.allows(address) for address in addresses] == [True, True, False, False, True, False]
+    assert [limiter.allows(address) for address in addresses] == [True, True, False, False, True, False]
 
 
 def test_a_page_of_another_origin_reads_when_to_ask_again(tmp_path: Path) -> None:
     with served(f"sqlite:///{tmp_path}/collect.db", rate=1e-9, burst=2) as collector:
         name, _, _ = collector.create(origins=["https://survey.example"])
         path = f"/v1/collections/{name}"
-        first, refused = (collector.ask("GET", path, headers={"Origin": "https://survey.example"}) for _ in range(2))
-        assert (first.status, refused.status, refused.headers["retry-after"]) == (200, 429, "1")
+        first, limited = (collector.ask("GET", path, headers={"Origin": "https://survey.example"}) for _ in range(2))
+        assert (first.status, limited.status, limited.headers["retry-after"]) == (200, 429, "1")
         for header in ("access-control-allow-origin", "access-control-expose-headers", "vary"):
-            assert refused.headers[header] == first.headers[header]
+            assert limited.headers[header] == first.headers[header]
         stranger = collector.ask("GET", path, headers={"Origin": "https://x.example"})
         assert (stranger.status, "access-control-allow-origin" in stranger.headers) == (429, False)
         assert collector.ask("GET", "/nothing").reason == "rate"  # where nothing is, the limit holds too

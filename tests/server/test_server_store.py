@@ -1,4 +1,4 @@
-"""What a store does below the service: batch ids in a log and a table, and kept reports that are mixed."""
+"""What a store does below the service: batch ids in a log and a table, and stored reports that are shuffled."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from sfumato._core import canonical_json
 from sfumato.collecting.batch import decode_batch
 from sfumato.mechanisms.base import Mechanism
 from sfumato.randomness import InsecureSeeded
-from sfumato.server.http.refusals import Refusal
-from sfumato.server.jobs.retention import mix_old_reports
+from sfumato.server.http.responses import ApiError
+from sfumato.server.jobs.retention import shuffle_old_reports
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.store import open_store
 from sfumato.server.store.base import Store, Unavailable
 from sfumato.server.store.records import Record, Submission
-from sfumato.server.store.sqlite import RecentBatches
+from sfumato.server.store.sqlite import PendingBatchIds
 from support.collectors import Postgres, at_the_beginning, served
 
 COLLECTION = "a" * 16
@@ -55,7 +55,7 @@ def submission(batch: int, reports: Any, mechanism: Mechanism = MECHANISM, day: 
 @pytest.fixture
 def few_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids are moved from the log after a handful of them."""
-    monkeypatch.setattr(RecentBatches, "gathered", 5)
+    monkeypatch.setattr(PendingBatchIds, "gathered", 5)
 
 
 class Interrupted(Exception):
@@ -101,15 +101,15 @@ def test_every_id_is_counted_once_whoever_wrote_it_and_whatever_failed(
         if who == "opened again":
             stores["first"].close()
             stores["first"] = open_store(url)
-        outcomes = stores["second" if who == "second" else "first"].commit(group)
-        for n, own, outcome in zip(numbers, group, outcomes, strict=True):
+        results = stores["second" if who == "second" else "first"].commit(group)
+        for n, submitted, result in zip(numbers, group, results, strict=True):
             if n not in counted:
-                counted[n] = len(own.reports)
-                assert outcome == ("accepted", counted[n])
-            elif counted[n] == len(own.reports):
-                assert outcome == ("repeated", counted[n])
+                counted[n] = len(submitted.reports)
+                assert result == ("accepted", counted[n])
+            elif counted[n] == len(submitted.reports):
+                assert result == ("repeated", counted[n])
             else:
-                assert outcome == ("conflict", 0)
+                assert result == ("conflict", 0)
     assert stores["first"].counts(COLLECTION, MECHANISM).n == sum(counted.values())
     for store in stores.values():
         store.close_all()
@@ -139,17 +139,17 @@ def test_ids_move_from_the_log_to_the_table_and_none_is_lost(tmp_path: Path) -> 
     database = sqlite3.connect(tmp_path / "collect.db")
     longest = 0
     for n in range(200):
-        assert store.commit([submission(n, [1])])[0].fate == "accepted"
+        assert store.commit([submission(n, [1])])[0].outcome == "accepted"
         (in_log,) = database.execute("SELECT COALESCE(SUM(LENGTH(records)), 0) / 36 FROM recent").fetchone()
         (in_table,) = database.execute("SELECT COUNT(*) FROM batches").fetchone()
         assert max(in_log, in_table) <= n + 1 <= in_log + in_table
         longest = max(longest, in_log)
-    assert longest <= 2 * RecentBatches.gathered + 2
+    assert longest <= 2 * PendingBatchIds.gathered + 2
     assert in_table >= 200 - longest
     again = open_store(f"sqlite:///{tmp_path}/collect.db")
-    for own in (store, again):
-        assert {own.commit([submission(n, [1])])[0].fate for n in range(200)} == {"repeated"}
-        own.close_all()
+    for opened in (store, again):
+        assert {opened.commit([submission(n, [1])])[0].outcome for n in range(200)} == {"repeated"}
+        opened.close_all()
     database.close()
 
 
@@ -158,14 +158,14 @@ def test_a_write_that_fails_leaves_no_trace_in_memory(tmp_path: Path) -> None:
     group = [submission(n, [2]) for n in range(3)]
     commit_interrupted(store, group)
     database = sqlite3.connect(tmp_path / "collect.db", isolation_level=None)
-    assert [outcome.fate for outcome in store.commit(group)] == ["accepted"] * 3
+    assert [result.outcome for result in store.commit(group)] == ["accepted"] * 3
     database.execute("BEGIN IMMEDIATE")  # somebody else writes, for longer than anybody waits
     store._local.connection.execute("PRAGMA busy_timeout = 1")
     with pytest.raises(Unavailable):
         store.commit([submission(3, [2])])
     database.execute("ROLLBACK")
     database.close()
-    assert [outcome.fate for outcome in store.commit([*group, submission(3, [2])])] == ["repeated"] * 3 + ["accepted"]
+    assert [result.outcome for result in store.commit([*group, submission(3, [2])])] == ["repeated"] * 3 + ["accepted"]
     assert store.counts(COLLECTION, MECHANISM).n == 4
     store.close_all()
 
@@ -173,14 +173,14 @@ def test_a_write_that_fails_leaves_no_trace_in_memory(tmp_path: Path) -> None:
 # -- kept reports --------------------------------------------------------------------------------------------
 
 
-def kept(store: Store) -> dict[tuple[int, int], bytes]:
+def stored_reports(store: Store) -> dict[tuple[int, int], bytes]:
     with store._connected() as execute:
         rows = execute("SELECT day, number, reports FROM raw ORDER BY day, number").fetchall()
     return {(day, number): bytes(reports) for day, number, reports in rows}
 
 
-def mix(store: Store, today: int) -> int:
-    return at_the_beginning(today, mix_old_reports, store)
+def shuffle(store: Store, today: int) -> int:
+    return at_the_beginning(today, shuffle_old_reports, store)
 
 
 @pytest.mark.parametrize("mechanism", [MECHANISM, BITMAPS], ids=["index", "bitmap"])
@@ -191,22 +191,26 @@ def test_kept_reports_lie_in_no_order_of_theirs(store_url: str, mechanism: Mecha
     days = [100] * 30 + [101] * 20 + [102] * 10
     for first in range(0, 60, 2):  # thirty transactions of two batches
         group = [submission(n, reports[n : n + 1], mechanism, days[n]) for n in (first, first + 1)]
-        assert {outcome.fate for outcome in store.commit(group)} == {"accepted"}
+        assert {result.outcome for result in store.commit(group)} == {"accepted"}
 
     def in_order(day: int) -> list[bytes]:
         return sorted(reports[n].tobytes() for n in range(60) if days[n] == day)
 
     def stored(day: int) -> list[list[bytes]]:
-        found = [decode_batch(mechanism, data) for (own, _), data in kept(store).items() if own == day]
-        return [[report.tobytes() for report in batch] for batch in found]
+        batches = [
+            decode_batch(mechanism, data)
+            for (stored_day, _), data in stored_reports(store).items()
+            if stored_day == day
+        ]
+        return [[report.tobytes() for report in batch] for batch in batches]
 
     assert [len(stored(day)) for day in (100, 101, 102)] == [15, 10, 5]
     for day in (100, 101, 102):
         # Of a transaction: the smaller of the two always first.
         assert all(batch == _ascending(mechanism, batch) for batch in stored(day))
         assert sorted(report for batch in stored(day) for report in batch) == in_order(day)
-    assert mix(store, 102) == 25
-    assert mix(store, 102) == 0
+    assert shuffle(store, 102) == 25
+    assert shuffle(store, 102) == 0
     assert [len(stored(day)) for day in (100, 101, 102)] == [1, 1, 5]
     for day in (100, 101):
         (batch,) = stored(day)
@@ -221,17 +225,17 @@ def _ascending(mechanism: Mechanism, batch: list[bytes]) -> list[bytes]:
     return sorted(batch, key=lambda report: report if mechanism.report_shape else int.from_bytes(report, "little"))
 
 
-def test_a_day_of_many_reports_is_mixed_in_parts(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_day_of_many_reports_is_shuffled_in_parts(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import sfumato.server.store.base as base
 
-    monkeypatch.setattr(base, "_MOST_MIXED_BYTES", 200)
+    monkeypatch.setattr(base, "_MAX_SHUFFLED_BYTES", 200)
     store = open_with(store_url)
     for n in range(10):
         store.commit([submission(n, [n % 4] * 5)])  # 50 bytes each
-    assert mix(store, 101) == 10
-    batches = [decode_batch(MECHANISM, data) for data in kept(store).values()]
+    assert shuffle(store, 101) == 10
+    batches = [decode_batch(MECHANISM, data) for data in stored_reports(store).values()]
     assert [len(batch) for batch in batches] == [20, 20, 10]
-    assert mix(store, 101) == 0
+    assert shuffle(store, 101) == 0
     store.close_all()
 
 
@@ -240,20 +244,20 @@ def test_in_postgresql_a_spent_token_shares_no_transaction_with_a_report_of_an_e
     hashes = [bytes([n]) * 32 for n in range(6)]
     store.add_tokens(COLLECTION, hashes)
     for n, token_hash in enumerate(hashes):
-        own = submission(n, [n % 4], day=100 + n // 3)._replace(token_hash=token_hash)
-        assert store.commit([own])[0].fate == "accepted"
+        spending = submission(n, [n % 4], day=100 + n // 3)._replace(token_hash=token_hash)
+        assert store.commit([spending])[0].outcome == "accepted"
 
     def linked() -> int:
         with store._connected() as execute:
-            found = execute(
+            row = execute(
                 "SELECT COUNT(*) FROM tokens JOIN raw ON tokens.xmin = raw.xmin WHERE tokens.spent = 1"
             ).fetchone()
-        return int(found[0])
+        return int(row[0])
 
     assert linked() == 6
-    mix(store, 101)
+    shuffle(store, 101)
     assert linked() == 3
-    mix(store, 102)
+    shuffle(store, 102)
     assert linked() == 0
     store.close_all()
 
@@ -263,11 +267,16 @@ def test_batches_are_not_told_to_who_has_no_token(store_url: str) -> None:
     known, unknown = b"k" * 32, b"u" * 32
     store.add_tokens(COLLECTION, [known])
     first = submission(1, [2])._replace(token_hash=known)
-    fates = [
-        store.commit([own])[0].fate
-        for own in (first, first._replace(token_hash=unknown), first, submission(2, [2])._replace(token_hash=known))
+    outcomes = [
+        store.commit([spending])[0].outcome
+        for spending in (
+            first,
+            first._replace(token_hash=unknown),
+            first,
+            submission(2, [2])._replace(token_hash=known),
+        )
     ]
-    assert fates == ["accepted", "token-unknown", "repeated", "token-spent"]
+    assert outcomes == ["accepted", "token-unknown", "repeated", "token-spent"]
     store.close_all()
 
 
@@ -277,20 +286,20 @@ def test_batches_are_not_told_to_who_has_no_token(store_url: str) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_whoever_waits_hears_that_the_thread_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(writer: Writer) -> None:
-        writer._in_hand = [writer._queue.get()]
+        writer._taken = [writer._queue.get()]
         raise MemoryError
 
     monkeypatch.setattr(Writer, "_take", broken)
     store = open_with(f"sqlite:///{tmp_path}/collect.db")
 
     async def run() -> list[str]:
-        writer = Writer(store, 10, lambda outcomes, seconds: None)  # noqa: ARG005
+        writer = Writer(store, 10, lambda results, seconds: None)  # noqa: ARG005
         before = [writer.submit(submission(n, [1])) for n in range(3)]
-        found = await asyncio.gather(*before, return_exceptions=True)
+        results = await asyncio.gather(*before, return_exceptions=True)
         assert not writer.alive
-        found += await asyncio.gather(writer.submit(submission(4, [1])), return_exceptions=True)
+        results += await asyncio.gather(writer.submit(submission(4, [1])), return_exceptions=True)
         await writer.stop()
-        return [error.reason for error in found if isinstance(error, Refusal)]
+        return [error.reason for error in results if isinstance(error, ApiError)]
 
     assert asyncio.run(run()) == ["unavailable"] * 4
     store.close_all()
@@ -299,7 +308,7 @@ def test_whoever_waits_hears_that_the_thread_has_ended(tmp_path: Path, monkeypat
 def test_a_store_that_refuses_writes_is_not_ready_until_it_takes_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("sfumato.server.store.sqlite._PATIENCE", 0.01)
+    monkeypatch.setattr("sfumato.server.store.sqlite._TIMEOUT", 0.01)
     with served(f"sqlite:///{tmp_path}/collect.db") as collector:
         name, mechanism, _ = collector.create()
         other = sqlite3.connect(tmp_path / "collect.db", isolation_level=None)
@@ -307,8 +316,10 @@ def test_a_store_that_refuses_writes_is_not_ready_until_it_takes_them_again(
         assert collector.ask("GET", "/readyz").status == 200  # nobody has tried
         with caplog.at_level("WARNING"):
             assert collector.send(name, mechanism, [1], "not-now-1").reason == "unavailable"
-        said = [record for record in caplog.records if record.name == "sfumato.server"]  # a kernel may be compiled too
-        assert [record.__dict__["fields"] for record in said] == [{"error": "database is locked"}]
+        records = [
+            record for record in caplog.records if record.name == "sfumato.server"
+        ]  # a kernel may be compiled too
+        assert [record.__dict__["fields"] for record in records] == [{"error": "database is locked"}]
         assert collector.ask("GET", "/readyz").reason == "unavailable"
         other.execute("ROLLBACK")
         other.close()
@@ -321,11 +332,11 @@ def test_a_store_that_refuses_writes_is_not_ready_until_it_takes_them_again(
 def test_after_a_start_the_log_is_moved_a_little_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/collect.db"
     with monkeypatch.context() as patch:
-        patch.setattr(RecentBatches, "gathered", 1000)
+        patch.setattr(PendingBatchIds, "gathered", 1000)
         store = open_with(url)
         store.commit([submission(n, [1]) for n in range(200)])
         store.close_all()
-    monkeypatch.setattr(RecentBatches, "at_once", 20)
+    monkeypatch.setattr(PendingBatchIds, "at_once", 20)
     store, database = open_store(url), sqlite3.connect(tmp_path / "collect.db")
     moved = []
     for n in range(200, 300):
@@ -334,6 +345,6 @@ def test_after_a_start_the_log_is_moved_a_little_at_a_time(tmp_path: Path, monke
     assert moved[0] == 20
     assert max(later - earlier for earlier, later in pairwise(moved)) <= 20
     assert moved[-1] > 200
-    assert {store.commit([submission(n, [1])])[0].fate for n in range(300)} == {"repeated"}
+    assert {store.commit([submission(n, [1])])[0].outcome for n in range(300)} == {"repeated"}
     database.close()
     store.close_all()

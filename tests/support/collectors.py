@@ -33,7 +33,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.server.api.tokens import ADMIN, new_token, token_hash
 from sfumato.server.app import create_app
 from sfumato.server.http.connections import Connection
-from sfumato.server.http.guard import Guard
+from sfumato.server.http.middleware import Middleware
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.settings import Settings
@@ -48,7 +48,7 @@ POLICY = sf.HighLow(DISEASES, sensitive=["hiv", "cancer"], epsilon=1)
 
 
 @dataclass
-class Answer:
+class Response:
     """What came back."""
 
     status: int
@@ -70,7 +70,7 @@ class Served:
 
     port: int
     admin: str
-    app: Guard | None = None  # where it runs in this process
+    app: Middleware | None = None  # where it runs in this process
 
     @property
     def url(self) -> str:
@@ -78,7 +78,7 @@ class Served:
 
     def ask(
         self, method: str, path: str, body: Any = None, token: str | None = None, headers: dict[str, str] | None = None
-    ) -> Answer:
+    ) -> Response:
         """One request, without any retry; a body that is not bytes goes as JSON."""
         sent = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
@@ -87,20 +87,24 @@ class Served:
             sent["Authorization"] = f"Bearer {token}"
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONG_ENOUGH)) as connection:
             connection.request(method, path, body, sent)
-            answer = connection.getresponse()
-            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+            response = connection.getresponse()
+            return Response(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
 
-    def as_admin(self, method: str, path: str, body: Any = None) -> Answer:
+    def as_admin(self, method: str, path: str, body: Any = None) -> Response:
         return self.ask(method, path, body, self.admin)
 
-    def create(self, policy: sf.Policy = POLICY, **about: Any) -> tuple[str, Mechanism, str | None]:
+    def create(self, policy: sf.Policy = POLICY, **metadata: Any) -> tuple[str, Mechanism, str | None]:
         """A new collection: its id, its mechanism and its key."""
-        made = self.as_admin("POST", "/v1/collections", {"title": "a test", "policy": policy.to_dict(), **about})
-        assert made.status == 201, made.body
-        collection = made.json["collection"]
-        return collection["id"], sf.mechanism_from_spec(collection["mechanism"]), made.json["key"]
+        created = self.as_admin("POST", "/v1/collections", {"title": "a test", "policy": policy.to_dict(), **metadata})
+        assert created.status == 201, created.body
+        collection = created.json["collection"]
+        return collection["id"], sf.mechanism_from_spec(collection["mechanism"]), created.json["key"]
 
-    def send(self, collection: str, mechanism: Mechanism, reports: Any, batch: str, token: str | None = None) -> Answer:
+    def send(
+        self, collection: str, mechanism: Mechanism, reports: Any, batch: str, token: str | None = None
+    ) -> Response:
         """A binary batch."""
         headers = {"Content-Type": BATCH_TYPE, "Idempotency-Key": batch}
         return self.ask(
@@ -155,7 +159,7 @@ def at_the_beginning(day: int, work: Callable[[Store, Readers, Writer, float], A
     """What the work of every hour does to a store when a day has just begun."""
 
     async def run() -> int:
-        readers, writer = Readers(), Writer(store, 10, lambda outcomes, seconds: None)  # noqa: ARG005
+        readers, writer = Readers(), Writer(store, 10, lambda results, seconds: None)  # noqa: ARG005
         try:
             return await work(store, readers, writer, day * 86_400.0 + 1)
         finally:
@@ -197,9 +201,9 @@ class ServeProcess:
                 if self.served.ask("GET", "/readyz").status == 200:
                     break
             time.sleep(0.02)
-        found = re.search(r"sfa_\S+", self.log.read_text())
-        assert found is not None
-        self.served.admin = found[0]
+        match = re.search(r"sfa_\S+", self.log.read_text())
+        assert match is not None
+        self.served.admin = match[0]
 
     def kill(self) -> None:
         """kill -9 of it and of every process it started."""

@@ -1,15 +1,15 @@
-"""The collector: a service that takes randomized reports, counts each exactly once, and estimates from the counts.
+"""The collector: a service that receives randomized reports, counts each exactly once, and estimates from the counts.
 
-No raw value reaches it: there is no operation that takes one, and this package does not import what could randomize.
+No raw value reaches it: no operation accepts one, and this package does not import code that randomizes.
 
 A module imports only from its own row or from rows above it; ``tests/test_architecture.py`` reads this table:
 
 ========  ==========================================================================================
-part      what it holds
+part      contents
 ========  ==========================================================================================
 settings  the limits that a collector is started with
 store     collections, counts, batches and tokens in SQLite or PostgreSQL, with the statements of each
-http      connections, bodies, refusals, routing, the guard around all requests, logs and metrics
+http      connections, bodies, responses, routing, the middleware around all requests, logs and metrics
 jobs      work outside the event loop: writer thread, reading threads, planner process, retention
 api       the table of operations, their types and handlers, the OpenAPI document
 pages     Studio, survey and results: the page routes and the static files
@@ -17,7 +17,7 @@ app       the ASGI application, made of all these
 run       starts the application under uvicorn
 ========  ==========================================================================================
 
-When a report arrives: ``http.connections`` parses it, ``http.guard`` applies limits and finds the route,
+When a report arrives: ``http.connections`` parses it, ``http.middleware`` applies limits and finds the route,
 ``api.ingest`` checks it, ``jobs.writer`` groups it with others, ``store.base`` counts the group in one transaction.
 """
 

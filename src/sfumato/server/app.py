@@ -19,8 +19,8 @@ from sfumato.server.api import openapi
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.operations import OPERATIONS
 from sfumato.server.http.connections import STATE
-from sfumato.server.http.guard import Guard
-from sfumato.server.http.refusals import JsonAnswer, Refusal
+from sfumato.server.http.middleware import Middleware
+from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.http.routing import Handler, Routes
 from sfumato.server.http.telemetry import Metrics, to_standard_error
 from sfumato.server.settings import Settings
@@ -29,8 +29,8 @@ from sfumato.server.store import open_store
 __all__ = ["create_app", "from_environment"]
 
 
-#: Objects that were made and not given back, until those that refer to each other are looked for.
-_GARBAGE = 50_000
+#: Allocation count that triggers a garbage collection.
+_GC_THRESHOLD = 50_000
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key",
@@ -38,11 +38,13 @@ _PREFLIGHT = {
 }
 
 
-def create_app(settings: Settings) -> Guard:
-    """The application of a collector. Its store must be up to date; it may be away when this starts, and come back."""
-    handlers: list[tuple[str, str, Handler]] = [(own.method, own.path, own.handler) for own in OPERATIONS]
-    handlers += [("OPTIONS", own.path, _preflight) for own in OPERATIONS if "{id}" in own.path]
-    beside: dict[str, Handler] = {
+def create_app(settings: Settings) -> Middleware:
+    """Return the application of a collector. Its store must be migrated; it may be unavailable at startup."""
+    handlers: list[tuple[str, str, Handler]] = [
+        (operation.method, operation.path, operation.handler) for operation in OPERATIONS
+    ]
+    handlers += [("OPTIONS", operation.path, _preflight) for operation in OPERATIONS if "{id}" in operation.path]
+    others: dict[str, Handler] = {
         "/healthz": _healthy,
         "/readyz": _ready,
         "/metrics": _metrics,
@@ -51,31 +53,31 @@ def create_app(settings: Settings) -> Guard:
         "/": pages.give_first_page,
         **dict.fromkeys(("/static/{name}", *pages.PAGES), pages.give_file),
     }
-    handlers += [("GET", path, handler) for path, handler in beside.items()]
+    handlers += [("GET", path, handler) for path, handler in others.items()]
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         collector = Collector(open_store(settings.store, migrate=False), settings, Metrics())
-        guard.collector = collector
-        gc.freeze()  # what is loaded by now stays: no need to look whether it is still used
-        gc.set_threshold(_GARBAGE)  # nor at hundreds of requests under way with every few of them
+        middleware.collector = collector
+        gc.freeze()  # objects loaded at startup are never collected
+        gc.set_threshold(_GC_THRESHOLD)  # with the default, each collection would traverse hundreds of open requests
         try:
-            with _when_told_to_stop(collector.stop_streams):
+            with _on_stop_signal(collector.stop_streams):
                 yield {STATE: collector.connections}
         finally:
             await collector.stop()
 
-    guard = Guard(Routes(handlers), Router(lifespan=lifespan), settings)
-    return guard
+    middleware = Middleware(Routes(handlers), Router(lifespan=lifespan), settings)
+    return middleware
 
 
 @contextmanager
-def _when_told_to_stop(act: Callable[[], None]) -> Iterator[None]:
-    """Act with every SIGTERM or SIGINT, before the server's own handler runs.
+def _on_stop_signal(act: Callable[[], None]) -> Iterator[None]:
+    """Call ``act`` on every SIGTERM or SIGINT, before uvicorn's handler runs.
 
-    Live streams end then too; otherwise the server would wait for them.
+    It ends the live streams; otherwise uvicorn would wait for them.
     """
-    if threading.current_thread() is not threading.main_thread():  # only there are signals handled
+    if threading.current_thread() is not threading.main_thread():  # Python handles signals only there
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -95,8 +97,8 @@ def _when_told_to_stop(act: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def from_environment() -> Guard:
-    """The application of a process that `sfumato serve` started."""
+def from_environment() -> Middleware:
+    """Return the application of a process that `sfumato serve` started."""
     to_standard_error()
     return create_app(Settings.from_environment())
 
@@ -104,30 +106,32 @@ def from_environment() -> Guard:
 # -- operation of the service itself -----------------------------------------------------------------------
 
 
-async def _healthy(collector: Collector, request: Request) -> JsonAnswer:  # noqa: ARG001
-    """The process runs, and need not be started anew."""
+async def _healthy(collector: Collector, request: Request) -> JsonResponse:  # noqa: ARG001
+    """Respond while the writer thread is alive; otherwise the process needs a restart."""
     if not collector.writer.alive:
-        raise Refusal("unavailable", "nothing is written any more")
-    return JsonAnswer(b'{"status":"alive"}')
+        raise ApiError("unavailable", "nothing is written any more")
+    return JsonResponse(b'{"status":"alive"}')
 
 
-async def _ready(collector: Collector, request: Request) -> JsonAnswer:
-    """The store answers and takes what is written, and the service is not about to end."""
+async def _ready(collector: Collector, request: Request) -> JsonResponse:
+    """Respond while the store can be read and written and the service is not stopping."""
     if collector.stopping.is_set():
-        raise Refusal("unavailable", "the collector is about to stop")
+        raise ApiError("unavailable", "the collector is about to stop")
     await _healthy(collector, request)
-    if collector.writer.failing:  # whether it still is only a write can tell, and others may wait for this to send any
+    if (
+        collector.writer.failing
+    ):  # only a write shows whether the store has recovered, and clients may wait for readiness
         await collector.writer.run(lambda store: store.touch())
     await collector.readers.run(collector.store.ping)
-    return JsonAnswer(b'{"status":"ready"}')
+    return JsonResponse(b'{"status":"ready"}')
 
 
 async def _metrics(collector: Collector, request: Request) -> Response:  # noqa: ARG001
     return Response(collector.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _openapi(collector: Collector, request: Request) -> JsonAnswer:  # noqa: ARG001
-    return JsonAnswer(msgspec.json.encode(openapi.document()))
+async def _openapi(collector: Collector, request: Request) -> JsonResponse:  # noqa: ARG001
+    return JsonResponse(msgspec.json.encode(openapi.document()))
 
 
 async def _docs(collector: Collector, request: Request) -> Response:  # noqa: ARG001
@@ -135,6 +139,6 @@ async def _docs(collector: Collector, request: Request) -> Response:  # noqa: AR
 
 
 async def _preflight(collector: Collector, request: Request) -> Response:
-    """What a browser asks before it lets a page of another origin send; the guard says to which."""
+    """Respond to a CORS preflight request; the middleware adds the allowed origins."""
     await collector.collections.get(request.path_params["id"])
     return Response(status_code=204, headers=_PREFLIGHT)

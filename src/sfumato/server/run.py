@@ -1,4 +1,4 @@
-"""Running the service: one process, or several on one port."""
+"""Run the service: one process, or several on one port."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from sfumato.server.settings import Settings
 
 __all__ = ["check_address", "check_proxies", "check_uvicorn", "check_workers", "serve", "studio_address"]
 
-#: Seconds that requests have to end after the process was told to.
+#: Seconds that open requests have to finish at shutdown.
 _GRACE = 30
 
 
 def check_workers(store: str, workers: int) -> None:
-    """Refuse more processes than the store can have."""
+    """Raise InvalidInput for more processes than the store supports."""
     if workers > 1 and store.startswith("sqlite"):
         raise InvalidInput("serve", "workers", "be 1 with SQLite, which has one writer", workers)
 
 
 def check_proxies(forwarded: str) -> None:
-    """Refuse what the server would take for the name of a proxy that never comes: it would believe nobody."""
-    if forwarded in ("", "*"):  # nobody, anybody
+    """Raise InvalidInput for proxies that are not addresses; uvicorn would silently trust none of them."""
+    if forwarded in ("", "*"):  # no proxy, any proxy
         return
     for proxy in map(str.strip, forwarded.split(",")):
         try:
@@ -42,19 +42,19 @@ def check_proxies(forwarded: str) -> None:
 
 
 def check_address(host: str, port: int) -> None:
-    """Refuse an address that cannot be listened on, as far as can be told before it is."""
+    """Raise OSError for an address that the process cannot listen on."""
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        faults = [*filter(None, (_fault_of_binding(family, address) for family, _, _, _, address in found))]
-        if len(faults) == len(found):
-            raise faults[0]
+        candidates = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        errors = [*filter(None, (_binding_error(family, address) for family, _, _, _, address in candidates))]
+        if len(errors) == len(candidates):
+            raise errors[0]
     except (OSError, UnicodeError) as error:  # UnicodeError: a part of the name is empty or too long
         why = getattr(error, "strerror", None) or error
         raise OSError(f"no collector can listen on {host}:{port}: {why}") from error
 
 
-def _fault_of_binding(family: int, address: Any) -> OSError | None:
-    """Why this machine has no such address, or None; an address that it has, but cannot be had, is an error."""
+def _binding_error(family: int, address: Any) -> OSError | None:
+    """Return the error if this machine does not have the address, else None; raise if the address is not free."""
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             if os.name == "posix":  # as the server does: elsewhere this would let two listen
@@ -70,20 +70,20 @@ def _fault_of_binding(family: int, address: Any) -> OSError | None:
 
 
 def studio_address(host: str, port: int) -> str:
-    """Where whoever sits at this machine finds Studio; browsers randomize on no other address without TLS."""
+    """Return the URL of Studio on this machine; without TLS, browsers randomize only on local addresses."""
     local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{local}]' if ':' in local else local}:{port}/studio"
 
 
 def serve(settings: Settings, host: str, port: int, workers: int = 1, forwarded: str = "127.0.0.1") -> None:
-    """Serve until told to stop (SIGTERM, SIGINT): requests under way are answered, what waits is counted."""
+    """Serve until SIGTERM or SIGINT; open requests are answered and pending reports counted before the process ends."""
     check_uvicorn()
     settings.to_environment()
     to_standard_error()
     with tempfile.TemporaryDirectory(prefix="sfumato-metrics-") as folder:
         if workers > 1:
             os.environ[SHARED] = folder
-        # The server ends of its own accord, then has the signal do what it would have done: nothing is left to do.
+        # uvicorn shuts down first and then raises the signal again, so this handler has nothing left to do.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             _run(host, port, workers, forwarded)

@@ -1,4 +1,4 @@
-"""What a collector is told when it starts."""
+"""Settings of a collector process."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from dataclasses import dataclass
 
 __all__ = ["VARIABLE", "Settings"]
 
-#: Where worker processes find the settings of the one that started them.
+#: Environment variable from which worker processes read the settings of their parent.
 VARIABLE = "SFUMATO_SERVER"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits are per process; ``docs/operations.md`` says how to choose them."""
+    """Settings of a collector. Limits are per process; ``docs/operations.md`` explains how to choose them."""
 
     store: str = "sqlite:///collect.db"
-    #: The longest body of a request.
+    #: Maximum bytes of a request body.
     max_bytes: int = 2**23
-    #: Requests a second from one address, and how many at once after a pause; 0 is no limit.
+    #: Requests per second from one address, and the burst allowed after a pause; rate 0 means no limit.
     rate: float = 200.0
     burst: int = 2000
-    #: Submissions that may wait to be counted, before more are refused for now.
+    #: Maximum submissions that wait to be counted; further ones are rejected as overloaded.
     waiting: int = 10_000
-    #: Connections at a time, and live streams among them.
+    #: Maximum open connections, and maximum live streams among them.
     connections: int = 10_000
     streams: int = 500
-    #: Seconds between two looks at whether a live estimate has changed.
+    #: Seconds between two checks whether a live estimate has changed.
     live_seconds: float = 1.0
-    #: Seconds and memory that one plan, design or audit may take, and the most values of a domain to plan for.
+    #: Maximum seconds and bytes of one plan, design or audit, and maximum values of a domain to plan for.
     plan_seconds: float = 30.0
     plan_bytes: int = 2**30
     plan_values: int = 5000
-    #: Seconds until a head, a body or a reader that does not move is given up.
-    patience: float = 30.0
+    #: Seconds after which a stalled request head, body or reader times out.
+    timeout: float = 30.0
 
     def to_environment(self) -> None:
-        """Leave the settings to the processes that are started from this one."""
+        """Pass the settings to child processes."""
         os.environ[VARIABLE] = json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """The settings of the process that started this one."""
+        """Return the settings of the parent process."""
         return cls(**json.loads(os.environ[VARIABLE]))

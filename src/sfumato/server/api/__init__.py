@@ -1,1 +1,1 @@
-"""The operations of the API: their types, the table of them, and what answers each."""
+"""The operations of the API: their types, their table, and their handlers."""

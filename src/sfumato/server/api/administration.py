@@ -1,4 +1,4 @@
-"""What an administrator may do: open collections, change what is said about them, hand out tokens, plan."""
+"""Operations of administrators: create collections, change their metadata, issue tokens, plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfumato.server.api.schemas import (
     Check,
     CollectionList,
     Created,
-    KeyAnswer,
+    KeyResponse,
     ListedCollection,
     NewCollection,
     NewTokens,
@@ -23,8 +23,8 @@ from sfumato.server.api.schemas import (
 )
 from sfumato.server.api.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
 from sfumato.server.http.bodies import read_headers, read_json
-from sfumato.server.http.refusals import JsonAnswer, Refusal
-from sfumato.server.store.records import ABOUT, About, Record, State
+from sfumato.server.http.responses import ApiError, JsonResponse
+from sfumato.server.store.records import METADATA, Metadata, Record, State
 
 __all__ = [
     "change_collection",
@@ -38,7 +38,7 @@ __all__ = [
     "require_admin",
 ]
 
-#: A list of collections has at most so many.
+#: Maximum collections per page of a list.
 _PAGE = 100
 
 _NEW = msgspec.json.Decoder(NewCollection)
@@ -52,36 +52,36 @@ _FOLLOWING = {"open": ("open", "closed"), "closed": ("closed", "open", "archived
 
 
 async def is_admin(collector: Collector, request: Request) -> bool:
-    """Whether a request brings an admin token."""
+    """Return whether a request has a valid admin token."""
     secret = bearer(read_headers(request))
     return secret is not None and await collector.readers.run(collector.store.is_admin, token_hash(secret))
 
 
 async def require_admin(collector: Collector, request: Request) -> None:
-    """Refuse whoever is no administrator."""
+    """Raise ApiError unless the request has a valid admin token."""
     if not await is_admin(collector, request):
-        raise Refusal("unauthorized", "this needs an admin token")
+        raise ApiError("unauthorized", "this needs an admin token")
 
 
-def _json(answer: Any, status: int = 200) -> JsonAnswer:
-    return JsonAnswer(msgspec.json.encode(answer, enc_hook=str), status)
+def _json(response: Any, status: int = 200) -> JsonResponse:
+    return JsonResponse(msgspec.json.encode(response, enc_hook=str), status)
 
 
 # -- collections -------------------------------------------------------------------------------------------
 
 
-async def list_collections(collector: Collector, request: Request) -> JsonAnswer:
-    """Those that are listed; for an administrator, all."""
+async def list_collections(collector: Collector, request: Request) -> JsonResponse:
+    """Return the listed collections; for an administrator, all."""
     everything = await is_admin(collector, request)
     after = _number(request.query_params, "after")
     rows = await collector.readers.run(collector.store.collections, after, _PAGE)
     shown = []
     for _, name, text, progress in rows:
-        about = ABOUT.decode(text)
-        if everything or (about.listed and progress.state != "archived"):
+        metadata = METADATA.decode(text)
+        if everything or (metadata.listed and progress.state != "archived"):
             shown.append(
                 ListedCollection(
-                    name, about.title, about.description, progress.state, about.submission, about.results,
+                    name, metadata.title, metadata.description, progress.state, metadata.submission, metadata.results,
                     progress.reports,
                 )
             )  # fmt: skip
@@ -91,87 +91,87 @@ async def list_collections(collector: Collector, request: Request) -> JsonAnswer
 def _number(parameters: Mapping[str, str], name: str) -> int:
     text = parameters.get(name, "0")
     if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        raise Refusal("invalid", f"{name} must be a number")
+        raise ApiError("invalid", f"{name} must be a number")
     return int(text)
 
 
-async def give_collection(collector: Collector, request: Request) -> JsonAnswer:
-    """One collection, and all that a client needs to randomize for it."""
+async def give_collection(collector: Collector, request: Request) -> JsonResponse:
+    """Return one collection, with all that a client needs to randomize for it."""
     collection = await collector.collections.get(request.path_params["id"], fresh=True)
-    return _json(collection.answer())
+    return _json(collection.response())
 
 
-async def create_collection(collector: Collector, request: Request) -> JsonAnswer:
+async def create_collection(collector: Collector, request: Request) -> JsonResponse:
     """Audit a mechanism against its policy, and open a collection for it."""
     await require_admin(collector, request)
-    asked = await read_json(request, _NEW, collector.settings.max_bytes, collector.deadlines)
-    if asked.previous is not None:
-        await collector.collections.get(asked.previous)
-    made = await collector.planner.ask("create", policy=asked.policy, mechanism=asked.mechanism, n=asked.n)
-    about = About(
-        asked.title, asked.description, asked.submission, asked.results, asked.listed, asked.origins, asked.keep_days
+    body = await read_json(request, _NEW, collector.settings.max_bytes, collector.timeouts)
+    if body.previous is not None:
+        await collector.collections.get(body.previous)
+    created = await collector.planner.ask("create", policy=body.policy, mechanism=body.mechanism, n=body.n)
+    metadata = Metadata(
+        body.title, body.description, body.submission, body.results, body.listed, body.origins, body.keep_days
     )
-    key = new_token(KEY) if asked.submission == "key" else None
+    key = new_token(KEY) if body.submission == "key" else None
     record = Record(
         id=new_id(),
         number=0,
         created=int(collector.now()),
-        previous=asked.previous,
-        policy=made["policy"],
-        mechanism=made["mechanism"],
-        certificate=made["certificate"],
-        about=msgspec.json.encode(about).decode(),
+        previous=body.previous,
+        policy=created["policy"],
+        mechanism=created["mechanism"],
+        certificate=created["certificate"],
+        metadata=msgspec.json.encode(metadata).decode(),
         key_hash=None if key is None else token_hash(key),
     )
     await collector.writer.run(lambda store: store.add_collection(record))
     collection = await collector.collections.get(record.id)
-    return _json(Created(collection.answer(), key, made["why"], made["guess"], made["chance"]), 201)
+    return _json(Created(collection.response(), key, created["why"], created["guess"], created["chance"]), 201)
 
 
-async def change_collection(collector: Collector, request: Request) -> JsonAnswer:
-    """Open, close or archive a collection, or say something else about it."""
+async def change_collection(collector: Collector, request: Request) -> JsonResponse:
+    """Open, close or archive a collection, or change its metadata."""
     await require_admin(collector, request)
     name = request.path_params["id"]
-    change = await read_json(request, _CHANGE, collector.settings.max_bytes, collector.deadlines)
+    change = await read_json(request, _CHANGE, collector.settings.max_bytes, collector.timeouts)
     await collector.collections.get(name)  # or there is none
-    said = {
+    changes = {
         field: getattr(change, field)
         for field in ("title", "description", "results", "listed", "origins")
         if getattr(change, field) is not None
     }
     if change.keep_days is not msgspec.UNSET:
-        said["keep_days"] = change.keep_days
+        changes["keep_days"] = change.keep_days
 
-    def decide(before: State, about: str) -> tuple[State, str]:
+    def decide(before: State, metadata: str) -> tuple[State, str]:
         state = change.state or before
         if state not in _FOLLOWING[before]:
-            raise Refusal("not-open", f"a collection that is {before} cannot become {state}")
-        return state, msgspec.json.encode(msgspec.structs.replace(ABOUT.decode(about), **said)).decode()
+            raise ApiError("not-open", f"a collection that is {before} cannot become {state}")
+        return state, msgspec.json.encode(msgspec.structs.replace(METADATA.decode(metadata), **changes)).decode()
 
     await collector.writer.run(lambda store: store.change(name, decide))
-    return _json((await collector.collections.get(name, fresh=True)).answer())
+    return _json((await collector.collections.get(name, fresh=True)).response())
 
 
-async def replace_key(collector: Collector, request: Request) -> JsonAnswer:
-    """A new key for a collection, whatever its state; the one before it is refused from now on."""
+async def replace_key(collector: Collector, request: Request) -> JsonResponse:
+    """Replace the key of a collection in any state; the previous one is revoked."""
     await require_admin(collector, request)
     collection = await collector.collections.get(request.path_params["id"])
-    if collection.about.submission != "key":
-        raise Refusal("invalid", "this collection takes no key")
+    if collection.metadata.submission != "key":
+        raise ApiError("invalid", "this collection takes no key")
     key = new_token(KEY)
     await collector.writer.run(lambda store: store.replace_key(collection.id, token_hash(key)))
     await collector.collections.get(collection.id, fresh=True)  # the next request is judged by it
-    return _json(KeyAnswer(key), 201)
+    return _json(KeyResponse(key), 201)
 
 
-async def hand_out_tokens(collector: Collector, request: Request) -> JsonAnswer:
-    """New one-time tokens, each for one report."""
+async def hand_out_tokens(collector: Collector, request: Request) -> JsonResponse:
+    """Issue one-time tokens, each for one report."""
     await require_admin(collector, request)
-    asked = await read_json(request, _TOKENS, collector.settings.max_bytes, collector.deadlines)
+    body = await read_json(request, _TOKENS, collector.settings.max_bytes, collector.timeouts)
     collection = await collector.collections.get(request.path_params["id"])
-    if collection.about.submission != "token":
-        raise Refusal("invalid", "this collection takes no one-time tokens")
-    tokens = [new_token(ONE_TIME) for _ in range(asked.count)]
+    if collection.metadata.submission != "token":
+        raise ApiError("invalid", "this collection takes no one-time tokens")
+    tokens = [new_token(ONE_TIME) for _ in range(body.count)]
     hashes = [token_hash(token) for token in tokens]
     await collector.writer.run(lambda store: store.add_tokens(collection.id, hashes))
     return _json(TokenList(tokens), 201)
@@ -180,15 +180,15 @@ async def hand_out_tokens(collector: Collector, request: Request) -> JsonAnswer:
 # -- planning ----------------------------------------------------------------------------------------------
 
 
-async def check_policy(collector: Collector, request: Request) -> JsonAnswer:
-    """A policy in words and numbers."""
+async def check_policy(collector: Collector, request: Request) -> JsonResponse:
+    """Describe a policy in words and numbers."""
     await require_admin(collector, request)
-    asked = await read_json(request, _CHECK, collector.settings.max_bytes, collector.deadlines)
-    return _json(await collector.planner.ask("check", **msgspec.structs.asdict(asked)))
+    body = await read_json(request, _CHECK, collector.settings.max_bytes, collector.timeouts)
+    return _json(await collector.planner.ask("check", **msgspec.structs.asdict(body)))
 
 
-async def plan_policy(collector: Collector, request: Request) -> JsonAnswer:
-    """What error to expect of each mechanism."""
+async def plan_policy(collector: Collector, request: Request) -> JsonResponse:
+    """Return the error to expect of each mechanism."""
     await require_admin(collector, request)
-    asked = await read_json(request, _PLAN, collector.settings.max_bytes, collector.deadlines)
-    return _json(await collector.planner.ask("plan", **msgspec.structs.asdict(asked)))
+    body = await read_json(request, _PLAN, collector.settings.max_bytes, collector.timeouts)
+    return _json(await collector.planner.ask("plan", **msgspec.structs.asdict(body)))

@@ -1,4 +1,4 @@
-"""Collections: made once, audited before they are accepted, and remembered ready to count for."""
+"""Collections, cached with their mechanisms built."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ import numpy as np
 from sfumato.collecting import Aggregate, batch_header
 from sfumato.mechanisms import Mechanism, check_reports, count_reports, count_size, mechanism_from_spec
 from sfumato.policy import describe, policy_from_dict
-from sfumato.server.api.schemas import COLLECTION_ID, CollectionAnswer
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.api.schemas import COLLECTION_ID, CollectionResponse
+from sfumato.server.http.responses import ApiError
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.store.base import Store
-from sfumato.server.store.records import ABOUT, About, Progress, Record
+from sfumato.server.store.records import METADATA, Metadata, Progress, Record
 
 __all__ = ["Collection", "Collections"]
 
-#: So many collections are kept ready.
-_MOST_KEPT = 256
-#: After so many seconds their state is read again: another worker may have changed it. Counting never relies on this.
+#: Maximum collections in the cache.
+_CACHE_SIZE = 256
+#: Seconds after which the state is read again: another worker may have changed it. Counting does not rely on this.
 _FRESH_SECONDS = 1.0
 
-#: So many bytes of reports are many.
+#: Bytes of reports above which other kernels count them.
 _MANY_BYTES = 2**19
 
 _ID = re.compile(COLLECTION_ID)
 
 
 class ReportForm:
-    """What one report of a mechanism looks like: asked with every report, and worked out once."""
+    """The form of a report of a mechanism, computed once because every report needs it."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.is_index = mechanism.encoding == "index"
@@ -55,32 +55,32 @@ class Collection:
     form: ReportForm
     asks: str
     policy_hash: str
-    #: As it is sent: however many read it, and however slowly, there is one of it.
+    #: The response body; all readers share one copy.
     certificate: bytes
-    about: About
-    #: That of the record may have been replaced.
+    metadata: Metadata
+    #: The current key; that of the record may have been replaced.
     key_hash: bytes | None
     progress: Progress
     read_at: float
 
     @property
     def id(self) -> str:
-        """Its name in every path."""
+        """Return its name in every path."""
         return self.record.id
 
-    def answer(self) -> CollectionAnswer:
-        """What is public of it."""
-        about, record = self.about, self.record
-        return CollectionAnswer(
+    def response(self) -> CollectionResponse:
+        """Return the public description of the collection."""
+        metadata, record = self.metadata, self.record
+        return CollectionResponse(
             id=record.id,
-            title=about.title,
-            description=about.description,
+            title=metadata.title,
+            description=metadata.description,
             state=self.progress.state,
-            submission=about.submission,
-            results=about.results,
-            listed=about.listed,
-            origins=about.origins,
-            keep_days=about.keep_days,
+            submission=metadata.submission,
+            results=metadata.results,
+            listed=metadata.listed,
+            origins=metadata.origins,
+            keep_days=metadata.keep_days,
             created=record.created,
             previous=record.previous,
             reports=self.progress.reports,
@@ -94,54 +94,54 @@ class Collection:
 
 
 class Collections:
-    """The collections of a store. What never changes is read once; what does, again after a second."""
+    """The collections of a store. Constant parts are read once, the others again after a second."""
 
     def __init__(self, store: Store, readers: Readers, clock: Callable[[], float]) -> None:
         self._store, self._readers, self._clock = store, readers, clock
-        self._kept: OrderedDict[str, Collection] = OrderedDict()
+        self._cache: OrderedDict[str, Collection] = OrderedDict()
         self._reading: dict[str, asyncio.Task[Collection]] = {}
 
-    def at_hand(self, name: str) -> Collection | None:
-        """The collection, if it was read before."""
-        return self._kept.get(name)
+    def cached(self, name: str) -> Collection | None:
+        """Return the collection if it is in the cache."""
+        return self._cache.get(name)
 
     async def get(self, name: str, *, fresh: bool = False) -> Collection:
-        """The collection of this name, as it was within the last second; with ``fresh``, as it is."""
-        known = self._kept.get(name)
+        """Return the collection of this name, at most a second old; with ``fresh``, read it again."""
+        known = self._cache.get(name)
         if known is not None and not fresh and self._clock() - known.read_at < _FRESH_SECONDS:
             return known
         if not _ID.fullmatch(name):
-            raise Refusal("not-found", "there is no such collection")
+            raise ApiError("not-found", "there is no such collection")
         if name not in self._reading or fresh:
-            # However many ask at once, one reads.
+            # Concurrent requests share one read.
             self._reading[name] = asyncio.ensure_future(self._read(name, known))
         return await asyncio.shield(self._reading[name])
 
     async def _read(self, name: str, known: Collection | None) -> Collection:
         try:
             read_at = self._clock()
-            found = await self._readers.run(self._load, name, known, read_at)
+            collection = await self._readers.run(self._load, name, known, read_at)
         finally:
             newest = self._reading.get(name) is asyncio.current_task()
             if newest:
                 del self._reading[name]
-        if found is None:
-            raise Refusal("not-found", "there is no such collection")
-        if newest:  # one that began before another may have read what was changed since, such as a key
-            self._kept[name] = found
-            self._kept.move_to_end(name)
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-        return found
+        if collection is None:
+            raise ApiError("not-found", "there is no such collection")
+        if newest:  # an earlier read may have seen a state that was changed since, such as a key
+            self._cache[name] = collection
+            self._cache.move_to_end(name)
+            if len(self._cache) > _CACHE_SIZE:
+                self._cache.popitem(last=False)
+        return collection
 
     def _load(self, name: str, known: Collection | None, read_at: float) -> Collection | None:
         moving = self._store.progress(name)
         if moving is None:
             return None
-        progress, said, key_hash = moving
-        about = ABOUT.decode(said)
+        progress, stored, key_hash = moving
+        metadata = METADATA.decode(stored)
         if known is not None:
-            return dataclasses.replace(known, about=about, key_hash=key_hash, progress=progress, read_at=read_at)
+            return dataclasses.replace(known, metadata=metadata, key_hash=key_hash, progress=progress, read_at=read_at)
         record = self._store.collection(name)
         assert record is not None
         mechanism = mechanism_from_spec(record.mechanism)
@@ -150,16 +150,16 @@ class Collections:
         form = ReportForm(mechanism)
         certificate = record.certificate.encode()
         return Collection(
-            record, mechanism, form, describe(policy), policy.hash, certificate, about, key_hash, progress, read_at
+            record, mechanism, form, describe(policy), policy.hash, certificate, metadata, key_hash, progress, read_at
         )
 
     async def counts(self, collection: Collection) -> Aggregate:
-        """What was counted for a collection."""
+        """Return the counts of a collection."""
         return await self._readers.run(self._store.counts, collection.id, collection.mechanism)
 
 
 def _warm_up(mechanism: Mechanism) -> None:
-    """Load what checks and counts reports now, not when the first one waits."""
+    """Compile the kernels that check and count reports before the first report arrives."""
     none = np.empty((0, *mechanism.report_shape), mechanism.report_dtype)
     if mechanism.report_shape:
         check_reports(mechanism, none)

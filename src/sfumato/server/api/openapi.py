@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, made of its operations and their types; and a page of it for people."""
+"""The OpenAPI document, generated from the operations and their types, and its HTML page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 from sfumato.server.api.operations import OPERATIONS, Operation
 from sfumato.server.api.schemas import COLLECTION_ID
-from sfumato.server.http.refusals import JSON_TYPE, REASONS, ErrorAnswer
+from sfumato.server.http.responses import JSON_TYPE, REASONS, ErrorResponse
 
 __all__ = ["document", "page_body"]
 
@@ -29,19 +29,19 @@ _WHO = {
     "sender": " Needs the collection's key or a one-time token, if the collection asks for one.",
     "reader": " Needs an admin token, unless the collection's results are public.",
 }
-#: Refusals that any operation may give, and those of operations that take a body.
+#: Reasons of errors of every operation, and of operations with a body.
 _ALWAYS = ("malformed", "not-found", "method-not-allowed", "rate", "internal", "unavailable", "overloaded", "invalid")
 _WITH_BODY = ("too-slow", "too-large", "unsupported-type", "conflict", "not-open", "token-spent", "too-hard")
 
 
 def document() -> dict[str, Any]:
-    """The whole document."""
-    types = [t for own in OPERATIONS for t in (own.body, own.answer) if t is not None]
-    schemas, components = msgspec.json.schema_components([*types, ErrorAnswer], ref_template=_REFERENCE)
-    known = dict(zip(map(repr, [*types, ErrorAnswer]), schemas, strict=True))
+    """Return the OpenAPI document."""
+    types = [t for operation in OPERATIONS for t in (operation.body, operation.response) if t is not None]
+    schemas, components = msgspec.json.schema_components([*types, ErrorResponse], ref_template=_REFERENCE)
+    known = dict(zip(map(repr, [*types, ErrorResponse]), schemas, strict=True))
     paths: dict[str, Any] = {}
-    for own in OPERATIONS:
-        paths.setdefault(own.path, {})[own.method.lower()] = _operation(own, known)
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, known)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -58,64 +58,67 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(own: Operation, known: dict[str, Any]) -> dict[str, Any]:
-    parameters: list[dict[str, Any]] = [_ID] if "{id}" in own.path else []
+def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
+    parameters: list[dict[str, Any]] = [_ID] if "{id}" in operation.path else []
     parameters += [
-        {"name": p.name, "in": p.place, "required": False, "description": p.about, "schema": p.schema}
-        for p in own.parameters
+        {"name": p.name, "in": p.place, "required": False, "description": p.summary, "schema": p.schema}
+        for p in operation.parameters
     ]
-    answer = {} if own.answer is None else known[repr(own.answer)]
-    found: dict[str, Any] = {
-        "operationId": own.handler.__name__,
-        "summary": own.about,
-        "description": own.about + _WHO[own.who],
+    response = {} if operation.response is None else known[repr(operation.response)]
+    document: dict[str, Any] = {
+        "operationId": operation.handler.__name__,
+        "summary": operation.summary,
+        "description": operation.summary + _WHO[operation.who],
         "parameters": parameters,
         "responses": {
-            str(own.status): {
+            str(operation.status): {
                 "description": "Done.",
-                "content": {kind: {"schema": answer if kind == JSON_TYPE else {}} for kind in own.answer_types},
+                "content": {
+                    kind: {"schema": response if kind == JSON_TYPE else {}} for kind in operation.response_types
+                },
             },
-            **_refusals(own, known[repr(ErrorAnswer)]),
+            **_error_responses(operation, known[repr(ErrorResponse)]),
         },
     }
-    if own.who != "anybody":
-        found["security"] = [{"bearer": []}] if own.who == "admin" else [{}, {"bearer": []}]
-    if own.body is not None:
+    if operation.who != "anybody":
+        document["security"] = [{"bearer": []}] if operation.who == "admin" else [{}, {"bearer": []}]
+    if operation.body is not None:
         binary = {"type": "string", "format": "binary"}
-        found["requestBody"] = {
+        document["requestBody"] = {
             "required": True,
             "content": {
-                kind: {"schema": known[repr(own.body)] if kind == JSON_TYPE else binary} for kind in own.body_types
+                kind: {"schema": known[repr(operation.body)] if kind == JSON_TYPE else binary}
+                for kind in operation.body_types
             },
         }
-    return found
+    return document
 
 
-def _refusals(own: Operation, shape: Any) -> dict[str, Any]:
-    reasons = [*_ALWAYS, *(_WITH_BODY if own.body is not None else ())]
-    if own.who != "anybody":
+def _error_responses(operation: Operation, shape: Any) -> dict[str, Any]:
+    reasons = [*_ALWAYS, *(_WITH_BODY if operation.body is not None else ())]
+    if operation.who != "anybody":
         reasons += ["unauthorized", "token-unknown"]
     by_status: dict[int, list[str]] = {}
     for reason in reasons:
         by_status.setdefault(REASONS[reason][0], []).append(f"`{reason}`: {REASONS[reason][1]}")
     return {
-        str(status): {"description": "; ".join(said) + ".", "content": {JSON_TYPE: {"schema": shape}}}
-        for status, said in sorted(by_status.items())
+        str(status): {"description": "; ".join(descriptions) + ".", "content": {JSON_TYPE: {"schema": shape}}}
+        for status, descriptions in sorted(by_status.items())
     }
 
 
 def page_body() -> str:
-    """The operations as HTML."""
+    """Return the operations as HTML."""
     rows = "".join(
-        f"<tr><td><code>{own.method} {html.escape(own.path)}</code></td>"
-        f"<td>{_text(own.about + _WHO[own.who])}</td></tr>"
-        for own in OPERATIONS
+        f"<tr><td><code>{operation.method} {html.escape(operation.path)}</code></td>"
+        f"<td>{_text(operation.summary + _WHO[operation.who])}</td></tr>"
+        for operation in OPERATIONS
     )
     reasons = "".join(
         f"<tr><td><code>{r}</code></td><td>{s}</td><td>{_text(t)}</td></tr>" for r, (s, t) in REASONS.items()
     )
     return (
-        f"<table>{rows}</table><h2>Refusals</h2><p>Every refusal is "
+        f"<table>{rows}</table><h2>Errors</h2><p>Every error response is "
         '<code>{"error": {"reason": …, "message": …, "row": …}}</code>.</p>'
         f"<table><tr><th>reason</th><th>status</th><th></th></tr>{reasons}</table>"
         '<p><a href="/openapi.json">OpenAPI</a></p>'

@@ -1,5 +1,6 @@
-"""Every operation of the API: what answers it, who may ask, what goes in and what comes out. The routes and the
-OpenAPI document are both made of this list.
+"""The operations of the API: handler, access, request and response of each.
+
+The routes and the OpenAPI document are both generated from this list.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from sfumato.server.api.schemas import (
     Change,
     Check,
     Checked,
-    CollectionAnswer,
     CollectionList,
+    CollectionResponse,
     Created,
-    EstimateAnswer,
-    KeyAnswer,
+    EstimateResponse,
+    KeyResponse,
     NewCollection,
     NewTokens,
     OneReport,
-    PlanAnswer,
     PlanRequest,
+    PlanResponse,
     Receipt,
     TokenList,
 )
 from sfumato.server.http.bodies import BATCH_TYPE
-from sfumato.server.http.refusals import JSON_TYPE
+from sfumato.server.http.responses import JSON_TYPE
 from sfumato.server.http.routing import Handler
 
 __all__ = ["OPERATIONS", "Operation", "Parameter"]
@@ -35,25 +36,25 @@ __all__ = ["OPERATIONS", "Operation", "Parameter"]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter beside those in the path."""
+    """A query or header parameter."""
 
     name: str
     place: Literal["query", "header"]
-    about: str
+    summary: str
     schema: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One method on one path. ``who``: anybody, an administrator, whoever may send, whoever may read results."""
+    """One method on one path; ``who`` may call it: anybody, administrators, senders of reports, readers of results."""
 
     method: str
     path: str
-    about: str
+    summary: str
     handler: Handler
     who: Literal["anybody", "admin", "sender", "reader"]
-    answer: Any
-    answer_types: tuple[str, ...] = (JSON_TYPE,)
+    response: Any
+    response_types: tuple[str, ...] = (JSON_TYPE,)
     body: Any = None
     body_types: tuple[str, ...] = (JSON_TYPE,)
     status: int = 200
@@ -65,7 +66,7 @@ _ESTIMATE = (
     Parameter(
         "level",
         "query",
-        "The level of the intervals.",
+        "The confidence level of the intervals.",
         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     ),
 )
@@ -103,7 +104,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/collections",
-        "Open a collection: its mechanism is audited against its policy, and refused if it does not obey.",
+        "Open a collection: its mechanism is audited against its policy, and rejected if it does not obey.",
         administration.create_collection,
         "admin",
         Created,
@@ -116,15 +117,15 @@ OPERATIONS: tuple[Operation, ...] = (
         "One collection: policy, mechanism, state, and how many reports it has.",
         administration.give_collection,
         "anybody",
-        CollectionAnswer,
+        CollectionResponse,
     ),
     Operation(
         "PATCH",
         "/v1/collections/{id}",
-        "Open, close or archive a collection, or say something else about it. Its policy never changes.",
+        "Open, close or archive a collection, or change its metadata. Its policy never changes.",
         administration.change_collection,
         "admin",
-        CollectionAnswer,
+        CollectionResponse,
         body=Change,
     ),
     Operation(
@@ -133,8 +134,8 @@ OPERATIONS: tuple[Operation, ...] = (
         "How frequent each value is, with its standard error and its interval.",
         results.give_estimate,
         "reader",
-        EstimateAnswer,
-        answer_types=(JSON_TYPE, results.PARQUET_TYPE),
+        EstimateResponse,
+        response_types=(JSON_TYPE, results.PARQUET_TYPE),
         parameters=_ESTIMATE,
     ),
     Operation(
@@ -144,7 +145,7 @@ OPERATIONS: tuple[Operation, ...] = (
         results.give_live,
         "reader",
         None,
-        answer_types=("text/event-stream",),
+        response_types=("text/event-stream",),
         parameters=_ESTIMATE,
     ),
     Operation(
@@ -154,7 +155,7 @@ OPERATIONS: tuple[Operation, ...] = (
         results.give_aggregate,
         "reader",
         dict[str, Any],
-        answer_types=(JSON_TYPE, results.AGGREGATE_TYPE),
+        response_types=(JSON_TYPE, results.AGGREGATE_TYPE),
     ),
     Operation(
         "GET",
@@ -167,16 +168,16 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/collections/{id}/key",
-        "Make a new key, where reports are sent with one; the old one is refused from then on.",
+        "Make a new key, where reports are sent with one; the old one is rejected from then on.",
         administration.replace_key,
         "admin",
-        KeyAnswer,
+        KeyResponse,
         status=201,
     ),
     Operation(
         "POST",
         "/v1/collections/{id}/tokens",
-        "Hand out one-time tokens: one report for each.",
+        "Issue one-time tokens: one report for each.",
         administration.hand_out_tokens,
         "admin",
         TokenList,
@@ -198,7 +199,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "The error to expect of every suitable mechanism, by the planner.",
         administration.plan_policy,
         "admin",
-        PlanAnswer,
+        PlanResponse,
         body=PlanRequest,
     ),
 )

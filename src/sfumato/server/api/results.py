@@ -22,16 +22,16 @@ from sfumato.estimation import Estimate
 from sfumato.server.api.administration import require_admin
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
-from sfumato.server.api.schemas import EstimateAnswer, EstimateRow
-from sfumato.server.http.refusals import JsonAnswer, Refusal, Send
-from sfumato.server.jobs.estimates import decoded, estimate_of
+from sfumato.server.api.schemas import EstimateResponse, EstimateRow
+from sfumato.server.http.responses import ApiError, JsonResponse, Send
+from sfumato.server.jobs.estimates import cached_estimate, estimate_of
 
 __all__ = [
     "AGGREGATE_TYPE",
     "METHODS",
     "PARQUET_TYPE",
     "as_parquet",
-    "estimate_answer",
+    "estimate_response",
     "give_aggregate",
     "give_certificate",
     "give_estimate",
@@ -40,126 +40,130 @@ __all__ = [
 
 PARQUET_TYPE = "application/vnd.apache.parquet"
 AGGREGATE_TYPE = "application/vnd.sfumato.aggregate"
-#: Those that need nothing but counts.
+#: Methods that need nothing but counts.
 METHODS = ("unbiased", "efficient", "simplex", "mle")
 #: Estimates of more values than this are not sent in a stream, only how many reports there are.
 _MOST_VALUES = 10_000
-#: After so many seconds without news a comment is sent, so that proxies keep the connection.
+#: Seconds without an event after which a comment is sent, so that proxies keep the connection.
 _SILENCE = 15.0
-#: Refusals after which a stream ends: its reader may read no more, or there is nothing to read.
+#: Reasons of errors that end a stream: its client lost access, or the collection is gone.
 _OVER = ("unauthorized", "not-found")
 
 
-def as_parquet(found: Estimate, level: float) -> bytes:
-    """The estimate as a Parquet file, the same table as ``sfumato estimate -o estimate.parquet`` writes."""
+def as_parquet(estimate: Estimate, confidence: float) -> bytes:
+    """Return the estimate as a Parquet file, the same table as ``sfumato estimate -o estimate.parquet`` writes."""
     from pyarrow import parquet
 
     file = io.BytesIO()
-    parquet.write_table(found.to_arrow(level), file)
+    parquet.write_table(estimate.to_arrow(confidence), file)
     return file.getvalue()
 
 
 async def readable(collector: Collector, request: Request) -> Collection:
-    """The collection, if whoever asks may see its results."""
+    """Return the collection, if the client may read its results."""
     collection = await collector.collections.get(request.path_params["id"])
-    if collection.about.results == "admin":
+    if collection.metadata.results == "admin":
         await require_admin(collector, request)
     return collection
 
 
-def asked_estimate(request: Request) -> tuple[str, float]:
-    """The method and the level that a request asks for."""
+def requested_estimate(request: Request) -> tuple[str, float]:
+    """Return the method and the confidence of a request (query parameters ``method`` and ``level``)."""
     method = request.query_params.get("method", "unbiased")
     if method not in METHODS:
-        raise Refusal("invalid", f"method must be one of {', '.join(METHODS)}")
+        raise ApiError("invalid", f"method must be one of {', '.join(METHODS)}")
     try:
-        level = float(request.query_params.get("level", "0.95"))
+        confidence = float(request.query_params.get("level", "0.95"))
     except ValueError:
-        level = 0.0
-    if not 0 < level < 1 or (1 + level) / 2 == 1:  # the normal quantile of 1 is infinite
-        raise Refusal("invalid", "level must lie between 0 and 1, and not next to 1")
-    return method, level
+        confidence = 0.0
+    if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:  # the normal quantile of 1 is infinite
+        raise ApiError("invalid", "level must lie between 0 and 1, and not next to 1")
+    return method, confidence
 
 
-async def give_estimate(collector: Collector, request: Request) -> JsonAnswer | Response:
-    """Frequencies with their errors."""
+async def give_estimate(collector: Collector, request: Request) -> JsonResponse | Response:
+    """Return frequencies with their errors."""
     collection = await readable(collector, request)
-    method, level = asked_estimate(request)
+    method, confidence = requested_estimate(request)
     if request.headers.get("accept", "") == PARQUET_TYPE:
-        found = await _found(collector, collection, await collector.collections.counts(collection), method)
-        return Response(await collector.workers.run(as_parquet, found, level), media_type=PARQUET_TYPE)
-    return JsonAnswer(await estimate_answer(collector, collection, method, level))
+        estimate = await _estimate(collector, collection, await collector.collections.counts(collection), method)
+        return Response(await collector.workers.run(as_parquet, estimate, confidence), media_type=PARQUET_TYPE)
+    return JsonResponse(await estimate_response(collector, collection, method, confidence))
 
 
-async def estimate_answer(collector: Collector, collection: Collection, method: str, level: float) -> bytes:
-    """The estimate as JSON; one of the same counts is given again, and computed once for all levels."""
+async def estimate_response(collector: Collector, collection: Collection, method: str, confidence: float) -> bytes:
+    """Return the estimate as JSON, cached by counts; it is computed once for all confidences."""
     counts = await collector.collections.counts(collection)
 
-    async def answered() -> bytes:
-        found = await _found(collector, collection, counts, method) if counts.n else None
-        return await collector.workers.run(_answer, collection, method, level, found)
+    async def encoded() -> bytes:
+        estimate = await _estimate(collector, collection, counts, method) if counts.n else None
+        return await collector.workers.run(_encode, collection, method, confidence, estimate)
 
-    return await collector.estimates.get((collection.id, counts.n, method, level), answered)
+    return await collector.estimate_responses.get((collection.id, counts.n, method, confidence), encoded)
 
 
-async def _found(collector: Collector, collection: Collection, counts: Aggregate, method: str) -> Estimate:
+async def _estimate(collector: Collector, collection: Collection, counts: Aggregate, method: str) -> Estimate:
     if not counts.n:
-        raise Refusal("invalid", "there are no reports to estimate from yet")
+        raise ApiError("invalid", "there are no reports to estimate from yet")
 
     async def computed() -> bytes:
-        return await collector.workers.run(decoded, collection.mechanism, counts, method)
+        return await collector.workers.run(cached_estimate, collection.mechanism, counts, method)
 
-    kept = await collector.decoded.get((collection.id, counts.n, method), computed)
-    return await collector.workers.run(estimate_of, collection.mechanism, counts.n, method, kept)
+    cached = await collector.cached_estimates.get((collection.id, counts.n, method), computed)
+    return await collector.workers.run(estimate_of, collection.mechanism, counts.n, method, cached)
 
 
-def _answer(collection: Collection, method: str, level: float, found: Estimate | None) -> bytes:
+def _encode(collection: Collection, method: str, confidence: float, estimate: Estimate | None) -> bytes:
     rows = []
-    if found is not None:
-        numbers = np.column_stack([found.frequencies, found.standard_errors, *found.interval(level)]).tolist()
-        rows = [EstimateRow(label, *row) for label, row in zip(found.values, numbers, strict=True)]
-    quantile = NormalDist().inv_cdf((1 + level) / 2)
-    answer = EstimateAnswer(collection.id, 0 if found is None else found.n, method, level, quantile, rows)
-    return msgspec.json.encode(answer, enc_hook=str)
+    if estimate is not None:
+        numbers = np.column_stack(
+            [estimate.frequencies, estimate.standard_errors, *estimate.interval(confidence)]
+        ).tolist()
+        rows = [EstimateRow(label, *row) for label, row in zip(estimate.values, numbers, strict=True)]
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    response = EstimateResponse(
+        collection.id, 0 if estimate is None else estimate.n, method, confidence, quantile, rows
+    )
+    return msgspec.json.encode(response, enc_hook=str)
 
 
-async def give_aggregate(collector: Collector, request: Request) -> JsonAnswer | Response:
-    """The exact counts: JSON, or binary where that is asked for."""
+async def give_aggregate(collector: Collector, request: Request) -> JsonResponse | Response:
+    """Return the exact counts as JSON, or binary if the request accepts that."""
     collection = await readable(collector, request)
     counts = await collector.collections.counts(collection)
     if request.headers.get("accept", "") == AGGREGATE_TYPE:
         return Response(counts.to_bytes(), media_type=AGGREGATE_TYPE)
-    return JsonAnswer((await collector.workers.run(counts.to_json)).encode())
+    return JsonResponse((await collector.workers.run(counts.to_json)).encode())
 
 
-async def give_certificate(collector: Collector, request: Request) -> JsonAnswer:
-    """The proof that the mechanism obeys the policy."""
+async def give_certificate(collector: Collector, request: Request) -> JsonResponse:
+    """Return the certificate that the mechanism obeys the policy."""
     collection = await collector.collections.get(request.path_params["id"])
-    return JsonAnswer(collection.certificate)
+    return JsonResponse(collection.certificate)
 
 
 # -- live streams ------------------------------------------------------------------------------------------
 
 
 async def give_live(collector: Collector, request: Request) -> Response:
-    """A stream of estimates, a new one whenever the counts have changed."""
+    """Return a stream of estimates, a new one whenever the counts have changed."""
     collection = await readable(collector, request)
-    method, level = asked_estimate(request)
-    await _event(collector, collection, method, level)  # what cannot be estimated is refused before it begins
+    method, confidence = requested_estimate(request)
+    await _event(collector, collection, method, confidence)  # an error is sent before the stream begins
     if collector.streams >= collector.settings.streams:
-        raise Refusal("overloaded", "too many live streams are open")
-    return _Stream(collector, request, method, level)
+        raise ApiError("overloaded", "too many live streams are open")
+    return _Stream(collector, request, method, confidence)
 
 
 class _Stream(Response):
-    """Sends events until either side has had enough."""
+    """A response that sends events until the client disconnects or the collector stops."""
 
-    def __init__(self, collector: Collector, request: Request, method: str, level: float) -> None:
+    def __init__(self, collector: Collector, request: Request, method: str, confidence: float) -> None:
         super().__init__(
             media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         del self.headers["content-length"]
-        self._collector, self._request, self._method, self._level = collector, request, method, level
+        self._collector, self._request, self._method, self._confidence = collector, request, method, confidence
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["method"] == "HEAD":
@@ -190,8 +194,8 @@ class _Stream(Response):
             while not gone.done() and not stopping.done():
                 try:
                     parts, shown = await self._news(shown)
-                except Refusal as refusal:
-                    if refusal.reason in _OVER:
+                except ApiError as error:
+                    if error.reason in _OVER:
                         return
                     parts = None  # too much waits, or the store is away: the next look may find it otherwise
                 if parts is not None:
@@ -209,19 +213,19 @@ class _Stream(Response):
             stopping.cancel()
 
     async def _news(self, shown: int) -> tuple[tuple[bytes, ...] | None, int]:
-        """An event, in parts, if there are not ``shown`` reports; and how many. Refused to who may read no longer."""
+        """Check access; return an event in parts, or None if there are still ``shown`` reports, and their number."""
         collection = await readable(self._collector, self._request)
         reports = collection.progress.reports
         if reports == shown:
             return None, shown
-        return await _event(self._collector, collection, self._method, self._level), reports
+        return await _event(self._collector, collection, self._method, self._confidence), reports
 
 
-async def _event(collector: Collector, collection: Collection, method: str, level: float) -> tuple[bytes, ...]:
+async def _event(collector: Collector, collection: Collection, method: str, confidence: float) -> tuple[bytes, ...]:
     # In parts, of which the long one is the same for all streams: those that wait to send it hold no copies.
     if len(collection.mechanism.domain) > _MOST_VALUES:
         return b"event: reports\ndata: ", msgspec.json.encode({"reports": collection.progress.reports}), b"\n\n"
-    return b"event: estimate\ndata: ", await estimate_answer(collector, collection, method, level), b"\n\n"
+    return b"event: estimate\ndata: ", await estimate_response(collector, collection, method, confidence), b"\n\n"
 
 
 async def _send(send: Send, text: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What is sent and answered, as types: requests are read strictly by them, and the OpenAPI document is made of them."""
+"""Types of requests and responses: requests are validated against them; the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from sfumato.server.store.records import Days, Description, Origins, ResultsKind, State, SubmissionKind, Title
+from sfumato.server.store.records import Days, Description, Origins, ResultsKind, State, SubmissionMode, Title
 
 __all__ = [
     "BATCH_ID",
@@ -15,18 +15,18 @@ __all__ = [
     "Change",
     "Check",
     "Checked",
-    "CollectionAnswer",
     "CollectionList",
+    "CollectionResponse",
     "Created",
-    "EstimateAnswer",
+    "EstimateResponse",
     "EstimateRow",
-    "KeyAnswer",
+    "KeyResponse",
     "ListedCollection",
     "NewCollection",
     "NewTokens",
     "OneReport",
-    "PlanAnswer",
     "PlanRequest",
+    "PlanResponse",
     "PlanRow",
     "Receipt",
     "Region",
@@ -54,21 +54,21 @@ class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
     mechanism: str | dict[str, Any] | None = None
     n: Number | None = None
     description: Description = ""
-    #: Who may send: anybody, who has the collection's key, or who has a one-time token.
-    submission: SubmissionKind = "open"
+    #: The submission mode: anybody may send, or clients with the collection's key, or with a one-time token.
+    submission: SubmissionMode = "open"
     #: Who may read estimates and counts.
     results: ResultsKind = "public"
     listed: bool = True
     #: Web pages of other origins that may send and read.
     origins: Origins = []
-    #: How long reports are kept: forever (null), not at all (0), or so many days. Counts stay.
+    #: Days that reports are kept; null: forever, 0: not at all. Counts stay.
     keep_days: Days | None = None
     #: The collection that this one is a new version of.
     previous: CollectionId | None = None
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
-    """What to change about a collection; policy and mechanism are not among it."""
+    """Changes of a collection; policy and mechanism cannot change."""
 
     state: State | None = None
     title: Title | None = None
@@ -79,14 +79,14 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     keep_days: Days | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class CollectionAnswer(Struct, frozen=True):
+class CollectionResponse(Struct, frozen=True):
     """A collection, with all that a client needs to randomize for it."""
 
     id: str
     title: str
     description: str
     state: State
-    submission: SubmissionKind
+    submission: SubmissionMode
     results: ResultsKind
     listed: bool
     origins: list[str]
@@ -114,9 +114,9 @@ Chance = Annotated[float, Meta(description="The same without the report.")]
 
 
 class Created(Struct, frozen=True):
-    """A collection that was opened; its key, if it asks for one, is told here and never again."""
+    """A collection that was created; its key, if it has one, is shown here and never again."""
 
-    collection: CollectionAnswer
+    collection: CollectionResponse
     key: str | None
     why: str
     guess: Guess
@@ -130,7 +130,7 @@ class ListedCollection(Struct, frozen=True):
     title: str
     description: str
     state: State
-    submission: SubmissionKind
+    submission: SubmissionMode
     results: ResultsKind
     reports: int
 
@@ -142,20 +142,20 @@ class CollectionList(Struct, frozen=True):
     next: int | None
 
 
-class KeyAnswer(Struct, frozen=True):
-    """The new key of a collection, told here and never again."""
+class KeyResponse(Struct, frozen=True):
+    """The new key of a collection, shown here and never again."""
 
     key: str
 
 
 class NewTokens(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many one-time tokens to hand out."""
+    """The number of one-time tokens to issue."""
 
     count: Annotated[int, Meta(ge=1, le=10_000)]
 
 
 class TokenList(Struct, frozen=True):
-    """One-time tokens, told here and never again."""
+    """One-time tokens, shown here and never again."""
 
     tokens: list[str]
 
@@ -187,16 +187,16 @@ class EstimateRow(Struct, frozen=True):
     high: float | None
 
 
-class EstimateAnswer(Struct, frozen=True):
+class EstimateResponse(Struct, frozen=True):
     """An estimate; without rows while there are no reports."""
 
     collection: str
     reports: int
     method: str
-    level: float
+    confidence: float = msgspec.field(name="level")
     quantile: Annotated[
         float,
-        Meta(description="The two-sided normal quantile of the level, by which standard errors become intervals."),
+        Meta(description="The two-sided normal quantile of the confidence, by which standard errors become intervals."),
     ]
     rows: list[EstimateRow]
 
@@ -220,7 +220,7 @@ class Region(Struct, frozen=True):
 
 
 class SuspicionRow(Struct, frozen=True):
-    """Who believed one of these values with probability ``before`` believes it at most with ``after``."""
+    """A belief of probability ``before`` in one of these values becomes at most ``after``."""
 
     values: Annotated[list[Any], Meta(description="The first twenty of them.")]
     count: int
@@ -271,7 +271,7 @@ class PlanRow(Struct, frozen=True):
     classical: bool
 
 
-class PlanAnswer(Struct, frozen=True):
+class PlanResponse(Struct, frozen=True):
     """Every suitable mechanism, the best first."""
 
     n: int

@@ -20,26 +20,26 @@ _ID_BYTES = 10
 
 
 def new_token(kind: str) -> str:
-    """A new secret."""
+    """Return a new secret."""
     return kind + base64.urlsafe_b64encode(secure.read(_BYTES)).decode().rstrip("=")
 
 
 def new_id() -> str:
-    """A new name for a collection: 16 letters and digits that nobody can guess."""
+    """Return a new name for a collection: 16 letters and digits that cannot be guessed."""
     return base64.b32encode(secure.read(_ID_BYTES)).decode().lower()
 
 
 def token_hash(token: str) -> bytes:
-    """What is kept of a secret."""
+    """Return the hash that is stored of a secret."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def fingerprint(token_hash: bytes) -> str:
-    """By what people tell secrets apart that nobody has any more: the first eight hex digits of what is kept."""
+    """Return the first eight hex digits of a stored hash, by which people identify a secret."""
     return token_hash.hex()[:8]
 
 
 def bearer(headers: Mapping[bytes, bytes]) -> str | None:
-    """The secret that a request brings."""
+    """Return the bearer token of a request, or None."""
     scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None

@@ -1,1 +1,1 @@
-"""HTTP: connections, bodies, refusals, routing, limits, logs and metrics. Knows nothing of collections."""
+"""HTTP: connections, bodies, responses, routing, limits, logs and metrics. Independent of collections."""

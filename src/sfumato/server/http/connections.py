@@ -1,6 +1,6 @@
-"""Connections that come to an end: who sends no whole head, or does not read what was asked for, is not waited for.
+"""Connections with a timeout: a client that does not finish a request head, or does not read a response, is dropped.
 
-As with deadlines, one look a second at all connections costs a request less than a timer would.
+As in ``Timeouts``, one check per second of all connections costs less than a timer per request.
 
 This is the only module that extends private classes of uvicorn, ``HttpToolsProtocol`` and its request cycle. It is
 bound to the versions that it was tested with (``TESTED_UVICORN``), and ``tests/server/test_server_uvicorn.py`` states
@@ -9,7 +9,7 @@ all that it relies on.
 Public settings do not replace it. With uvicorn 0.54, ``http="httptools"``, ``timeout_keep_alive=5`` and
 ``limit_concurrency=50``:
 
-- a connection that had sent nothing, one that had sent half a head, and one that did not read an answer of 64 MiB were
+- a connection that had sent nothing, one that had sent half a head, and one that did not read a response of 64 MiB were
   all still open after 65 seconds;
 - 64 MiB of one header were taken, and the connection stayed open.
 
@@ -34,7 +34,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from sfumato.errors import InvalidInput
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG
 
 __all__ = ["STATE", "TESTED_UVICORN", "Connection", "Connections", "JoinedWrites", "check_uvicorn"]
@@ -47,11 +47,11 @@ STATE = "connections"
 _MOST_IN_VAIN = 2**16
 #: Parse input in chunks of this size.
 _PIECE = 2**14
-#: Maximum requests in the pipeline behind one that has no answer yet.
+#: Maximum pipelined requests behind one that has no response yet.
 _MOST_AHEAD = 32
 #: Maximum files that a process has open in addition to its connections.
 _OTHER_FILES = 200
-#: Bytes of an answer that the system buffers ahead of its reader; with more, a slow reader would seem deaf for long.
+#: Bytes of a response that the system buffers ahead of its reader; with more, a slow reader would seem deaf for long.
 _UNSENT = 2**17
 #: Value of SO_LINGER with which a closed socket drops what was not sent.
 _NOTHING_LINGERS = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
@@ -72,7 +72,7 @@ def check_uvicorn(version: str = uvicorn.__version__) -> None:
 class JoinedWrites(asyncio.Transport):
     """A transport on which whatever is written in one turn of the event loop is sent at its end.
 
-    The head of an answer and its body go out together: one system call and one packet instead of two.
+    The head of a response and its body go out together: one system call and one packet instead of two.
     """
 
     __slots__ = ("_held", "_loop", "_transport")
@@ -89,7 +89,7 @@ class JoinedWrites(asyncio.Transport):
     def _send(self) -> None:
         held, self._held = self._held, []
         if held and not self._transport.is_closing():
-            self._transport.writelines(held)  # not joined: a long answer is one for all who asked for it
+            self._transport.writelines(held)  # not joined: many connections may share one long response
 
     def close(self) -> None:
         self._send()
@@ -118,32 +118,32 @@ class JoinedWrites(asyncio.Transport):
 
 
 class Connections:
-    """Those of one process: at most so many, each of which may stand still for so many seconds and a look or two."""
+    """The connections of one process: at most ``most``, each dropped when it is stalled for ``timeout`` seconds."""
 
-    #: Bytes of answers that may wait for slow readers, of all of them together.
+    #: Maximum bytes of responses that wait for slow readers, over all connections.
     most_unsent = 2**28
 
-    def __init__(self, most: int, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.most, self.patience, self._clock = _as_files_allow(most), patience, clock
+    def __init__(self, most: int, timeout: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most, self.timeout, self._clock = _as_files_allow(most), timeout, clock
         self.open: set[Connection] = set()
-        self.refused = 0
+        self.rejected = 0
         self._unsent: dict[Connection, int] = {}
         self._all_unsent = 0
-        self._looking = asyncio.create_task(self._look())
+        self._checker = asyncio.create_task(self._check_all())
 
-    async def _look(self) -> None:
+    async def _check_all(self) -> None:
         while True:
-            await asyncio.sleep(min(1.0, self.patience / 4))
+            await asyncio.sleep(min(1.0, self.timeout / 4))
             now = self._clock()
             for connection in list(self.open):
-                if connection.stood_still(now) > self.patience:
+                if connection.stood_still(now) > self.timeout:
                     connection.drop()
-            if self.refused:
-                LOG.warning("too many connections", extra={"fields": {"most": self.most, "refused": self.refused}})
-                self.refused = 0
+            if self.rejected:
+                LOG.warning("too many connections", extra={"fields": {"most": self.most, "refused": self.rejected}})
+                self.rejected = 0
 
     def hold(self, connection: Connection, size: int) -> None:
-        """So much waits for a connection's reader; who has kept the collector waiting longest makes room for it."""
+        """Record bytes that wait for a slow reader; above the limit, drop the connection that has waited longest."""
         self.let_go(connection)
         self._unsent[connection] = size
         self._all_unsent += size
@@ -153,12 +153,12 @@ class Connections:
             longest.drop()
 
     def let_go(self, connection: Connection) -> None:
-        """Its reader has read, or gone."""
+        """Forget the bytes of a connection whose reader has caught up or gone."""
         self._all_unsent -= self._unsent.pop(connection, 0)
 
     def stop(self) -> None:
-        """Look no more."""
-        self._looking.cancel()
+        """Stop the checks."""
+        self._checker.cancel()
 
 
 class Connection(HttpToolsProtocol):
@@ -184,7 +184,7 @@ class Connection(HttpToolsProtocol):
         self._since = 0.0
 
     def drop(self) -> None:
-        """End it here and now, whatever was not sent; whoever answers hears that the other side has gone."""
+        """Close the connection at once and discard unsent bytes; its handler gets a disconnect."""
         self._set(socket.SOL_SOCKET, socket.SO_LINGER, _NOTHING_LINGERS)
         self.transport.abort()
 
@@ -197,7 +197,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(JoinedWrites(transport, self.loop))
         if len(self._all.open) >= self._all.most:
-            self._all.refused += 1
+            self._all.rejected += 1
             self.drop()
         else:
             self._all.open.add(self)
@@ -215,13 +215,13 @@ class Connection(HttpToolsProtocol):
     # -- how long it stands still ------------------------------------------------------------------------------
 
     def stood_still(self, now: float) -> float:
-        """For how many seconds, as far as was looked, the other side has not done what it has to do next."""
+        """Return for how many seconds, by the checks so far, the client has not done what it has to do next."""
         if self.flow.write_paused or self.transport.is_closing():
             place: object = self.transport.get_write_buffer_size()  # it has to read; nothing is added meanwhile
         elif self.timeout_keep_alive_task is None and not _is_under_way(self.cycle):
             place = self.cycle  # it has to send the head of the next request, and before that, the rest of this one
         else:
-            place = _NOWHERE  # the collector has to answer, or the server's own timer runs
+            place = _NOWHERE  # the collector has to respond, or uvicorn's timer runs
         if place is _NOWHERE or place != self._place:
             self._place, self._since = place, now
         return now - self._since
@@ -268,14 +268,14 @@ class Connection(HttpToolsProtocol):
     # -- what is no request ------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        if _is_under_way(self.cycle):  # it hears the answers to what it asked before, and then no more
+        if _is_under_way(self.cycle):  # earlier requests still get their responses
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        answer = Refusal("malformed", msg).answer()
-        headers = [*self.server_state.default_headers, *answer.raw_headers, (b"connection", b"close")]
+        response = ApiError("malformed", msg).response()
+        headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
         head = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + answer.body)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + response.body)
         self.transport.close()
 
 
@@ -284,7 +284,7 @@ def _is_under_way(cycle: RequestResponseCycle | None) -> bool:
 
 
 def _as_files_allow(connections: int) -> int:
-    """As many connections, or fewer where the system lets a process have no more files open."""
+    """Return the number of connections, or fewer if the system limits the open files of a process."""
     if sys.platform == "win32":
         return connections
     import resource

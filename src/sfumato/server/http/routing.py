@@ -1,4 +1,4 @@
-"""Which handler a request goes to. A path here names at most one thing, such as ``/v1/collections/{id}/reports``."""
+"""Find the handler of a request. A path has at most one parameter, as in ``/v1/collections/{id}/reports``."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato.server.http.refusals import JsonAnswer, Refusal
+from sfumato.server.http.responses import ApiError, JsonResponse
 
-__all__ = ["Answer", "Handler", "Route", "Routes"]
+__all__ = ["AnyResponse", "Handler", "Route", "Routes"]
 
-Answer: TypeAlias = JsonAnswer | Response
+AnyResponse: TypeAlias = JsonResponse | Response
 #: Takes the service that all requests share, and a request.
-Handler: TypeAlias = Callable[[Any, Request], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[Any, Request], Awaitable[AnyResponse]]
 
 
 @dataclass
 class Route:
-    """A path as it is documented, what the name in it is called, and what answers each method."""
+    """A documented path, the name of its parameter, and the handler of each method."""
 
     path: str
     name: str
@@ -28,7 +28,7 @@ class Route:
 
 
 class Routes:
-    """All of them, found by looking them up: with every segment as it is, then with any one of them for the name."""
+    """All routes, found by dictionary lookup: first with one segment as the parameter, then with none."""
 
     def __init__(self, handlers: Iterable[tuple[str, str, Handler]]) -> None:
         self._routes: dict[tuple[str, ...], Route] = {}
@@ -46,7 +46,7 @@ class Routes:
                 route.handlers["HEAD"] = handler
 
     def find(self, path: str) -> tuple[Route, dict[str, str]]:
-        """The route of a path, and what stands for its name."""
+        """Return the route of a path, and the value of its parameter."""
         segments = path.split("/")
         for place in self._places:
             if place < len(segments) and segments[place]:
@@ -55,13 +55,13 @@ class Routes:
                     return route, {route.name: segments[place]}
         route = self._routes.get(tuple(segments))
         if route is None or route.name:
-            raise Refusal("not-found", "there is nothing here")
+            raise ApiError("not-found", "there is nothing here")
         return route, {}
 
     @staticmethod
     def handler(route: Route, method: str) -> Handler:
-        """What answers a method there."""
-        found = route.handlers.get(method)
-        if found is None:
-            raise Refusal("method-not-allowed", f"the methods here are {', '.join(sorted(route.handlers))}")
-        return found
+        """Return the handler of a method."""
+        handler = route.handlers.get(method)
+        if handler is None:
+            raise ApiError("method-not-allowed", f"the methods here are {', '.join(sorted(route.handlers))}")
+        return handler

@@ -1,4 +1,4 @@
-"""What an operator sees: structured logs, one JSON object per line on standard error, and metrics for Prometheus.
+"""Structured logs, one JSON object per line on standard error, and metrics for Prometheus.
 
 No line holds an address, a token, a batch id or a report, and an accepted report leaves no line at all: the time at
 which it came, compared with a proxy's list of addresses, would say whose it is. Metrics name no collection either.
@@ -15,13 +15,13 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.server.http.refusals import REASONS
-from sfumato.server.store.records import Outcome
+from sfumato.server.http.responses import REASONS
+from sfumato.server.store.records import SubmissionResult
 
 __all__ = ["LOG", "Metrics", "to_standard_error"]
 
 LOG = logging.getLogger("sfumato.server")
-#: Variable with the folder in which workers put their numbers, so that each can give the sum (prometheus_client).
+#: Environment variable with the folder where workers share their metrics (prometheus_client).
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -37,7 +37,7 @@ class _Lines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            # The places alone: the message of an error may quote what was sent.
+            # Only the places: the message of an error may quote a request.
             kind, _, trace = record.exc_info
             line["error"] = kind.__name__ if kind else None
             line["at"] = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(trace)]
@@ -45,7 +45,7 @@ class _Lines(logging.Formatter):
 
 
 def to_standard_error(level: str = "info") -> None:
-    """Write what the collector and its server say as lines of JSON."""
+    """Log the messages of the collector and of uvicorn as lines of JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     for name in ("sfumato.server", "uvicorn.error"):
@@ -61,52 +61,56 @@ class Metrics:
         import prometheus_client as prometheus
 
         self._prometheus = prometheus
-        self._registry = own = prometheus.CollectorRegistry()
+        self._registry = registry = prometheus.CollectorRegistry()
         self._requests = prometheus.Histogram(
-            "sfumato_request_seconds", "Requests by route, and their time.", ["route"], registry=own, buckets=_SECONDS
+            "sfumato_request_seconds",
+            "Requests by route, and their time.",
+            ["route"],
+            registry=registry,
+            buckets=_SECONDS,
         )
-        refusals = prometheus.Counter("sfumato_refusals", "Refused requests by reason.", ["reason"], registry=own)
-        self._refusals = {reason: refusals.labels(reason) for reason in REASONS}
-        batches = prometheus.Counter("sfumato_batches", "Batches by what became of them.", ["fate"], registry=own)
-        self._batches = {fate: batches.labels(fate) for fate in ("accepted", "repeated")}
-        self._reports = prometheus.Counter("sfumato_reports", "Reports counted.", registry=own)
+        errors = prometheus.Counter("sfumato_refusals", "Refused requests by reason.", ["reason"], registry=registry)
+        self._errors = {reason: errors.labels(reason) for reason in REASONS}
+        batches = prometheus.Counter("sfumato_batches", "Batches by what became of them.", ["fate"], registry=registry)
+        self._batches = {outcome: batches.labels(outcome) for outcome in ("accepted", "repeated")}
+        self._reports = prometheus.Counter("sfumato_reports", "Reports counted.", registry=registry)
         self._groups = prometheus.Histogram(
-            "sfumato_commit_batches", "Batches in one transaction.", registry=own, buckets=_BATCHES
+            "sfumato_commit_batches", "Batches in one transaction.", registry=registry, buckets=_BATCHES
         )
         self._commits = prometheus.Histogram(
-            "sfumato_commit_seconds", "How long a transaction took.", registry=own, buckets=_SECONDS
+            "sfumato_commit_seconds", "How long a transaction took.", registry=registry, buckets=_SECONDS
         )
         self._streams = prometheus.Gauge(
-            "sfumato_live_streams", "Live streams now.", registry=own, multiprocess_mode="livesum"
+            "sfumato_live_streams", "Live streams now.", registry=registry, multiprocess_mode="livesum"
         )
         self._by_route: dict[str, Any] = {}
 
     def request(self, route: str, seconds: float) -> None:
-        """A request to a route was answered."""
+        """Record the time of a request to a route."""
         timer = self._by_route.get(route)
         if timer is None:
             timer = self._by_route[route] = self._requests.labels(route)
         timer.observe(seconds)
 
-    def refused(self, reason: str) -> None:
-        """A request was refused."""
-        self._refusals[reason].inc()
+    def rejected(self, reason: str) -> None:
+        """Count a rejected request."""
+        self._errors[reason].inc()
 
-    def commit(self, outcomes: Sequence[Outcome], seconds: float) -> None:
-        """A transaction went to disk."""
-        self._groups.observe(len(outcomes))
+    def commit(self, results: Sequence[SubmissionResult], seconds: float) -> None:
+        """Record a committed transaction."""
+        self._groups.observe(len(results))
         self._commits.observe(seconds)
-        accepted = [outcome.reports for outcome in outcomes if outcome.fate == "accepted"]
+        accepted = [result.reports for result in results if result.outcome == "accepted"]
         self._batches["accepted"].inc(len(accepted))
-        self._batches["repeated"].inc(sum(outcome.fate == "repeated" for outcome in outcomes))
+        self._batches["repeated"].inc(sum(result.outcome == "repeated" for result in results))
         self._reports.inc(sum(accepted))
 
     def streams(self, count: int) -> None:
-        """So many live streams are open."""
+        """Set the number of open live streams."""
         self._streams.set(count)
 
     def text(self) -> bytes:
-        """All of it in Prometheus' own format, of all workers together."""
+        """Return the metrics of all workers in the Prometheus text format."""
         if SHARED not in os.environ:
             return self._prometheus.generate_latest(self._registry)
         from prometheus_client.multiprocess import MultiProcessCollector

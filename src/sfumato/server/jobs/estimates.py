@@ -1,6 +1,6 @@
-"""Estimates, computed once: a cache of answers that took long, and what is cached of an estimate.
+"""Estimates, computed once: a cache of results that took long, and the cached form of an estimate.
 
-Three numbers per value are cached, from which intervals of every level follow.
+Three numbers per value are cached, from which intervals of every confidence follow.
 """
 
 from __future__ import annotations
@@ -17,76 +17,76 @@ from sfumato.collecting import Aggregate
 from sfumato.errors import SfumatoError
 from sfumato.estimation import Estimate, estimate, estimator_of_method
 from sfumato.mechanisms import Estimator, Mechanism
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.responses import ApiError
 
-__all__ = ["Kept", "decoded", "estimate_of", "in_words"]
+__all__ = ["ResultCache", "cached_estimate", "estimate_of", "in_words"]
 
-#: Refusals that are answers: they would be the same the next time.
+#: Reasons of errors that are cached, because they would be the same the next time.
 _FINAL = ("invalid", "too-hard")
-#: What an answer takes beside its own bytes.
-_EACH = 512
+#: Bytes of a cache entry in addition to its result.
+_ENTRY_OVERHEAD = 512
 
 
-class Kept:
-    """The last few answers that took long to compute. However many ask for one at once, it is computed once."""
+class ResultCache:
+    """A bounded cache of results that took long to compute. Concurrent requests for a key share one computation."""
 
     def __init__(self, most_bytes: int = 2**26) -> None:
-        self._answers: OrderedDict[Hashable, bytes | Refusal] = OrderedDict()
-        self._coming: dict[Hashable, asyncio.Task[bytes | Refusal]] = {}
+        self._results: OrderedDict[Hashable, bytes | ApiError] = OrderedDict()
+        self._pending: dict[Hashable, asyncio.Task[bytes | ApiError]] = {}
         self._left = most_bytes
 
     async def get(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
-        """The answer to this; computed, if it is not there."""
-        answer = self._answers.get(key)
-        if answer is None:
-            if key not in self._coming:
-                self._coming[key] = asyncio.create_task(self._computed(key, compute))
-            answer = await asyncio.shield(self._coming[key])  # who asked first may go, and the others stay
-        if isinstance(answer, Refusal):
-            raise Refusal(answer.reason, answer.message)
-        return answer
+        """Return the cached result of a key, or compute it."""
+        result = self._results.get(key)
+        if result is None:
+            if key not in self._pending:
+                self._pending[key] = asyncio.create_task(self._compute(key, compute))
+            result = await asyncio.shield(self._pending[key])  # the first client may disconnect while others wait
+        if isinstance(result, ApiError):
+            raise ApiError(result.reason, result.message)
+        return result
 
-    async def _computed(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes | Refusal:
-        answer: bytes | Refusal
+    async def _compute(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes | ApiError:
+        result: bytes | ApiError
         try:
-            answer = await compute()
-        except Refusal as refusal:
-            answer = Refusal(refusal.reason, refusal.message)  # without the trace, and all that hangs on it
-            if refusal.reason not in _FINAL:
-                return answer
+            result = await compute()
+        except ApiError as error:
+            result = ApiError(error.reason, error.message)  # without the traceback, which holds references
+            if error.reason not in _FINAL:
+                return result
         finally:
-            del self._coming[key]
-        self._answers[key] = answer
-        self._left -= _size(answer)
+            del self._pending[key]
+        self._results[key] = result
+        self._left -= _size(result)
         while self._left < 0:
-            self._left += _size(self._answers.popitem(last=False)[1])
-        return answer
+            self._left += _size(self._results.popitem(last=False)[1])
+        return result
 
 
-def _size(answer: bytes | Refusal) -> int:
-    return _EACH + len(answer.message if isinstance(answer, Refusal) else answer)
+def _size(result: bytes | ApiError) -> int:
+    return _ENTRY_OVERHEAD + len(result.message if isinstance(result, ApiError) else result)
 
 
-def decoded(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
+def cached_estimate(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
     """Return the frequencies of an estimate, the unbiased ones and the nearest distribution, as bytes.
 
     The estimator is left out, because it may hold large tables; it is built again from the mechanism.
     """
     try:
-        found = estimate(mechanism, counts, method)
+        result = estimate(mechanism, counts, method)
     except SfumatoError as error:
-        raise Refusal("invalid", f"this cannot be estimated: {in_words(error)}") from None
-    return np.stack([found.frequencies, found.unbiased, found.nearest]).tobytes()
+        raise ApiError("invalid", f"this cannot be estimated: {in_words(error)}") from None
+    return np.stack([result.frequencies, result.unbiased, result.nearest]).tobytes()
 
 
 def in_words(error: SfumatoError) -> str:
-    """Why nothing can be estimated, for people: without what was got, which may be a mechanism as Python writes it."""
+    """Return the message of an error without its last part, the value got, which may be the repr of a mechanism."""
     return str(error).removeprefix("estimate: ").partition("; got ")[0]
 
 
-def estimate_of(mechanism: Mechanism, n: int, method: str, kept: bytes) -> Estimate:
-    """Return the estimate again, from what ``decoded`` gave."""
-    frequencies, unbiased, nearest = np.frombuffer(kept).reshape(3, -1)
+def estimate_of(mechanism: Mechanism, n: int, method: str, cached: bytes) -> Estimate:
+    """Return the estimate, from the bytes of ``cached_estimate``."""
+    frequencies, unbiased, nearest = np.frombuffer(cached).reshape(3, -1)
     return Estimate(mechanism.domain, n, method, frequencies, unbiased, nearest, _decoder(mechanism, method))
 
 

@@ -1,7 +1,7 @@
-"""Planning, designing and auditing for others: in a process of its own, which is ended when it takes too long.
+"""Plan, design and audit in a separate process, which is killed when a request takes too long.
 
-The process reads a request a line and answers with a line. It is started when it is first needed, and again after it
-was ended, or ended of its own accord because it has all the memory that it may have.
+The process reads one request per line and writes one response per line. It is started when it is first needed, and
+again after it was killed or ended because it reached its memory limit.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, designed, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.mechanisms import Mechanism, estimator_for, mechanism_from_spec
 from sfumato.policy import Blocks, PairwisePolicy, Policy, Secret, describe, policy_from_dict, strictest, suspicions
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG, to_standard_error
 from sfumato.server.jobs.estimates import in_words
 from sfumato.server.settings import VARIABLE
 
 __all__ = ["Planner"]
 
-#: So many requests may wait for the process.
+#: Maximum requests that wait for the process.
 _MOST_WAITING = 8
-#: No answer is longer: a certificate holds the mechanism and the policy.
-_LONGEST_ANSWER = 2**28
+#: Maximum bytes of a response; a certificate holds the mechanism and the policy.
+_MAX_RESPONSE_BYTES = 2**28
 #: Linear algebra takes some 40 MB for every thread that it may ever use, which on a large machine are a hundred.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-#: The share of the time of a request that is for a search; the rest is for rounding, audit and what is slower here.
-_SEARCH_SHARE = 0.4
-#: A suspicion names so many values.
+#: Fraction of the time limit for a search; the rest is for rounding, audit and slower machines.
+_SEARCH_FRACTION = 0.4
+#: Maximum values that a posterior bound lists.
 _MOST_NAMED = 20
 
 
 class Planner:
-    """Asks the process, one thing after the other."""
+    """The client of the planner process; sends one request at a time."""
 
     def __init__(self, seconds: float, most_bytes: int, most_values: int) -> None:
         self._seconds, self._most_bytes, self._most_values = seconds, most_bytes, most_values
@@ -50,30 +50,30 @@ class Planner:
         self._waiting = 0
 
     async def ask(self, job: str, **request: Any) -> Any:
-        """The answer to a request; a Refusal where the policy or the mechanism is at fault, or it takes too long."""
+        """Return the result of a request; raise ApiError for an invalid policy or mechanism, or at the time limit."""
         if self._waiting >= _MOST_WAITING:
-            raise Refusal("overloaded", "too many plans wait already")
+            raise ApiError("overloaded", "too many plans wait already")
         self._waiting += 1
         try:
             async with self._turn:
-                answer = await self._answered(job, request)
+                response = await self._exchange(job, request)
         finally:
             self._waiting -= 1
-        if "refused" in answer:
-            raise Refusal("invalid", answer["refused"])
-        if "fault" in answer:
-            raise Refusal("internal", answer["fault"])
-        return answer["answer"]
+        if "error" in response:
+            raise ApiError("invalid", response["error"])
+        if "fault" in response:
+            raise ApiError("internal", response["fault"])
+        return response["result"]
 
-    async def _answered(self, job: str, request: dict[str, Any]) -> Any:
+    async def _exchange(self, job: str, request: dict[str, Any]) -> Any:
         line = json.dumps({"job": job, "seconds": self._seconds, "most_values": self._most_values, **request}) + "\n"
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "sfumato.server.jobs.planner", str(self._most_bytes)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                limit=_LONGEST_ANSWER,
-                # The settings hold the store's password, of which it needs to know nothing.
+                limit=_MAX_RESPONSE_BYTES,
+                # The settings hold the store's password, which the process does not need.
                 env={name: value for name, value in os.environ.items() if name != VARIABLE} | _ONE_THREAD,
             )
         process = self._process
@@ -86,11 +86,11 @@ class Planner:
                 return json.loads(await process.stdout.readline())
         except TimeoutError:
             await self.stop()
-            raise Refusal("too-hard", f"this takes longer than {self._seconds:g} seconds") from None
-        except (OSError, ValueError):  # it ended without an answer, as when memory is short
+            raise ApiError("too-hard", f"this takes longer than {self._seconds:g} seconds") from None
+        except (OSError, ValueError):  # the process ended without a response, as at the memory limit
             await self.stop()
-            raise Refusal("too-hard", "this takes more than the collector has") from None
-        except BaseException:  # whoever asked has gone, and the answer would be taken for that of the next
+            raise ApiError("too-hard", "this takes more than the collector has") from None
+        except BaseException:  # the client has gone, and the response would be taken for that of the next request
             await self.stop()
             raise
 
@@ -108,18 +108,18 @@ class Planner:
 def _policy(request: dict[str, Any]) -> Policy:
     policy = policy_from_dict(request["policy"])
     if len(policy.domain) > request["most_values"]:
-        raise Refusal("invalid", f"a collector plans for at most {request['most_values']} values")
+        raise ApiError("invalid", f"a collector plans for at most {request['most_values']} values")
     return policy
 
 
 def check(request: dict[str, Any]) -> dict[str, Any]:
-    """A policy in words and numbers."""
+    """Describe a policy in words and numbers."""
     policy = _policy(request)
     region = None
     if isinstance(policy, PairwisePolicy) and len(policy.domain) > 1:
         x, other = map(policy.domain.label, policy.least[1])
         region = {"x": x, "other": other, "points": policy_region(policy, x, other).vertices.tolist()}
-    found = [
+    bounds = [
         {"values": s.values[:_MOST_NAMED], "count": len(s.values), "before": s.before, "after": s.after}
         for s in suspicions(policy, request["before"])
     ]
@@ -130,7 +130,7 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         "asks": describe(policy),
         "least": strictest(policy),
         "region": region,
-        "suspicions": found,
+        "suspicions": bounds,
         "within": _within(policy, Fraction(request["before"])),
         "policy": policy.to_dict(),
     }
@@ -163,15 +163,15 @@ def _odds(mechanism: Mechanism) -> dict[str, float]:
 
 
 def _search_seconds(policy: Policy, request: dict[str, Any]) -> float | None:
-    """Seconds for a search, so that it ends well before the process is ended; None for what is usual."""
-    seconds = _SEARCH_SHARE * float(request["seconds"])
+    """Return the seconds for a search, so that it ends well before the time limit; None for the default."""
+    seconds = _SEARCH_FRACTION * float(request["seconds"])
     return None if len(policy.domain) > SEARCHED_VALUES or seconds >= SEARCH_SECONDS else seconds
 
 
 def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
-    """What the planner finds."""
+    """Return the rows of a plan."""
     policy = _policy(request)
-    found = plan(
+    result = plan(
         policy,
         request["n"],
         target=request["target"],
@@ -179,14 +179,14 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
         max_seconds=_search_seconds(policy, request),
     )
     fields = ("name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical")
-    rows = [{field: getattr(row, field) for field in fields} for row in found.rows]
+    rows = [{field: getattr(row, field) for field in fields} for row in result.rows]
     return {
-        "n": found.n,
-        "best": found.best.name,
-        "why": found.why(),
+        "n": result.n,
+        "best": result.best.name,
+        "why": result.why(),
         "rows": rows,
-        **_odds(found.best.mechanism),
-        "one_percent": _people_for(0.01, found.n, found.best.half_l1),
+        **_odds(result.best.mechanism),
+        "one_percent": _people_for(0.01, result.n, result.best.half_l1),
     }
 
 
@@ -197,18 +197,20 @@ def _people_for(target: float, n: int, error: float) -> float | None:
 
 
 def create(request: dict[str, Any]) -> dict[str, Any]:
-    """A mechanism for a policy, audited: by its spec, by its name, or the planner's choice."""
+    """Return an audited mechanism for a policy: by its spec, by its name, or the planner's choice."""
     policy = _policy(request)
-    asked = request["mechanism"]
-    if isinstance(asked, dict):
-        mechanism, why = mechanism_from_spec(asked), f"{asked.get('mechanism')}, as it was given"
+    requested = request["mechanism"]
+    if isinstance(requested, dict):
+        mechanism, why = mechanism_from_spec(requested), f"{requested.get('mechanism')}, as it was given"
     else:
-        seconds = _SEARCH_SHARE * float(request["seconds"]) if asked == "optimal" else _search_seconds(policy, request)
-        mechanism, why = designed(policy, request["n"], asked, "estimation", None, None, seconds, None)
+        seconds = (
+            _SEARCH_FRACTION * float(request["seconds"]) if requested == "optimal" else _search_seconds(policy, request)
+        )
+        mechanism, why = designed(policy, request["n"], requested, "estimation", None, None, seconds, None)
     try:
         estimator_for(mechanism)
     except InvalidInput as error:
-        raise Refusal("invalid", f"nothing could be estimated from the answers: {in_words(error)}") from None
+        raise ApiError("invalid", f"nothing could be estimated from the answers: {in_words(error)}") from None
     certificate = audit(mechanism, policy).raise_if_violated()
     return {
         "policy": canonical_json(policy.to_dict()),
@@ -223,20 +225,20 @@ _JOBS = {"check": check, "plan": plan_rows, "create": create}
 
 
 def _limit_memory(most_bytes: int) -> None:
-    """Let whatever would take more raise MemoryError, on Linux; other systems have no such limit, or do not heed it."""
-    with contextlib.suppress(ImportError, ValueError):  # ValueError: what holds already is less
+    """Make larger allocations raise MemoryError, on Linux; other systems lack or ignore this limit."""
+    with contextlib.suppress(ImportError, ValueError):  # ValueError: the present limit is lower
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
 
 
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
+def _handle(request: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {"answer": finite(_JOBS[request["job"]](request))}
-    except (SfumatoError, Refusal) as error:
-        return {"refused": str(error)}
+        return {"result": finite(_JOBS[request["job"]](request))}
+    except (SfumatoError, ApiError) as error:
+        return {"error": str(error)}
     except RecursionError:
-        return {"refused": "a document is nested too deeply"}
+        return {"error": "a document is nested too deeply"}
     except MemoryError:
         raise  # the process ends
     except Exception:
@@ -247,9 +249,9 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 def _run(most_bytes: int) -> None:
     to_standard_error()
     _limit_memory(most_bytes)
-    with contextlib.suppress(MemoryError):  # the next process begins with none of it in use
+    with contextlib.suppress(MemoryError):  # the next process starts with its memory free
         for line in sys.stdin:
-            print(json.dumps(_answer(json.loads(line)), default=str), flush=True)
+            print(json.dumps(_handle(json.loads(line)), default=str), flush=True)
 
 
 if __name__ == "__main__":

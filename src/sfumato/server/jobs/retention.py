@@ -1,4 +1,4 @@
-"""Reports that were kept are deleted when their collection's rule says so, and mixed when their day is over.
+"""Delete stored reports by the rule of their collection, and shuffle them when their day is over.
 
 Batch ids, receipts and all counts stay.
 """
@@ -9,30 +9,30 @@ from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.store.base import Store
-from sfumato.server.store.records import ABOUT
+from sfumato.server.store.records import METADATA
 
-__all__ = ["day_of", "forget_old_reports", "mix_old_reports"]
+__all__ = ["day_of", "forget_old_reports", "shuffle_old_reports"]
 
 _PAGE = 100
-#: Reports that come meanwhile wait no longer than so many rows take.
+#: Maximum rows per transaction; bounds how long new reports wait.
 _AT_ONCE = 500
 
 
 def day_of(now: float) -> int:
-    """The number of the day, in UTC."""
+    """Return the number of the day, in UTC."""
     return int(now) // 86_400
 
 
 async def forget_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
-    """Delete every row of reports that was kept for longer than its collection says. How many there were."""
+    """Delete all reports older than ``keep_days`` of their collection. Return the number of rows."""
     today = day_of(now)
     after = deleted = 0
     while True:
         rows = await readers.run(store.collections, after, _PAGE)
         for _, name, text, _ in rows:
-            days = ABOUT.decode(text).keep_days
+            days = METADATA.decode(text).keep_days
             if days is not None:
-                # At most so many days: a report of yesterday is not kept for one day by the end of today.
+                # keep_days is a maximum: with 1, a report of yesterday is deleted before today ends.
                 deleted += await _forget(writer, name, today - days + 1)
         if len(rows) < _PAGE:
             return deleted
@@ -41,20 +41,20 @@ async def forget_old_reports(store: Store, readers: Readers, writer: Writer, now
 
 async def _forget(writer: Writer, name: str, before_day: int) -> int:
     deleted = 0
-    while found := await writer.run(lambda store: store.forget_reports(name, before_day, _AT_ONCE)):
-        deleted += found
+    while rows := await writer.run(lambda store: store.forget_reports(name, before_day, _AT_ONCE)):
+        deleted += rows
     return deleted
 
 
-async def mix_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
-    """Mix the reports of every day before today. How many rows they were."""
+async def shuffle_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
+    """Shuffle the reports of every day before today. Return the number of rows."""
     today = day_of(now)
-    mixed = 0
-    for name in await readers.run(store.unmixed, today):
+    shuffled = 0
+    for name in await readers.run(store.unshuffled, today):
         mechanism = await readers.run(_mechanism, store, name)
-        while found := await writer.run(lambda store: store.mix_reports(name, mechanism, today)):  # noqa: B023
-            mixed += found
-    return mixed
+        while rows := await writer.run(lambda store: store.shuffle_reports(name, mechanism, today)):  # noqa: B023
+            shuffled += rows
+    return shuffled
 
 
 def _mechanism(store: Store, name: str) -> Mechanism:

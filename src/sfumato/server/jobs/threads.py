@@ -1,4 +1,4 @@
-"""Threads for what takes longer than an event loop should stand still."""
+"""Threads for work that would block the event loop too long."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.responses import ApiError
 from sfumato.server.store.base import Unavailable
 
 __all__ = ["Readers", "Workers"]
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Readers:
-    """A few threads, each with a connection of its own to the store."""
+    """A few threads, each with its own connection to the store."""
 
     def __init__(self, threads: int = 4) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sfumato-reader")
 
-    async def run(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
-        """The answer of a function that may block."""
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Return the result of a function that may block."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         except Unavailable:
-            raise Refusal("unavailable", "the store is away") from None
+            raise ApiError("unavailable", "the store is away") from None
 
     def stop(self) -> None:
         """End the threads."""
@@ -34,22 +34,22 @@ class Readers:
 
 
 class Workers:
-    """Threads that unpack long batches, or compute estimates. Whoever reads from the store never waits for them."""
+    """Threads that unpack long batches or compute estimates. Reads from the store never wait for them."""
 
     def __init__(self, threads: int = 2, most_waiting: int = 16) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sfumato-worker")
-        self._most = threads + most_waiting
-        self._asked = 0
+        self._max_running = threads + most_waiting
+        self._running = 0
 
-    async def run(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
-        """The answer of a function that computes, unless too much waits already."""
-        if self._asked >= self._most:
-            raise Refusal("overloaded", "too many long batches or estimates wait")
-        self._asked += 1
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Return the result of a computation, or raise ApiError if too many wait already."""
+        if self._running >= self._max_running:
+            raise ApiError("overloaded", "too many long batches or estimates wait")
+        self._running += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         finally:
-            self._asked -= 1
+            self._running -= 1
 
     def stop(self) -> None:
         """End the threads."""

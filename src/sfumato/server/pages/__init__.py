@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response
 from sfumato.server.api.administration import list_collections
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import CollectionList, ListedCollection
-from sfumato.server.http.refusals import Refusal
+from sfumato.server.http.responses import ApiError
 
 __all__ = ["PAGES", "client_library", "give_file", "give_first_page", "page"]
 
@@ -48,7 +48,7 @@ _TEMPLATE = """<!doctype html>
 
 
 def page(title: str, body: str) -> Response:
-    """A plain page; ``body`` is HTML."""
+    """Return a plain page; ``body`` is HTML."""
     return HTMLResponse(_TEMPLATE.format(title=html.escape(title), body=body))
 
 
@@ -60,11 +60,11 @@ def client_library(name: str) -> Traversable:
 
 
 async def give_file(collector: Collector, request: Request) -> Response:  # noqa: ARG001
-    """A file that comes with the package: one of the pages, or what they are made of."""
+    """Return a page, or a static file of the pages."""
     name = PAGES.get(request.scope["route"].path) or request.path_params["name"]
     file = client_library(name) if name in _CLIENT_FILES else _FOLDER / name
     if not _NAME.fullmatch(name) or not file.is_file():
-        raise Refusal("not-found", "there is no such file")
+        raise ApiError("not-found", "there is no such file")
     content = file.read_bytes()
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"Cache-Control": "no-cache", "ETag": tag}
@@ -96,10 +96,10 @@ _NONE = """<section class="card"><h2>Collections</h2><p class="quiet">None is li
 
 
 async def give_first_page(collector: Collector, request: Request) -> Response:
-    """What this is, how to start, and what is collected here."""
-    answer = msgspec.json.decode((await list_collections(collector, request)).body, type=CollectionList)
-    rows = "".join(map(_row, answer.collections))
-    more = f'<p><a href="/?after={answer.next}">More</a></p>' if answer.next else ""
+    """Return the first page: introduction, start, and the listed collections."""
+    response = msgspec.json.decode((await list_collections(collector, request)).body, type=CollectionList)
+    rows = "".join(map(_row, response.collections))
+    more = f'<p><a href="/?after={response.next}">More</a></p>' if response.next else ""
     listed = _LIST.format(rows=rows, more=more) if rows else _NONE
     start = _START.format(heading="Open another" if rows else "Start here")
     return page("A Sfumato collector", _WHAT + (listed + start if rows else start + listed))

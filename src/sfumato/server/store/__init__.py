@@ -1,16 +1,16 @@
-"""Where a collector keeps what it was sent: one set of statements, over SQLite or PostgreSQL."""
+"""The store of a collector, in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
 from sfumato.errors import InvalidInput
 from sfumato.server.store.base import Store
-from sfumato.server.store.records import Outcome, Progress, Record, Submission
+from sfumato.server.store.records import Progress, Record, Submission, SubmissionResult
 
-__all__ = ["Outcome", "Progress", "Record", "Store", "Submission", "open_store"]
+__all__ = ["Progress", "Record", "Store", "Submission", "SubmissionResult", "open_store"]
 
 
 def open_store(url: str, *, migrate: bool = True) -> Store:
-    """The store that a URL names, its tables brought up to date unless that is done already.
+    """Open the store at a URL; with ``migrate``, bring its tables up to date.
 
     ``sqlite:///collect.db`` is a file in this folder, ``sqlite:////var/lib/collect.db`` one with a full path, and
     ``postgresql://user@host/database`` a server.

@@ -23,29 +23,29 @@ import numpy.typing as npt
 
 from sfumato.collecting import Aggregate, decode_batch, write_batch
 from sfumato.mechanisms import Mechanism, count_reports, count_size, piece_rows
-from sfumato.server.store.records import ID_BYTES, Outcome, Progress, Record, State, Submission
+from sfumato.server.store.records import ID_BYTES, Progress, Record, State, Submission, SubmissionResult
 from sfumato.server.store.statements import Statements
 
-__all__ = ["PAGE", "Store", "Unavailable", "mixed_batch"]
+__all__ = ["PAGE", "Store", "Unavailable", "shuffled_batch"]
 
 #: Counts per row of the table ``counts``.
 PAGE = 128
 #: Maximum rows per statement.
 _MOST_ROWS = 100
-#: Maximum rows of reports that are mixed into one, and maximum bytes; both bound the time of a transaction.
-_MOST_MIXED, _MOST_MIXED_BYTES = 10_000, 2**20
+#: Maximum rows of reports that are shuffled into one, and maximum bytes; both bound the time of a transaction.
+_MAX_SHUFFLED_ROWS, _MAX_SHUFFLED_BYTES = 10_000, 2**20
 
 Execute = Callable[..., Any]
 
 
 class Unavailable(Exception):
-    """The database did not do what it was asked, or did not say whether it did. The same request may be made again."""
+    """The database failed or did not confirm an operation, which may be retried."""
 
 
 class Store(ABC):
     """Collections, counts, batches and tokens. Writes come from one thread; reads may come from any."""
 
-    #: The steps by which the tables came about. A step that was released never changes: new ones are added.
+    #: Migration steps. A released step never changes: new ones are appended.
     migrations: tuple[tuple[str, ...], ...]
     #: How a transaction that will write begins.
     begin: str
@@ -63,13 +63,13 @@ class Store(ABC):
 
     @abstractmethod
     def connect(self) -> Any:
-        """A new connection that commits every statement outside a transaction."""
+        """Return a new connection that commits every statement outside a transaction."""
 
     @abstractmethod
-    def refusal(self, error: Exception) -> bool:
-        """Whether the error means that the database is away or refused for now."""
+    def is_unavailable(self, error: Exception) -> bool:
+        """Return whether an error means that the database is unavailable for now."""
 
-    # -- connections: one a thread, made anew after a failure ----------------------------------------------
+    # -- connections: one per thread, opened again after a failure ----------------------------------------------
 
     @contextmanager
     def _connected(self) -> Iterator[Execute]:
@@ -81,7 +81,7 @@ class Store(ABC):
                     self._open.add(connection)
             yield connection.execute
         except Exception as error:
-            if not self.refusal(error):
+            if not self.is_unavailable(error):
                 raise
             self.close()  # what it was in the middle of is undone with it
             raise Unavailable(str(error)) from error
@@ -142,65 +142,65 @@ class Store(ABC):
 
     @abstractmethod
     def hold_tables(self, execute: Execute) -> None:
-        """Let no other process migrate until the transaction ends."""
+        """Lock out migrations by other processes until the transaction ends."""
 
     # -- counting ----------------------------------------------------------------------------------------
 
-    def commit(self, group: Sequence[Submission]) -> list[Outcome]:
+    def commit(self, group: Sequence[Submission]) -> list[SubmissionResult]:
         """Count a group of batches, each at most once, in one transaction; it is on disk when this returns."""
-        outcomes: dict[int, Outcome] = {}
+        results: dict[int, SubmissionResult] = {}
         by_collection = sorted(range(len(group)), key=lambda place: group[place].collection)
         with self._transaction() as execute:
             for collection, places in groupby(by_collection, key=lambda place: group[place].collection):
-                own = list(places)
-                found = self._count(execute, collection, [group[place] for place in own])
-                outcomes.update(zip(own, found, strict=True))
-        return [outcomes[place] for place in range(len(group))]
+                members = list(places)
+                member_results = self._count(execute, collection, [group[place] for place in members])
+                results.update(zip(members, member_results, strict=True))
+        return [results[place] for place in range(len(group))]
 
-    def _count(self, execute: Execute, collection: str, group: list[Submission]) -> list[Outcome]:
+    def _count(self, execute: Execute, collection: str, group: list[Submission]) -> list[SubmissionResult]:
         row = self._hold(execute, collection)
         if row is None:
-            return [Outcome("not-found")] * len(group)
+            return [SubmissionResult("not-found")] * len(group)
         state, batches = row
         known = self.known_batches(execute, [submission.batch for submission in group])
         tokens = self._known_tokens(execute, collection, group)
         counted: list[Submission] = []
-        outcomes = []
+        results = []
         for submission in group:
-            outcome = _decide(submission, known, tokens, state)
-            if outcome.fate == "accepted":
+            result = _decide(submission, known, tokens, state)
+            if result.outcome == "accepted":
                 counted.append(submission)
                 known[submission.batch] = submission.receipt
                 if submission.token_hash is not None:
                     tokens[submission.token_hash] = True
-            outcomes.append(outcome)
+            results.append(result)
         if counted:
             self.write_batches(execute, [submission.batch + submission.receipt for submission in counted])
             self._spend_tokens(execute, counted)
             self._keep_reports(execute, [submission for submission in counted if submission.keep], batches)
             self._add_counts(execute, counted)
-        return outcomes
+        return results
 
     def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The receipts of those batches that were counted before."""
+        """Return the receipts of those batches that were counted before."""
         rows = self._where_in(execute, self.sql.batches_in, (), batches)
         return {bytes(batch): bytes(receipt) for batch, receipt in rows}
 
     def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
-        """Ids of batches that are counted now, each with its receipt."""
+        """Insert the ids of batches that are counted now, each with its receipt."""
         self._insert(
             execute, self.sql.insert_batches, [(record[:ID_BYTES], record[ID_BYTES:]) for record in sorted(records)]
         )
 
     def _hold(self, execute: Execute, collection: str) -> tuple[State, int] | None:
-        """State and number of batches of a collection, which nobody else changes until the transaction ends."""
-        found: tuple[State, int] | None = execute(self.hold, (collection,)).fetchone()
-        return found
+        """Lock a collection until the transaction ends; return its state and number of batches."""
+        row: tuple[State, int] | None = execute(self.hold, (collection,)).fetchone()
+        return row
 
     # -- the parts of counting ------------------------------------------------------------------------------
 
     def _known_tokens(self, execute: Execute, collection: str, group: Sequence[Submission]) -> dict[bytes, bool]:
-        """Which of the tokens that the group brings there are, and whether they are spent."""
+        """Return the known tokens of a group, and whether each is spent."""
         hashes = [submission.token_hash for submission in group if submission.token_hash is not None]
         rows = self._where_in(execute, self.sql.tokens_in, (collection,), hashes)
         return {bytes(token_hash): bool(spent) for token_hash, spent in rows}
@@ -210,12 +210,12 @@ class Store(ABC):
         if hashes:
             self._where_in(execute, self.sql.spend_tokens_in, (counted[0].collection,), hashes)
 
-    def _keep_reports(self, execute: Execute, kept: Sequence[Submission], number: int) -> None:
-        """The reports of a day as one batch, sorted: who sent which, and in which order, is not kept."""
-        for day in {submission.day for submission in kept}:
-            own = [submission.reports for submission in kept if submission.day == day]
-            batch = mixed_batch(kept[0].mechanism, own)
-            self._insert(execute, self.sql.insert_reports, [(kept[0].collection, day, number, 0, batch)])
+    def _keep_reports(self, execute: Execute, submissions: Sequence[Submission], number: int) -> None:
+        """Store the reports of each day as one sorted batch, without senders and order of arrival."""
+        for day in {submission.day for submission in submissions}:
+            reports = [submission.reports for submission in submissions if submission.day == day]
+            batch = shuffled_batch(submissions[0].mechanism, reports)
+            self._insert(execute, self.sql.insert_reports, [(submissions[0].collection, day, number, 0, batch)])
 
     def _add_counts(self, execute: Execute, counted: Sequence[Submission]) -> None:
         collection, mechanism = counted[0].collection, counted[0].mechanism
@@ -235,24 +235,24 @@ class Store(ABC):
         execute(self.sql.add_progress, (n, len(counted), collection))
 
     def _where_in(self, execute: Execute, sql: str, before: tuple[Any, ...], values: Sequence[Any]) -> list[Any]:
-        """The rows of ``sql IN (values)``, in as few statements as their length allows; before them those of sql."""
+        """Return the rows of ``sql IN (values)``, in few statements; ``before`` are the parameters of sql."""
         rows: list[Any] = []
         for start in range(0, len(values), _MOST_ROWS):
             part = values[start : start + _MOST_ROWS]
-            found = execute(self.sql.list_of(sql, len(part)), (*before, *part))
-            if found.description is not None:  # an UPDATE has no rows
-                rows += found.fetchall()
+            cursor = execute(self.sql.list_of(sql, len(part)), (*before, *part))
+            if cursor.description is not None:  # an UPDATE has no rows
+                rows += cursor.fetchall()
         return rows
 
     def _insert(self, execute: Execute, sql: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
-        """Insert rows, many with each statement: a thread gives up the interpreter with every one."""
+        """Insert many rows per statement, because a thread releases the interpreter with every statement."""
         for start in range(0, len(rows), _MOST_ROWS):
             part = rows[start : start + _MOST_ROWS]
-            values = [value for own in part for value in own]
+            values = [value for row in part for value in row]
             execute(self.sql.rows_of(sql, len(part), len(part[0]), end), values)
 
     def counts(self, collection: str, mechanism: Mechanism) -> Aggregate:
-        """What was counted, of one moment."""
+        """Return a consistent snapshot of the counts."""
         with self._connected() as execute:
             rows = execute(self.sql.counts, (collection,)).fetchall()
         counts = np.zeros(count_size(mechanism), np.int64)
@@ -264,101 +264,101 @@ class Store(ABC):
     # -- reports that are kept ---------------------------------------------------------------------------
 
     def forget_reports(self, collection: str, before_day: int, most: int) -> int:
-        """Delete some rows of reports that came before a day; ids, receipts and counts stay. How many they were."""
+        """Delete some rows of reports that came before a day; keep ids, receipts, counts. Return the number of rows."""
         with self._transaction() as execute:
             self._hold(execute, collection)
             deleted = execute(self.sql.forget_reports, (collection, collection, before_day, most))
         return int(deleted.rowcount)
 
-    def unmixed(self, before_day: int) -> list[str]:
-        """The collections of which there are rows to mix that came before a day."""
+    def unshuffled(self, before_day: int) -> list[str]:
+        """Return the collections with rows to shuffle that came before a day."""
         with self._connected() as execute:
-            rows = execute(self.sql.unmixed_collections, (before_day,)).fetchall()
+            rows = execute(self.sql.unshuffled_collections, (before_day,)).fetchall()
         return [collection for (collection,) in rows]
 
-    def mix_reports(self, collection: str, mechanism: Mechanism, before_day: int) -> int:
-        """Make one row of many that came on the same day, before a day; how many they were.
+    def shuffle_reports(self, collection: str, mechanism: Mechanism, before_day: int) -> int:
+        """Replace rows that came on the same day, before a day, by one sorted row. Return their number.
 
-        With it goes the order in which they came, and what PostgreSQL notes of the transaction that wrote a row, which
-        is also that in which a token was spent.
+        This removes the order of arrival, and what PostgreSQL records of the transaction that wrote a row, which is
+        also the one in which a token was spent.
         """
         with self._transaction() as execute:
             self._hold(execute, collection)
-            rows = execute(self.sql.unmixed_rows, (collection, before_day, _MOST_MIXED)).fetchall()
+            rows = execute(self.sql.unshuffled_rows, (collection, before_day, _MAX_SHUFFLED_ROWS)).fetchall()
             if not rows:
                 return 0
             day, first, size = rows[0]
             numbers = [first]
-            for own_day, number, length in rows[1:]:
+            for row_day, number, length in rows[1:]:
                 size += length
-                if own_day != day or size > _MOST_MIXED_BYTES:
+                if row_day != day or size > _MAX_SHUFFLED_BYTES:
                     break
                 numbers.append(number)
             parameters = (collection, day, numbers[-1])
-            found = execute(self.sql.reports_to_mix, parameters).fetchall()
-            execute(self.sql.delete_mixed, parameters)
-            batch = mixed_batch(mechanism, [decode_batch(mechanism, bytes(reports)) for (reports,) in found])
+            stored = execute(self.sql.reports_to_shuffle, parameters).fetchall()
+            execute(self.sql.delete_unshuffled, parameters)
+            batch = shuffled_batch(mechanism, [decode_batch(mechanism, bytes(reports)) for (reports,) in stored])
             self._insert(execute, self.sql.insert_reports, [(collection, day, first, 1, batch)])
         return len(numbers)
 
     # -- collections -------------------------------------------------------------------------------------
 
     def add_collection(self, record: Record) -> None:
-        """A new collection, open; its number is given here."""
+        """Add an open collection; the store assigns its number."""
         with self._transaction() as execute:
             execute(
                 self.sql.add_collection,
                 (record.id, record.created, record.previous, record.policy, record.mechanism, record.certificate,
-                 record.about, record.key_hash),
+                 record.metadata, record.key_hash),
             )  # fmt: skip
             execute(self.sql.open_collection, (record.id,))
 
     def collection(self, collection: str) -> Record | None:
-        """The collection of this id."""
+        """Return the collection of this id, or None."""
         with self._connected() as execute:
             row = execute(self.sql.collection, (collection,)).fetchone()
         return None if row is None else Record(*row)
 
     def progress(self, collection: str) -> tuple[Progress, str, bytes | None] | None:
-        """What moves about a collection, what is said about it now, and the hash of its key."""
+        """Return state and counters of a collection, its metadata, and the hash of its key."""
         with self._connected() as execute:
             row = execute(self.sql.progress, (collection,)).fetchone()
         return None if row is None else (Progress(*row[:3]), *row[3:])
 
     def collections(self, after: int, limit: int) -> list[tuple[int, str, str, Progress]]:
-        """Number, id, what is said, and progress of the collections after a number, the oldest first."""
+        """Return number, id, metadata and progress of the collections after a number, the oldest first."""
         with self._connected() as execute:
             rows = execute(self.sql.collections, (after, limit)).fetchall()
-        return [(number, name, about, Progress(*rest)) for number, name, about, *rest in rows]
+        return [(number, name, metadata, Progress(*rest)) for number, name, metadata, *rest in rows]
 
     def change(self, collection: str, decide: Callable[[State, str], tuple[State, str]]) -> None:
-        """Open, close or archive a collection, or say something else about it: what comes of what is there now.
+        """Change state and metadata of a collection to what ``decide`` returns for the present ones.
 
-        What is there is read in the transaction that changes it, so that of two changes at once neither is lost.
+        Both are read in the transaction that changes them, so that no concurrent change is lost.
         """
         with self._transaction() as execute:
             held = self._hold(execute, collection)
             assert held is not None
             before, _ = held
-            (said,) = execute(self.sql.about, (collection,)).fetchone()
-            state, about = decide(before, said)
+            (stored,) = execute(self.sql.metadata, (collection,)).fetchone()
+            state, metadata = decide(before, stored)
             execute(self.sql.change_state, (state, collection))
-            execute(self.sql.change_about, (about, collection))
+            execute(self.sql.change_metadata, (metadata, collection))
 
     # -- keys and tokens ---------------------------------------------------------------------------------
 
     def replace_key(self, collection: str, key_hash: bytes) -> None:
-        """Another key for a collection; the one before it is none any more."""
+        """Replace the key of a collection; the previous one is revoked."""
         with self._transaction() as execute:
             execute(self.sql.replace_key, (key_hash, collection))
 
     def add_tokens(self, collection: str, token_hashes: Sequence[bytes]) -> None:
-        """One-time tokens that were handed out."""
+        """Add one-time tokens."""
         with self._transaction() as execute:
             self._insert(execute, self.sql.insert_tokens, [(collection, token_hash, 0) for token_hash in token_hashes])
 
     def add_admin(self, token_hash: bytes, created: int, *, only_first: bool = False) -> bool:
-        """An admin token; with ``only_first`` only if there is none yet. Whether it was added."""
+        """Add an admin token; with ``only_first``, only if there is none yet. Return whether it was added."""
         with self._transaction() as execute:
             self.hold_tables(execute)
             if only_first and execute(self.sql.any_admin).fetchone():
@@ -367,44 +367,50 @@ class Store(ABC):
         return True
 
     def is_admin(self, token_hash: bytes) -> bool:
-        """Whether this is the hash of an admin token."""
+        """Return whether this is the hash of an admin token."""
         with self._connected() as execute:
             return execute(self.sql.is_admin, (token_hash,)).fetchone() is not None
 
     def admins(self) -> list[tuple[bytes, int]]:
-        """The hash of every admin token and when it was made, the oldest first."""
+        """Return hash and time of creation of every admin token, the oldest first."""
         with self._connected() as execute:
             rows = execute(self.sql.admins).fetchall()
         return [(bytes(token_hash), created) for token_hash, created in rows]
 
     def remove_admin(self, token_hash: bytes) -> bool:
-        """Let an admin token be none any more, unless it is the last one. Whether it was removed."""
+        """Revoke an admin token unless it is the last one. Return whether it was revoked."""
         with self._transaction() as execute:
             self.hold_tables(execute)
             removed = execute(self.sql.remove_admin, (token_hash,))
         return bool(removed.rowcount)
 
 
-def _decide(submission: Submission, known: dict[bytes, bytes], tokens: dict[bytes, bool], state: State) -> Outcome:
+def _decide(
+    submission: Submission, known: dict[bytes, bytes], tokens: dict[bytes, bool], state: State
+) -> SubmissionResult:
     spent = False if submission.token_hash is None else tokens.get(submission.token_hash)
     if spent is None:  # and nothing is told about batches
-        return Outcome("token-unknown")
+        return SubmissionResult("token-unknown")
     receipt = known.get(submission.batch)
     if receipt is not None:  # the first answer stands, also after the collection was closed
-        return Outcome("repeated", len(submission.reports)) if receipt == submission.receipt else Outcome("conflict")
+        return (
+            SubmissionResult("repeated", len(submission.reports))
+            if receipt == submission.receipt
+            else SubmissionResult("conflict")
+        )
     if state != "open":
-        return Outcome("not-open")
+        return SubmissionResult("not-open")
     if spent:
-        return Outcome("token-spent")
-    return Outcome("accepted", len(submission.reports))
+        return SubmissionResult("token-spent")
+    return SubmissionResult("accepted", len(submission.reports))
 
 
 def _page_bytes(pages: npt.NDArray[np.int64], page: int, size: int) -> bytes:
     return pages[page, : min(PAGE, size - page * PAGE)].astype("<i8").tobytes()
 
 
-def mixed_batch(mechanism: Mechanism, reports: Sequence[npt.NDArray[Any]]) -> bytes:
-    """One binary batch of all these reports, in ascending order."""
+def shuffled_batch(mechanism: Mechanism, reports: Sequence[npt.NDArray[Any]]) -> bytes:
+    """Return one binary batch of all these reports, sorted, so that their order of arrival is lost."""
     together = np.concatenate(reports)
     if together.ndim > 1:
         rows = np.ascontiguousarray(together).view(f"V{together[0].nbytes}")

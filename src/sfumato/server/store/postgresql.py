@@ -1,4 +1,4 @@
-"""PostgreSQL: for several workers, and for who already keeps one. Needs the optional dependency psycopg."""
+"""A store in PostgreSQL, for several workers. Needs the optional dependency psycopg."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sfumato.server.store.statements import Statements
 
 __all__ = ["PostgreSQLStore"]
 
-#: Seconds until a server that does not answer counts as away.
-_PATIENCE = 10
+#: Seconds after which a server that does not respond is unavailable.
+_TIMEOUT = 10
 #: Any number that nobody else locks.
 _LOCK = 0x5F0A70
 
@@ -66,18 +66,18 @@ class PostgreSQLStore(Store):
         connection = self._psycopg.connect(
             self.url,
             autocommit=True,
-            connect_timeout=_PATIENCE,
-            tcp_user_timeout=1000 * _PATIENCE,
-            keepalives_idle=_PATIENCE,
+            connect_timeout=_TIMEOUT,
+            tcp_user_timeout=1000 * _TIMEOUT,
+            keepalives_idle=_TIMEOUT,
         )
         # A database may be set to acknowledge before it writes; an acknowledged report may not be lost.
         connection.execute("SET synchronous_commit = on")
         # A worker that vanished in the middle of a transaction holds up the others no longer than this.
         for setting in ("idle_in_transaction_session_timeout", "lock_timeout"):
-            connection.execute(f"SET {setting} = '{_PATIENCE}s'")
+            connection.execute(f"SET {setting} = '{_TIMEOUT}s'")
         return connection
 
-    def refusal(self, error: Exception) -> bool:
+    def is_unavailable(self, error: Exception) -> bool:
         return isinstance(error, (self._psycopg.OperationalError, self._psycopg.InterfaceError))
 
     def hold_tables(self, execute: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a store is given and gives back."""
+"""Records that a store takes and returns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from msgspec import Meta, Struct
 from sfumato.mechanisms import Mechanism
 
 __all__ = [
-    "ABOUT",
     "DIGEST_BYTES",
     "ID_BYTES",
+    "METADATA",
     "RECEIPT_BYTES",
-    "About",
     "Days",
     "Description",
-    "Fate",
+    "Metadata",
     "Origins",
     "Outcome",
     "Progress",
@@ -27,7 +26,8 @@ __all__ = [
     "ResultsKind",
     "State",
     "Submission",
-    "SubmissionKind",
+    "SubmissionMode",
+    "SubmissionResult",
     "Title",
 ]
 
@@ -35,8 +35,8 @@ __all__ = [
 ID_BYTES, DIGEST_BYTES, RECEIPT_BYTES = 16, 16, 20
 
 State = Literal["open", "closed", "archived"]
-#: What became of a submission: counted now, counted before, or one of the reasons to refuse it.
-Fate = Literal["accepted", "repeated", "conflict", "not-found", "not-open", "token-unknown", "token-spent"]
+#: Outcome of a submission: counted now, counted before, or the reason of its rejection.
+Outcome = Literal["accepted", "repeated", "conflict", "not-found", "not-open", "token-unknown", "token-spent"]
 
 
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -44,31 +44,31 @@ Description = Annotated[str, Meta(max_length=20_000)]
 Origin = Annotated[str, Meta(pattern=r"^(\*|https?://[A-Za-z0-9.:\[\]-]{1,250})$(?!\n)")]
 Origins = Annotated[list[Origin], Meta(max_length=100)]
 Days = Annotated[int, Meta(ge=0, le=36_500)]
-SubmissionKind = Literal["open", "key", "token"]
+SubmissionMode = Literal["open", "key", "token"]
 ResultsKind = Literal["public", "admin"]
 
 
-class About(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said about a collection, and may be said otherwise later."""
+class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
+    """The metadata of a collection, which administrators may change. Stored as JSON in the column ``about``."""
 
     title: Title
     description: Description = ""
-    submission: SubmissionKind = "open"
+    submission: SubmissionMode = "open"
     results: ResultsKind = "public"
     listed: bool = True
     origins: Origins = []
     keep_days: Days | None = None
 
 
-#: Reads it as it is stored.
-ABOUT = msgspec.json.Decoder(About)
+#: Decodes stored metadata.
+METADATA = msgspec.json.Decoder(Metadata)
 
 
 @dataclass(frozen=True)
 class Record:
-    """A collection as it is stored: documents as JSON texts.
+    """A stored collection, with its documents as JSON strings.
 
-    Policy, mechanism and certificate never change; ``about`` (title, who may send, how long to keep) and the key may.
+    Policy, mechanism and certificate never change; the metadata (title, submission mode, retention) and the key may.
     """
 
     id: str
@@ -79,14 +79,14 @@ class Record:
     policy: str
     mechanism: str
     certificate: str
-    about: str
-    #: SHA-256 of the key with which reports are sent, where one is asked for.
+    metadata: str
+    #: SHA-256 of the key with which reports are sent, if the submission mode is ``key``.
     key_hash: bytes | None
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The part of a collection that moves: its state, and how much was counted."""
+    """State and counters of a collection."""
 
     state: State
     reports: int
@@ -94,13 +94,13 @@ class Progress:
 
 
 class Submission(NamedTuple):
-    """A batch that was found valid and waits to be counted."""
+    """A valid batch that waits to be counted."""
 
     collection: str
     mechanism: Mechanism
     #: A hash of the collection and the batch id.
     batch: bytes
-    #: What is stored under the id: a digest of the batch, and how many reports it has.
+    #: Digest of the batch and number of its reports, stored under the id.
     receipt: bytes
     reports: npt.NDArray[Any]
     #: Whether the reports are kept, not only counted.
@@ -110,8 +110,8 @@ class Submission(NamedTuple):
     day: int
 
 
-class Outcome(NamedTuple):
-    """What became of a submission; ``reports`` is how many were counted for its batch id, now or before."""
+class SubmissionResult(NamedTuple):
+    """The outcome of a submission, and the number of reports counted under its batch id, now or before."""
 
-    fate: Fate
+    outcome: Outcome
     reports: int = 0

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from sfumato.server.store.base import Execute, Store
-from sfumato.server.store.records import ID_BYTES, RECEIPT_BYTES, Outcome, Submission
+from sfumato.server.store.records import ID_BYTES, RECEIPT_BYTES, Submission, SubmissionResult
 from sfumato.server.store.statements import Statements
 
-__all__ = ["RecentBatches", "SQLiteStore"]
+__all__ = ["PendingBatchIds", "SQLiteStore"]
 
 _RECORD = ID_BYTES + RECEIPT_BYTES
 #: Sorted well enough for neighbours to be on the same page.
@@ -35,8 +35,8 @@ _MOVE = (
 )
 
 
-class RecentBatches:
-    """Batch ids: the newest in a log that is only appended to, the others in a table sorted by id.
+class PendingBatchIds:
+    """Batch ids: the newest, pending ones in an append-only log (table ``recent``), the others in a table sorted by id.
 
     Ids are random, so every one that goes into a sorted table changes another page of it, and a page is what a
     transaction writes. A log takes all ids of a transaction on one page. Once it is long, its ids are sorted and moved
@@ -47,9 +47,9 @@ class RecentBatches:
     transaction. One that fails leaves the memory ahead of what is stored, so the memory must be dropped then.
     """
 
-    #: So many ids are gathered before they are moved; while they are, as many new ones may come.
+    #: Number of pending ids from which they are moved; meanwhile as many new ones may come.
     gathered = 2**16
-    #: So many are moved with one transaction at most: more than twice a group of batches.
+    #: Maximum ids moved per transaction: more than twice a group of batches.
     at_once = 2**12
 
     def __init__(self) -> None:
@@ -60,21 +60,21 @@ class RecentBatches:
         self._sorted, self._place, self._bound = b"", 0, 0
 
     def find(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The receipts of those that were counted before; called in every transaction before ``add``."""
+        """Return the receipts of batches that were counted before; call it in every transaction before ``add``."""
         came = self._read(execute)
         # Twice as many as came, so that all are moved before as many have gathered again; but not all at once after a
         # start, when the whole log comes.
         self._move(execute, min(2 * came, self.at_once))
-        found = {}
+        receipts = {}
         for batch in batches:
             receipt = self._known.get(batch) or self._moving.get(batch)
             if receipt is not None:
-                found[batch] = receipt
-        found.update(execute(_FIND, (b"".join(batches),)).fetchall())
-        return found
+                receipts[batch] = receipt
+        receipts.update(execute(_FIND, (b"".join(batches),)).fetchall())
+        return receipts
 
     def add(self, execute: Execute, records: Sequence[bytes]) -> None:
-        """Append ids with their receipts, sorted: the order in which they came is not kept."""
+        """Append ids with their receipts, sorted, because the order of arrival must not be stored."""
         execute("INSERT INTO recent (records) VALUES (?)", (b"".join(sorted(records)),))
 
     def _read(self, execute: Execute) -> int:
@@ -94,7 +94,7 @@ class RecentBatches:
         return came
 
     def _move(self, execute: Execute, most: int) -> None:
-        """Move some from the log to the table."""
+        """Move some ids from the log to the table."""
         if not self._moving or not most:
             return
         end = self._place + most * _RECORD
@@ -105,8 +105,8 @@ class RecentBatches:
             self._moving, self._sorted = {}, b""
 
 
-#: How long a writer waits for another process (a backup, a second service) before it is refused.
-_PATIENCE = 10.0
+#: Seconds that a writer waits for the lock of another process (a backup, a second service).
+_TIMEOUT = 10.0
 #: The statements of groups of many sizes are kept prepared.
 _STATEMENTS = 1000
 _SETTINGS = (
@@ -149,7 +149,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 class SQLiteStore(Store):
-    """A store in the file at ``path``, which is made if need be and ``create`` says so."""
+    """A store in the file at ``path``; with ``create``, the file is created if it is missing."""
 
     migrations = MIGRATIONS
     begin = "BEGIN IMMEDIATE"
@@ -167,7 +167,7 @@ class SQLiteStore(Store):
         connection = sqlite3.connect(
             self._name,
             uri=True,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             isolation_level=None,
             cached_statements=_STATEMENTS,
             check_same_thread=False,
@@ -180,35 +180,36 @@ class SQLiteStore(Store):
             raise
         return connection
 
-    def refusal(self, error: Exception) -> bool:
+    def is_unavailable(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.OperationalError)
 
     def hold_tables(self, execute: Execute) -> None:
         pass  # whoever began to write is alone
 
-    # -- batch ids: a thread knows the newest ---------------------------------------------------------------
+    # -- batch ids: a thread caches the pending ones ----------------------------------------------------------
 
-    def commit(self, group: Sequence[Submission]) -> list[Outcome]:
+    def commit(self, group: Sequence[Submission]) -> list[SubmissionResult]:
         try:
             return super().commit(group)
         except BaseException:
-            self._local.recent = None  # it may have seen what is undone now
+            self._local.pending_batch_ids = None  # it may hold ids of the transaction that was rolled back
             raise
 
     def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
-        recent = getattr(self._local, "recent", None)
-        if recent is None:
-            recent = self._local.recent = RecentBatches()
-        return recent.find(execute, batches)
+        pending_batch_ids = getattr(self._local, "pending_batch_ids", None)
+        if pending_batch_ids is None:
+            pending_batch_ids = self._local.pending_batch_ids = PendingBatchIds()
+        return pending_batch_ids.find(execute, batches)
 
     def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
-        self._local.recent.add(execute, records)
+        self._local.pending_batch_ids.add(execute, records)
 
 
 def _make(path: str) -> None:
-    """An empty file for this user alone, if there is none; SQLite gives its ``-wal`` and ``-shm`` files the same mode.
+    """Create an empty file that only this user may read, if there is none.
 
-    One that is there is not opened: to close it again would take away the locks of every connection in this process.
+    SQLite gives its ``-wal`` and ``-shm`` files the same mode. An existing file is not opened, because closing it again
+    would release the locks of every connection in this process.
     """
     with contextlib.suppress(OSError):  # where none can be made there is none, and SQLite says so
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

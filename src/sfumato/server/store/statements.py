@@ -1,12 +1,12 @@
 """The tables of a store, and the statements that every database shares.
 
-collections   what never changes about a collection, and what is said about it
+collections   the constant parts of a collection, and its metadata (column ``about``)
 progress      its state and how much was counted; a transaction that counts holds this row, alone
 counts        the counts of a collection, in pages; a page is there once one of its counts is above zero
 batches       a hash of every batch id that was counted, and its receipt: a digest of what came, and how many reports
-recent        the same of the newest, a transaction in a row, where the database does well to sort them later (SQLite)
-raw           the reports themselves while they are kept, as binary batches, by the day they came on; those of one
-              transaction, and later those of one day, are mixed
+recent        pending batch ids: the same of the newest, one row per transaction, sorted later (SQLite)
+raw           the reports while they are kept, as binary batches, by day of arrival; those of one transaction, and
+              later those of one day, are shuffled (column ``mixed``)
 tokens        one-time tokens, hashed; which report one was spent on is written nowhere
 admins        admin tokens, hashed
 
@@ -55,14 +55,14 @@ class Statements:
             f"DELETE FROM raw WHERE collection = {mark} AND (day, number) IN (SELECT day, number FROM raw "
             f"WHERE collection = {mark} AND day < {mark} ORDER BY day, number LIMIT {mark})"
         )
-        self.unmixed_collections = f"SELECT DISTINCT collection FROM raw WHERE mixed = 0 AND day < {mark}"
-        self.unmixed_rows = (
+        self.unshuffled_collections = f"SELECT DISTINCT collection FROM raw WHERE mixed = 0 AND day < {mark}"
+        self.unshuffled_rows = (
             f"SELECT day, number, length(reports) FROM raw WHERE collection = {mark} AND day < {mark} AND mixed = 0 "
             f"ORDER BY day, number LIMIT {mark}"
         )
-        own_rows = f"FROM raw WHERE collection = {mark} AND day = {mark} AND mixed = 0 AND number <= {mark}"
-        self.reports_to_mix = f"SELECT reports {own_rows}"
-        self.delete_mixed = f"DELETE {own_rows}"
+        unshuffled = f"FROM raw WHERE collection = {mark} AND day = {mark} AND mixed = 0 AND number <= {mark}"
+        self.reports_to_shuffle = f"SELECT reports {unshuffled}"
+        self.delete_unshuffled = f"DELETE {unshuffled}"
         # -- collections
         self.add_collection = (
             "INSERT INTO collections (id, created, previous, policy, mechanism, certificate, about, key_hash) "
@@ -81,9 +81,9 @@ class Statements:
             "SELECT number, id, about, state, reports, batches FROM collections "
             f"JOIN progress ON collection = id WHERE number > {mark} ORDER BY number LIMIT {mark}"
         )
-        self.about = f"SELECT about FROM collections WHERE id = {mark}"
+        self.metadata = f"SELECT about FROM collections WHERE id = {mark}"
         self.change_state = f"UPDATE progress SET state = {mark} WHERE collection = {mark}"
-        self.change_about = f"UPDATE collections SET about = {mark} WHERE id = {mark}"
+        self.change_metadata = f"UPDATE collections SET about = {mark} WHERE id = {mark}"
         # -- keys and tokens
         self.replace_key = f"UPDATE collections SET key_hash = {mark} WHERE id = {mark}"
         self.insert_tokens = "INSERT INTO tokens VALUES"

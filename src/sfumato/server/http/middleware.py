@@ -1,4 +1,4 @@
-"""The outermost layer: rate limits, security headers, CORS, metrics, logs, and the one shape of every refusal."""
+"""The outermost layer: rate limits, security headers, CORS, metrics, logs, and the common shape of all errors."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from sfumato.randomness import secure
-from sfumato.server.http.refusals import JsonAnswer, Refusal, Send
-from sfumato.server.http.routing import Answer, Routes
+from sfumato.server.http.responses import ApiError, JsonResponse, Send
+from sfumato.server.http.routing import AnyResponse, Routes
 from sfumato.server.http.telemetry import LOG, Metrics
 from sfumato.server.settings import Settings
 
-__all__ = ["Guard", "Rates", "Service"]
+__all__ = ["Middleware", "RateLimiter", "Service"]
 
 #: Maximum addresses with a bucket; the one that was quiet for longest is dropped first.
 _MOST_ADDRESSES = 100_000
-#: Headers of answers in JSON, which most are, and of pages.
+#: Headers of JSON responses and of pages.
 _JSON_HEADERS = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -36,14 +36,14 @@ _PAGE_HEADERS = [
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
 _NO_STORE = (b"cache-control", b"no-store")
-#: Headers of an answer that other origins may read.
+#: Response headers that other origins may read.
 _EXPOSED = (b"access-control-expose-headers", b"Retry-After")
 
 
-class Rates:
-    """For each address a bucket of ``burst`` requests that fills up at ``rate`` per second.
+class RateLimiter:
+    """Limit requests per address with a token bucket of size ``burst``, refilled at ``rate`` per second.
 
-    Addresses are not kept: buckets are named by a hash under a random key.
+    Addresses are not stored: buckets are named by a hash under a random key.
     """
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
@@ -52,7 +52,7 @@ class Rates:
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
 
     def allows(self, address: str) -> bool:
-        """Take one request out of the bucket of an address, if it has one."""
+        """Take one token from the bucket of an address; return whether there was one."""
         if self._rate <= 0:
             return True
         name = hashlib.blake2b(_network(address), key=self._key, digest_size=12).digest()
@@ -68,31 +68,31 @@ class Rates:
 
 
 def _network(address: str) -> bytes:
-    """An address; of one of IPv6 its first 64 bits, for one household has all the rest, or the one of IPv4 in it."""
+    """Return the address that is limited: of IPv6 its first 64 bits, which identify a household, or its mapped IPv4."""
     if ":" not in address:
         return address.encode()
     try:
-        found = ipaddress.IPv6Address(address.partition("%")[0])
+        parsed = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
         return address.encode()
-    return found.packed[:8] if found.ipv4_mapped is None else str(found.ipv4_mapped).encode()
+    return parsed.packed[:8] if parsed.ipv4_mapped is None else str(parsed.ipv4_mapped).encode()
 
 
 class Service(Protocol):
-    """What the guard needs of the service that requests share."""
+    """The part of the shared service that the middleware needs."""
 
     metrics: Metrics
 
     def allowed_origins(self, collection: str) -> Sequence[str]:
-        """Return the origins that may read answers about a collection, as far as it is in memory."""
+        """Return the origins that may read responses about a collection, if it is cached."""
 
 
-class Guard:
-    """Wraps the routes of a collector, as an ASGI application."""
+class Middleware:
+    """The ASGI application around the routes of a collector."""
 
     def __init__(self, routes: Routes, lifespan: ASGIApp, settings: Settings) -> None:
         self._routes, self._lifespan = routes, lifespan
-        self._rates = Rates(settings.rate, settings.burst, time.monotonic)
+        self._rate_limiter = RateLimiter(settings.rate, settings.burst, time.monotonic)
         self.collector: Any = None  # a Service, for handlers more than that
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
@@ -104,39 +104,39 @@ class Guard:
         start = time.perf_counter()
         reason = None
         try:
-            answer = await self._answer(collector, scope, receive)
-        except Refusal as refusal:
-            reason, answer = refusal.reason, refusal.answer()
+            response = await self._respond(collector, scope, receive)
+        except ApiError as error:
+            reason, response = error.reason, error.response()
         except Exception:
-            reason, answer = "internal", Refusal("internal", "a fault of the collector's own").answer()
+            reason, response = "internal", ApiError("internal", "a fault of the collector's own").response()
             LOG.exception("a fault", extra={"fields": {"method": scope["method"], "route": _route(scope)}})
-        self._add_headers(scope, answer)
-        await answer(scope, receive, send)
+        self._add_headers(scope, response)
+        await response(scope, receive, send)
         route = _route(scope)
         seconds = time.perf_counter() - start
         collector.metrics.request(route, seconds)
         if reason is None and route.endswith("/reports"):
             return
         fields = {
-            "method": scope["method"], "route": route, "status": answer.status_code, "ms": round(1000 * seconds, 2)
+            "method": scope["method"], "route": route, "status": response.status_code, "ms": round(1000 * seconds, 2)
         }  # fmt: skip
         if reason is not None:
-            collector.metrics.refused(reason)
+            collector.metrics.rejected(reason)
             fields["reason"] = reason
         LOG.info("request", extra={"fields": fields})
 
-    async def _answer(self, collector: Service, scope: Any, receive: Any) -> Answer:
+    async def _respond(self, collector: Service, scope: Any, receive: Any) -> AnyResponse:
         try:
             route, scope["path_params"] = self._routes.find(scope["path"])
             scope["route"] = route
-        finally:  # the limit holds where nothing is, too; and a refusal has the CORS headers of what was found
-            if not self._rates.allows(scope["client"][0] if scope.get("client") else ""):
-                raise Refusal("rate", "too many requests from this address")
+        finally:  # unknown paths are limited too, and an error has the CORS headers of its route
+            if not self._rate_limiter.allows(scope["client"][0] if scope.get("client") else ""):
+                raise ApiError("rate", "too many requests from this address")
         return await self._routes.handler(route, scope["method"])(collector, Request(scope, receive))
 
-    def _add_headers(self, scope: Any, answer: Answer) -> None:
-        headers = answer.raw_headers
-        if isinstance(answer, JsonAnswer):
+    def _add_headers(self, scope: Any, response: AnyResponse) -> None:
+        headers = response.raw_headers
+        if isinstance(response, JsonResponse):
             headers += _JSON_HEADERS
         else:
             stored = any(name == b"cache-control" for name, _ in headers)

@@ -1,4 +1,4 @@
-"""Answers in JSON, and every reason for which a request is refused with the one shape in which it is said."""
+"""JSON responses, the reasons for which a request is rejected, and the common shape of error responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["JSON_TYPE", "REASONS", "ErrorAnswer", "JsonAnswer", "Refusal", "RefusalDetail", "Send"]
+__all__ = ["JSON_TYPE", "REASONS", "ApiError", "ErrorDetail", "ErrorResponse", "JsonResponse", "Send"]
 
 JSON_TYPE = "application/json"
 
@@ -16,10 +16,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _HEADER = (b"content-type", JSON_TYPE.encode())
 
 
-class JsonAnswer:
-    """Some bytes of JSON, as an ASGI application; what it has in common with Starlette's answers is called the same.
+class JsonResponse:
+    """A JSON body as an ASGI application; attributes that Starlette's ``Response`` has too have the same names.
 
-    Its headers are ready to be sent, because a receipt should not cost more than the report it is for.
+    Its headers are prepared once, because a receipt should not cost more than its report.
     """
 
     __slots__ = ("body", "raw_headers", "status_code")
@@ -33,7 +33,7 @@ class JsonAnswer:
         await send({"type": "http.response.body", "body": self.body})
 
 
-#: Reason: the status it is told with, and what it means. Metrics count by these, and the documentation lists them.
+#: HTTP status and meaning of each reason. Metrics count by reason, and the documentation lists them.
 REASONS: dict[str, tuple[int, str]] = {
     "malformed": (400, "the body or a parameter cannot be read"),
     "unauthorized": (401, "a token or key is needed, and none or a wrong one came"),
@@ -54,26 +54,26 @@ REASONS: dict[str, tuple[int, str]] = {
     "unavailable": (503, "the store is away; try again with the same batch id"),
 }
 
-#: Seconds after which to try again, where that can help.
+#: Seconds after which to retry, for errors that may pass.
 _RETRY_AFTER = {"rate": 1, "overloaded": 1, "unavailable": 1}
 
 
-class RefusalDetail(msgspec.Struct, frozen=True):
-    """Why a request was refused; ``row`` is the first report at fault, counted from 0, where one is."""
+class ErrorDetail(msgspec.Struct, frozen=True):
+    """Why a request was rejected; ``row`` is the first invalid report, counted from 0, if there is one."""
 
     reason: str
     message: str
     row: int | None = None
 
 
-class ErrorAnswer(msgspec.Struct, frozen=True):
-    """The one shape of every refusal."""
+class ErrorResponse(msgspec.Struct, frozen=True):
+    """The common shape of all error responses."""
 
-    error: RefusalDetail
+    error: ErrorDetail
 
 
-class Refusal(Exception):
-    """A request that is refused, for one of ``REASONS``."""
+class ApiError(Exception):
+    """A rejected request, with one of ``REASONS``."""
 
     def __init__(self, reason: str, message: str, *, row: int | None = None) -> None:
         super().__init__(message)
@@ -81,15 +81,15 @@ class Refusal(Exception):
 
     @property
     def status(self) -> int:
-        """The status that the reason is told with."""
+        """Return the HTTP status of the reason."""
         return REASONS[self.reason][0]
 
-    def answer(self) -> JsonAnswer:
-        """The refusal in its one shape."""
+    def response(self) -> JsonResponse:
+        """Return the error response."""
         headers = []
         if self.reason in _RETRY_AFTER:
             headers.append((b"retry-after", b"%d" % _RETRY_AFTER[self.reason]))
         if self.status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
-        body = msgspec.json.encode(ErrorAnswer(RefusalDetail(self.reason, self.message, self.row)))
-        return JsonAnswer(body, self.status, tuple(headers))
+        body = msgspec.json.encode(ErrorResponse(ErrorDetail(self.reason, self.message, self.row)))
+        return JsonResponse(body, self.status, tuple(headers))
