@@ -3,11 +3,17 @@
 SfumatoError
 ├── InvalidInput (ValueError)     a parameter that cannot be accepted; nothing was built
 │   ├── UnknownSpec               a spec, policy or certificate of a kind or version not known here
+│   ├── UnreadableFile (OSError)  a file that cannot be opened, read or written; errno and filename are the system's
+│   │   └── MissingFile           the same for a file that does not exist (FileNotFoundError)
 │   └── Refused                   the same, said by an executor of Spark (sfumato.spark)
 ├── PolicyViolated                a certificate that does not hold was asked to hold
-├── CannotDecide                  an exact answer is out of reach; the message says what is missing
-│   ├── OutOfTime                 a search had no mechanism to show when its time was over (sfumato.compiler.solvers)
-│   └── TooManyBranches           a sampler has more branches than were to be followed (sfumato.auditing.interpreter)
+├── NoAnswer                      the arguments are valid, but there is no answer; the message says why
+│   ├── Undecided                 no method here proves or disproves it, or the evidence is not enough
+│   ├── LimitExceeded             the computation is larger than the limit in the message
+│   │   └── TooManyBranches       a sampler has more branches than the auditor follows (sfumato.auditing)
+│   ├── SolverFailed              a numerical search found no solution
+│   │   └── OutOfTime             a search had no mechanism to show at its deadline (sfumato.compiler)
+│   └── NoMechanism               no mechanism meets the request (bits per report, policy, utility, target)
 ├── CannotCompose                 the privacy of two releases together has no bound of this kind
 ├── BudgetExceeded                a release would spend more than the ledger's budget; nothing was drawn
 ├── ValueChanged                  a collection was answered with another value before; nothing was drawn
@@ -21,12 +27,18 @@ from __future__ import annotations
 __all__ = [
     "BudgetExceeded",
     "CannotCompose",
-    "CannotDecide",
     "InvalidInput",
+    "LimitExceeded",
     "MissingExtra",
+    "MissingFile",
+    "NoAnswer",
+    "NoMechanism",
     "PolicyViolated",
     "SfumatoError",
+    "SolverFailed",
+    "Undecided",
     "UnknownSpec",
+    "UnreadableFile",
     "ValueChanged",
 ]
 
@@ -55,12 +67,42 @@ class UnknownSpec(InvalidInput):
     """A document names a kind or a version that this release does not know."""
 
 
+class UnreadableFile(InvalidInput, OSError):
+    """A file that cannot be opened, read or written.
+
+    It is also an :class:`OSError` with the ``errno``, ``strerror`` and ``filename`` of the system's error.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # an OSError with a file name would print the system's message
+
+
+class MissingFile(UnreadableFile, FileNotFoundError):
+    """A file that does not exist; also a :class:`FileNotFoundError`."""
+
+
 class PolicyViolated(SfumatoError):
     """A mechanism does not obey its policy; the message names the pair and the output."""
 
 
-class CannotDecide(SfumatoError):
-    """An exact answer was asked for and cannot be given; nothing was approximated instead."""
+class NoAnswer(SfumatoError):
+    """A valid request has no exact answer; nothing was approximated instead. The subclass says why."""
+
+
+class Undecided(NoAnswer):
+    """No method known here proves or disproves the statement, or the evidence is weaker than required."""
+
+
+class LimitExceeded(NoAnswer):
+    """The computation is larger than the limit that the message states."""
+
+
+class SolverFailed(NoAnswer):
+    """A numerical search did not converge, or did not finish in time."""
+
+
+class NoMechanism(NoAnswer):
+    """No mechanism meets the request: the bits per report, the policy, the utility or the target."""
 
 
 class CannotCompose(SfumatoError):
@@ -84,6 +126,15 @@ class MissingExtra(SfumatoError, ImportError):
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the optional dependency: pip install 'sfumato[{extra}]'")
+
+
+def file_error(error: OSError, what: str, parameter: str, must: str, got: object) -> UnreadableFile:
+    """Return the system's error as one of this package: MissingFile if the file does not exist, else UnreadableFile."""
+    kind = MissingFile if isinstance(error, FileNotFoundError) else UnreadableFile
+    result = kind(what, parameter, must, got)
+    result.errno, result.strerror = error.errno, error.strerror or str(error)
+    result.filename = what if error.filename is None else error.filename  # pyarrow leaves it out
+    return result
 
 
 def shown(value: object) -> str:

@@ -14,7 +14,7 @@ import pytest
 import sfumato as sf
 from sfumato.auditing import audits as _audit
 from sfumato.auditing.interpreter import TooManyBranches, sampler_law
-from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
+from sfumato.errors import InvalidInput, LimitExceeded, PolicyViolated, Undecided
 from sfumato.mechanisms.base import Finished, Mechanism, mechanism_from_spec
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
@@ -266,7 +266,7 @@ def test_what_is_too_large_is_read_where_its_class_is_small(
     assert (certificate.holds, certificate.coverage) == (True, "surrogate")
     assert f"one of its class over {len(audit_surrogate.domain)} values was" in certificate.evidence
     assert certificate.raise_if_violated(coverage="surrogate") is certificate
-    with pytest.raises(CannotDecide, match="the coverage had to be 'some', and it is 'surrogate'"):
+    with pytest.raises(Undecided, match="the coverage had to be 'some', and it is 'surrogate'"):
         certificate.raise_if_violated(coverage="some")
 
 
@@ -298,7 +298,7 @@ def test_a_certificate_says_when_nothing_was_read(monkeypatch: pytest.MonkeyPatc
         assert (certificate.holds, certificate.coverage) == (True, "none")
         assert certificate.evidence == "stated law; the sampler has too many branches at this size to be read"
         certificate.raise_if_violated()
-        with pytest.raises(CannotDecide, match="the coverage had to be"):
+        with pytest.raises(Undecided, match="the coverage had to be"):
             certificate.raise_if_violated(coverage="surrogate")
 
 
@@ -373,7 +373,7 @@ def test_what_cannot_be_decided_is_refused_not_approximated() -> None:
     domain = sf.Domain.product(S=["a", "b"], U=range(300))
     joint = [[Fraction(1, 600)] * 300] * 2
     known = sf.Secret(domain, secret="S", epsilon=1, distributions=sf.Known(joint))
-    with pytest.raises(CannotDecide, match="subset-selection over 600 values"):
+    with pytest.raises(LimitExceeded, match="subset-selection over 600 values"):
         sf.audit(SubsetSelection(domain, 1), known)
     anything = sf.Secret(domain, secret="S", epsilon=1, distributions=sf.Anything())
     assert sf.audit(SubsetSelection(domain, 1), anything).holds
@@ -470,7 +470,7 @@ def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
     assert json.loads(older.to_json()) == document
     assert sf.verify(older) == example()
     assert older.raise_if_violated() is older
-    with pytest.raises(CannotDecide, match="and it is None"):
+    with pytest.raises(Undecided, match="and it is None"):
         older.raise_if_violated(coverage="surrogate")
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import sfumato as sf
 from sfumato._core.exact import exceeds
 from sfumato.auditing.channels import Channel, channel_of
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -233,5 +233,5 @@ def test_what_is_no_law_is_refused(call: Any, culprit: str) -> None:
 
 
 def test_laws_too_large_to_enumerate_are_refused() -> None:
-    with pytest.raises(CannotDecide, match="unary-encoding over 40 values has 1099511627776 outputs"):
+    with pytest.raises(LimitExceeded, match="unary-encoding over 40 values has 1099511627776 outputs"):
         channel_of(UnaryEncoding(sf.Domain.range(40), 1))

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import sfumato as sf
 from sfumato.auditing.channels import Channel
 from sfumato.auditing.regions import ErrorRegion, error_region, policy_region
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
@@ -142,7 +142,7 @@ def test_what_cannot_be_tested_is_refused(call: Any, culprit: str) -> None:
 
 
 def test_outputs_that_cannot_be_enumerated_are_refused() -> None:
-    with pytest.raises(CannotDecide, match="not enumerated"):
+    with pytest.raises(LimitExceeded, match="not enumerated"):
         error_region(UnaryEncoding(sf.Domain.range(64), 1), 0, 1)
 
 

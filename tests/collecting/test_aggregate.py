@@ -16,7 +16,7 @@ import sfumato as sf
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.batch import encode_batch
 from sfumato.collecting.files import read_reports, write_reports
-from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
+from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -118,7 +118,7 @@ def test_reports_of_large_types_are_counted() -> None:
 
 
 def test_more_counts_than_fit_are_refused() -> None:
-    with pytest.raises(CannotDecide, match="6442450944 counts"):
+    with pytest.raises(LimitExceeded, match="6442450944 counts"):
         sf.aggregate(HadamardResponse(FEW, 1, block_size=2**31, blocks=3), [1])
 
 

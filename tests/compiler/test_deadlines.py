@@ -17,7 +17,7 @@ from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime, Pace
 from sfumato.compiler.solvers.linear_program import Programme
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.slice import Slice
-from sfumato.errors import CannotDecide
+from sfumato.errors import SolverFailed
 from sfumato.mechanisms import RandomizedResponse, TableMechanism, UnaryEncoding
 from sfumato.mechanisms.secret.base import risk_of, set_response
 from sfumato.policy.base import Policy
@@ -102,7 +102,7 @@ def test_parts_of_a_deadline_end_before_it() -> None:
     assert deadline.left == 0
     assert deadline.part(1.0).passed
     assert not deadline.extended(5).passed
-    with pytest.raises(CannotDecide, match="max_seconds"):
+    with pytest.raises(SolverFailed, match="max_seconds"):
         deadline.require()
 
 

@@ -23,7 +23,7 @@ from sfumato.compiler.solvers.pricing import greatest
 from sfumato.compiler.solvers.relaxation import least_trace
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.compiler.solvers.utilities import ConvexUtility
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded, NoAnswer
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.papers.data import data_folder, us_grid
@@ -217,7 +217,7 @@ def test_levels_at_zero_or_near_it_have_a_mechanism_or_a_sentence(epsilon: str, 
     for policy in near_zero(epsilon):
         try:
             optimum = sf.optimal(policy, utility, max_seconds=1)
-        except CannotDecide as error:
+        except NoAnswer as error:
             refusals.append(str(error))
         else:
             assert sf.audit(optimum.mechanism, policy).holds
@@ -533,7 +533,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
 @pytest.mark.slow
 def test_more_values_than_the_solver_takes_are_refused_with_what_to_use_instead() -> None:
     policy = sf.Metric(sf.Domain.range(257), "absolute", "0.1")
-    with pytest.raises(CannotDecide, match=r"at most 256 values, not 257; plan\(\) compares"):
+    with pytest.raises(LimitExceeded, match=r"at most 256 values, not 257; plan\(\) compares"):
         sf.optimal(policy)
     assert "optimal" not in {row.name for row in sf.plan(policy, 10).rows}
 

@@ -13,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.compiler import bounds, designing as _design, planning as _plan
-from sfumato.errors import CannotCompose, CannotDecide, InvalidInput
+from sfumato.errors import CannotCompose, InvalidInput, NoMechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
@@ -71,7 +71,7 @@ def test_the_recommendation_respects_the_bits() -> None:
     assert plan.best.name == "hadamard"
     assert "within 8 bits" in plan.why()
     assert plan.why() in str(plan)
-    with pytest.raises(CannotDecide, match="at most 2 bits"):
+    with pytest.raises(NoMechanism, match="at most 2 bits"):
         _ = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=2).best
 
 
@@ -245,7 +245,7 @@ def test_short_reports_choose_other_parts() -> None:
     assert isinstance(short, BlockMechanism)
     assert short.bits <= 7
     assert short.risk(1) >= sf.design(policy).risk(1)
-    with pytest.raises(CannotDecide, match="at most 5 bits"):
+    with pytest.raises(NoMechanism, match="at most 5 bits"):
         sf.design(policy, max_bits=5)
 
 
@@ -294,7 +294,7 @@ def test_where_nothing_can_be_estimated_the_plan_says_so(
     assert plan.best.ratio is None
     assert "nan" not in str(plan)
     assert sf.audit(sf.design(policy), policy).holds
-    with pytest.raises(CannotDecide, match="no number of people meets a target under this policy"):
+    with pytest.raises(NoMechanism, match="no number of people meets a target under this policy"):
         sf.plan(policy, target=0.1)
 
 

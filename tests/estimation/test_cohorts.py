@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, Undecided
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
@@ -187,7 +187,7 @@ def test_cohorts_of_different_domains_are_refused() -> None:
 
 
 def test_the_influence_of_liars_on_combined_cohorts_is_not_bounded_here() -> None:
-    with pytest.raises(CannotDecide, match="bound each cohort by itself"):
+    with pytest.raises(Undecided, match="bound each cohort by itself"):
         sf.combine(COHORTS).influence(0.01)
 
 

@@ -20,7 +20,7 @@ from scipy import optimize, stats
 import sfumato as sf
 from sfumato._core.simplex import project_protected, project_to_simplex
 from sfumato.collecting.aggregates import Aggregate
-from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
+from sfumato.errors import InvalidInput, LimitExceeded, MissingExtra
 from sfumato.estimation.result import LinearEstimate
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
@@ -817,7 +817,7 @@ def test_linear_estimates_need_no_matrix() -> None:
     mechanism = HadamardResponse(R(size), 1)
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, np.arange(1000) % mechanism.outputs))
     assert estimate.mean().standard_error > 0
-    with pytest.raises(CannotDecide, match="100000 values"):
+    with pytest.raises(LimitExceeded, match="100000 values"):
         _ = estimate.covariance
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from sfumato import mechanisms as make
-from sfumato.errors import CannotDecide
+from sfumato.errors import LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 
 EPSILONS = [0, "0.1", "0.5", 1, "ln 3", 2, 5, 10, 20, 45, "inf"]
@@ -123,5 +123,5 @@ def test_a_law_too_long_to_go_through_is_not_guessed_at() -> None:
     class Unknown(make.SubsetSelection):
         guess_probability = Mechanism.guess_probability
 
-    with pytest.raises(CannotDecide, match="no closed form"):
+    with pytest.raises(LimitExceeded, match="no closed form"):
         Unknown(sf.Domain.range(100), 1).guess_probability()

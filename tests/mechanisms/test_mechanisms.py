@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import sampler_law
-from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
+from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -389,7 +389,7 @@ def test_risks_refuse_what_is_no_distribution() -> None:
 
 
 def test_a_large_matrix_is_refused() -> None:
-    with pytest.raises(CannotDecide, match="refused"):
+    with pytest.raises(LimitExceeded, match="refused"):
         RandomizedResponse(sf.Domain.range(4000), 1).matrix()
 
 

@@ -18,7 +18,7 @@ import sfumato as sf
 from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import sampler_law
 from sfumato.compiler.candidates import candidates
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
@@ -248,7 +248,7 @@ def test_ten_thousand_values() -> None:
         assert not sf.audit(mechanism, sf.Blocks(domain, blocks, 1, "2.99999999")).holds
         assert not sf.audit(mechanism, sf.Blocks(domain, blocks, "0.99999999", 3)).holds
         assert sf.audit(mechanism, sf.Uniform(domain, 3)).holds
-        with pytest.raises(CannotDecide, match="too many outputs"):
+        with pytest.raises(LimitExceeded, match="too many outputs"):
             sf.audit(mechanism, sf.Prior(domain, [Fraction(1, 10_000)] * 10_000, 3))
 
 

@@ -22,7 +22,7 @@ from sfumato.auditing.audits import stated_columns
 from sfumato.auditing.interpreter import sampler_law
 from sfumato.collecting.batch import decode_batch, encode_batch
 from sfumato.collecting.files import read_reports, write_reports
-from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
+from sfumato.errors import InvalidInput, NoMechanism, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import Draws
@@ -1085,9 +1085,9 @@ def test_the_length_of_reports_can_be_bounded() -> None:
         assert {part.name for part in bounded.parts} == {name}
         assert bounded.risk(1) >= free.risk(1)
         assert sf.audit(bounded, policy).holds
-    with pytest.raises(CannotDecide, match="at most 6 bits"):
+    with pytest.raises(NoMechanism, match="at most 6 bits"):
         BlockMechanism.for_policy(policy, max_bits=6)
-    with pytest.raises(CannotDecide, match="at most 34 bits"):
+    with pytest.raises(NoMechanism, match="at most 34 bits"):
         BlockMechanism.for_policy(policy, "subset", max_bits=34)
 
 

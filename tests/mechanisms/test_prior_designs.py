@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato._core.exact import INFINITE, ZERO, Epsilon
 from sfumato.compiler import bounds, planning as _plan
 from sfumato.compiler.candidates import candidates, safe_epsilon
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, NoMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.prior.designs import prior_hadamard, prior_response, prior_subset, prior_table
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -227,7 +227,7 @@ def test_short_reports_have_fewer_outputs(monkeypatch: pytest.MonkeyPatch) -> No
     assert prior_table(policy, 32).outputs == 20
     assert sf.plan(policy, n=1, max_bits=6).best.name == "prior-table"
     assert sf.design(policy, max_bits=6).bits <= 6
-    with pytest.raises(CannotDecide, match="more than 16 outputs"):
+    with pytest.raises(NoMechanism, match="more than 16 outputs"):
         prior_table(policy, 16)
     assert "prior-table" not in [row.name for row in sf.plan(policy, n=1, max_bits=4).rows]
 
@@ -236,7 +236,7 @@ def test_what_no_table_is_made_for() -> None:
     with pytest.raises(InvalidInput, match="have a uniform prior"):
         prior_table(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1))
     for epsilon in (0, "1e-30"):
-        with pytest.raises(CannotDecide, match="too near"):
+        with pytest.raises(NoMechanism, match="too near"):
             prior_table(uniform(3, epsilon))
     assert "prior-table" not in candidates(uniform(129))
     assert "prior-table" not in candidates(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1))

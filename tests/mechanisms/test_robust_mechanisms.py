@@ -16,7 +16,7 @@ import pytest
 import sfumato as sf
 from sfumato._core.exact import Epsilon
 from sfumato.compiler.candidates import candidates
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -475,9 +475,9 @@ def test_bad_parameters_of_secret_randomized_response() -> None:
 
 def test_too_many_outputs_are_refused_with_what_to_use_instead() -> None:
     policy = robust(np.full((6, 6), 10))
-    with pytest.raises(CannotDecide, match=r"7\^6 outputs, too many .* use conditional-rr"):
+    with pytest.raises(LimitExceeded, match=r"7\^6 outputs, too many .* use conditional-rr"):
         ConditionalUnary.for_policy(policy)
-    with pytest.raises(CannotDecide):
+    with pytest.raises(LimitExceeded):
         sf.design(policy, mechanism="conditional-unary")
 
 

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import dijkstra, floyd_warshall
 
 from sfumato._core.exact import INFINITE, ZERO, Epsilon, exceeds
 from sfumato.domain.domain import Domain
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.policy import pairwise
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.distributions import Anything
@@ -205,9 +205,9 @@ def test_a_closure_out_of_reach_is_refused() -> None:
         positions = np.arange(size * size).reshape(size, size) % len(epsilons)
         return Levels.from_epsilons(positions, epsilons)
 
-    with pytest.raises(CannotDecide, match="closure of 97 values"):
+    with pytest.raises(LimitExceeded, match="closure of 97 values"):
         of(97, Epsilon(1), Epsilon("ln 2")).closed()
-    with pytest.raises(CannotDecide, match="closure of 401 values"):
+    with pytest.raises(LimitExceeded, match="closure of 401 values"):
         of(401, *(Epsilon(Fraction(1, p)) for p in LARGE_PRIMES)).closed()
 
 
@@ -599,7 +599,7 @@ def test_a_large_high_low_policy() -> None:
     worst = policy.worst(column)
     assert worst.violated
     assert worst.names == (5000, 17)
-    with pytest.raises(CannotDecide, match="20000 values"):
+    with pytest.raises(LimitExceeded, match="20000 values"):
         policy.levels()
 
 

@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 import sfumato as sf
 from sfumato._core.exact import chi_square_is_likelier
-from sfumato.errors import CannotDecide, UnknownSpec
+from sfumato.errors import LimitExceeded, UnknownSpec
 from sfumato.policy.chi_square import greatest_distance, share_range
 from support.published import reference
 from support.reference import refusal
@@ -321,6 +321,6 @@ def test_unknown_keys_of_the_document_are_named() -> None:
 
 def test_infinitely_many_rules_are_not_listed() -> None:
     policy = sf.Secret(TWO_BY_THREE, "S", 1, sf.ChiSquare(COUNTS))
-    with pytest.raises(CannotDecide, match="infinitely many inequalities"):
+    with pytest.raises(LimitExceeded, match="infinitely many inequalities"):
         list(policy.inequalities())
     assert list(sf.Secret(TWO_BY_THREE, "S", "inf", sf.ChiSquare(COUNTS)).inequalities()) == []

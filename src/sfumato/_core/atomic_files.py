@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, file_error
 
 __all__ = ["PIPE", "replacing", "writing"]
 
@@ -46,7 +46,7 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
             raise  # nobody reads on, which is no fault
         except OSError as error:
             must = f"be writable ({error.strerror})"
-            raise InvalidInput(_STANDARD_OUTPUT, "the pipe", must, _STANDARD_OUTPUT) from error
+            raise file_error(error, _STANDARD_OUTPUT, "the pipe", must, _STANDARD_OUTPUT) from error
 
 
 @contextmanager
@@ -92,5 +92,5 @@ def _beside(target: Path, shown: str) -> tuple[Path, BinaryIO]:
         except FileExistsError:
             continue
         except OSError as error:
-            raise InvalidInput(shown, "the path", f"be writable ({error.strerror})", shown) from error
+            raise file_error(error, shown, "the path", f"be writable ({error.strerror})", shown) from error
     raise AssertionError("itertools.count ends")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sfumato.errors import InvalidInput
+from sfumato.errors import file_error
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -62,5 +62,5 @@ def _acquired(marker: Path, shown: str) -> BaseFileLock:
             lock = SoftFileLock(marker, mode=0o600, thread_local=False)
             lock.acquire()
     except OSError as error:
-        raise InvalidInput(shown, "the path", f"{must} ({error.strerror})", shown) from error
+        raise file_error(error, shown, "the path", f"{must} ({error.strerror})", shown) from error
     return lock

@@ -21,7 +21,7 @@ from fractions import Fraction
 from sfumato._core import checked_kind, information
 from sfumato.auditing.certificate import Certificate, Coverage
 from sfumato.auditing.interpreter import TooManyBranches, branches, sampler_law
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms import LARGEST_MATRIX, Finished, IndependentBits, Mechanism, mechanism_from_spec
 from sfumato.policy import UNCONSTRAINED, Policy, Prior, Secret, policy_from_dict
 
@@ -299,7 +299,7 @@ def stated_columns(mechanism: Mechanism, policy: Policy) -> Iterator[Column]:
     if columns is None:
         size = len(mechanism.domain)
         if size * mechanism.outputs > LARGEST_MATRIX:
-            raise CannotDecide(
+            raise LimitExceeded(
                 f"{mechanism.name} over {size} values has too many outputs to go through, and no shorter statement of "
                 f"its law is known for a {policy.kind} policy"
             )

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from sfumato._core import Epsilon, canonical_hash, check_keys, label_document, read_label
-from sfumato.errors import CannotDecide, InvalidInput, PolicyViolated
+from sfumato.errors import InvalidInput, PolicyViolated, Undecided
 from sfumato.policy import TightestConstraint
 
 __all__ = ["Certificate", "Coverage"]
@@ -70,7 +70,7 @@ class Certificate:
     def raise_if_violated(self, *, coverage: Coverage = "none") -> Certificate:
         """Return this certificate, or raise PolicyViolated with the reason.
 
-        ``coverage`` is how much of the sampler must have been read at least; CannotDecide where it was less.
+        ``coverage`` is how much of the sampler must have been read at least; Undecided where it was less.
         """
         if coverage not in _COVERAGES:
             raise InvalidInput("raise_if_violated", "coverage", f"be one of {', '.join(_COVERAGES)}", coverage)
@@ -78,7 +78,7 @@ class Certificate:
             raise PolicyViolated(self.summary())
         if _COVERAGES.index(self.coverage or "none") > _COVERAGES.index(coverage):
             must = f"but the coverage had to be {coverage!r}, and it is {self.coverage!r}"
-            raise CannotDecide(f"{self.summary()}; {must} [{self.evidence}]")
+            raise Undecided(f"{self.summary()}; {must} [{self.evidence}]")
         return self
 
     def summary(self) -> str:

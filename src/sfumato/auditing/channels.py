@@ -14,7 +14,7 @@ from typing import Any
 
 from sfumato._core import checked_kind, dot, exact_fraction, information
 from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import UNCONSTRAINED, Policy, TightestConstraint
 
@@ -140,7 +140,7 @@ def channel_of(mechanism: Mechanism, values: Sequence[Any] | None = None) -> Cha
 
 def _check_size(rows: int, columns: int, what: str) -> None:
     if rows * columns > _LARGEST_LAW:
-        raise CannotDecide(
+        raise LimitExceeded(
             f"{what} over {rows} values has {columns} outputs; more than {_LARGEST_LAW} entries are not enumerated"
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from sfumato.errors import CannotDecide
+from sfumato.errors import LimitExceeded
 from sfumato.mechanisms import Draws, Finished, Mechanism
 
 __all__ = ["TooManyBranches", "branches", "sampler_law"]
@@ -19,7 +19,7 @@ __all__ = ["TooManyBranches", "branches", "sampler_law"]
 Result = TypeVar("Result")
 
 
-class TooManyBranches(CannotDecide):
+class TooManyBranches(LimitExceeded):
     """Following every branch would take more runs than allowed."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato._core import check_keys, replacing
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.sources import Source, unreadable
-from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.errors import InvalidInput, UnknownSpec, file_error
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["Checkpoint", "State", "state_of"]
@@ -62,7 +62,9 @@ class Checkpoint:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
             return cls.start(mechanism)
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise file_error(error, str(path), "the path", "be a readable checkpoint", str(error)) from error
+        except UnicodeDecodeError as error:
             raise InvalidInput(str(path), "the path", "be a readable checkpoint", str(error)) from error
         found = cls.from_json(text, str(path))
         found.counts.check(mechanism)

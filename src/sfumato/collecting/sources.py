@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from sfumato._core import PIPE
 from sfumato.collecting.batch import MAGIC
 from sfumato.collecting.lines import BEGINNING
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, UnreadableFile, file_error
 
 __all__ = [
     "ARROW",
@@ -68,13 +68,15 @@ class Source:
                 return
             with Path(self.shown).open("rb") as file:
                 yield file
+        except UnreadableFile:  # of another file, which the block opened
+            raise
         except OSError as error:
             raise unreadable(self.shown, error) from error
 
 
-def unreadable(shown: str, error: OSError) -> InvalidInput:
-    """What the system says of a file that cannot be read, as a refusal of that file."""
-    return InvalidInput(shown, "the path", f"be a readable file ({error.strerror or error})", shown)
+def unreadable(shown: str, error: OSError) -> UnreadableFile:
+    """Return the error for a file that the system could not open or read."""
+    return file_error(error, shown, "the path", f"be a readable file ({error.strerror or error})", shown)
 
 
 def source_of(path: Path | str, known: Sequence[str]) -> Source:

@@ -13,7 +13,7 @@ from sfumato.compiler.solvers.design_weights import Progress
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation, goal_of
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.domain import Frequencies, checked_distribution
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
 from sfumato.mechanisms import LARGEST_MATRIX, Mechanism, RandomizedResponse, TableMechanism
 from sfumato.policy import Policy, Prior, Uniform
 
@@ -38,7 +38,7 @@ def design(
     "estimation" ("worst-estimation", "mutual-information", "mmse", ``SquaredError`` or ``ExpectedLoss``) the best of
     the same at p. ``max_seconds`` is the time for all of it, and 0 asks for no search: it takes at most a fifth and
     2 s longer, also where two other programs keep the cores busy. However short it is, a mechanism that obeys the
-    policy is returned, the best of those that fit. ``mechanism="optimal"`` raises CannotDecide where no search does.
+    policy is returned, the best of those that fit. ``mechanism="optimal"`` raises NoAnswer where no search does.
     Left out, a plan's search gets 10 seconds for up to 64 values and none for more, and that for another utility a
     minute. ``progress`` is called with the value and the bound of the search after every round.
     """
@@ -104,7 +104,7 @@ def _best_for(
             optimum = optimal_until(deadline, policy, goal, p, most_outputs(max_bits), progress)
             best, skipped = (optimum.mechanism, f"optimal: {optimum}"), ""
             shares, value, proved = optimum.p, optimum.value, f", any mechanism {optimum.bound:.6g}"
-        except CannotDecide as error:
+        except NoAnswer as error:
             if mechanism == "optimal" or (isinstance(goal, ExpectedLoss) and not isinstance(error, OutOfTime)):
                 raise
             skipped = str(error)
@@ -124,7 +124,7 @@ def _best_for(
             continue
         try:
             other = candidate.build()
-        except CannotDecide:  # too many bits
+        except NoAnswer:  # too many bits
             continue
         if max_bits is not None and other.bits > max_bits:
             continue
@@ -139,7 +139,7 @@ def _best_for(
         if value is None or (reached < value if goal.small_is_good else reached > value):
             value, best = reached, (other, f"{name}: {goal.name} {reached:.6g}{proved}")
     if best is None:
-        raise CannotDecide(f"no mechanism could be compared by this utility: {skipped}")
+        raise NoMechanism(f"no mechanism could be compared by this utility: {skipped}")
     if left_out:
         skipped = "; ".join([*filter(None, [skipped]), f"{', '.join(left_out)}, because the time was over"])
     return best[0], best[1] if not skipped else f"{best[1]}, the best of those compared. NOT COMPARED: {skipped}"

@@ -19,7 +19,7 @@ from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.domain import Frequencies, checked_distribution
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
 from sfumato.mechanisms import Mechanism, estimator_for
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Prior, Uniform, disclosure_warnings, structure_of
 
@@ -138,7 +138,7 @@ class Plan:
         fitting = [row for row in rows if self.max_bits is None or row.bits <= self.max_bits]
         if not fitting:
             least = min(row.bits for row in rows)
-            raise CannotDecide(f"no mechanism here has reports of at most {self.max_bits} bits (the least is {least})")
+            raise NoMechanism(f"no mechanism here has reports of at most {self.max_bits} bits (the least is {least})")
         return min(fitting, key=lambda row: (row.risk, row.bits))
 
     def why(self) -> str:
@@ -185,7 +185,7 @@ class Plan:
     def _saved(self) -> str:
         try:
             saving = self.saving
-        except CannotDecide:
+        except NoMechanism:
             return "; no classical mechanism has so short reports"
         if saving <= _PROVED or math.isinf(saving):
             return ""
@@ -260,7 +260,7 @@ def _people_for(target: float, one: Plan) -> int:
     """How many meet a total variation error, from the plan of one report."""
     tv = one.best.half_l1
     if math.isinf(tv):
-        raise CannotDecide(f"no number of people meets a target under this policy; {one.why()}")
+        raise NoMechanism(f"no number of people meets a target under this policy; {one.why()}")
     root = tv / target
     if root > math.sqrt(MOST_PEOPLE):
         digits = 2 * (math.log10(tv) - math.log10(target))
@@ -307,7 +307,7 @@ def _plan_of_one_report(
             continue
         try:
             rows.append(row(name, candidate.build(), candidate.decoding, candidate.classical))
-        except CannotDecide:  # no such mechanism has reports of so few bits
+        except NoAnswer:  # no such mechanism has reports of so few bits
             continue
     if _needs_search(policy, max_bits):
         why_not = _why_no_search(policy, max_seconds, min((r.ratio for r in rows if r.ratio is not None), default=None))
@@ -335,7 +335,7 @@ def _least_risk(policy: Policy) -> float | None:
         return known
     try:
         symmetric = best_orbits(policy)
-    except CannotDecide:
+    except NoAnswer:
         return None
     return None if symmetric is None else symmetric.bound
 
@@ -381,7 +381,7 @@ def _optimum(
         return optimal_until(deadline, policy, "estimation", p, most_outputs(max_bits), progress), None
     except OutOfTime:
         return None, f"its search did not fit in {max_seconds or SEARCH_SECONDS:g} s (max_seconds gives it more)"
-    except CannotDecide as error:
+    except NoAnswer as error:
         return None, f"its search failed: {error}"
 
 

@@ -120,7 +120,7 @@ class Client:
             If the mechanism does not have the stated hash, or the policy is over another domain.
         PolicyViolated
             If the mechanism breaks the policy that is served with it.
-        CannotDecide
+        NoAnswer
             If the audit cannot decide that.
 
         Notes

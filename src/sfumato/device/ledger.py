@@ -43,7 +43,17 @@ from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, exceeds, locked, 
 from sfumato.auditing import Certificate, Coverage, audit
 from sfumato.device.privatization import privatize
 from sfumato.domain import Domain, checked_domain
-from sfumato.errors import BudgetExceeded, CannotCompose, CannotDecide, InvalidInput, UnknownSpec, ValueChanged
+from sfumato.errors import (
+    BudgetExceeded,
+    CannotCompose,
+    InvalidInput,
+    LimitExceeded,
+    NoAnswer,
+    Undecided,
+    UnknownSpec,
+    ValueChanged,
+    file_error,
+)
 from sfumato.mechanisms import Mechanism, TwoLevelMechanism, check_reports
 from sfumato.policy import (
     Anything,
@@ -183,7 +193,7 @@ class Ledger:
     def remaining(self, domain: Domain) -> Epsilon | None:
         """The greatest ε of classical LDP that one more release may have; None where nothing limits it.
 
-        Known for budgets and spendings on pairs of values; else CannotDecide: ask ``allows`` about a release.
+        Known for budgets and spendings on pairs of values; else Undecided: ask ``allows`` about a release.
         """
         budget = self._budgets.get(checked_domain("Ledger.remaining", domain))
         if budget is None:
@@ -193,7 +203,7 @@ class Ledger:
         totals = [total for _, total in _totals(releases)] if releases else [Uniform(domain, ZERO)]
         used = [pairs for pairs in map(_on_pairs, totals) if pairs is not None]
         if limit is None or not used:
-            raise CannotDecide(
+            raise Undecided(
                 f"what remains of a {budget.kind} budget after these releases is no single level; ask allows()"
             )
         left = max(_room(limit, pairs) for pairs in used)
@@ -459,7 +469,9 @@ class Ledger:
         """The ledger of a file."""
         try:
             text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise file_error(error, str(path), "the file", "be a readable ledger", str(error)) from error
+        except UnicodeDecodeError as error:
             raise InvalidInput(str(path), "the file", "be a readable ledger", str(error)) from None
         return cls.from_json(text)
 
@@ -490,7 +502,7 @@ def _totals(releases: list[Release]) -> Iterator[tuple[list[Policy], Policy]]:
     for parts in _accounts(releases):
         try:
             yield parts, _composed(parts)
-        except (CannotCompose, CannotDecide):
+        except (CannotCompose, NoAnswer):
             continue
 
 
@@ -528,7 +540,7 @@ def _greatest_level(policy: Policy) -> Epsilon:
         return INFINITE
     try:
         return pairwise.greatest_effective[0]
-    except CannotDecide:
+    except LimitExceeded:
         return INFINITE
 
 
@@ -610,7 +622,7 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
             if certificate.holds:
                 certificate.raise_if_violated(coverage=_required_coverage(mechanism))
                 return epsilon
-    except CannotDecide:
+    except NoAnswer:
         return None
     return None
 
@@ -618,7 +630,7 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
 def _certainly_implies(first: Policy, second: Policy) -> bool:
     try:
         return implies(first, second)
-    except CannotDecide:
+    except NoAnswer:
         return False
 
 

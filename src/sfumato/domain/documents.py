@@ -80,7 +80,7 @@ def _file_labels(name: object, column: object, base: Path | None, at: At) -> lis
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _csv_labels(csv.reader(file, strict=True), column, at)
     except OSError as error:
-        raise at.refuse(f"be a readable file ({error.strerror})", str(path)) from error
+        raise at.refuse_file(error, f"be a readable file ({error.strerror})", str(path)) from error
     except UnicodeDecodeError as error:
         raise at.refuse("be UTF-8 text", str(path)) from error
     except csv.Error as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, UnreadableFile, file_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,9 @@ class At:
 
     def refuse(self, must: str, got: object) -> InvalidInput:
         return InvalidInput(self.what, self.parameter, must, got)
+
+    def refuse_file(self, error: OSError, must: str, got: object) -> UnreadableFile:
+        return file_error(error, self.what, self.parameter, must, got)
 
 
 def listing(labels: Sequence[object], most: int = 5) -> str:

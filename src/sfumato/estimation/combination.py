@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats, project_protected
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, Undecided
 from sfumato.estimation.result import Estimate
 from sfumato.mechanisms import Cohort, Estimator, ScoreLaw, relative_spread
 
@@ -87,7 +87,7 @@ class CombinedEstimator(Estimator):
         ]
 
     def score_bounds(self) -> tuple[Floats, Floats]:
-        raise CannotDecide("dishonest reports also move the weights of combined cohorts; bound each cohort by itself")
+        raise Undecided("dishonest reports also move the weights of combined cohorts; bound each cohort by itself")
 
     def honest_score_bounds(self) -> tuple[Floats, Floats]:
         # By a value's own weights, made to sum to one: what a report says of other values counts far less for it.

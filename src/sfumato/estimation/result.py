@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sfumato._core import Floats, is_number, plot_result
 from sfumato.domain import Domain, read_numbers
-from sfumato.errors import CannotDecide, InvalidInput, MissingExtra
+from sfumato.errors import InvalidInput, LimitExceeded, MissingExtra
 from sfumato.mechanisms import (
     Cohort,
     Estimator,
@@ -193,7 +193,7 @@ class Estimate:
     def covariance(self) -> Floats:
         """The covariance matrix of the unbiased frequencies."""
         if len(self.domain) > _LARGEST_COVARIANCE:
-            raise CannotDecide(
+            raise LimitExceeded(
                 f"a covariance of {len(self.domain)} values is refused (at most {_LARGEST_COVARIANCE}); "
                 "standard_errors has its diagonal"
             )

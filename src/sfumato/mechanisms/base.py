@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, canonical_hash, checked_count, project_to_simplex
 from sfumato.domain import Domain, Frequencies, checked_distribution
-from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
+from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.policy import Policy
 
@@ -139,7 +139,7 @@ class Mechanism(ABC):
 
         Raises
         ------
-        CannotDecide
+        LimitExceeded
             If the law has too many entries to go through and no closed form of the sum is known.
 
         Notes
@@ -160,7 +160,7 @@ class Mechanism(ABC):
         """
         size = len(self.domain)
         if size * self.outputs > LARGEST_MATRIX:
-            raise CannotDecide(
+            raise LimitExceeded(
                 f"{self.name} over {size} values has too many outputs to go through, and no closed form of the "
                 f"probability of a right guess is known"
             )
@@ -198,7 +198,7 @@ class Mechanism(ABC):
         """Q(y|x) in doubles: one row per value in domain order, one column per report."""
         entries = len(self.domain) * self.outputs
         if entries > LARGEST_MATRIX:
-            raise CannotDecide(f"a matrix of {entries} entries is refused (at most {LARGEST_MATRIX})")
+            raise LimitExceeded(f"a matrix of {entries} entries is refused (at most {LARGEST_MATRIX})")
         reports = list(self.reports())
         return np.array([[float(self.probability(y, x)) for y in reports] for x in range(len(self.domain))])
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato._core import Floats, chi_square_is_likelier, exact_fraction, read_list
 from sfumato.domain import Domain, align_table, unaligned_table
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.policy.confidence import Pair
 from sfumato.policy.distributions import AtLeast, Distributions, table_axes
 
@@ -77,7 +77,7 @@ class ChiSquare(Distributions):
         return {"chi-square": {"counts": [list(row) for row in self.counts], "alpha": str(self.alpha)}}
 
     def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:  # noqa: ARG002
-        raise CannotDecide(
+        raise LimitExceeded(
             "a chi-square confidence set asks infinitely many inequalities, which cannot be listed; "
             "cut() gives the one that a likelihood vector comes closest to breaking"
         )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Epsilon, Floats
-from sfumato.errors import CannotDecide
+from sfumato.errors import LimitExceeded
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.distributions import Anything
@@ -229,7 +229,7 @@ def _others(policy: PairwisePolicy) -> Floats:
         in_blocks = (members - 1) * _unlikelier(within) + (size - members) * _unlikelier(across)
         return np.asarray(in_blocks[block_of])
     if size <= _LARGEST_CLOSED:
-        with contextlib.suppress(CannotDecide):  # levels without a common unit
+        with contextlib.suppress(LimitExceeded):  # levels without a common unit
             unlikelier = _unlikelier(policy.effective_levels().floats)
             np.fill_diagonal(unlikelier, 0.0)
             return np.asarray(unlikelier.sum(axis=1))

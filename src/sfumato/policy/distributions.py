@@ -31,7 +31,7 @@ class Distributions(ABC):
     def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:
         """The extreme laws of U given S = s; the rule must hold for each, hence for their mixtures.
 
-        CannotDecide where there are infinitely many.
+        LimitExceeded where there are infinitely many.
         """
 
     def check(self, cells: Domain) -> Distributions:  # noqa: ARG002

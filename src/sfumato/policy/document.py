@@ -10,7 +10,7 @@ from typing import Any
 
 from sfumato._core import check_keys, did_you_mean, read_label
 from sfumato.domain import Domain
-from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.errors import InvalidInput, UnknownSpec, file_error
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
@@ -90,7 +90,9 @@ def load_policy(path: str | Path) -> Policy:
     try:
         text = path.read_text(encoding="utf-8-sig")
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (ValueError, RecursionError, OSError) as error:
+    except OSError as error:
+        raise file_error(error, str(path), "the file", "be a readable policy document", str(error)) from error
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(str(path), "the file", "be a readable policy document", str(error)) from None
     return policy_from_dict(document, base=path.parent)
 

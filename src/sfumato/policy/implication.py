@@ -1,7 +1,7 @@
 """Does one policy imply another? A partial order: every mechanism that obeys the first obeys the second.
 
 A policy is a cone, so this asks whether one cone lies in another. Each answer below is exact; where none is
-known, CannotDecide says so.
+known, Undecided says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato._core import ZERO, Epsilon, Terms, exceeds, sign_of_sum
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded, Undecided
 from sfumato.policy.base import Inequality, Policy
 from sfumato.policy.chi_square import ChiSquare
 from sfumato.policy.distributions import Known
@@ -26,7 +26,7 @@ __all__ = ["binds_nothing", "implies"]
 
 
 def implies(first: Policy, second: Policy) -> bool:
-    """Whether every mechanism that obeys ``first`` obeys ``second``. Exact, or CannotDecide."""
+    """Whether every mechanism that obeys ``first`` obeys ``second``. Exact, or NoAnswer."""
     for place, policy in (("first", first), ("second", second)):
         if not isinstance(policy, Policy):
             raise InvalidInput("implies", f"the {place} policy", "be a Policy", policy)
@@ -53,7 +53,7 @@ def implies(first: Policy, second: Policy) -> bool:
             return first.epsilon <= second.epsilon
         if _is_member(first, second) and first.epsilon <= second.epsilon:
             return True
-    raise CannotDecide(f"whether a {first.kind} policy implies this {second.kind} policy is not decided here")
+    raise Undecided(f"whether a {first.kind} policy implies this {second.kind} policy is not decided here")
 
 
 def _simplest(policy: Policy) -> Policy:
@@ -90,7 +90,7 @@ def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) ->
     """Compare effective levels: T_z = e^-E*(x,z) lies in the first cone and attains every one of them."""
     indices = representatives(first.classes(), second.classes())
     if len(indices) > LARGEST_DENSE:
-        raise CannotDecide(
+        raise LimitExceeded(
             f"comparing {len(indices)} kinds of values pair by pair is refused (at most {LARGEST_DENSE})"
         )
     return first.effective_on(indices).first_above(second.levels_on(indices)) is None
@@ -100,7 +100,7 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
     if first.greatest_effective[0] <= second.epsilon:
         return True  # ε-LDP implies ε-LIP, whatever the prior
     if len(first.domain) > LARGEST_DENSE:
-        raise CannotDecide(f"comparing {len(first.domain)} values one by one is refused (at most {LARGEST_DENSE})")
+        raise LimitExceeded(f"comparing {len(first.domain)} values one by one is refused (at most {LARGEST_DENSE})")
     levels = first.effective_levels()
     numerators = np.array([p.numerator for p in second.prior], dtype=object)
     denominators = np.array([p.denominator for p in second.prior], dtype=object)
@@ -229,7 +229,7 @@ def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
         # Whatever the distribution, a rule compares values of one secret with values of another (RLDP Prop. 4).
         for mine, theirs in itertools.permutations(second.cells, 2):
             if levels.epsilon(int(levels.codes[np.ix_(mine, theirs)].max())) > second.epsilon:
-                raise CannotDecide("neither a proof nor a counterexample was found for this confidence set")
+                raise Undecided("neither a proof nor a counterexample was found for this confidence set")
         return True
     undecided = False
     for rule in second.inequalities():
@@ -247,5 +247,5 @@ def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
             return False
         undecided = True
     if undecided:
-        raise CannotDecide("neither a proof nor a counterexample was found for this secret policy")
+        raise Undecided("neither a proof nor a counterexample was found for this secret policy")
     return True

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import INFINITE, ZERO, Epsilon, Integers
-from sfumato.errors import CannotDecide
+from sfumato.errors import LimitExceeded
 
 __all__ = ["INFINITE_CODE", "LARGEST_DENSE", "Levels"]
 
@@ -111,7 +111,7 @@ class Levels:
             place = {e: i for i, e in enumerate(epsilons)}
             positions = np.array([[place[e] for e in row] for row in symbolic])
         else:
-            raise CannotDecide(
+            raise LimitExceeded(
                 f"the closure of {size} values whose levels have no common unit in 64 bits is out of reach; "
                 "write the levels with fewer digits, or all as multiples of one level"
             )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.domain import Domain, align_table, checked_domain
-from sfumato.errors import CannotCompose, CannotDecide, InvalidInput
+from sfumato.errors import CannotCompose, InvalidInput, LimitExceeded
 from sfumato.policy.base import UNCONSTRAINED, Inequality, Policy, TightestConstraint
 from sfumato.policy.levels import INFINITE_CODE, LARGEST_DENSE, Levels
 
@@ -83,7 +83,7 @@ class PairwisePolicy(Policy):
     def _all_indices(self) -> npt.NDArray[np.intp]:
         size = len(self.domain)
         if size > LARGEST_DENSE:
-            raise CannotDecide(f"a dense matrix over {size} values is refused (at most {LARGEST_DENSE})")
+            raise LimitExceeded(f"a dense matrix over {size} values is refused (at most {LARGEST_DENSE})")
         return np.arange(size)
 
     def inequalities(self) -> Iterator[Inequality]:

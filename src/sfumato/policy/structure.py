@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato._core import INFINITE
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.high_low import HighLow
@@ -41,7 +41,7 @@ def structure_of(policy: Policy) -> Policy:
     if found is None and size <= _LARGEST_CLOSED:
         try:
             found = _read(policy, policy.effective_levels())
-        except CannotDecide:  # levels without a common unit
+        except LimitExceeded:  # levels without a common unit
             return policy
     return policy if found is None else found
 

@@ -25,7 +25,7 @@ from sfumato.auditing.black_box.families import propose
 from sfumato.auditing.black_box.limits import clopper_pearson_lower, clopper_pearson_upper
 from sfumato.auditing.black_box.result import SamplerAudit
 from sfumato.auditing.black_box.source import Source
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, Undecided
 from sfumato.policy import Levels, PairwisePolicy, Policy, Prior, Secret, Uniform
 
 __all__ = ["SamplerAudit", "audit_sampler"]
@@ -161,7 +161,7 @@ def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], 
     if values is None:
         least, (x, other) = pairwise.least
         if least.is_infinite:
-            raise CannotDecide(f"this {policy.kind} policy asks nothing of any two values")
+            raise Undecided(f"this {policy.kind} policy asks nothing of any two values")
         spread = [x, other, 0, 1, size - 1, size // 2]
         indices = sorted(list(dict.fromkeys(spread))[:_MOST_VALUES])
     else:
@@ -186,7 +186,7 @@ def _as_pairwise(policy: Policy) -> PairwisePolicy:
         return Uniform(policy.domain, policy.classical_level)
     if isinstance(policy, Secret) and policy.as_pairwise is not None:
         return policy.as_pairwise
-    raise CannotDecide(
+    raise Undecided(
         f"a {policy.kind} policy that knows a distribution compares mixtures of values: no two values have a level "
         "that their outputs could exceed"
     )

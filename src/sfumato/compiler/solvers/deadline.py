@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sfumato._core import import_late
-from sfumato.errors import CannotDecide
+from sfumato.errors import SolverFailed
 
 __all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "Pace", "one_thread"]
 
@@ -20,7 +20,7 @@ _MEASURABLE = 0.05
 _MOST_SLOWNESS = 4.0
 
 
-class OutOfTime(CannotDecide):
+class OutOfTime(SolverFailed):
     """A search ended before it had any mechanism to show."""
 
     def __init__(self, what: str = "the search for the optimal mechanism did not fit in its time") -> None:

@@ -29,7 +29,7 @@ from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.pricing import Pricing, climb, greatest, sum_of_squares
 from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
 from sfumato.compiler.solvers.slice import SHARE_WITHIN, Slice, distinct
-from sfumato.errors import CannotDecide
+from sfumato.errors import NoMechanism
 
 __all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
 
@@ -82,7 +82,7 @@ def best_design(
         with suppress(OutOfTime):
             rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress, solve)[0].rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
-        raise CannotDecide(
+        raise NoMechanism(
             "under this policy no mechanism can tell all frequencies, or (where a level is very near 0) none that "
             "doubles can see; ask for another utility"
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
-from sfumato.errors import CannotDecide
+from sfumato.errors import SolverFailed
 
 __all__ = ["Interior", "minimise", "numerical_error"]
 
@@ -41,9 +41,9 @@ class Interior:
     converged: bool = True
 
 
-def numerical_error(what: str) -> CannotDecide:
+def numerical_error(what: str) -> SolverFailed:
     """The error of a search that doubles are too coarse for, and what to do about it."""
-    return CannotDecide(
+    return SolverFailed(
         f"{what}: where a level is very near 0, doubles lose what little a report tells (plan() compares mechanisms "
         "that need no search)"
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
-from sfumato.errors import CannotDecide
+from sfumato.errors import SolverFailed
 
 __all__ = ["Programme", "best_weights"]
 
@@ -140,7 +140,7 @@ def best_weights(
     ------
     OutOfTime
         If the deadline came first.
-    CannotDecide
+    SolverFailed
         If there is no solution within the tolerance.
     """
     highspy = import_late("highspy")
@@ -164,7 +164,7 @@ def best_weights(
     if status == _TIME_LIMIT:
         raise OutOfTime
     if status != _OPTIMAL:
-        raise CannotDecide(f"the linear programme has no solution: {status}")
+        raise SolverFailed(f"the linear programme has no solution: {status}")
     solution = solver.getSolution()
     return np.array(solution.col_value), np.array(solution.row_dual), float(solver.getInfo().objective_function_value)
 

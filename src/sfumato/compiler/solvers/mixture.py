@@ -17,7 +17,7 @@ from sfumato.compiler.solvers.design_weights import DesignWeights, Progress
 from sfumato.compiler.solvers.linear_program import best_weights
 from sfumato.compiler.solvers.slice import Slice, distinct
 from sfumato.compiler.solvers.utilities import Utility
-from sfumato.errors import CannotDecide
+from sfumato.errors import SolverFailed
 
 __all__ = ["best_mixture", "solve_weights"]
 
@@ -103,7 +103,7 @@ def _solved(rays: Floats, utility: Utility, p: Floats, deadline: Deadline) -> tu
             return rays, *solve_weights(rays, utility.of(rays), p, deadline, tolerance)
         except OutOfTime:
             raise
-        except CannotDecide:
+        except SolverFailed:
             continue
     rays = np.concatenate([rays, np.ones((1, len(p)))])
     return rays, *solve_weights(rays, utility.of(rays), p, deadline)

@@ -71,7 +71,7 @@ def optimal(
     ``utility``: "estimation" (the least error of all frequencies together), "worst-estimation" (the same at the p where
     it is greatest), "mutual-information", "mmse" (of numeric labels), ``SquaredError`` or ``ExpectedLoss``. After
     ``max_seconds`` (60 unless given), the best found so far, with its bound; all together takes at most 1.2 times as
-    long and 2 s. CannotDecide where not even a first mechanism fits in that.
+    long and 2 s. SolverFailed where not even a first mechanism fits in that.
     ``max_outputs`` asks for fewer outputs, at some cost.
     """
     checked_kind("optimal", "the policy", policy, Policy)

@@ -20,7 +20,7 @@ from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.linear_program import Programme
 from sfumato.compiler.solvers.rules import ALLOWED, Rules
 from sfumato.compiler.solvers.simplices import Simplices
-from sfumato.errors import CannotDecide
+from sfumato.errors import LimitExceeded, SolverFailed
 from sfumato.policy import AtLeast, ChiSquare, Known, PairwisePolicy, Policy, Prior, Secret
 
 __all__ = ["SHARE_WITHIN", "Slice", "distinct", "groups"]
@@ -112,7 +112,7 @@ class Slice:
         elif isinstance(policy, Secret):
             policy = policy.as_pairwise or policy
         if len(policy.domain) > _LARGEST:
-            raise CannotDecide(
+            raise LimitExceeded(
                 f"the optimal design takes at most {_LARGEST} values, not {len(policy.domain)}; plan() compares the "
                 "mechanisms that are made for larger domains"
             )
@@ -163,7 +163,7 @@ class Slice:
                 break
             vertex = self._programme.farthest(direction, deadline=deadline)
             if vertex is None and not self._programme.ran_out_of_time:
-                raise CannotDecide("the linear programme of the policy was not solved")
+                raise SolverFailed("the linear programme of the policy was not solved")
             if vertex is None:
                 break
             vertices.append(vertex)
@@ -281,7 +281,7 @@ class Slice:
             return self.axis_vertices()
         try:
             return _enumerate(self.rows, self.p)
-        except CannotDecide:
+        except SolverFailed:
             return None
 
 
@@ -413,7 +413,7 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
         if np.any(row < 0):
             found.append(row / np.abs(row).max())
         if len(found) > _MOST_ROWS:
-            raise CannotDecide(f"a policy of more than {_MOST_ROWS} inequalities is refused")
+            raise LimitExceeded(f"a policy of more than {_MOST_ROWS} inequalities is refused")
     return np.unique(np.array(found), axis=0) if found else np.zeros((0, size))
 
 
@@ -430,7 +430,7 @@ def _secret_rows(secret: Secret) -> Floats:
         laws.append(rows)
     count = sum(map(len, laws)) ** 2 - sum(len(rows) ** 2 for rows in laws)
     if count > _MOST_ROWS:
-        raise CannotDecide(f"a policy of more than {_MOST_ROWS} inequalities is refused")
+        raise LimitExceeded(f"a policy of more than {_MOST_ROWS} inequalities is refused")
     ratio = float((-secret.epsilon).exp())
     found = [
         (right[None] - ratio * left[:, None]).reshape(-1, secret.cells.size)
@@ -489,5 +489,5 @@ def _intersections(halfspaces: Floats) -> Floats:
         try:
             found = spatial.HalfspaceIntersection(halfspaces, inside, qhull_options="QJ")
         except spatial.QhullError as error:
-            raise CannotDecide(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
+            raise SolverFailed(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
     return np.asarray(found.intersections)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sfumato._core import INFINITE, Epsilon
 from sfumato.domain import Domain, align, checked_domain
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, NoMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.partitioned.mechanism import KINDS, PartitionedMechanism, part_document, part_from_document
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -75,7 +75,7 @@ class BlockMechanism(PartitionedMechanism):
             # Indices are numbered through all blocks, so they need not leave room for the block's number.
             return cls.for_policy(policy, "rr", max_bits=max_bits)
         if max_bits is not None and mechanism.bits > max_bits:
-            raise CannotDecide(f"reports of at most {max_bits} bits cannot tell the blocks and their values")
+            raise NoMechanism(f"reports of at most {max_bits} bits cannot tell the blocks and their values")
         return mechanism
 
     def audit_surrogate(self) -> BlockMechanism:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sfumato._core import Integers
 from sfumato.domain import Domain
-from sfumato.errors import CannotDecide, InvalidInput, UnknownSpec
+from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
@@ -197,7 +197,7 @@ class PartitionedMechanism(Mechanism):
         is_unprotected = (self.number_of == OUTSIDE).astype(np.int64)
         indices = representatives(policy.classes(), self.part_of, is_unprotected)
         if len(indices) > LARGEST_DENSE:
-            raise CannotDecide(
+            raise LimitExceeded(
                 f"{len(self.parts)} parts against a {policy.kind} policy give {len(indices)} kinds of values "
                 f"(at most {LARGEST_DENSE})"
             )

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Epsilon, Floats, exceeds, floor_of_ratio
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, NoMechanism, Undecided
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -90,7 +90,7 @@ def _at_greatest_level(policy: Prior, build: Callable[[Epsilon], Built]) -> Buil
     columns = mechanism.worst_columns(policy)
     assert columns is not None
     if not all(policy.allows(column) for _, column in columns):
-        raise CannotDecide(f"{mechanism.name} at epsilon {epsilon} was not proved to obey this prior policy")
+        raise Undecided(f"{mechanism.name} at epsilon {epsilon} was not proved to obey this prior policy")
     return mechanism
 
 
@@ -132,7 +132,7 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
 
     Raises
     ------
-    CannotDecide
+    NoMechanism
         If no such table has few enough outputs, or ε is too near 0 for three levels.
 
     Notes
@@ -160,10 +160,10 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
         if ratio <= _NEAR_ENOUGH:
             break
     if best is None:
-        raise CannotDecide(f"a table over {k} values has more than {limit} outputs")
+        raise NoMechanism(f"a table over {k} values has more than {limit} outputs")
     columns = best[2]
     if not policy.allows(columns[0].tolist()):
-        raise CannotDecide(f"no three levels in steps of 2^-62 were found for a uniform prior at {policy.epsilon}")
+        raise NoMechanism(f"no three levels in steps of 2^-62 were found for a uniform prior at {policy.epsilon}")
     # Row x holds base[(x - shift) mod k] for every shift, so it sums to what each base does: 2^62 over all bases.
     shifts = (np.arange(k)[:, None] - np.arange(k)) % k
     return TableMechanism(policy.domain, np.hstack([column[shifts] for column in columns]))
@@ -188,7 +188,7 @@ def _levels(policy: Prior, bases: int) -> tuple[int, int, int, int]:
         if policy.side != "upper":
             low = -floor_of_ratio((Fraction(0), -mean), (Fraction(1), Fraction(0)), policy.epsilon)
     if not low <= mean <= high or low >= high:
-        raise CannotDecide("the levels of this prior policy are too near one another for a table")
+        raise NoMechanism("the levels of this prior policy are too near one another for a table")
     count = min((total - k * low) // (high - low), k - 1)
     return high, count, total - count * high - (k - count - 1) * low, low
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
@@ -38,7 +38,7 @@ def count_size(mechanism: Mechanism) -> int:
     if isinstance(mechanism, NestedSubsets):
         size = 2 * len(mechanism.domain) + mechanism.blocks
     if size > _MOST_COUNTS:
-        raise CannotDecide(f"an aggregate of {size} counts is refused (at most {_MOST_COUNTS})")
+        raise LimitExceeded(f"an aggregate of {size} counts is refused (at most {_MOST_COUNTS})")
     return size
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats
-from sfumato.errors import CannotDecide
+from sfumato.errors import LimitExceeded
 from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
     checked_policy,
@@ -93,7 +93,7 @@ class ConditionalUnary(ReportingMechanism):
         shares, laws = confidence.shares, confidence.conditional_estimate()
         size, others = shares.shape
         if is_too_large(size, others):
-            raise CannotDecide(
+            raise LimitExceeded(
                 f"a unary report over {size} secrets beside {others} values has {1 + others}^{size} outputs, too many "
                 "for a table that is audited column by column; use conditional-rr"
             )

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato._core import ZERO, Epsilon, EpsilonLike, digits_of, floor_of_log
 from sfumato.domain import Domain
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, Undecided
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.base import SecretTable
 from sfumato.mechanisms.table.mechanism import TableMechanism
@@ -88,5 +88,5 @@ def known_response(policy: Secret) -> RandomizedResponse:
     # The column that comes closest to breaking a rule.
     high, low = mechanism.levels
     if not policy.allows([high if z == policy.cells[s, u] else low for z in range(len(policy.domain))]):
-        raise CannotDecide(f"randomized response at {mechanism.epsilon} was not proved to obey this secret policy")
+        raise Undecided(f"randomized response at {mechanism.epsilon} was not proved to obey this secret policy")
     return mechanism

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sfumato._core import exact_fraction, integer_kernel
 from sfumato.domain import Domain, align, align_table, checked_distribution, checked_domain
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, NoMechanism
 from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.table.alias import TOTAL, TOTAL_BITS, AliasTable
@@ -297,7 +297,7 @@ def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], 
         else:
             best, enough = found, middle
     if best is None:
-        raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+        raise NoMechanism("no rounding of this matrix was found that obeys the policy")
     return best
 
 
@@ -331,7 +331,7 @@ def _rounded_with_equations(
     first = bisect.bisect_left(bits, True, key=lambda bits: rounded(bits) is not None)
     weights_within = rounded(bits[first] if first < len(bits) else 0)
     if weights_within is None:
-        raise CannotDecide("no rounding of this matrix was found that obeys the policy")
+        raise NoMechanism("no rounding of this matrix was found that obeys the policy")
     return weights_within
 
 

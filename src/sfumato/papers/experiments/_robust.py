@@ -20,7 +20,7 @@ import numpy.typing as npt
 from sfumato._core import Floats
 from sfumato.compiler import Optimum, optimal, robust_information
 from sfumato.domain import Domain
-from sfumato.errors import CannotDecide
+from sfumato.errors import LimitExceeded
 from sfumato.mechanisms import ConditionalReporting, ConditionalUnary, IndependentReporting, Mechanism
 from sfumato.papers.data.seeded import SeededNumbers
 from sfumato.policy import ChiSquare, Secret
@@ -328,7 +328,7 @@ def our_best(table: Table, epsilon: float) -> float:
     made: list[Mechanism] = [ConditionalReporting.for_policy(policy)]
     if table.counts.size <= _MOST_INDEPENDENT:
         made.append(IndependentReporting.for_policy(policy))
-    with contextlib.suppress(CannotDecide):  # too many outputs for a table
+    with contextlib.suppress(LimitExceeded):  # too many outputs for a table
         made.append(ConditionalUnary.for_policy(policy))
     shares = [robust_information(mechanism, policy).share for mechanism in made]
     return max(*shares, secret_response(table, epsilon).told / table.entropy)

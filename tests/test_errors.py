@@ -1,0 +1,81 @@
+"""The classes of errors: what a missing file and a question without an answer raise."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import sfumato as sf
+from sfumato.collecting import Source, read_reports, write_reports
+from sfumato.device import read_values
+from sfumato.errors import (
+    InvalidInput,
+    LimitExceeded,
+    MissingFile,
+    NoAnswer,
+    NoMechanism,
+    SfumatoError,
+    SolverFailed,
+    Undecided,
+    UnreadableFile,
+)
+
+MECHANISM = sf.mechanisms.RandomizedResponse(sf.Domain(["a", "b", "c"]), 1)
+
+OPENERS: dict[str, Callable[[Path], object]] = {
+    "policy": lambda path: sf.load_policy(path / "policy.toml"),
+    "ledger": lambda path: sf.Ledger.load(path / "ledger.json"),
+    "batch": lambda path: list(read_reports(path / "reports.sfb", MECHANISM)),
+    "parquet": lambda path: list(read_reports(path / "reports.parquet", MECHANISM)),
+    "arrow": lambda path: list(read_reports(path / "reports.arrow", MECHANISM)),
+    "values": lambda path: list(read_values(path / "values.csv", "x")),
+    "value column": lambda path: list(read_values(path / "values.parquet", "x")),
+    "labels": lambda path: sf.Domain.from_dict({"file": "labels.txt"}, base=path),
+    "output": lambda path: write_reports(path / "folder" / "reports.sfb", MECHANISM, [0]),
+}
+
+
+@pytest.mark.parametrize("name", OPENERS)
+def test_a_missing_file_is_an_error_of_the_system_too(name: str, tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match="must be") as caught:
+        OPENERS[name](tmp_path)
+    assert isinstance(caught.value, FileNotFoundError)
+    assert isinstance(caught.value, InvalidInput)
+    assert caught.value.errno == errno.ENOENT
+    assert str(tmp_path) in str(caught.value.filename)
+
+
+def test_a_directory_is_an_unreadable_file(tmp_path: Path) -> None:
+    for name in ("policy.toml", "ledger.json", "reports.sfb", "reports.parquet", "values.csv", "labels.txt"):
+        (tmp_path / name).mkdir()
+    for name in ("policy", "ledger", "batch", "parquet", "values", "labels"):
+        with pytest.raises(UnreadableFile) as caught:
+            OPENERS[name](tmp_path)
+        assert isinstance(caught.value, OSError)
+        assert not isinstance(caught.value, FileNotFoundError)
+
+
+def test_the_file_named_is_the_one_at_fault(tmp_path: Path) -> None:
+    """An error of writing is not blamed on the file that is read meanwhile."""
+    write_reports(tmp_path / "reports.sfb", MECHANISM, [0, 1])
+    with pytest.raises(MissingFile, match="other"), Source(str(tmp_path / "reports.sfb"), ".sfb").open():
+        write_reports(tmp_path / "other" / "reports.sfb", MECHANISM, [0])
+
+
+def test_a_question_without_an_answer_says_why() -> None:
+    domain = sf.Domain(["a", "b", "c"])
+    for kind in (Undecided, LimitExceeded, SolverFailed, NoMechanism):
+        assert issubclass(kind, NoAnswer)
+        assert issubclass(kind, SfumatoError)
+        assert not issubclass(kind, ValueError)
+    large = sf.Domain(range(100))
+    certificate = sf.audit(sf.mechanisms.SubsetSelection(large, 1), sf.Uniform(large, 1))
+    with pytest.raises(Undecided):
+        certificate.raise_if_violated(coverage="all")
+    with pytest.raises(LimitExceeded):
+        sf.Uniform(sf.Domain(range(10**5)), 1).effective_levels()
+    with pytest.raises(NoMechanism):
+        sf.design(sf.Uniform(domain, 1), 100, max_bits=1)
