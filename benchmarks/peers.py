@@ -304,7 +304,7 @@ def of_bare_decoding(indices: npt.NDArray[np.uint32]) -> float:
     mechanism = HadamardResponse(sf.Domain.range(2**16 - 1), EPSILON, block_size=2**16)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "reports.parquet"
-        write_reports(path, mechanism, indices)
+        write_reports(mechanism, indices, path)
 
         def decode() -> None:
             for _ in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=2**19, use_threads=False):

@@ -73,7 +73,7 @@ class Compared:
         for file in sorted(self.values.iterdir()):
             pieces = (self.mechanism.domain.encode(piece) for piece in read_values(file, "answer"))
             reports = (privatize_indices(self.mechanism, piece) for piece in pieces)
-            write_reports(self.here / file.name, self.mechanism, reports)
+            write_reports(self.mechanism, reports, self.here / file.name)
 
     def count_here(self) -> sf.Aggregate:
         return aggregate_files(self.mechanism, sorted(self.here.iterdir()))

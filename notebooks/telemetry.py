@@ -133,14 +133,14 @@ def _(mechanism, n, np, sf, truth, urls):
     column = pq.read_table("visits.parquet").column("url")
     reports = sf.privatize(mechanism, column, sf.InsecureSeeded(1))  # leave the stream out for real people
     half = len(reports) // 2
-    write_reports("monday.parquet", mechanism, reports[:half])
-    write_reports("tuesday.parquet", mechanism, reports[half:])
+    write_reports(mechanism, reports[:half], "monday.parquet")
+    write_reports(mechanism, reports[half:], "tuesday.parquet")
     return (read_reports,)
 
 
 @app.cell
 def _(domain, mechanism, read_reports, sensitive, sf, truth):
-    counts = [sf.aggregate(mechanism, read_reports(f"{day}.parquet", mechanism)) for day in ("monday", "tuesday")]
+    counts = [sf.aggregate(mechanism, read_reports(mechanism, f"{day}.parquet")) for day in ("monday", "tuesday")]
     estimate = sf.estimate(mechanism, counts[0].merge(counts[1]))
     print(f"{estimate.n:,} reports")
     print("health pages together:", estimate.share(sensitive), f"in truth {truth[domain.encode(sensitive)].sum():.4f}")

@@ -439,7 +439,7 @@ def write_report_files(folder: Path) -> None:
             files = {}
             for suffix in (".parquet", ".arrow", ".sfb"):
                 path = Path(scratch, f"reports{suffix}")
-                write_reports(path, mechanism, reports)
+                write_reports(mechanism, reports, path)
                 files[suffix] = base64.b64encode(path.read_bytes()).decode()
             expected = [plain(report) for report in reports]
             entries.append({"spec": mechanism.spec, "reports": expected, "files": files})
@@ -455,7 +455,7 @@ def write_checkpoint(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         paths = [Path(scratch, name).resolve() for name in ("first.sfb", "second.parquet", "third.arrow")]
         for path, part in zip(paths, np.split(reports, [40, 130]), strict=True):
-            write_reports(path, mechanism, part)
+            write_reports(mechanism, part, path)
         table = pyarrow.parquet.read_table(paths[1])
         pyarrow.parquet.write_table(table, paths[1], row_group_size=30, write_page_checksum=True)
         for path in paths:

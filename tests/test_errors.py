@@ -28,13 +28,13 @@ MECHANISM = sf.mechanisms.RandomizedResponse(sf.Domain(["a", "b", "c"]), 1)
 OPENERS: dict[str, Callable[[Path], object]] = {
     "policy": lambda path: sf.load_policy(path / "policy.toml"),
     "ledger": lambda path: sf.Ledger.load(path / "ledger.json"),
-    "batch": lambda path: list(read_reports(path / "reports.sfb", MECHANISM)),
-    "parquet": lambda path: list(read_reports(path / "reports.parquet", MECHANISM)),
-    "arrow": lambda path: list(read_reports(path / "reports.arrow", MECHANISM)),
+    "batch": lambda path: list(read_reports(MECHANISM, path / "reports.sfb")),
+    "parquet": lambda path: list(read_reports(MECHANISM, path / "reports.parquet")),
+    "arrow": lambda path: list(read_reports(MECHANISM, path / "reports.arrow")),
     "values": lambda path: list(read_values(path / "values.csv", "x")),
     "value column": lambda path: list(read_values(path / "values.parquet", "x")),
     "labels": lambda path: sf.Domain.from_dict({"file": "labels.txt"}, base=path),
-    "output": lambda path: write_reports(path / "folder" / "reports.sfb", MECHANISM, [0]),
+    "output": lambda path: write_reports(MECHANISM, [0], path / "folder" / "reports.sfb"),
 }
 
 
@@ -60,9 +60,9 @@ def test_a_directory_is_an_unreadable_file(tmp_path: Path) -> None:
 
 def test_the_file_named_is_the_one_at_fault(tmp_path: Path) -> None:
     """An error of writing is not blamed on the file that is read meanwhile."""
-    write_reports(tmp_path / "reports.sfb", MECHANISM, [0, 1])
+    write_reports(MECHANISM, [0, 1], tmp_path / "reports.sfb")
     with pytest.raises(MissingFile, match="other"), Source(str(tmp_path / "reports.sfb"), ".sfb").open():
-        write_reports(tmp_path / "other" / "reports.sfb", MECHANISM, [0])
+        write_reports(MECHANISM, [0], tmp_path / "other" / "reports.sfb")
 
 
 def test_a_question_without_an_answer_says_why() -> None:

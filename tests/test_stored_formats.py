@@ -242,8 +242,8 @@ def test_report_files_hold_the_same_reports(entry: dict[str, Any], tmp_path: Pat
     for suffix, content in entry["files"].items():
         path = tmp_path / f"reports{suffix}"
         path.write_bytes(base64.b64decode(content))
-        assert plain(np.concatenate(list(read_reports(path, mechanism)))) == entry["reports"]
-    write_reports(tmp_path / "again.sfb", mechanism, reports)
+        assert plain(np.concatenate(list(read_reports(mechanism, path)))) == entry["reports"]
+    write_reports(mechanism, reports, tmp_path / "again.sfb")
     assert (tmp_path / "again.sfb").read_bytes() == base64.b64decode(entry["files"][".sfb"])
 
 

@@ -116,7 +116,7 @@ def as_stream(file: bytes) -> bytes:
 def piped(capsysbinary: pytest.CaptureFixture[bytes], mechanism: Mechanism, reports: Any, suffix: str) -> bytes:
     """Reports as they go through a pipe."""
     capsysbinary.readouterr()
-    assert write_reports("-", mechanism, reports, piped=".arrow" if suffix == ".arrows" else suffix) == len(reports)
+    assert write_reports(mechanism, reports, "-", piped=".arrow" if suffix == ".arrows" else suffix) == len(reports)
     written = capsysbinary.readouterr().out
     return as_stream(written) if suffix == ".arrows" else written
 
@@ -363,7 +363,7 @@ def test_a_pipe_brings_what_the_file_would_hold(
 ) -> None:
     mechanism = MECHANISMS["index"]
     reports = drawn(mechanism)
-    write_reports(tmp_path / f"reports{suffix}", mechanism, reports)
+    write_reports(mechanism, reports, tmp_path / f"reports{suffix}")
     assert piped(capsysbinary, mechanism, reports, suffix) == (tmp_path / f"reports{suffix}").read_bytes()
 
 
@@ -382,7 +382,7 @@ def test_reports_come_back_through_a_pipe_in_every_format(
     mechanism = MECHANISMS[name]
     reports = drawn(mechanism, count)
     feed(piped(capsysbinary, mechanism, reports, suffix))
-    pieces = list(read_reports("-", mechanism))
+    pieces = list(read_reports(mechanism, "-"))
     assert len(pieces) > 1 or count < 100
     empty = np.empty((0, *mechanism.report_shape), mechanism.report_dtype)
     assert np.array_equal(np.concatenate([empty, *pieces]), reports)
@@ -399,7 +399,7 @@ def test_reports_that_were_cut_anywhere_or_go_on_are_refused(
     for data in (*(whole[:cut] for cut in range(len(whole))), whole + b"\0"):
         feed(data)
         with pytest.raises(InvalidInput, match=r"^standard input: "):
-            list(read_reports("-", mechanism))
+            list(read_reports(mechanism, "-"))
 
 
 def test_an_arrow_stream_without_its_last_batches_is_refused(feed: Callable[[bytes], None]) -> None:
@@ -416,9 +416,9 @@ def test_an_arrow_stream_without_its_last_batches_is_refused(feed: Callable[[byt
         assert ipc.open_stream(cut).read_all().num_rows in (3, 6, 9)
         feed(cut)
         with pytest.raises(InvalidInput, match="must end with its end-of-stream mark; got 'one that was cut short'"):
-            list(read_reports("-", mechanism))
+            list(read_reports(mechanism, "-"))
     feed(stream.getvalue())
-    assert [piece.tolist() for piece in read_reports("-", mechanism)] == [[0, 1, 2]] * 3
+    assert [piece.tolist() for piece in read_reports(mechanism, "-")] == [[0, 1, 2]] * 3
 
 
 @pytest.mark.parametrize("suffix", PIPED)
@@ -428,7 +428,7 @@ def test_reports_of_another_mechanism_are_refused(
     feed(piped(capsysbinary, MECHANISMS["index"], drawn(MECHANISMS["index"]), suffix))
     other = RandomizedResponse(DOMAIN, 2)
     with pytest.raises(InvalidInput, match=f"^standard input: .*mechanism.* must be {other.hash}; got "):
-        list(read_reports("-", other))
+        list(read_reports(other, "-"))
 
 
 @pytest.mark.parametrize(
@@ -464,10 +464,10 @@ def test_lines_that_would_not_have_been_written_are_refused(
     good = {"index": b"1\n", "bitmap": b"03\n", "long bitmap": b"030000\n"}[name]
     head = f"sfumato-reports 1 {mechanism.hash}\n".encode()
     feed(head + good + good + b"end 2\n")
-    assert sum(map(len, read_reports("-", mechanism))) == 2
+    assert sum(map(len, read_reports(mechanism, "-"))) == 2
     feed(head + good + line + b"end 2\n")
     with pytest.raises(InvalidInput) as caught:
-        list(read_reports("-", mechanism))
+        list(read_reports(mechanism, "-"))
     assert str(caught.value).startswith(f"standard input: {message}")
 
 
@@ -475,7 +475,7 @@ def test_lines_of_another_version_are_refused_by_name(feed: Callable[[bytes], No
     mechanism = MECHANISMS["index"]
     feed(f"sfumato-reports 2 {mechanism.hash}\nend 0\n".encode())
     with pytest.raises(UnknownSpec, match=r"^standard input: its version must be 1; got '2'"):
-        list(read_reports("-", mechanism))
+        list(read_reports(mechanism, "-"))
 
 
 @pytest.mark.parametrize("suffix", [*PIPED, ".json"])
@@ -514,7 +514,7 @@ def test_privatize_writes_reports_to_a_pipe(
     assert run.err == "100 reports of 2 bits written to standard output\n"
     feed(run.out)
     mechanism = sf.mechanism_from_spec((documents / "mechanism.json").read_bytes())
-    assert sum(map(len, read_reports("-", mechanism))) == 100
+    assert sum(map(len, read_reports(mechanism, "-"))) == 100
 
 
 @pytest.mark.slow

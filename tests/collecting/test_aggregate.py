@@ -99,8 +99,8 @@ def test_reports_may_come_in_pieces(mechanism: Mechanism) -> None:
 def test_a_file_is_counted_like_its_reports(mechanism: Mechanism, suffix: str, tmp_path: Path) -> None:
     reports = some_reports(mechanism, 300)
     path = tmp_path / f"reports{suffix}"
-    write_reports(path, mechanism, reports)
-    assert sf.aggregate(mechanism, read_reports(path, mechanism)) == sf.aggregate(mechanism, reports)
+    write_reports(mechanism, reports, path)
+    assert sf.aggregate(mechanism, read_reports(mechanism, path)) == sf.aggregate(mechanism, reports)
 
 
 def test_a_bad_report_is_refused_with_its_row_and_nothing_is_counted() -> None:

@@ -375,8 +375,8 @@ def test_the_page_names_every_reason() -> None:
 def test_files_come_back(mechanism: Mechanism, suffix: str, count: int, tmp_path: Path) -> None:
     path = tmp_path / f"reports{suffix}"
     reports = valid_reports(mechanism, count)
-    assert write_reports(path, mechanism, reports) == count
-    pieces = list(read_reports(path, mechanism))
+    assert write_reports(mechanism, reports, path) == count
+    pieces = list(read_reports(mechanism, path))
     assert all(len(piece) and piece.dtype == mechanism.report_dtype for piece in pieces)
     assert np.array_equal(np.concatenate([reports[:0], *pieces]), reports)
     assert list(tmp_path.iterdir()) == [path]
@@ -388,10 +388,10 @@ def test_a_file_does_not_tell_how_its_reports_came(suffix: str, tmp_path: Path) 
     rows = piece_rows(mechanism)
     reports = valid_reports(mechanism, 2 * rows + 9)
     whole, cut = tmp_path / f"whole{suffix}", tmp_path / f"cut{suffix}"
-    write_reports(whole, mechanism, reports)
-    write_reports(cut, mechanism, iter([reports[:5], reports[5 : rows + 11], reports[rows + 11 :]]))
+    write_reports(mechanism, reports, whole)
+    write_reports(mechanism, iter([reports[:5], reports[5 : rows + 11], reports[rows + 11 :]]), cut)
     assert whole.read_bytes() == cut.read_bytes()
-    pieces = list(read_reports(whole, mechanism))
+    pieces = list(read_reports(mechanism, whole))
     assert max(map(len, pieces)) <= rows
     assert len(pieces) >= 3
     assert np.array_equal(np.concatenate(pieces), reports)
@@ -400,7 +400,7 @@ def test_a_file_does_not_tell_how_its_reports_came(suffix: str, tmp_path: Path) 
 def test_a_batch_file_is_a_batch(tmp_path: Path) -> None:
     mechanism = MECHANISMS["subset, 9 bits"]
     reports = valid_reports(mechanism, 13)
-    write_reports(tmp_path / "reports.sfb", mechanism, reports)
+    write_reports(mechanism, reports, tmp_path / "reports.sfb")
     assert (tmp_path / "reports.sfb").read_bytes() == encode_batch(mechanism, reports)
 
 
@@ -411,8 +411,8 @@ def test_column_files_are_what_the_page_says(tmp_path: Path) -> None:
         "unary optimized, 70 bits": pa.binary(9),
     }.items():
         mechanism = MECHANISMS[name]
-        write_reports(tmp_path / "reports.parquet", mechanism, valid_reports(mechanism, 3))
-        write_reports(tmp_path / "reports.arrow", mechanism, valid_reports(mechanism, 3))
+        write_reports(mechanism, valid_reports(mechanism, 3), tmp_path / "reports.parquet")
+        write_reports(mechanism, valid_reports(mechanism, 3), tmp_path / "reports.arrow")
         schemas = [pq.read_schema(tmp_path / "reports.parquet"), feather.read_table(tmp_path / "reports.arrow").schema]
         for schema in schemas:
             assert schema.names == ["report"]
@@ -435,8 +435,8 @@ def test_reports_may_stand_beside_other_columns(column_path: Path) -> None:
     mechanism = MECHANISMS["response, 3 bits"]
     table = table_of(mechanism, [1, 4, 2], pa.uint32(), "answer").append_column("when", pa.array(["a", "b", "c"]))
     write_table(column_path, table)
-    assert [piece.tolist() for piece in read_reports(column_path, mechanism, column="answer")] == [[1, 4, 2]]
-    assert refusal(list, read_reports(column_path, mechanism)) == (
+    assert [piece.tolist() for piece in read_reports(mechanism, column_path, column="answer")] == [[1, 4, 2]]
+    assert refusal(list, read_reports(mechanism, column_path)) == (
         f"{column_path}: the column must be one of 'answer', 'when'; got 'report'"
     )
 
@@ -445,32 +445,32 @@ def test_slices_of_columns_are_read_from_where_they_begin(column_path: Path) -> 
     mechanism = MECHANISMS["unary optimized, 70 bits"]
     reports = valid_reports(mechanism, 20)
     write_table(column_path, table_of(mechanism, [row.tobytes() for row in reports], pa.binary(9)).slice(7, 6))
-    assert np.array_equal(np.concatenate(list(read_reports(column_path, mechanism))), reports[7:13])
+    assert np.array_equal(np.concatenate(list(read_reports(mechanism, column_path))), reports[7:13])
 
 
 def test_a_foreign_file_in_one_piece_is_read_in_many(column_path: Path) -> None:
     mechanism = MECHANISMS["response, 8 bits"]
     reports = valid_reports(mechanism, 2 * piece_rows(mechanism) + 3)
     write_table(column_path, table_of(mechanism, reports, pa.uint32()))
-    pieces = list(read_reports(column_path, mechanism))
+    pieces = list(read_reports(mechanism, column_path))
     assert max(map(len, pieces)) <= piece_rows(mechanism)
     assert np.array_equal(np.concatenate(pieces), reports)
 
 
 def test_another_mechanism_is_refused(column_path: Path) -> None:
     mechanism = MECHANISMS["response, 3 bits"]
-    write_reports(column_path, RandomizedResponse(sf.Domain.range(5), 2), [1, 2])
-    message = refusal(list, read_reports(column_path, mechanism))
+    write_reports(RandomizedResponse(sf.Domain.range(5), 2), [1, 2], column_path)
+    message = refusal(list, read_reports(mechanism, column_path))
     assert f"{column_path}: the mechanism in its metadata (sfumato.mechanism) must be {mechanism.hash}" in message
     write_table(column_path, pa.table({"report": pa.array([1], pa.uint32())}))
-    assert "got 'none'" in refusal(list, read_reports(column_path, mechanism))
+    assert "got 'none'" in refusal(list, read_reports(mechanism, column_path))
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.uint64(), pa.uint8(), pa.float64(), pa.string(), pa.binary(4)])
 def test_another_type_of_column_is_refused(kind: pa.DataType, column_path: Path) -> None:
     mechanism = MECHANISMS["response, 3 bits"]
     write_table(column_path, table_of(mechanism, pa.nulls(2, kind), kind))
-    message = refusal(list, read_reports(column_path, mechanism))
+    message = refusal(list, read_reports(mechanism, column_path))
     assert f"{column_path}: the column 'report' must be uint32; got '{kind}'" in message
 
 
@@ -480,61 +480,61 @@ def test_nulls_and_invalid_reports_are_refused_with_their_row(column_path: Path)
     reports = valid_reports(mechanism, rows + 10).tolist()
     reports[rows + 4] = 256
     write_table(column_path, table_of(mechanism, reports, pa.uint32()))
-    assert refusal(list, read_reports(column_path, mechanism)) == (
+    assert refusal(list, read_reports(mechanism, column_path)) == (
         f"{column_path}: the report in row {rows + 4} must be in 0 … 255; got 256"
     )
     reports[rows + 3] = None
     write_table(column_path, table_of(mechanism, reports, pa.uint32()))
-    assert f"row {rows + 3} must not be null" in refusal(list, read_reports(column_path, mechanism))
+    assert f"row {rows + 3} must not be null" in refusal(list, read_reports(mechanism, column_path))
     bitmap = MECHANISMS["unary, 5 bits"]
     write_table(column_path, table_of(bitmap, [b"\x01", b"\xff"], pa.binary(1)))
-    assert "row 1 must leave its last 3 bits zero; got 'ff'" in refusal(list, read_reports(column_path, bitmap))
+    assert "row 1 must leave its last 3 bits zero; got 'ff'" in refusal(list, read_reports(bitmap, column_path))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".sfb"])
 def test_every_truncation_is_refused_and_names_the_file(suffix: str, tmp_path: Path) -> None:
     mechanism = MECHANISMS["response, 8 bits"]
     path = tmp_path / f"reports{suffix}"
-    write_reports(path, mechanism, valid_reports(mechanism, 100))
+    write_reports(mechanism, valid_reports(mechanism, 100), path)
     whole = path.read_bytes()
     for length in [*range(0, len(whole), 7), len(whole) - 1]:
         path.write_bytes(whole[:length])
-        assert refusal(list, read_reports(path, mechanism)).startswith(f"{path}: ")
+        assert refusal(list, read_reports(mechanism, path)).startswith(f"{path}: ")
 
 
 def test_a_damaged_page_of_parquet_is_refused(tmp_path: Path) -> None:
     mechanism = MECHANISMS["unary, 64 bits"]
     path = tmp_path / "reports.parquet"
-    write_reports(path, mechanism, valid_reports(mechanism, 1000))
+    write_reports(mechanism, valid_reports(mechanism, 1000), path)
     damaged = bytearray(path.read_bytes())
     damaged[4000] ^= 1
     path.write_bytes(damaged)
-    assert "must be whole" in refusal(list, read_reports(path, mechanism))
+    assert "must be whole" in refusal(list, read_reports(mechanism, path))
 
 
 def test_a_promise_of_more_rows_than_there_are_bytes_is_refused(tmp_path: Path) -> None:
     mechanism = MECHANISMS["response, 8 bits"]
     path = tmp_path / "reports.arrow"
-    write_reports(path, mechanism, valid_reports(mechanism, 1000))
+    write_reports(mechanism, valid_reports(mechanism, 1000), path)
     whole, promise = path.read_bytes(), (1000).to_bytes(8, "little")
     places = [match.start() for match in re.finditer(re.escape(promise), whole)]
     assert places
     for place in places:
         path.write_bytes(whole[:place] + (1100).to_bytes(8, "little") + whole[place + 8 :])
-        assert "must be whole" in refusal(list, read_reports(path, mechanism))
+        assert "must be whole" in refusal(list, read_reports(mechanism, path))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".sfb"])
 def test_damage_is_refused_or_leaves_as_many_valid_reports(suffix: str, tmp_path: Path) -> None:
     mechanism = MECHANISMS["response, 8 bits"]
     path = tmp_path / f"reports{suffix}"
-    write_reports(path, mechanism, valid_reports(mechanism, 100))
+    write_reports(mechanism, valid_reports(mechanism, 100), path)
     whole = path.read_bytes()
     generator = np.random.default_rng(1)
     for place, byte in zip(generator.permutation(len(whole))[:700], generator.integers(0, 256, 700), strict=False):
         path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
         try:
-            pieces = list(read_reports(path, mechanism))
+            pieces = list(read_reports(mechanism, path))
         except InvalidInput:
             continue
         assert sum(map(len, pieces)) == 100
@@ -544,19 +544,19 @@ def test_damage_is_refused_or_leaves_as_many_valid_reports(suffix: str, tmp_path
 def test_a_file_that_is_not_there_or_of_another_kind_is_refused(suffix: str, tmp_path: Path) -> None:
     mechanism = MECHANISMS["response, 3 bits"]
     path = tmp_path / f"reports{suffix}"
-    assert f"{path}: the path must be a readable file" in refusal(list, read_reports(path, mechanism))
+    assert f"{path}: the path must be a readable file" in refusal(list, read_reports(mechanism, path))
     path.write_text("value\n1\n" * 20)
-    assert str(path) in refusal(list, read_reports(path, mechanism))
+    assert str(path) in refusal(list, read_reports(mechanism, path))
     path.unlink()
     path.mkdir()
-    assert str(path) in refusal(list, read_reports(path, mechanism))
+    assert str(path) in refusal(list, read_reports(mechanism, path))
 
 
 def test_a_name_that_says_no_format_is_refused(tmp_path: Path) -> None:
     mechanism = MECHANISMS["response, 3 bits"]
     must = "the file name must end in one of .parquet, .pq, .arrow, .feather, .ipc, .sfb; got '.csv'"
-    assert must in refusal(list, read_reports(tmp_path / "reports.csv", mechanism))
-    assert must in refusal(write_reports, tmp_path / "reports.csv", mechanism, [1])
+    assert must in refusal(list, read_reports(mechanism, tmp_path / "reports.csv"))
+    assert must in refusal(write_reports, mechanism, [1], tmp_path / "reports.csv")
 
 
 # -- whole or not at all -------------------------------------------------------------------------------------
@@ -576,8 +576,8 @@ def test_an_error_leaves_the_old_file_and_nothing_else(suffix: str, tmp_path: Pa
             raise KeyError("the source broke")
 
         with pytest.raises(KeyError):
-            write_reports(path, mechanism, failing())
-        message = refusal(write_reports, path, mechanism, iter([many, np.array([256])]))
+            write_reports(mechanism, failing(), path)
+        message = refusal(write_reports, mechanism, iter([many, np.array([256])]), path)
         assert message == f"{path}: the report in row {len(many)} must be in 0 … 255; got 256"
         assert (path.read_bytes() if path.exists() else None) == before
         assert set(tmp_path.iterdir()) <= {path}
@@ -632,9 +632,9 @@ def test_without_pyarrow_column_files_name_the_extra_and_batches_work(
     mechanism = MECHANISMS["response, 3 bits"]
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "reports.parquet"
-    assert "sfumato[arrow]" in refusal(write_reports, path, mechanism, [1], kind=MissingExtra)
+    assert "sfumato[arrow]" in refusal(write_reports, mechanism, [1], path, kind=MissingExtra)
     assert not path.exists()
-    assert "sfumato[arrow]" in refusal(list, read_reports(path, mechanism), kind=MissingExtra)
+    assert "sfumato[arrow]" in refusal(list, read_reports(mechanism, path), kind=MissingExtra)
     assert "sfumato[arrow]" in refusal(list, read_values(path), kind=MissingExtra)
-    write_reports(tmp_path / "reports.sfb", mechanism, [1, 2])
-    assert next(read_reports(tmp_path / "reports.sfb", mechanism)).tolist() == [1, 2]
+    write_reports(mechanism, [1, 2], tmp_path / "reports.sfb")
+    assert next(read_reports(mechanism, tmp_path / "reports.sfb")).tolist() == [1, 2]

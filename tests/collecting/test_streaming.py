@@ -51,7 +51,7 @@ def drawn(mechanism: Mechanism, count: int, seed: int = 1) -> Any:
 
 def in_groups(path: Path, mechanism: Mechanism, reports: Any, rows: int) -> None:
     """A report file whose row groups have so many rows."""
-    write_reports(path, mechanism, reports)
+    write_reports(mechanism, reports, path)
     table = pyarrow.parquet.read_table(path)
     pyarrow.parquet.write_table(table, path, row_group_size=rows)
 
@@ -63,10 +63,10 @@ def test_files_of_all_kinds_are_counted_as_their_reports_are(
 ) -> None:
     reports = drawn(mechanism, 7000)
     in_groups(tmp_path / "a.parquet", mechanism, reports[:5000], 700)
-    write_reports(tmp_path / "b.arrow", mechanism, reports[5000:6000])
-    write_reports(tmp_path / "c.sfb", mechanism, reports[6000:6500])
+    write_reports(mechanism, reports[5000:6000], tmp_path / "b.arrow")
+    write_reports(mechanism, reports[6000:6500], tmp_path / "c.sfb")
     (tmp_path / "d.json").write_text(sf.aggregate(mechanism, reports[6500:]).to_json())
-    write_reports(tmp_path / "e.parquet", mechanism, reports[:0])
+    write_reports(mechanism, reports[:0], tmp_path / "e.parquet")
     paths = sorted(tmp_path.iterdir())
     seen: list[int] = []
     assert aggregate_files(mechanism, paths, threads=threads, progress=seen.append) == sf.aggregate(mechanism, reports)
@@ -169,8 +169,8 @@ def test_files_can_be_added_to_a_checkpoint_but_none_be_left_out(tmp_path: Path)
     mechanism = MECHANISMS[0]
     first, second, state = tmp_path / "a.sfb", tmp_path / "b.sfb", tmp_path / "state.json"
     reports = drawn(mechanism, 150)
-    write_reports(first, mechanism, reports[:100])
-    write_reports(second, mechanism, reports[100:])
+    write_reports(mechanism, reports[:100], first)
+    write_reports(mechanism, reports[100:], second)
     assert aggregate_files(mechanism, [first], resume=state).n == 100
     both = aggregate_files(mechanism, [second, first], resume=state)
     assert both == sf.aggregate(mechanism, reports)
@@ -188,10 +188,10 @@ def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, name
     mechanism = MECHANISMS[0]
     path, state = tmp_path / name, tmp_path / "state.json"
     for resume in (None, state):
-        write_reports(path, mechanism, drawn(mechanism, 100))
+        write_reports(mechanism, drawn(mechanism, 100), path)
 
         def rewrite(_: int) -> None:
-            write_reports(path, mechanism, drawn(mechanism, 250))
+            write_reports(mechanism, drawn(mechanism, 250), path)
 
         with pytest.raises(InvalidInput, match=f"{name}: the file must stay as it is while it is counted"):
             aggregate_files(mechanism, [path], resume=resume, progress=rewrite)
@@ -283,6 +283,6 @@ def test_a_killed_command_goes_on(tmp_path: Path) -> None:
     left = json.loads(state.read_text())["counts"]["n"]
     assert 0 < left < len(reports)
     (tmp_path / "2.sfb").unlink()
-    write_reports(tmp_path / "2.sfb", mechanism, reports[80_000:])
+    write_reports(mechanism, reports[80_000:], tmp_path / "2.sfb")
     subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
     assert sf.Aggregate.from_json((tmp_path / "counts.json").read_bytes()) == sf.aggregate(mechanism, reports)

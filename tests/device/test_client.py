@@ -341,8 +341,8 @@ def test_submit_sends_files_and_goes_on(collector: Served, tmp_path: Path, capsy
     name, mechanism, _ = collector.create()
     reports = sf.privatize(mechanism, [DISEASES.label(i % 5) for i in range(1000)])
     paths = [str(tmp_path / "one.sfb"), str(tmp_path / "two.parquet")]
-    write_reports(paths[0], mechanism, reports[:600])
-    write_reports(paths[1], mechanism, reports[600:])
+    write_reports(mechanism, reports[:600], paths[0])
+    write_reports(mechanism, reports[600:], paths[1])
     for _ in range(2):
         assert main(["submit", collector.url, name, *paths, "--batch", "monday"]) == 0
         assert "1,000 reports counted in 1 batch, under the name monday" in capsys.readouterr().out

@@ -851,8 +851,8 @@ def test_reports_survive_their_files(name: str, tmp_path: Path) -> None:
     rows = as_array(mechanism, some_reports(mechanism, 33, random.Random(2)))
     assert np.array_equal(decode_batch(mechanism, encode_batch(mechanism, rows)), rows)
     for suffix in ("sfb", "parquet", "arrow"):
-        write_reports(tmp_path / f"reports.{suffix}", mechanism, rows)
-        found = np.concatenate(list(read_reports(tmp_path / f"reports.{suffix}", mechanism)))
+        write_reports(mechanism, rows, tmp_path / f"reports.{suffix}")
+        found = np.concatenate(list(read_reports(mechanism, tmp_path / f"reports.{suffix}")))
         assert np.array_equal(found, rows)
 
 

@@ -88,7 +88,7 @@ def values_file(path: Path, values: list[Any], row_group_size: int = 2_000) -> s
 def counted_here(mechanism: Mechanism, files: Iterable[Path]) -> sf.Aggregate:
     counts = sf.Aggregate.empty(mechanism)
     for file in files:
-        counts = counts.merge(sf.aggregate(mechanism, read_reports(file, mechanism)))
+        counts = counts.merge(sf.aggregate(mechanism, read_reports(mechanism, file)))
     return counts
 
 
@@ -97,7 +97,7 @@ def counted_elsewhere(spec: str, file: str) -> bytes:
 
 
 def rows_of(mechanism: Mechanism, files: Iterable[Path]) -> list[bytes]:
-    return [row.tobytes() for file in files for piece in read_reports(file, mechanism) for row in piece]
+    return [row.tobytes() for file in files for piece in read_reports(mechanism, file) for row in piece]
 
 
 def first_of_all(mark: Path) -> bool:
@@ -142,7 +142,7 @@ def four_files(mechanism: Mechanism, folder: Path) -> sf.Aggregate:
     reports = sf.privatize(mechanism, mechanism.domain.decode(values), sf.InsecureSeeded(1))
     folder.mkdir()
     for number, part in enumerate(np.split(reports, 4)):
-        write_reports(folder / f"{number}.parquet", mechanism, part)
+        write_reports(mechanism, part, folder / f"{number}.parquet")
     return sf.aggregate(mechanism, reports)
 
 
@@ -163,7 +163,7 @@ def test_row_groups_of_one_file_are_shared_out(cluster: SparkSession, tmp_path: 
         pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata={"sfumato.mechanism": mechanism.hash})
     )
     pq.write_table(table, tmp_path / "many.parquet", row_group_size=100)
-    write_reports(tmp_path / "one.sfb", mechanism, reports)
+    write_reports(mechanism, reports, tmp_path / "one.sfb")
     splits = split_files([str(tmp_path / "many.parquet"), str(tmp_path / "one.sfb")], (".parquet", ".sfb"), 3)
     assert len(splits) == 3
     groups = [group for split in splits for _, groups in split if groups is not None for group in groups]
@@ -265,7 +265,7 @@ def test_a_value_outside_the_domain_is_refused_by_name_and_leaves_no_table(
 def test_reports_of_another_mechanism_are_refused(cluster: SparkSession, tmp_path: Path) -> None:
     mechanism, other = response(), sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), epsilon=2)
     file = tmp_path / "reports.parquet"
-    write_reports(file, mechanism, np.array([0, 1, 2]))
+    write_reports(mechanism, np.array([0, 1, 2]), file)
     table = spark.read_table(mechanism, cluster, str(file))
     must = f"must be {other.hash}; got '{mechanism.hash}'"
     for count in (

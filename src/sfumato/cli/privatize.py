@@ -82,7 +82,7 @@ def _privatize_here(made: Mechanism, values: str, names: str | list[str] | None,
             if total == 0:  # as of a text file: hardly what anybody means to publish
                 raise InvalidInput(named(values, "input"), "the file", "hold at least one value", "a file with none")
 
-        return write_reports(output, made, pieces(), piped=piped)
+        return write_reports(made, pieces(), output, piped=piped)
 
 
 def _privatize_on_spark(

@@ -47,7 +47,7 @@ def command(
         sources = [source_of(path, REPORT_SUFFIXES) for path in reports]
         click.echo(f"sending under --batch {name}: with it, the same command goes on where this one ends", err=True)
         mechanism = client.collection(collection).mechanism
-        pieces = itertools.chain.from_iterable(read_reports(source, mechanism) for source in sources)
+        pieces = itertools.chain.from_iterable(read_reports(mechanism, source) for source in sources)
         receipts = client.submit(collection, pieces, batch=name)
     counted = sum(receipt.reports for receipt in receipts)
     if as_json:

@@ -45,7 +45,7 @@ class Checkpoint:
         return cls(Aggregate.empty(mechanism), {})
 
     @classmethod
-    def read(cls, path: Path | str, mechanism: Mechanism, sources: Sequence[Source]) -> Checkpoint:
+    def read(cls, mechanism: Mechanism, path: Path | str, sources: Sequence[Source]) -> Checkpoint:
         """The checkpoint of a file, or a new one if there is no file; refuses one of another mechanism or other files.
 
         Files may be added to those it has, but none be left out: its counts are of them all. Only files can be gone on
@@ -66,12 +66,12 @@ class Checkpoint:
             raise file_error(error, str(path), "the path", "be a readable checkpoint", str(error)) from error
         except UnicodeDecodeError as error:
             raise InvalidInput(str(path), "the path", "be a readable checkpoint", str(error)) from error
-        found = cls.from_json(text, str(path))
-        found.counts.check(mechanism)
-        for name in found.files:
+        checkpoint = cls.from_json(text, str(path))
+        checkpoint.counts.check(mechanism)
+        for name in checkpoint.files:
             if name not in names:
                 raise InvalidInput(name, "the file", f"be named again, for its counts are in {path}", "others only")
-        return found
+        return checkpoint
 
     def done(self, source: Source, state: State) -> int | None:
         """How many row groups of a file in this state are counted already; None if all of it is."""
@@ -147,7 +147,7 @@ def state_of(source: Source) -> State:
     if source.pipe is not None:
         return 0, 0
     try:
-        found = Path(source.shown).stat()
+        status = Path(source.shown).stat()
     except OSError as error:
         raise unreadable(source.shown, error) from error
-    return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else (0, 0)
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (0, 0)

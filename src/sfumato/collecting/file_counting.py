@@ -70,7 +70,7 @@ def aggregate_files(
     since it was counted is refused, and one that changes meanwhile.
     """
     sources = [source_of(path, (*REPORT_SUFFIXES, COUNTS)) for path in paths]
-    checkpoint = Checkpoint.start(mechanism) if resume is None else Checkpoint.read(resume, mechanism, sources)
+    checkpoint = Checkpoint.start(mechanism) if resume is None else Checkpoint.read(mechanism, resume, sources)
     work = _Work(mechanism, read_counts or _read_counts(mechanism), progress, checkpoint.counts.n)
     cores = core_count() if threads is None else threads
     if cores < 1:
@@ -162,7 +162,7 @@ class _Work:
 
     def _count_unit(self, unit: _Unit, counts: Integers) -> int:
         n = 0
-        for piece in read_reports(unit.source, self._mechanism, row_groups=unit.groups):
+        for piece in read_reports(self._mechanism, unit.source, row_groups=unit.groups):
             count_reports(self._mechanism, piece, counts)
             n += len(piece)
             with self._lock:

@@ -47,12 +47,33 @@ METADATA_KEY = b"sfumato.mechanism"
 
 
 def write_reports(
-    path: Path | str, mechanism: Mechanism, reports: Any, column: str = REPORT_COLUMN, *, piped: str = ".sfb"
+    mechanism: Mechanism, reports: Any, path: Path | str, *, column: str = REPORT_COLUMN, piped: str = ".sfb"
 ) -> int:
-    """Write reports (one array, or an iterator of arrays) to a file, whole or not at all; how many there were.
+    """Write reports to a file, whole or not at all.
 
-    The same reports give the same file, however they were cut into arrays. Every one is checked. ``piped`` is the
-    format on standard output, if ``path`` is ``-``.
+    Parameters
+    ----------
+    mechanism
+        The mechanism that produced the reports.
+    reports
+        An array, a column of pandas, polars or Arrow, or an iterator of such pieces. Every report is checked. The same
+        reports give the same file, however they were cut into pieces.
+    path
+        The file. The end of its name is the format: Parquet, Arrow or the binary batch; ``-`` is standard output.
+    column
+        The name of the column of reports, in Parquet and Arrow files.
+    piped
+        The format on standard output.
+
+    Returns
+    -------
+    int
+        The number of reports.
+
+    Raises
+    ------
+    InvalidInput
+        If a report is not one of the mechanism; nothing is written.
     """
     known = (*REPORT_SUFFIXES, LINES) if str(path) == PIPE else REPORT_SUFFIXES
     suffix = suffix_of(f"-{piped}" if str(path) == PIPE else path, known)
@@ -76,11 +97,27 @@ def rows_by_group(source: Source) -> list[int] | None:
 
 
 def read_reports(
-    path: Path | str | Source, mechanism: Mechanism, column: str = REPORT_COLUMN, *, row_groups: range | None = None
+    mechanism: Mechanism, path: Path | str | Source, *, column: str = REPORT_COLUMN, row_groups: range | None = None
 ) -> Iterator[npt.NDArray[Any]]:
-    """The reports of a file, in pieces, every one checked; whatever is wrong is refused with file and row.
+    """Yield the reports of a file in arrays of bounded size, every report checked.
 
-    ``row_groups`` reads but these row groups of a Parquet file.
+    Parameters
+    ----------
+    mechanism
+        The mechanism that produced the reports.
+    path
+        A Parquet or Arrow file, a binary batch, or ``-`` for standard input.
+    column
+        The name of the column of reports, in Parquet and Arrow files.
+    row_groups
+        The row groups of a Parquet file to read; all unless given.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is of another mechanism, damaged, or has an invalid report; the message names file and row.
+    MissingFile
+        If there is no such file.
     """
     source = path if isinstance(path, Source) else source_of(path, REPORT_SUFFIXES)
     if source.suffix in BATCH:

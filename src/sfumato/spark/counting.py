@@ -110,7 +110,7 @@ def _merge_two(one: Part, other: Part) -> Part:
 def _count_split(spec: str, pieces: Sequence[Piece]) -> Part:
     """Count some files, or some of their row groups."""
     mechanism = mechanism_of(spec)
-    reports = (read_reports(source, mechanism, row_groups=groups) for source, groups in pieces)
+    reports = (read_reports(mechanism, source, row_groups=groups) for source, groups in pieces)
     try:
         return Aggregate.empty(mechanism).accumulate(mechanism, itertools.chain.from_iterable(reports))
     except InvalidInput as error:
@@ -135,7 +135,7 @@ def _part_of_row(row: Any) -> Part:
 
 
 def _count_files(mechanism: Mechanism, batches: Iterable[Any]) -> Aggregate:
-    reports = (read_reports(source, mechanism) for source in sources(batches, REPORT_SUFFIXES))
+    reports = (read_reports(mechanism, source) for source in sources(batches, REPORT_SUFFIXES))
     return Aggregate.empty(mechanism).accumulate(mechanism, itertools.chain.from_iterable(reports))
 
 

@@ -150,7 +150,7 @@ def _write_partition(spec: str, folder: str, reader: Reader, rows: Iterable[Any]
             return
         with tempfile.TemporaryDirectory() as temporary:
             local = Path(temporary) / name
-            write_reports(local, mechanism, itertools.chain([first], reports))
+            write_reports(mechanism, itertools.chain([first], reports), local)
             put_file(local, folder)
         yield partition, name, None
     except InvalidInput as error:
