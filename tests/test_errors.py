@@ -76,6 +76,6 @@ def test_a_question_without_an_answer_says_why() -> None:
     with pytest.raises(Undecided):
         certificate.raise_if_violated(coverage="all")
     with pytest.raises(LimitExceeded):
-        sf.Uniform(sf.Domain(range(10**5)), 1).effective_levels()
+        sf.Uniform(sf.Domain(range(10**5)), 1).effective_epsilon_matrix()
     with pytest.raises(NoMechanism):
         sf.design(sf.Uniform(domain, 1), 100, max_bits=1)

@@ -104,7 +104,7 @@ def plot_levels(policy: Policy) -> Figure:
     """The effective epsilon between every two values: row x, column x', how much likelier x may make an output."""
     if not isinstance(policy, PairwisePolicy):
         raise InvalidInput("plot_levels", "policy", "bind pairs of values", policy.kind)
-    levels = policy.effective_levels().floats
+    levels = policy.effective_epsilon_matrix().floats
     figure, axes = _figure(6.0, 5.0)
     finite = np.where(np.isfinite(levels), levels, np.nan)
     image = axes.imshow(finite, cmap="viridis_r", vmin=0)

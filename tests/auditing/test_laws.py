@@ -96,7 +96,7 @@ def test_beliefs_move_by_no_more_than_the_policy_allows(case: PairCase, data: st
                     continue
                 # posterior odds ≤ e^E*·prior odds, multiplied out: exact, and there where odds are infinite.
                 left, right = posterior[x] * prior[other], posterior[other] * prior[x]
-                assert not exceeds(left, right, pairs.effective(x, other))
+                assert not exceeds(left, right, pairs.effective_epsilon(x, other))
                 if posterior[other]:
                     bound = pairs.posterior_odds_bound(labels[x], labels[other], prior[x] / prior[other])
                     assert float(posterior[x] / posterior[other]) <= bound * (1 + 1e-12)
@@ -182,13 +182,13 @@ def test_composition_reproduces_the_reference_values() -> None:
     assert isinstance(composed, sf.Pairwise)
     for x in range(3):
         for other in range(3):
-            assert first.level(x, other) + second.level(x, other) == total.level(x, other)
-            direct = (first.effective(x, other), second.effective(x, other)) == (
-                first.level(x, other),
-                second.level(x, other),
+            assert first.epsilon_between(x, other) + second.epsilon_between(x, other) == total.epsilon_between(x, other)
+            direct = (first.effective_epsilon(x, other), second.effective_epsilon(x, other)) == (
+                first.epsilon_between(x, other),
+                second.epsilon_between(x, other),
             )
             if direct:
-                assert composed.effective(x, other) == total.level(x, other)
+                assert composed.effective_epsilon(x, other) == total.epsilon_between(x, other)
     assert sf.implies(composed, total)
 
 

@@ -109,7 +109,7 @@ def test_the_worst_ratio_is_that_of_another_method() -> None:
         assert isinstance(confidence, sf.ChiSquare)
         slack = float(confidence.root_radius - 1)
         ratios = [
-            greatest_ratio(column[s], column[other], confidence.shares[s], confidence.shares[other], slack)
+            greatest_ratio(column[s], column[other], confidence.frequencies[s], confidence.frequencies[other], slack)
             for s, other in itertools.permutations(range(len(counts)), 2)
             if column[other].min() > 0
         ]
@@ -125,7 +125,7 @@ def test_the_search_and_the_proof_meet() -> None:
     for counts, column in random_problems(80, 2):
         confidence = sf.ChiSquare(counts)
         for s, other in itertools.permutations(range(len(counts)), 2):
-            likelihoods, shares = column[[s, other]][None], confidence.shares[[s, other]][None]
+            likelihoods, shares = column[[s, other]][None], confidence.frequencies[[s, other]][None]
             found = widest(likelihoods, shares, float(confidence.root_radius - 1))
             ratio = float(found.ratio[0])
             if not math.isfinite(ratio) or ratio == 0:
@@ -182,7 +182,7 @@ def test_the_published_example() -> None:
             confidence = policy.distributions
             assert isinstance(confidence, sf.ChiSquare)
             found = widest(
-                np.array(column)[order][None], confidence.shares[order][None], float(confidence.root_radius - 1)
+                np.array(column)[order][None], confidence.frequencies[order][None], float(confidence.root_radius - 1)
             )
             assert found.ratio[0] == pytest.approx(ratios[key], rel=1e-9)
     columns = [np.ravel(column).tolist() for column in case["Q_y_s_u"]]
@@ -411,7 +411,7 @@ def test_laws_in_a_pair_belong_to_one_distribution() -> None:
     assert pair.holds(*laws)
     further = [[Fraction(4, 10), Fraction(7, 20), Fraction(1, 4)], laws[1]]
     assert not pair.holds(*further)
-    assert not Pair(pair.own, pair.other, pair.slack).holds([Fraction(1), Fraction(0), Fraction(0)], laws[1])
+    assert not Pair(pair.first, pair.second, pair.slack).holds([Fraction(1), Fraction(0), Fraction(0)], laws[1])
 
 
 def test_many_cuts_at_once_are_the_same_cuts() -> None:

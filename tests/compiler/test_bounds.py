@@ -280,7 +280,7 @@ def test_least_risks_of_policies() -> None:
     assert bounds.least_risk(sf.HighLow(R(7), range(7), 1)) == bounds.least_risk(sf.Uniform(R(7), 1))
     blocks = sf.Blocks(R(5), [0, 1, 1, 0, 1], ["1", "0.5"])
     assert bounds.least_risk(blocks) == pytest.approx(block_mechanism([2, 3], ["1", "0.5"]).risk(1))
-    dense = sf.Pairwise(R(5), [[blocks.level(x, y) for y in range(5)] for x in range(5)])
+    dense = sf.Pairwise(R(5), [[blocks.epsilon_between(x, y) for y in range(5)] for x in range(5)])
     assert bounds.least_risk(dense) == pytest.approx(bounds.least_risk(blocks))
     assert bounds.least_risk(sf.HighLow(R(5), [1], 1)) is None
     assert bounds.least_risk(sf.Blocks(R(4), "aabb", 1, across=2)) is None

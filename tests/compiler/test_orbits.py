@@ -255,7 +255,7 @@ def test_nested_subsets_are_near_the_best_where_the_levels_differ(factor: str, m
 
 def test_a_matrix_is_seen_through() -> None:
     blocks = two_levels(2, 3, "1", "2")
-    dense = sf.Pairwise(R(6), [[blocks.level(x, y) for y in range(6)] for x in range(6)])
+    dense = sf.Pairwise(R(6), [[blocks.epsilon_between(x, y) for y in range(6)] for x in range(6)])
     assert found(dense) == found(blocks)
     assert found(sf.HighLow(R(5), range(5), 1)) == found(sf.Uniform(R(5), 1))
 

@@ -166,8 +166,8 @@ def test_sets_left_out_tell_no_more_of_the_secret(gain: float) -> None:
         for size in (1, 2):
             members = memberships(5, size)
             pairs = np.array([(s, t) for s in range(3) for t in range(3) if s != t])
-            within = members @ confidence.shares.T
-            merged = np.stack([within, confidence.shares.sum(axis=1) - within], axis=2).clip(min=0)
+            within = members @ confidence.frequencies.T
+            merged = np.stack([within, confidence.frequencies.sum(axis=1) - within], axis=2).clip(min=0)
             cells = merged[:, pairs].reshape(-1, 2, 2)
             each = np.array([1.0, 0.0]) if np.isinf(gain) else np.array([1 + gain, 1.0])
             everything = widest(np.broadcast_to(each, cells.shape), cells, float(confidence.root_radius - 1)).ratio

@@ -162,7 +162,7 @@ ORDERED = MATRIX.loc[list(DOMAIN), list(DOMAIN)].to_numpy().tolist()
 )
 def test_a_matrix_of_levels_is_aligned_on_both_axes(given: Any) -> None:
     policy = sf.Pairwise(DOMAIN, given)
-    assert [[float(policy.level(x, y)) for y in range(3)] for x in range(3)] == ORDERED
+    assert [[float(policy.epsilon_between(x, y)) for y in range(3)] for x in range(3)] == ORDERED
     symmetric = np.array(ORDERED) + np.array(ORDERED).T
     distance = pd.DataFrame(symmetric, index=list(DOMAIN), columns=list(DOMAIN)).loc[SHUFFLED, SHUFFLED]
     assert sf.Metric(DOMAIN, distance, 1) == sf.Metric(DOMAIN, symmetric.tolist(), 1)
@@ -188,7 +188,7 @@ def test_a_matrix_with_wrong_labels_is_rejected(given: Any, message: str) -> Non
 
 def test_mappings_of_pairs_are_still_sparse() -> None:
     policy = sf.Pairwise(DOMAIN, {("?", "State"): 2})
-    assert (float(policy.level(0, 2)), policy.level(2, 0).is_infinite) == (2, True)
+    assert (float(policy.epsilon_between(0, 2)), policy.epsilon_between(2, 0).is_infinite) == (2, True)
 
 
 # -- tables of a secret and the rest -----------------------------------------------------------------------

@@ -139,8 +139,8 @@ def test_the_best_mechanism_of_a_policy_has_its_levels() -> None:
         sf.Blocks(COIN, [["no"], ["yes"]], 1),
     ):
         mechanism = BinaryOptimal.for_policy(policy)
-        assert mechanism.epsilon_first == policy.effective(0, 1)
-        assert mechanism.epsilon_second == policy.effective(1, 0)
+        assert mechanism.epsilon_first == policy.effective_epsilon(0, 1)
+        assert mechanism.epsilon_second == policy.effective_epsilon(1, 0)
         assert sf.audit(mechanism, policy).holds
 
 
@@ -295,5 +295,5 @@ def test_two_releases_add_up_to_exactly_the_composed_levels() -> None:
     assert joint.obeys(composed)
     just_less = Fraction(10**9 - 1, 10**9)
     for x, other in ((0, 1), (1, 0)):
-        tighter = {(COIN.label(x), COIN.label(other)): composed.effective(x, other) * just_less}
+        tighter = {(COIN.label(x), COIN.label(other)): composed.effective_epsilon(x, other) * just_less}
         assert not joint.obeys(sf.Pairwise(COIN, tighter))

@@ -68,7 +68,7 @@ def test_256_values_on_a_line_are_built_and_fit_the_rules_between_neighbours(bui
     # Neighbours bind as much as all pairs do, and there are few of them: every column exactly.
     neighbours = {(x, x + step): epsilon for x in range(256) for step in (-1, 1) if 0 <= x + step < 256}
     fewer = sf.Pairwise(R(256), neighbours)
-    assert fewer.effective_levels().first_above(policy.effective_levels()) is None
+    assert fewer.effective_epsilon_matrix().first_above(policy.effective_epsilon_matrix()) is None
     assert all(fewer.allows(column) for column in mechanism.weights.T.tolist())
     if build is tight_exponential:
         assert mechanism.matrix() == pytest.approx(truncated_geometric(256, float(policy.epsilon)), abs=1e-10)
@@ -112,7 +112,7 @@ def test_every_table_but_the_first_spends_its_budget(policy: PairwisePolicy) -> 
     loose, sharp, tight = exponential(policy), sharp_exponential(policy), tight_exponential(policy)
     if not np.isfinite(loose.risk(1)) or sf.audit(loose, policy).worst.names is None:
         return  # nothing can be told, or everything
-    symmetric = np.array_equal(policy.effective_levels().codes, policy.effective_levels().codes.T)
+    symmetric = np.array_equal(policy.effective_epsilon_matrix().codes, policy.effective_epsilon_matrix().codes.T)
     assert not symmetric or is_tight(sharp, policy)
     assert not symmetric or is_tight(tight, policy)
     assert sharp.risk(1) <= loose.risk(1) * (1 + 1e-9)
@@ -177,7 +177,7 @@ def test_where_no_weights_exist_the_sharp_table_is_taken() -> None:
 
 def test_levels_without_a_common_unit_are_handled() -> None:
     policy = sf.Pairwise(R(3), [[0, "ln 2", 1], ["ln 2", 0, "ln 3"], [1, "ln 3", 0]])
-    assert policy.effective_levels().unit is None
+    assert policy.effective_epsilon_matrix().unit is None
     assert is_tight(tight_exponential(policy), policy)
 
 

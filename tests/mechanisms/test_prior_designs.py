@@ -105,7 +105,7 @@ def test_each_mechanism_has_the_greatest_epsilon_that_its_own_law_allows(policy:
             sum((share for x, share in enumerate(policy.prior) if sets.in_set(report, x)), Fraction(0))
             for report in (sets.lightest(policy.prior), sets.heaviest(policy.prior))
         ]
-        tuned = SubsetSelection(policy.domain, policy.greatest_two_level(*masses), size)
+        tuned = SubsetSelection(policy.domain, policy.greatest_subset_epsilon(*masses), size)
         assert subset.risk(1) <= tuned.risk(1) * (1 + 1e-6)
 
 

@@ -234,7 +234,7 @@ def test_which_factor_is_the_secret_matters() -> None:
 def published_conditional(policy: sf.Secret) -> float:
     """The best that RLDP's own GRR-CR tells: Theorem 17's noise, its budget optimised."""
     confidence = confidence_of(policy)
-    epsilon, laws, totals = float(policy.epsilon), confidence.conditional_estimate(), confidence.shares.sum(axis=1)
+    epsilon, laws, totals = float(policy.epsilon), confidence.conditional_estimate(), confidence.frequencies.sum(axis=1)
     radii = [confidence.conditional_radius(s) for s in range(len(laws))]
     assert all(radius is not None and radius < 1 for radius in radii)
     distances = [math.sqrt(radius) for radius in radii if radius is not None]  # eq. 65
@@ -282,7 +282,7 @@ def test_information_has_the_published_formulas() -> None:
     """Theorems 16, 18 and 20 at P̂ are what designs maximise; the table of the result tells as much."""
     for counts in random_tables(6, 15, n=1000):
         policy = robust(counts, 1)
-        hat = confidence_of(policy).shares
+        hat = confidence_of(policy).frequencies
         for kind in KINDS:
             mechanism = kind.for_policy(policy)
             best = information(hat.ravel(), mechanism.matrix())
@@ -295,14 +295,14 @@ def test_robust_information_bounds_what_is_told_within_the_set() -> None:
     policy = robust([[100, 200, 100], [300, 50, 250]])
     confidence = confidence_of(policy)
     mechanism = ConditionalUnary.for_policy(policy)
-    told = sf.robust_information(mechanism, policy, confidence.shares.ravel())
+    told = sf.robust_information(mechanism, policy, confidence.frequencies.ravel())
     assert told.at_given == told.at_estimate
-    assert told.entropy == pytest.approx(-float(np.sum(confidence.shares * np.log(confidence.shares))))
+    assert told.entropy == pytest.approx(-float(np.sum(confidence.frequencies * np.log(confidence.frequencies))))
     assert told.share == told.at_estimate / told.entropy
     assert 0 < told.least < told.at_estimate < told.entropy
     inside = 0
     for towards in generator.dirichlet(np.full(6, 2.0), size=300):
-        p = 0.95 * confidence.shares.ravel() + 0.05 * towards
+        p = 0.95 * confidence.frequencies.ravel() + 0.05 * towards
         exact = [Fraction(float(v)) for v in p]
         exact[0] += 1 - sum(exact)
         if confidence.holds([exact[:3], exact[3:]]):

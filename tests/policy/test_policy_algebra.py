@@ -86,7 +86,7 @@ def as_pairs(policy: Policy) -> PairwisePolicy:
 
 def effective_parts(policy: Policy) -> list[list[Level]]:
     size = range(len(policy.domain))
-    return [[parts_of(as_pairs(policy).effective(x, y)) for y in size] for x in size]
+    return [[parts_of(as_pairs(policy).effective_epsilon(x, y)) for y in size] for x in size]
 
 
 def on_lists(matrix: Sequence[Sequence[Level]], chosen: Sequence[int]) -> list[list[Level]]:
@@ -262,8 +262,8 @@ def test_secrets_under_anything_add() -> None:
     assert one.compose(two) == Secret(product, "S", "ln 6", Anything())
     with_uniform = one.compose(Uniform(product, "ln 3"))
     assert isinstance(with_uniform, Pairwise)
-    assert with_uniform.level(0, 1) == Epsilon("ln 12")  # within a secret: 2·ln 2 and ln 3
-    assert with_uniform.level(0, 2) == Epsilon("ln 6")
+    assert with_uniform.epsilon_between(0, 1) == Epsilon("ln 12")  # within a secret: 2·ln 2 and ln 3
+    assert with_uniform.epsilon_between(0, 2) == Epsilon("ln 6")
     assert Uniform(product, "ln 3").compose(one) == with_uniform
 
 

@@ -22,8 +22,8 @@ from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.policy import pairwise
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.distributions import Anything
+from sfumato.policy.epsilon_matrix import EpsilonMatrix
 from sfumato.policy.high_low import HighLow
-from sfumato.policy.levels import Levels
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.secret import Secret
@@ -64,14 +64,14 @@ TINY = Fraction(1, 10**30)
 # -- matrices of levels ------------------------------------------------------------------------------------
 
 
-def levels_of(matrix: Any) -> Levels:
+def levels_of(matrix: Any) -> EpsilonMatrix:
     """A matrix of parts as the package's Levels, each entry a distinct Epsilon of its own."""
     size = len(matrix)
     epsilons = [Epsilon(written(level)) for row in matrix for level in row]
-    return Levels.from_epsilons(np.arange(size * size).reshape(size, size), epsilons)
+    return EpsilonMatrix.from_epsilons(np.arange(size * size).reshape(size, size), epsilons)
 
 
-def everywhere(found: Levels) -> list[list[Level]]:
+def everywhere(found: EpsilonMatrix) -> list[list[Level]]:
     size = len(found.codes)
     return [[parts_of(found.at(x, y)) for y in range(size)] for x in range(size)]
 
@@ -151,7 +151,7 @@ def test_closure_of_multiples_agrees_with_scipy(size: int, seed: int) -> None:
     unit = [Epsilon("1/7"), Epsilon("1/3*ln 5")][seed % 2]
     distinct, positions = np.unique(matrix, return_inverse=True)
     epsilons = [INFINITE if n < 0 else unit * int(n) for n in distinct]
-    closed = Levels.from_epsilons(positions.reshape(matrix.shape), epsilons).closed()
+    closed = EpsilonMatrix.from_epsilons(positions.reshape(matrix.shape), epsilons).closed()
     expected = floyd_warshall(as_graph(matrix))
     for x, y in itertools.product(range(size), repeat=2):
         want = INFINITE if math.isinf(expected[x, y]) else unit * int(expected[x, y])
@@ -174,7 +174,7 @@ def test_slower_closures_agree_with_scipy(sort: str) -> None:
         return rationals * Fraction(n, LARGE_PRIMES[(x + y) % len(LARGE_PRIMES)])
 
     epsilons = [epsilon(x, y) for x in range(size) for y in range(size)]
-    declared = Levels.from_epsilons(np.arange(size * size).reshape(size, size), epsilons)
+    declared = EpsilonMatrix.from_epsilons(np.arange(size * size).reshape(size, size), epsilons)
     assert declared.unit is None
     closed = declared.closed()
     # scipy takes an entry below 1e-8 for no edge at all: give it numbers of ordinary size.
@@ -190,10 +190,12 @@ def test_closure_of_a_thousand_values() -> None:
     matrix = random_matrix(size, 3, 500, 0.004)
     distinct, positions = np.unique(matrix, return_inverse=True)
     epsilons = [INFINITE if n < 0 else Epsilon(Fraction(int(n), 100)) for n in distinct]
-    policy = Pairwise._from_levels(Domain.range(size), Levels.from_epsilons(positions.reshape(size, size), epsilons))
+    policy = Pairwise._from_epsilon_matrix(
+        Domain.range(size), EpsilonMatrix.from_epsilons(positions.reshape(size, size), epsilons)
+    )
     graph = csr_array(np.where(matrix < 0, 0, matrix).astype(float))
     expected = dijkstra(graph)
-    closed = policy.effective_levels()
+    closed = policy.effective_epsilon_matrix()
     in_units = np.where(closed.codes >= 2**61, math.inf, closed.codes.astype(float))
     assert closed.unit == Epsilon("0.01")
     np.testing.assert_array_equal(in_units, expected)
@@ -201,9 +203,9 @@ def test_closure_of_a_thousand_values() -> None:
 
 
 def test_a_closure_out_of_reach_is_refused() -> None:
-    def of(size: int, *epsilons: Epsilon) -> Levels:
+    def of(size: int, *epsilons: Epsilon) -> EpsilonMatrix:
         positions = np.arange(size * size).reshape(size, size) % len(epsilons)
-        return Levels.from_epsilons(positions, epsilons)
+        return EpsilonMatrix.from_epsilons(positions, epsilons)
 
     with pytest.raises(LimitExceeded, match="closure of 97 values"):
         of(97, Epsilon(1), Epsilon("ln 2")).closed()
@@ -258,9 +260,9 @@ def test_part_of_a_matrix(case: PairCase, data: st.DataObject) -> None:
 @given(any_pair_case)
 def test_levels_are_those_declared(case: PairCase) -> None:
     policy = case.pairs
-    found = [[parts_of(policy.level(x, y)) for y in range(case.size)] for x in range(case.size)]
+    found = [[parts_of(policy.epsilon_between(x, y)) for y in range(case.size)] for x in range(case.size)]
     assert found == as_lists(case.matrix)
-    assert everywhere(policy.levels()) == as_lists(case.matrix)
+    assert everywhere(policy.epsilon_matrix()) == as_lists(case.matrix)
 
 
 @given(any_pair_case)
@@ -277,9 +279,9 @@ def test_inequalities_are_the_rules_of_the_design(case: PairCase) -> None:
 def test_effective_levels_are_shortest_paths(case: PairCase) -> None:
     expected = as_lists(case.shortest)
     for policy in (case.pairs, case.dense):
-        found = [[parts_of(policy.effective(x, y)) for y in range(case.size)] for x in range(case.size)]
+        found = [[parts_of(policy.effective_epsilon(x, y)) for y in range(case.size)] for x in range(case.size)]
         assert found == expected
-        assert everywhere(policy.effective_levels()) == expected
+        assert everywhere(policy.effective_epsilon_matrix()) == expected
 
 
 @given(any_pair_case, st.data())
@@ -288,9 +290,9 @@ def test_levels_on_some_values_in_any_order(case: PairCase, data: st.DataObject)
     indices = np.array(chosen)
     for policy in (case.pairs, case.dense):
         declared = [[case.matrix[x][y] for y in chosen] for x in chosen]
-        assert everywhere(policy.levels_on(indices)) == as_lists(declared)
+        assert everywhere(policy.epsilons_on(indices)) == as_lists(declared)
         effective = [[case.shortest[x][y] for y in chosen] for x in chosen]
-        assert everywhere(policy.effective_on(indices)) == as_lists(effective)
+        assert everywhere(policy.effective_epsilons_on(indices)) == as_lists(effective)
 
 
 @given(any_pair_case)
@@ -321,7 +323,7 @@ def test_values_of_a_class_are_exchangeable(case: PairCase) -> None:
             swapped = list(range(case.size))
             swapped[a], swapped[b] = b, a
             for x, y in itertools.product(range(case.size), repeat=2):
-                assert case.pairs.level(x, y) == case.pairs.level(swapped[x], swapped[y])
+                assert case.pairs.epsilon_between(x, y) == case.pairs.epsilon_between(swapped[x], swapped[y])
 
 
 def test_one_value_alone_is_bound_by_nothing() -> None:
@@ -336,16 +338,16 @@ def test_one_value_alone_is_bound_by_nothing() -> None:
         assert policy.worst([7]).names is None
         assert policy.allows([0])
         assert list(policy.inequalities()) == []
-        assert policy.effective_levels().at(0, 0) == ZERO
+        assert policy.effective_epsilon_matrix().at(0, 0) == ZERO
 
 
 def test_out_of_a_block_and_back_may_be_shorter() -> None:
     policy = Blocks(ABC, [["a", "b"], ["c"]], epsilon="ln 100", across="ln 3")
-    assert policy.level(0, 1) == Epsilon("ln 100")
-    assert policy.effective(0, 1) == Epsilon("ln 9")
+    assert policy.epsilon_between(0, 1) == Epsilon("ln 100")
+    assert policy.effective_epsilon(0, 1) == Epsilon("ln 9")
     assert policy.greatest_effective[0] == Epsilon("ln 9")
     one_block = Blocks(ABC, ["x", "x", "x"], epsilon="ln 100", across="ln 3")
-    assert one_block.effective(0, 1) == Epsilon("ln 100")
+    assert one_block.effective_epsilon(0, 1) == Epsilon("ln 100")
 
 
 # -- what is allowed ---------------------------------------------------------------------------------------
@@ -600,7 +602,7 @@ def test_a_large_high_low_policy() -> None:
     assert worst.violated
     assert worst.names == (5000, 17)
     with pytest.raises(LimitExceeded, match="20000 values"):
-        policy.levels()
+        policy.epsilon_matrix()
 
 
 # -- Metric ------------------------------------------------------------------------------------------------
@@ -610,15 +612,15 @@ def test_named_distances() -> None:
     numbers = Domain([0.1, 0.3, 2.0])
     absolute = Metric(numbers, "absolute", 10)
     assert [absolute.distance(0, y) for y in range(3)] == [0, Fraction(1, 5), Fraction(19, 10)]
-    assert absolute.level(0, 1) == Epsilon(2)
+    assert absolute.epsilon_between(0, 1) == Epsilon(2)
     discrete = Metric(ABC, "discrete", "ln 3")
-    assert [[discrete.level(x, y) for y in range(3)] for x in range(3)] == [
-        [Uniform(ABC, "ln 3").level(x, y) for y in range(3)] for x in range(3)
+    assert [[discrete.epsilon_between(x, y) for y in range(3)] for x in range(3)] == [
+        [Uniform(ABC, "ln 3").epsilon_between(x, y) for y in range(3)] for x in range(3)
     ]
     by_function = Metric(Domain([1, 5, 9]), lambda a, b: abs(a - b), 1)
     assert by_function.distance(0, 2) == 8
     array = Metric(ABC, np.array([[0, 0.1, 1], [0.1, 0, 1], [1, 1, 0]]), 1)
-    assert array.level(0, 1) == Epsilon("0.1")
+    assert array.epsilon_between(0, 1) == Epsilon("0.1")
 
 
 def test_kilometres_are_rounded_down_and_right_to_a_metre() -> None:
@@ -634,7 +636,7 @@ def test_kilometres_are_rounded_down_and_right_to_a_metre() -> None:
 
 def test_distances_of_mixed_types_that_are_one_number() -> None:
     half = Metric(ABC, [["0", "1/2", "1"], ["0.5", "0", "1"], ["1", "1", "0"]], 1)
-    assert half.level(0, 1) == half.level(1, 0) == Epsilon("1/2")
+    assert half.epsilon_between(0, 1) == half.epsilon_between(1, 0) == Epsilon("1/2")
     mixed = Metric(ABC, [[0, "1/2", 1], [0.5, 0, Decimal(1)], ["1.0", Fraction(1), 0]], 1)
     assert mixed == half
 
@@ -642,7 +644,7 @@ def test_distances_of_mixed_types_that_are_one_number() -> None:
 def test_a_distance_of_zero_makes_values_indistinguishable() -> None:
     for epsilon in ("1", "inf"):
         policy = Metric(ABC, [[0, 0, 1], [0, 0, 1], [1, 1, 0]], epsilon)
-        assert policy.level(0, 1) == ZERO
+        assert policy.epsilon_between(0, 1) == ZERO
         assert policy.allows([2, 2, 2])
         assert not policy.allows([2, 2 + TINY, 2])
 

@@ -302,11 +302,11 @@ def test_anything_as_pairs() -> None:
     policy = Secret(product_domain(2, 2), "S", "ln 3", Anything())
     pairs = policy.as_pairwise
     assert pairs is not None
-    assert pairs.level(0, 1) == INFINITE
-    assert pairs.effective(0, 1) == Epsilon("ln 9")
-    assert pairs.level(0, 2) == Epsilon("ln 3")
-    assert pairs.level(2, 0) == Epsilon("ln 3")
-    assert pairs.level(1, 1) == ZERO
+    assert pairs.epsilon_between(0, 1) == INFINITE
+    assert pairs.effective_epsilon(0, 1) == Epsilon("ln 9")
+    assert pairs.epsilon_between(0, 2) == Epsilon("ln 3")
+    assert pairs.epsilon_between(2, 0) == Epsilon("ln 3")
+    assert pairs.epsilon_between(1, 1) == ZERO
     assert Secret(product_domain(2, 2), "S", 1, Known([["1/4"] * 2] * 2)).as_pairwise is None
     assert policy.allows([3, 1, 1, 3])
     assert not policy.allows([3 + TINY, 1, 1, 3])

@@ -139,7 +139,7 @@ def test_the_classical_level_is_the_least_that_is_implied(case: Case) -> None:
     assert isinstance(case.policy, Prior)
     everywhere: Any = [[{}] * case.size for _ in range(case.size)]
     least = least_implied(case, pair_rules(everywhere))
-    level = case.policy.classical_level
+    level = case.policy.classical_epsilon
     assert _greatest_level(case.policy) == level
     if math.isinf(least) or least > 25:  # too large for a linear programme in doubles
         assert level.is_infinite or float(level) > 20
@@ -153,17 +153,19 @@ def test_the_classical_level_is_the_least_that_is_implied(case: Case) -> None:
 def test_what_one_side_implies_grows_with_how_rare_a_value_is() -> None:
     """The lower side, which the printed Theorem 2 keeps, is ln(1 + 100(e-1)) = 5.15 of LDP at P1 = 0.01 and ε = 1."""
     lower = Prior(XY, ["0.99", "0.01"], 1, "lower")
-    assert float(lower.classical_level) == pytest.approx(5.15229793824444, abs=1e-9)
+    assert float(lower.classical_epsilon) == pytest.approx(5.15229793824444, abs=1e-9)
     assert lower.posterior_odds_bound("y", "x") == pytest.approx(1 + 100 * (math.e - 1), rel=2e-9)
     assert lower.posterior_odds_bound("x", "y") == pytest.approx(1 + (math.e - 1) / 0.99, rel=2e-9)
     assert lower.posterior_odds_bound("x", "x", 3) == pytest.approx(3)
-    assert Prior(XY, ["0.99", "0.01"], 1, "upper").classical_level == INFINITE
-    assert Prior(XY, [HALF, HALF], "ln 3/2", "upper").classical_level >= Epsilon("ln 3")
-    assert float(Prior(XY, [HALF, HALF], "ln 3/2", "upper").classical_level) == pytest.approx(math.log(3), abs=1e-9)
-    assert Prior(XY, [1, 0], 1, "lower").classical_level == INFINITE
-    assert Prior(XY, [HALF, HALF], 10**12, "lower").classical_level == INFINITE  # beyond any level that can be written
-    assert Prior(XY, [HALF, HALF], 700, "lower").classical_level > Epsilon(700)
-    assert Prior(XY, [HALF, HALF], 0, "lower").classical_level == ZERO
+    assert Prior(XY, ["0.99", "0.01"], 1, "upper").classical_epsilon == INFINITE
+    assert Prior(XY, [HALF, HALF], "ln 3/2", "upper").classical_epsilon >= Epsilon("ln 3")
+    assert float(Prior(XY, [HALF, HALF], "ln 3/2", "upper").classical_epsilon) == pytest.approx(math.log(3), abs=1e-9)
+    assert Prior(XY, [1, 0], 1, "lower").classical_epsilon == INFINITE
+    assert (
+        Prior(XY, [HALF, HALF], 10**12, "lower").classical_epsilon == INFINITE
+    )  # beyond any level that can be written
+    assert Prior(XY, [HALF, HALF], 700, "lower").classical_epsilon > Epsilon(700)
+    assert Prior(XY, [HALF, HALF], 0, "lower").classical_epsilon == ZERO
     assert lower.restrict(["x"]) == Uniform(sf.Domain(["x"]), 0)
     both = sf.Domain(["a", "b", "c"])
     kept = Prior(both, ["1/2", "1/2", 0], "ln 2", "lower").restrict(["b", "a"])

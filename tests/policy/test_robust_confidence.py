@@ -16,7 +16,7 @@ from scipy.stats import chi2
 import sfumato as sf
 from sfumato._core.exact import chi_square_is_likelier
 from sfumato.errors import LimitExceeded, UnknownSpec
-from sfumato.policy.chi_square import greatest_distance, share_range
+from sfumato.policy.chi_square import greatest_distance, probability_range
 from support.published import reference
 from support.reference import refusal
 
@@ -110,7 +110,7 @@ def test_the_set_covers_the_truth_about_as_often_as_promised() -> None:
 def extremes(counts: Any, alpha: Any, value: Any, *, sign: float) -> float:
     """The least of sign·value(P) over the confidence set, by a general solver from several starts."""
     confidence = sf.ChiSquare(counts, alpha)
-    hat = confidence.shares.ravel()
+    hat = confidence.frequencies.ravel()
     bound = float(confidence.radius) + 1
     seen = hat > 0
     constraints = [
@@ -122,7 +122,7 @@ def extremes(counts: Any, alpha: Any, value: Any, *, sign: float) -> float:
     for _ in range(4):
         start = 0.98 * hat + 0.02 * generator.dirichlet(np.ones(len(hat)))
         result = minimize(
-            lambda p: sign * value(p.reshape(confidence.shares.shape)),
+            lambda p: sign * value(p.reshape(confidence.frequencies.shape)),
             start,
             method="SLSQP",
             bounds=[(1e-9, 1)] * len(hat),
@@ -141,7 +141,7 @@ def extremes(counts: Any, alpha: Any, value: Any, *, sign: float) -> float:
 )
 def test_laws_given_a_secret_range_as_lemmas_8_and_9_say(counts: Any, alpha: Any) -> None:
     confidence = sf.ChiSquare(counts, alpha)
-    hat, bound = confidence.shares, float(confidence.radius) + 1
+    hat, bound = confidence.frequencies, float(confidence.radius) + 1
     for s, u in itertools.product(range(len(counts)), range(len(counts[0]))):
         for sign, end in zip((1, -1), confidence.conditional_ranges(s), strict=True):
             # No distribution that a general solver finds goes further…
@@ -174,7 +174,7 @@ def test_published_values_of_the_projections(key: str) -> None:
             root, share = math.sqrt(case["B"] + 1), case["Ps"]
             assert ((root - 1 + share) / share) ** 2 - 1 == pytest.approx(case["Bs"], rel=1e-11)
         elif key == "rldp_lemma9":
-            assert [float(end) for end in share_range(case["B"], np.array(case["p"]))] == pytest.approx(
+            assert [float(end) for end in probability_range(case["B"], np.array(case["p"]))] == pytest.approx(
                 [case["min"], case["max"]], rel=1e-11
             )
         else:
@@ -195,7 +195,7 @@ def test_published_projections_of_whole_tables() -> None:
 def test_small_shares_do_not_cancel() -> None:
     """Eq. 36 as printed is 100% wrong here; the least share is about p²/(B + 2p) for a small p."""
     for radius, share in ((0.01, 1e-6), (0.02, 1e-9), (1.0, 1e-9)):
-        least, _ = share_range(radius, np.array(share))
+        least, _ = probability_range(radius, np.array(share))
         exact = Fraction(share)
         b = Fraction(radius)
         # It solves p̂²/P + (1-p̂)²/(1-P) = B + 1 (eq. 41), checked with 60 digits' room.

@@ -24,8 +24,8 @@ FINITE = ["0", "0.1", "1", "2", "3", "ln 2"]
 
 def permuted(policy: PairwisePolicy, order: list[int]) -> Pairwise:
     """The levels of the values in another order, over 0 … k-1."""
-    level = policy.level
-    return Pairwise(policy.domain, [[level(x, y) for y in order] for x in order])
+    epsilon = policy.epsilon_between
+    return Pairwise(policy.domain, [[epsilon(x, y) for y in order] for x in order])
 
 
 def check_equal(first: Policy, second: Policy) -> None:
@@ -54,7 +54,7 @@ def structured(draw: st.DrawFn) -> tuple[PairwisePolicy, Pairwise]:
 def right_kind(policy: PairwisePolicy) -> type[Policy]:
     """The simplest kind, by going through the effective levels one by one."""
     k = len(policy.domain)
-    rows = [{policy.effective(x, y) for y in range(k) if y != x} for x in range(k)]
+    rows = [{policy.effective_epsilon(x, y) for y in range(k) if y != x} for x in range(k)]
     everything = set().union(*rows)
     if len(everything) == 1:
         return Uniform
@@ -80,7 +80,7 @@ def test_a_structure_is_found_behind_levels_that_do_not_bind(
 ) -> None:
     original, matrix = case
     k = len(matrix.domain)
-    levels = [[matrix.effective(x, y) for y in range(k)] for x in range(k)]
+    levels = [[matrix.effective_epsilon(x, y) for y in range(k)] for x in range(k)]
     x, y = data.draw(st.integers(0, k - 1)), data.draw(st.integers(0, k - 1))
     others = [levels[x][z] + levels[z][y] for z in range(k) if z not in (x, y)]
     if x == y or not others or min(others) != levels[x][y]:

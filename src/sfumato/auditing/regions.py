@@ -121,7 +121,7 @@ def policy_region(policy: Policy, x: object, other: object) -> PolicyRegion:
     if not isinstance(policy, PairwisePolicy):
         raise InvalidInput("policy_region", "policy", "bind pairs of values", policy.kind)
     i, j = _check_different("policy_region", policy.domain, x, other)
-    return PolicyRegion(x, other, policy.effective(i, j), policy.effective(j, i))
+    return PolicyRegion(x, other, policy.effective_epsilon(i, j), policy.effective_epsilon(j, i))
 
 
 def _check_different(what: str, domain: Domain, x: object, other: object) -> tuple[int, int]:

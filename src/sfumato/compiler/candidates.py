@@ -203,7 +203,7 @@ def safe_epsilon(policy: Policy) -> Epsilon:
     if isinstance(policy, PairwisePolicy):
         return policy.least[0]
     if isinstance(policy, Prior):
-        return policy.implying_level
+        return policy.implying_epsilon
     if isinstance(policy, Secret):
         # A likelihood that depends on the secret alone reaches ε between two secrets, whatever the distribution.
         return policy.epsilon

@@ -41,7 +41,7 @@ def robust_information(mechanism: Mechanism, policy: Policy, p: Frequencies | No
         raise InvalidInput("robust_information", "policy", "have the mechanism's domain", policy.domain)
     rows = mechanism.matrix()[policy.cells.ravel()]
     confidence = policy.distributions
-    estimate = confidence.shares.ravel()
+    estimate = confidence.frequencies.ravel()
     given = None if p is None else checked_distribution(p, mechanism.domain, "robust_information")[policy.cells.ravel()]
     least = min(information(corner, rows) for corner in confidence.corners())
     return RobustInformation(

@@ -509,7 +509,7 @@ def _totals(releases: list[Release]) -> Iterator[tuple[list[Policy], Policy]]:
 def _room(limit: PairwisePolicy, used: PairwisePolicy) -> Epsilon:
     """The greatest ε that may be added to every level of ``used`` without passing ``limit``; at least 0."""
     indices = representatives(limit.classes(), used.classes())
-    limits, uses = limit.levels_on(indices), used.effective_on(indices)
+    limits, uses = limit.epsilons_on(indices), used.effective_epsilons_on(indices)
     off_diagonal = ~np.eye(len(indices), dtype=bool)
     pairs = np.unique(np.stack([limits.codes[off_diagonal], uses.codes[off_diagonal]]), axis=1)
     bounds = [(limits.epsilon(int(most)), uses.epsilon(int(now))) for most, now in pairs.T]
@@ -534,7 +534,7 @@ def _on_pairs(policy: Policy) -> PairwisePolicy | None:
 def _greatest_level(policy: Policy) -> Epsilon:
     """The ε of classical LDP that the policy implies."""
     if isinstance(policy, Prior):
-        return policy.classical_level
+        return policy.classical_epsilon
     pairwise = _on_pairs(policy)
     if pairwise is None:
         return INFINITE

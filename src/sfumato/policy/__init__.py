@@ -48,6 +48,10 @@ __all__ = [
 # For the other packages of Sfumato; not part of the public interface.
 from sfumato.policy.base import UNCONSTRAINED as UNCONSTRAINED
 from sfumato.policy.confidence import widest as widest
-from sfumato.policy.levels import INFINITE_CODE as INFINITE_CODE, LARGEST_DENSE as LARGEST_DENSE, Levels as Levels
+from sfumato.policy.epsilon_matrix import (
+    INFINITE_CODE as INFINITE_CODE,
+    LARGEST_DENSE as LARGEST_DENSE,
+    EpsilonMatrix as EpsilonMatrix,
+)
 from sfumato.policy.pairwise import representatives as representatives
 from sfumato.policy.prior import log_rounded_up as log_rounded_up, read_distribution as read_distribution

@@ -135,20 +135,20 @@ class Policy(ABC):
     def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
         """The inequality that these likelihoods come closest to breaking. Exact."""
         exact = self._checked(likelihoods)
-        found = UNCONSTRAINED
+        tightest = UNCONSTRAINED
         for rule in self.inequalities():
             left = sum((c * exact[x] for x, c in rule.left.items()), Fraction(0))
             right = sum((c * exact[x] for x, c in rule.right.items()), Fraction(0))
             candidate = TightestConstraint.of(left, right, rule.epsilon, rule.names)
-            if found.names is None or candidate.rank > found.rank:
-                found = candidate
-        return found
+            if tightest.names is None or candidate.rank > tightest.rank:
+                tightest = candidate
+        return tightest
 
     def allows(self, likelihoods: Sequence[object]) -> bool:
         """Whether this likelihood vector lies in the policy's cone. Exact.
 
-        Ints, Fractions, Decimals and texts are taken as they are, floats as their shortest decimal. Likelihoods are in
-        domain order, or have labels (a mapping, a pandas Series) and are aligned by them.
+        Ints, Fractions, Decimals and strings are taken as they are, floats as their shortest decimal. Likelihoods are
+        in domain order, or have labels (a mapping, a pandas Series) and are aligned by them.
         """
         return not self.worst(likelihoods).violated
 

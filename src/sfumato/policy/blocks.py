@@ -1,4 +1,4 @@
-"""Hide the value within its block, not the block (context-aware LDP §6), or both at two levels."""
+"""Hide the value within its block, not the block (context-aware LDP §6), or both at two epsilons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, read_list
 from sfumato.domain import Domain, align, checked_domain, has_labels, is_missing
 from sfumato.errors import InvalidInput
 from sfumato.policy.base import Policy
-from sfumato.policy.levels import Levels
+from sfumato.policy.epsilon_matrix import EpsilonMatrix
 from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["Blocks"]
@@ -22,7 +22,7 @@ class Blocks(PairwisePolicy):
     """Level ``epsilon`` between values of one block, ``across`` between values of different blocks.
 
     ``blocks`` is a list of lists of values, a mapping from the name of each block to such a list, or one block label
-    per value: in domain order, or aligned by value (a mapping, a pandas Series). ``epsilon`` is one level, or one per
+    per value: in domain order, or aligned by value (a mapping, a pandas Series). ``epsilon`` is one epsilon, or one per
     block (blocks given by labels count in order of first appearance in the domain). ``across`` is infinite unless
     given: the block itself may then be known.
     """
@@ -37,13 +37,13 @@ class Blocks(PairwisePolicy):
         across: EpsilonLike = INFINITE,
     ) -> None:
         self.domain = checked_domain("Blocks", domain)
-        given = _read_blocks(domain, blocks)
-        epsilons = _read_epsilons(epsilon, int(given.max()) + 1)
+        labels = _read_blocks(domain, blocks)
+        epsilons = _read_epsilons(epsilon, int(labels.max()) + 1)
         # Blocks are numbered in order of first appearance, so that one policy has one document.
-        order = list(dict.fromkeys(given.tolist()))
+        order = list(dict.fromkeys(labels.tolist()))
         renumbered = np.empty(len(order), dtype=np.int64)
         renumbered[order] = np.arange(len(order))
-        self._block_of = renumbered[given]
+        self._block_of = renumbered[labels]
         self._epsilons = tuple(epsilons[block] for block in order)
         self.across = Epsilon(across, what="Blocks", parameter="across")
 
@@ -54,17 +54,17 @@ class Blocks(PairwisePolicy):
 
     @property
     def epsilons(self) -> tuple[Epsilon, ...]:
-        """The level within each block."""
+        """The epsilon within each block."""
         return self._epsilons
 
-    def level(self, x: int, other: int) -> Epsilon:
+    def epsilon_between(self, x: int, other: int) -> Epsilon:
         if x == other:
             return ZERO
         block = self._block_of[x]
         return self._epsilons[block] if block == self._block_of[other] else self.across
 
-    def effective(self, x: int, other: int) -> Epsilon:
-        return self._shortened(self.level(x, other)) if x != other else ZERO
+    def effective_epsilon(self, x: int, other: int) -> Epsilon:
+        return self._shortened(self.epsilon_between(x, other)) if x != other else ZERO
 
     def _shortened(self, direct: Epsilon) -> Epsilon:
         """Out of the block and back again costs twice ``across``, and may be shorter than the direct step."""
@@ -73,17 +73,17 @@ class Blocks(PairwisePolicy):
     def classes(self) -> npt.NDArray[np.int64]:
         return self._block_of
 
-    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._levels_on(indices, self._epsilons)
+    def epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
+        return self._epsilons_on(indices, self._epsilons)
 
-    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._levels_on(indices, tuple(self._shortened(e) for e in self._epsilons))
+    def effective_epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
+        return self._epsilons_on(indices, tuple(self._shortened(e) for e in self._epsilons))
 
-    def _levels_on(self, indices: npt.NDArray[np.intp], within: tuple[Epsilon, ...]) -> Levels:
+    def _epsilons_on(self, indices: npt.NDArray[np.intp], within: tuple[Epsilon, ...]) -> EpsilonMatrix:
         block = self._block_of[indices]
         positions = np.where(block[:, None] == block, block[:, None] + 2, 1)
         np.fill_diagonal(positions, 0)
-        return Levels.from_epsilons(positions, [ZERO, self.across, *within])
+        return EpsilonMatrix.from_epsilons(positions, [ZERO, self.across, *within])
 
     def parameters(self) -> dict[str, Any]:
         same = len(set(self._epsilons)) == 1
@@ -100,37 +100,37 @@ class Blocks(PairwisePolicy):
 
     def restrict(self, values: Sequence[Any]) -> Policy:
         block = self._block_of[[self.domain.index(value) for value in values]]
-        kept = list(dict.fromkeys(block.tolist()))
-        within = [self._shortened(self._epsilons[b]) for b in kept]
+        blocks = list(dict.fromkeys(block.tolist()))
+        within = [self._shortened(self._epsilons[b]) for b in blocks]
         return Blocks(self.domain.subset(values), block, within, self.across)
 
 
 def _read_blocks(domain: Domain, blocks: Iterable[Any] | Mapping[Any, Any]) -> npt.NDArray[np.int64]:
-    wanted = f"be lists of values, or one label for each of the {len(domain)} values"
+    must = f"be lists of values, or one label for each of the {len(domain)} values"
     if isinstance(blocks, Mapping) and blocks and all(map(_is_block, blocks.values())):
         blocks = list(blocks.values())
     by_value = has_labels(domain, blocks)
     blocks = align(domain, blocks, "Blocks", "blocks")
-    given = list(blocks) if isinstance(blocks, str) else read_list("Blocks", "blocks", wanted, blocks)
+    entries = list(blocks) if isinstance(blocks, str) else read_list("Blocks", "blocks", must, blocks)
     # A tuple may be a label (of a cell, of a combination); where it holds values of the domain, it is a block of them.
-    is_partition = bool(given) and all(
+    is_partition = bool(entries) and all(
         _is_block(block) or (not by_value and isinstance(block, tuple) and all(value in domain for value in block))
-        for block in given
+        for block in entries
     )
     if not is_partition:
-        if len(given) != len(domain):
-            raise InvalidInput("Blocks", "blocks", wanted, f"{len(given)} labels")
+        if len(entries) != len(domain):
+            raise InvalidInput("Blocks", "blocks", must, f"{len(entries)} labels")
         # A value without a block would be one by itself, and might be revealed.
-        without = next((x for x, label in enumerate(given) if is_missing(label)), None)
+        without = next((x for x, label in enumerate(entries) if is_missing(label)), None)
         if without is not None:
-            raise InvalidInput("Blocks", f"the block of {domain.label(without)!r}", "be a label", given[without])
+            raise InvalidInput("Blocks", f"the block of {domain.label(without)!r}", "be a label", entries[without])
         numbers: dict[object, int] = {}
         try:
-            return np.array([numbers.setdefault(label, len(numbers)) for label in given], dtype=np.int64)
+            return np.array([numbers.setdefault(label, len(numbers)) for label in entries], dtype=np.int64)
         except TypeError:  # some are lists, and some are not
-            raise InvalidInput("Blocks", "blocks", wanted, given) from None
+            raise InvalidInput("Blocks", "blocks", must, entries) from None
     block_of = np.full(len(domain), -1, dtype=np.int64)
-    for number, block in enumerate(given):
+    for number, block in enumerate(entries):
         if len(block) == 0:
             raise InvalidInput("Blocks", f"block {number}", "have at least one value", [])
         for value in block:

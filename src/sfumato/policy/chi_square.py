@@ -21,28 +21,28 @@ from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.policy.confidence import Pair
 from sfumato.policy.distributions import AtLeast, Distributions, table_axes
 
-__all__ = ["ChiSquare", "greatest_distance", "share_range"]
+__all__ = ["ChiSquare", "greatest_distance", "probability_range"]
 
 
 #: √(B+1) is the least multiple of 2^-64 that covers the quantile: the same number on every machine.
 _RADIUS_BITS = 64
-#: The greatest l1 distance is searched over all subsets of so many cells; beyond, it is bounded by √B.
+#: The greatest l1 distance is searched over all subsets of at most this many cells; beyond, it is bounded by √B.
 _MOST_SUBSET_CELLS = 16
 
 
 class ChiSquare(Distributions):
-    """All P with ``Σ P̂²/P ≤ B + 1``, P̂ the shares of ``counts`` (RLDP eq. 4): a (1-alpha)-confidence set for P.
+    """All P with ``Σ P̂²/P ≤ B + 1``, P̂ the frequencies of ``counts`` (RLDP eq. 4): a (1-alpha)-confidence set for P.
 
     ``counts`` has a row per value of S and a column per value of U, from n people whose data are public; a table with
     labels (``pandas.crosstab``, a Series under (S, U)) is aligned by them once it is part of a policy. n·B is the
     (1-alpha)-quantile of chi-square with |S|·|U| - 1 degrees of freedom, rounded outwards: the set is never too small.
-    A cell that was never seen may have any share that its neighbours leave, and a secret that was never seen any law
-    of U. The confidence is that of the chi-square approximation: for many cells and few people it is lower.
+    A cell that was never seen may have any probability that its neighbours leave, and a secret that was never seen any
+    law of U. The confidence is that of the chi-square approximation: for many cells and few people it is lower.
     """
 
     def __init__(self, counts: Any, alpha: Any = "0.05") -> None:
         must = "be rows of counts, one row per value of the secret"
-        self._given = counts
+        self._counts_argument = counts
         table = read_list("ChiSquare", "counts", must, unaligned_table(counts, "ChiSquare", "counts"))
         rows = [read_list("ChiSquare", "counts", must, row) for row in table]
         if len(rows) < 2:
@@ -65,9 +65,9 @@ class ChiSquare(Distributions):
     def check(self, cells: Domain) -> Distributions:
         secrets, others = table_axes(cells)
         shape = len(secrets), len(others)
-        aligned = align_table(secrets, others, self._given, "ChiSquare", "counts", cells=cells)
-        fitted = self if aligned is self._given else ChiSquare(aligned, self.alpha)
-        fitted._given = self._given  # with its labels, should it become part of another policy
+        aligned = align_table(secrets, others, self._counts_argument, "ChiSquare", "counts", cells=cells)
+        fitted = self if aligned is self._counts_argument else ChiSquare(aligned, self.alpha)
+        fitted._counts_argument = self._counts_argument  # with its labels, should it become part of another policy
         if (len(fitted.counts), len(fitted.counts[0])) != shape:
             got = f"{len(fitted.counts)} rows of {len(fitted.counts[0])}"
             raise InvalidInput("ChiSquare", "counts", f"be {shape[0]} rows of {shape[1]} counts", got)
@@ -119,9 +119,9 @@ class ChiSquare(Distributions):
         cells = list(zip(itertools.chain(*exact), itertools.chain(*self.estimate), strict=True))
         if any(p < 0 for p, _ in cells) or sum((p for p, _ in cells), Fraction(0)) != 1:
             raise InvalidInput("ChiSquare", "joint", "be probabilities that sum to one", joint)
-        if any(p == 0 for p, share in cells if share):
+        if any(p == 0 for p, frequency in cells if frequency):
             return False
-        return sum((share * share / p for p, share in cells if share), Fraction(0)) <= self.radius + 1
+        return sum((frequency * frequency / p for p, frequency in cells if frequency), Fraction(0)) <= self.radius + 1
 
     def pair(self, s: int, other: int) -> Pair:
         """What the rule between two secrets depends on."""
@@ -130,19 +130,19 @@ class ChiSquare(Distributions):
     # -- its projections, in doubles: for designs; an audit reads the set itself -------------------------------
 
     @functools.cached_property
-    def shares(self) -> Floats:
+    def frequencies(self) -> Floats:
         """P̂ in doubles."""
         return np.array([[float(p) for p in row] for row in self.estimate])
 
     def conditional_estimate(self) -> Floats:
         """P̂(U|s), a row per secret; uniform for one that was never seen."""
-        totals = self.shares.sum(axis=1, keepdims=True)
-        return np.where(totals > 0, self.shares / np.where(totals > 0, totals, 1), 1 / self.shares.shape[1])
+        totals = self.frequencies.sum(axis=1, keepdims=True)
+        return np.where(totals > 0, self.frequencies / np.where(totals > 0, totals, 1), 1 / self.frequencies.shape[1])
 
     def conditional_radius(self, s: int) -> Fraction | None:
         """B_s: the laws P(U|s) form a set of the same kind with this radius (Lemma 8); None if any law is possible."""
-        share = sum(self.estimate[s], Fraction(0))
-        return ((self.root_radius - 1 + share) / share) ** 2 - 1 if share else None
+        frequency = sum(self.estimate[s], Fraction(0))
+        return ((self.root_radius - 1 + frequency) / frequency) ** 2 - 1 if frequency else None
 
     def conditional_ranges(self, s: int, members: npt.NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
         """The least and greatest P(u|s), or P(D|s) for sets D given as rows of ``members`` (Lemma 9)."""
@@ -152,7 +152,7 @@ class ChiSquare(Distributions):
         radius = self.conditional_radius(s)
         if radius is None:
             return np.where(everything, 1.0, 0.0), np.ones(len(members))
-        least, greatest = share_range(float(radius), members @ law)
+        least, greatest = probability_range(float(radius), members @ law)
         return np.where(everything, 1.0, least), np.where(everything, 1.0, greatest)
 
     def conditional_distance(self, s: int) -> float:
@@ -168,42 +168,44 @@ class ChiSquare(Distributions):
         unit = 1 << 60
         rows = [self.conditional_ranges(s)[0] for s in range(len(self.counts))]
         # Down by more than the formula can be wrong in doubles: a simplex that is too large is safe.
-        return AtLeast([[Fraction(int(share * (1 - 1e-12) * unit), unit) for share in row.tolist()] for row in rows])
+        return AtLeast(
+            [[Fraction(int(probability * (1 - 1e-12) * unit), unit) for probability in row.tolist()] for row in rows]
+        )
 
     def corners(self) -> Floats:
-        """The vertices of a simplex that contains the set: each cell at least its least share; shape (cells, cells)."""
-        least, _ = share_range(float(self.radius) * (1 + 1e-12), self.shares.ravel())
+        """Return the vertices of a simplex that contains the set: each cell at its least; shape (cells, cells)."""
+        least, _ = probability_range(float(self.radius) * (1 + 1e-12), self.frequencies.ravel())
         least = least * (1 - 1e-12)
         return np.asarray(least + (1 - least.sum()) * np.eye(len(least)))
 
 
-def share_range(radius: float, shares: Floats) -> tuple[Floats, Floats]:
-    """The least and greatest share of a cell, or of cells taken together, at chi-square distance ``radius`` (Lemma 9).
+def probability_range(radius: float, frequencies: Floats) -> tuple[Floats, Floats]:
+    """Return the least and greatest probability of a cell, or of merged cells, at distance ``radius`` (Lemma 9).
 
     Merged cells do best in proportion, so the formula holds for them too. Eq. 36 cancels; this form does not.
     """
-    root = np.sqrt(radius * radius + 4 * radius * shares * (1 - shares))
-    greatest = (radius + 2 * shares + root) / (2 * radius + 2)
-    return np.asarray(2 * shares**2 / (radius + 2 * shares + root)), np.asarray(greatest)
+    root = np.sqrt(radius * radius + 4 * radius * frequencies * (1 - frequencies))
+    greatest = (radius + 2 * frequencies + root) / (2 * radius + 2)
+    return np.asarray(2 * frequencies**2 / (radius + 2 * frequencies + root)), np.asarray(greatest)
 
 
-def greatest_distance(radius: float, shares: Floats) -> float:
+def greatest_distance(radius: float, frequencies: Floats) -> float:
     """The greatest ‖P - P̂‖₁ (Prop. 10): exact, or √B where B < 1 and there are too many cells to search all subsets.
 
     The cells where P > P̂ are scaled alike, and so are the others: the maximum over subsets of eq. 154. It falls in
-    the subset's share for B ≥ 1, so that the smallest cell attains it; below that eq. 43 must not be used.
+    the subset's frequency for B ≥ 1, so that the smallest cell attains it; below that eq. 43 must not be used.
     """
     if radius >= 1:
-        return float(_distance(radius, np.array(shares.min())))
-    if len(shares) > _MOST_SUBSET_CELLS:
+        return float(_distance(radius, np.array(frequencies.min())))
+    if len(frequencies) > _MOST_SUBSET_CELLS:
         return math.sqrt(radius)
-    chosen = np.array(list(itertools.product((False, True), repeat=len(shares))))[1:-1]
-    return float(_distance(radius, chosen @ shares).max(initial=0.0))
+    chosen = np.array(list(itertools.product((False, True), repeat=len(frequencies))))[1:-1]
+    return float(_distance(radius, chosen @ frequencies).max(initial=0.0))
 
 
-def _distance(radius: float, share: Floats) -> Floats:
-    root = np.sqrt(radius * (radius + 4 * share * (1 - share)))
-    return np.asarray((radius * (1 - 2 * share) + root) / (radius + 1))
+def _distance(radius: float, frequency: Floats) -> Floats:
+    root = np.sqrt(radius * (radius + 4 * frequency * (1 - frequency)))
+    return np.asarray((radius * (1 - 2 * frequency) + root) / (radius + 1))
 
 
 def _count(s: int, u: int, value: Any) -> int:

@@ -33,7 +33,7 @@ __all__ = ["Pair", "ratio_is_certain", "ratio_within", "ratios_are_certain", "wi
 
 #: Square and cube roots in certificates are taken to this many bits.
 _ROOT_BITS = 160
-#: μ and ν enter a certificate with so many bits. What is lost is of second order, some 2^-2·bits, and machines whose
+#: μ and ν enter a certificate with this many bits. What is lost is of second order, some 2^-2·bits, and machines whose
 #: doubles differ in the last places agree on the certificate.
 _DUAL_BITS = 24
 #: A certified ratio is a multiple of 2^-60 of its size.
@@ -51,22 +51,22 @@ _HUGE = 1e150
 
 @dataclass(frozen=True)
 class Pair:
-    """What is known of two secrets: observed joint shares of their cells, and κ - P̂_s - P̂_s' = √(B+1) - 1."""
+    """What is known of two secrets: observed joint frequencies of their cells, and κ - P̂_s - P̂_s' = √(B+1) - 1."""
 
-    own: tuple[Fraction, ...]
-    other: tuple[Fraction, ...]
+    first: tuple[Fraction, ...]
+    second: tuple[Fraction, ...]
     slack: Fraction
 
     @property
     def room(self) -> Fraction:
         """κ: what φ + φ' may be."""
-        return self.slack + sum(self.own, Fraction(0)) + sum(self.other, Fraction(0))
+        return self.slack + sum(self.first, Fraction(0)) + sum(self.second, Fraction(0))
 
     def holds(self, law: Sequence[Fraction], other: Sequence[Fraction]) -> bool:
         """Whether some distribution in F has these two laws of U. Exact."""
         squares = [
             sum((c * c / r for c, r in zip(cells, at, strict=True) if c), Fraction(0))
-            for cells, at in ((self.own, law), (self.other, other))
+            for cells, at in ((self.first, law), (self.second, other))
             if all(r > 0 for c, r in zip(cells, at, strict=True) if c)
         ]
         if len(squares) < 2:
@@ -88,7 +88,7 @@ class Widest:
     offsets: Floats
 
 
-def widest(likelihoods: Floats, shares: Floats, slack: float) -> Widest:
+def widest(likelihoods: Floats, frequencies: Floats, slack: float) -> Widest:
     """Maximise q·R/q'·R' for many problems at once: arrays of shape (problems, 2, cells).
 
     Dinkelbach's iteration on the ratio; for each ratio the budget equation φ + φ' = κ is solved for ln ℓ, and the sum
@@ -96,31 +96,31 @@ def widest(likelihoods: Floats, shares: Floats, slack: float) -> Widest:
     """
     scale = np.maximum(likelihoods.max(axis=(1, 2), keepdims=True), _TINY)
     q = likelihoods / scale
-    sizes = shares.sum(axis=2)
-    seen = sizes > 0
-    inverse = 1 / np.where(seen, sizes, 1)
-    means = (shares * q).sum(axis=2) * inverse
+    sizes = frequencies.sum(axis=2)
+    observed = sizes > 0
+    inverse = 1 / np.where(observed, sizes, 1)
+    means = (frequencies * q).sum(axis=2) * inverse
     # A secret that was never seen may have any law at all.
-    top, bottom = np.where(seen[:, 0], means[:, 0], q[:, 0].max(axis=1)), q[:, 1].min(axis=1)
-    bottom = np.where(seen[:, 1], means[:, 1], bottom)
+    top, bottom = np.where(observed[:, 0], means[:, 0], q[:, 0].max(axis=1)), q[:, 1].min(axis=1)
+    bottom = np.where(observed[:, 1], means[:, 1], bottom)
     ratio = np.where(bottom > 0, top / np.maximum(bottom, _TINY), np.inf)
     ratio = np.where(q[:, 0].max(axis=1) > 0, ratio, 0.0)
     first, second = q[:, 0], q[:, 1]
     gaps = np.stack([first.max(axis=1, keepdims=True) - first, second - second.min(axis=1, keepdims=True)], axis=1)
     # Nothing is to be searched where a side cannot move, or where the ratio is infinite already.
-    moves = (gaps.max(axis=2) > 0) & seen
+    moves = (gaps.max(axis=2) > 0) & observed
     active = np.flatnonzero(moves.any(axis=1) & np.isfinite(ratio) & (q[:, 0].max(axis=1) > 0))
-    laws = _laws_at_rest(shares, sizes, q)
+    laws = _laws_at_rest(frequencies, sizes, q)
     offsets = np.zeros_like(sizes)
     if len(active):
-        found = _search(q[active], gaps[active], shares[active], sizes[active], ratio[active], slack)
-        ratio[active], laws[active], offsets[active] = found
+        searched = _search(q[active], gaps[active], frequencies[active], sizes[active], ratio[active], slack)
+        ratio[active], laws[active], offsets[active] = searched
     return Widest(ratio, laws, offsets * scale[:, :, 0])
 
 
-def _laws_at_rest(shares: Floats, sizes: Floats, q: Floats) -> Floats:
+def _laws_at_rest(frequencies: Floats, sizes: Floats, q: Floats) -> Floats:
     """The observed laws; for a secret that was never seen the most extreme ones."""
-    laws = shares / np.where(sizes > 0, sizes, 1)[:, :, None]
+    laws = frequencies / np.where(sizes > 0, sizes, 1)[:, :, None]
     rows = np.arange(len(q))
     for side, extreme in ((0, q[:, 0].argmax(axis=1)), (1, q[:, 1].argmin(axis=1))):
         never = sizes[:, side] == 0
@@ -129,12 +129,12 @@ def _laws_at_rest(shares: Floats, sizes: Floats, q: Floats) -> Floats:
 
 
 def _search(
-    q: Floats, gaps: Floats, shares: Floats, sizes: Floats, ratio: Floats, slack: float
+    q: Floats, gaps: Floats, frequencies: Floats, sizes: Floats, ratio: Floats, slack: float
 ) -> tuple[Floats, Floats, Floats]:
     rows = np.arange(len(q))
     extreme = np.stack([q[:, 0].argmax(axis=1), q[:, 1].argmin(axis=1)], axis=1)
     inverse = 1 / np.where(sizes > 0, sizes, 1)
-    spread = (shares * gaps**2).sum(axis=2) * inverse - ((shares * gaps).sum(axis=2) * inverse) ** 2
+    spread = (frequencies * gaps**2).sum(axis=2) * inverse - ((frequencies * gaps).sum(axis=2) * inverse) ** 2
     spread = (np.maximum(spread, 0) + 1e-6 * gaps.max(axis=2) ** 2) * inverse
     log_scale = logs = np.zeros(0)
     laws, widths = np.empty_like(q), np.empty_like(gaps)
@@ -147,12 +147,12 @@ def _search(
             first = np.minimum(stretch, _HUGE) ** 2  # a start only: it need not follow a ratio beyond all squares
             log_scale = np.log(np.maximum((spread * first).sum(axis=1), _TINY) / (8 * slack)) / 6
             logs = np.log(np.where(sizes > 0, sizes, 1)) + 3 * log_scale[:, None]
-        log_scale, logs, offsets = _meet_budget(widths, shares, sizes, slack, log_scale, logs)
+        log_scale, logs, offsets = _meet_budget(widths, frequencies, sizes, slack, log_scale, logs)
         weights = widths + offsets[:, :, None]
         roots = np.sqrt(np.maximum(weights, _SMALL))
-        k = (shares * roots).sum(axis=2)
+        k = (frequencies * roots).sum(axis=2)
         factor = np.exp(2 * log_scale)[:, None] / np.cbrt(np.maximum(k, _TINY))
-        laws = factor[:, :, None] * shares / roots
+        laws = factor[:, :, None] * frequencies / roots
         for side in (0, 1):
             laws[rows, side, extreme[:, side]] += np.maximum(1 - laws[:, side].sum(axis=1), 0)
         laws /= laws.sum(axis=2, keepdims=True)
@@ -167,18 +167,18 @@ def _search(
 
 
 def _meet_budget(
-    widths: Floats, shares: Floats, sizes: Floats, slack: float, start: Floats, logs: Floats
+    widths: Floats, frequencies: Floats, sizes: Floats, slack: float, start: Floats, logs: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """ln ℓ with Σ (φ - P̂_s) = slack, and ln and value of the offsets μ - max q of either side there."""
-    seen = sizes > 0
+    observed = sizes > 0
     exactness = max(1e-11, 1e-15 / slack)  # what rounding leaves of φ - P̂_s
     bracket = _Bracket(start.shape)
     at = start
     offsets = np.exp(logs)
     for _ in range(80):
-        logs, offsets, slopes, k = _meet_sum(widths, shares, seen, at, logs)
-        phi = np.where(seen, np.cbrt(np.maximum(k, _TINY)) ** 2 * np.exp(-at)[:, None], 0.0)
-        over = (phi - sizes * seen).sum(axis=1)
+        logs, offsets, slopes, k = _meet_sum(widths, frequencies, observed, at, logs)
+        phi = np.where(observed, np.cbrt(np.maximum(k, _TINY)) ** 2 * np.exp(-at)[:, None], 0.0)
+        over = (phi - sizes * observed).sum(axis=1)
         positive = over > 1e-17
         value = np.where(positive, np.log(np.maximum(over, _TINY) / slack), -np.inf)
         # φ = K^⅔/ℓ falls as ℓ grows.
@@ -194,11 +194,11 @@ def _meet_budget(
 
 
 def _meet_sum(
-    widths: Floats, shares: Floats, seen: npt.NDArray[np.bool_], at: Floats, start: Floats
+    widths: Floats, frequencies: Floats, observed: npt.NDArray[np.bool_], at: Floats, start: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """For given ln ℓ: ln and value of the offsets at which R sums to one, the slope of ln K in ln ℓ, and K.
 
-    R sums to ℓ²·L/K^⅓, L = Σ shares/√(width + offset). Where that stays below one at offset zero, zero it is.
+    R sums to ℓ²·L/K^⅓, L = Σ frequencies/√(width + offset). Where that stays below one at offset zero, zero it is.
     """
     target = 2 * at[:, None]
     bracket = _Bracket(start.shape)
@@ -209,10 +209,10 @@ def _meet_sum(
         offsets = np.exp(logs)
         inverse = 1 / np.maximum(widths + offsets[:, :, None], _SMALL)
         roots = np.sqrt(inverse)
-        k = (shares / roots).sum(axis=2)
-        mixed = (shares * roots).sum(axis=2)
-        third = (shares * roots * inverse).sum(axis=2)
-        value = np.where(seen, np.log(np.maximum(mixed, _TINY)) - np.log(np.maximum(k, _TINY)) / 3 + target, 0.0)
+        k = (frequencies / roots).sum(axis=2)
+        mixed = (frequencies * roots).sum(axis=2)
+        third = (frequencies * roots * inverse).sum(axis=2)
+        value = np.where(observed, np.log(np.maximum(mixed, _TINY)) - np.log(np.maximum(k, _TINY)) / 3 + target, 0.0)
         slope = -offsets * (third / np.maximum(2 * mixed, _TINY) + mixed / np.maximum(6 * k, _TINY))
         vanishing = (value < 0) & (offsets < 1e-18 * np.maximum(widths.max(axis=2), _TINY))
         settled = bracket.update(logs, value) | (np.abs(value) <= 1e-12) | vanishing
@@ -285,7 +285,7 @@ def ratio_within(
 def ratios_are_certain(
     tops: npt.NDArray[np.int64],
     bottoms: npt.NDArray[np.int64],
-    shares: Floats,
+    frequencies: Floats,
     slack: float,
     offsets: Floats,
     ratio: float,
@@ -296,8 +296,8 @@ def ratios_are_certain(
     ----------
     tops, bottoms
         Likelihoods q and q' in units of 2^-62, a row for each problem.
-    shares, slack
-        The observed shares of the cells of the two secrets, and √(B+1) - 1.
+    frequencies, slack
+        The observed frequencies of the cells of the two secrets, and √(B+1) - 1.
     offsets
         μ - max q and min q' - ν for each problem.
     ratio
@@ -306,13 +306,13 @@ def ratios_are_certain(
     unit = 2.0**-62
     q_gaps = (tops.max(axis=1, keepdims=True) - tops) * unit + offsets[:, :1]
     other_gaps = (bottoms - bottoms.min(axis=1, keepdims=True)) * unit + offsets[:, 1:]
-    own, opposite = np.sqrt(q_gaps) @ shares[0], np.sqrt(other_gaps) @ shares[1]
+    first, second = np.sqrt(q_gaps) @ frequencies[0], np.sqrt(other_gaps) @ frequencies[1]
     greatest, least = tops.max(axis=1) * unit, bottoms.min(axis=1) * unit
-    room = (slack + shares.sum()) ** 2
+    room = (slack + frequencies.sum()) ** 2
     left = greatest + offsets[:, 0] - ratio * (least - offsets[:, 1])
     # Some dozens of roundings of 2^-53 each, in numbers of the size of these terms.
     left += _ROUNDING * (greatest + offsets[:, 0] + ratio * (least + offsets[:, 1]))
-    right = (np.cbrt(own**2) + np.cbrt(ratio * opposite**2)) ** 3
+    right = (np.cbrt(first**2) + np.cbrt(ratio * second**2)) ** 3
     return np.asarray(left * room <= right * (1 - _ROUNDING))
 
 
@@ -320,16 +320,16 @@ class _Dual:
     """The dual bound at fixed μ and ν, with every root rounded so that it proves less and never more."""
 
     def __init__(self, pair: Pair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float]) -> None:
-        first, second = (_shortened(offset) for offset in offsets)
-        self._upper, self._lower = max(q) + first, min(other) - second
-        own = _weighted_roots(pair.own, [self._upper - value for value in q])
-        self._own = _cube_root_below(own * own)
-        opposite = _weighted_roots(pair.other, [value - self._lower for value in other])
-        self._other = opposite * opposite
+        upper_offset, lower_offset = (_shortened(offset) for offset in offsets)
+        self._upper, self._lower = max(q) + upper_offset, min(other) - lower_offset
+        first_roots = _weighted_roots(pair.first, [self._upper - value for value in q])
+        self._first_cube_root = _cube_root_below(first_roots * first_roots)
+        second_roots = _weighted_roots(pair.second, [value - self._lower for value in other])
+        self._second_square = second_roots * second_roots
         self._room = pair.room**2
 
     def proves(self, ratio: Fraction) -> bool:
-        roots = self._own + _cube_root_below(self._other * ratio)
+        roots = self._first_cube_root + _cube_root_below(self._second_square * ratio)
         return (self._upper - ratio * self._lower) * self._room <= roots**3
 
 

@@ -28,11 +28,11 @@ __all__ = ["PosteriorBound", "describe", "disclosure_warnings", "strictest", "su
 
 
 _MOST_NAMED = 5
-#: Values are given away where a reply may leave at most this share of the doubt there was before.
+#: Values are given away where a reply may leave at most this fraction of the doubt there was before.
 _DOUBT_LEFT = 0.05
-#: Smaller chances are called smaller than this, and levels are cut where e^-level is smaller still.
-_LEAST_CHANCE, _GREATEST_LEVEL = 1e-300, 705.0
-#: Effective levels that are not known in closed form are computed for up to this many values: it takes k³ steps.
+#: Smaller chances are called smaller than this, and epsilons are cut where e^-epsilon is smaller still.
+_LEAST_CHANCE, _GREATEST_EPSILON = 1e-300, 705.0
+#: Effective epsilons that are not known in closed form are computed for up to this many values: it takes k³ steps.
 _LARGEST_CLOSED = 512
 #: What is asked where nothing is.
 _NOTHING = "nothing: an output may be the value itself."
@@ -65,15 +65,17 @@ def _(policy: HighLow) -> str:
 def _(policy: Blocks) -> str:
     if binds_nothing(policy):
         return _NOTHING
-    levels = sorted({epsilon for epsilon in policy.epsilons if not epsilon.is_infinite})
-    if not levels:
+    epsilons = sorted({epsilon for epsilon in policy.epsilons if not epsilon.is_infinite})
+    if not epsilons:
         others = "than for one of another block; values of one block may be told apart"
         return f"no output is more than {_times(policy.across)} likelier for one value {others}."
     across = "the block itself may be told"
-    within = _times(levels[0]) if len(levels) == 1 else f"{_times(levels[0])} to {_times(levels[-1])}, by block,"
+    within = (
+        _times(epsilons[0]) if len(epsilons) == 1 else f"{_times(epsilons[0])} to {_times(epsilons[-1])}, by block,"
+    )
     if not policy.across.is_infinite:
         across = f"nor more than {_times(policy.across)} likelier than for one of another block"
-    if len(levels) < len(set(policy.epsilons)):
+    if len(epsilons) < len(set(policy.epsilons)):
         across += "; values of some blocks may be told apart"
     return f"no output is more than {within} likelier for one value than for another of its block; {across}."
 
@@ -122,7 +124,7 @@ def _(policy: Secret) -> str:
 
 
 def strictest(policy: Policy) -> str:
-    """The strictest level between two values, and between which."""
+    """The strictest epsilon between two values, and between which."""
     if binds_nothing(policy):
         return "inf (nothing is asked)"
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else policy
@@ -131,7 +133,7 @@ def strictest(policy: Policy) -> str:
         return f"{epsilon} ({policy.domain.label(x)!r} against {policy.domain.label(other)!r})"
     if isinstance(policy, Prior):
         why = "twice the epsilon of the prior" if policy.side == "both" else "what one side implies under this prior"
-        return f"{policy.classical_level} (any two values; {why})"
+        return f"{policy.classical_epsilon} (any two values; {why})"
     epsilon = Epsilon(policy.parameters()["epsilon"])
     return f"{epsilon} (any two secrets)"
 
@@ -158,8 +160,8 @@ def disclosure_warnings(policy: Policy) -> list[str]:
 
     Notes
     -----
-    The likelihoods T_z = e^-E(x,z), E the effective levels, lie in the cone of a policy on pairs and make x as certain
-    as it can be: the guess that it is x is wrong with probability 1 - 1/Σ_z e^-E(x,z).
+    The likelihoods T_z = e^-E(x,z), E the effective epsilons, lie in the cone of a policy on pairs and make x as
+    certain as it can be: the guess that it is x is wrong with probability 1 - 1/Σ_z e^-E(x,z).
 
     Examples
     --------
@@ -195,8 +197,10 @@ def _doubts(policy: Policy) -> dict[object, tuple[float, float]]:
         return dict.fromkeys(secrets, (1 - 1 / len(secrets), rest / (1 + rest)))
     labels = policy.domain.labels
     if isinstance(policy, Prior):
-        shares = (float(p) for p in policy.prior)
-        return {label: (1 - p, _doubt_left(policy, p)) for label, p in zip(labels, shares, strict=True) if 0 < p < 1}
+        probabilities = (float(p) for p in policy.prior)
+        return {
+            label: (1 - p, _doubt_left(policy, p)) for label, p in zip(labels, probabilities, strict=True) if 0 < p < 1
+        }
     if not isinstance(policy, PairwisePolicy):
         return {}
     protected = policy.is_sensitive if isinstance(policy, HighLow) else np.ones(len(labels), dtype=bool)
@@ -213,9 +217,10 @@ def _doubt_left(policy: Prior, p: float) -> float:
 
 
 def _others(policy: PairwisePolicy) -> Floats:
-    """For each value x the sum of e^-E(x,z) over all other values z, E the effective levels.
+    """For each value x the sum of e^-E(x,z) over all other values z, E the effective epsilons.
 
-    Where these are too many to compute it is a little more: no E(x,z) is below the least level that is declared for x.
+    Where these are too many to compute it is a little more: no E(x,z) is below the least epsilon that is declared for
+    x.
     """
     size = len(policy.domain)
     if isinstance(policy, (Uniform, HighLow)):  # of which only sensitive values are asked for
@@ -229,19 +234,19 @@ def _others(policy: PairwisePolicy) -> Floats:
         in_blocks = (members - 1) * _unlikelier(within) + (size - members) * _unlikelier(across)
         return np.asarray(in_blocks[block_of])
     if size <= _LARGEST_CLOSED:
-        with contextlib.suppress(LimitExceeded):  # levels without a common unit
-            unlikelier = _unlikelier(policy.effective_levels().floats)
+        with contextlib.suppress(LimitExceeded):  # epsilons without a common unit
+            unlikelier = _unlikelier(policy.effective_epsilon_matrix().floats)
             np.fill_diagonal(unlikelier, 0.0)
             return np.asarray(unlikelier.sum(axis=1))
-    unlikelier = _unlikelier(policy.levels().floats)
+    unlikelier = _unlikelier(policy.epsilon_matrix().floats)
     np.fill_diagonal(unlikelier, 0.0)
     return np.asarray((size - 1) * unlikelier.max(axis=1))
 
 
-def _unlikelier(level: npt.ArrayLike) -> Floats:
-    """e^-level, which is 0 only where the level is infinite."""
-    levels = np.asarray(level, dtype=np.float64)
-    return np.where(np.isinf(levels), 0.0, np.exp(-np.minimum(levels, _GREATEST_LEVEL)))
+def _unlikelier(epsilon: npt.ArrayLike) -> Floats:
+    """e^-epsilon, which is 0 only where the epsilon is infinite."""
+    epsilons = np.asarray(epsilon, dtype=np.float64)
+    return np.where(np.isinf(epsilons), 0.0, np.exp(-np.minimum(epsilons, _GREATEST_EPSILON)))
 
 
 @dataclass(frozen=True)
@@ -256,8 +261,8 @@ class PosteriorBound:
 def suspicions(policy: Policy, before: float) -> list[PosteriorBound]:
     """What a stranger can come to believe of somebody's value, by how much is left to learn; the best kept first.
 
-    The odds of x against all else move by at most e^E, E the greatest level from x to another value. Under a prior the
-    stranger's own belief is the prior's.
+    The odds of x against all else move by at most e^E, E the greatest epsilon from x to another value. Under a prior
+    the stranger's own belief is the prior's.
     """
     grouped: dict[tuple[float, float], list[object]] = {}
     labels = policy.domain.labels
@@ -267,8 +272,8 @@ def suspicions(policy: Policy, before: float) -> list[PosteriorBound]:
     else:
         for label, after in zip(labels, _afterwards(policy, before), strict=True):
             grouped.setdefault((before, after), []).append(label)
-    found = [PosteriorBound(values, before, after) for (before, after), values in grouped.items()]
-    return sorted(found, key=lambda suspicion: suspicion.after)
+    bounds = [PosteriorBound(values, before, after) for (before, after), values in grouped.items()]
+    return sorted(bounds, key=lambda bound: bound.after)
 
 
 def _afterwards(policy: Policy, before: float) -> list[float]:
@@ -279,13 +284,13 @@ def _afterwards(policy: Policy, before: float) -> list[float]:
         return [before]
     classes = pairwise.classes()
     chosen = representatives(classes)
-    levels = pairwise.effective_on(chosen).floats
-    greatest = {int(classes[x]): level for x, level in zip(chosen, levels.max(axis=1).tolist(), strict=True)}
-    return [_moved(before, greatest[own]) for own in classes.tolist()]
+    epsilons = pairwise.effective_epsilons_on(chosen).floats
+    greatest = {int(classes[x]): epsilon for x, epsilon in zip(chosen, epsilons.max(axis=1).tolist(), strict=True)}
+    return [_moved(before, greatest[value_class]) for value_class in classes.tolist()]
 
 
-def _moved(before: float, level: float) -> float:
-    return 1.0 if math.isinf(level) else before / (before + (1 - before) * math.exp(-level))
+def _moved(before: float, epsilon: float) -> float:
+    return 1.0 if math.isinf(epsilon) else before / (before + (1 - before) * math.exp(-epsilon))
 
 
 def _times(epsilon: Epsilon) -> str:

@@ -1,4 +1,4 @@
-"""What is known of how a harmless attribute U depends on a secret S: one distribution, least shares, or nothing."""
+"""How a harmless attribute U depends on a secret S: one known distribution, least probabilities, or nothing."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class Known(Distributions):
     """
 
     def __init__(self, joint: Any) -> None:
-        self._given = joint
+        self._joint_argument = joint
         self.joint: tuple[tuple[Fraction, ...], ...] = ()
 
     def check(self, cells: Domain) -> Distributions:
         secrets, others = table_axes(cells)
         shape = len(secrets), len(others)
         must = f"be {shape[0]} rows of {shape[1]} probabilities"
-        given = align_table(secrets, others, self._given, "Known", "joint", cells=cells)
-        rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, given)]
+        table = align_table(secrets, others, self._joint_argument, "Known", "joint", cells=cells)
+        rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, table)]
         if len(rows) != shape[0]:
             raise InvalidInput("Known", "joint", must, f"{len(rows)} rows")
         for number, row in enumerate(rows):
@@ -62,7 +62,7 @@ class Known(Distributions):
                 raise InvalidInput("Known", "joint", must, f"{len(row)} in row {number}")
         names = [f"({s!r}, {u!r})" for s in secrets for u in others]
         flat = read_probabilities("Known", "the probability", [p for row in rows for p in row], names)
-        fitted = Known(self._given)
+        fitted = Known(self._joint_argument)
         fitted.joint = tuple(flat[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0]))
         return fitted
 
@@ -78,51 +78,56 @@ class Known(Distributions):
 
 
 class AtLeast(Distributions):
-    """Each P(u|s) is at least a given share: one row per value of S, which sums to at most one; or labelled, as Known.
+    """Each P(u|s) is at least a given probability: one row per value of S, of sum at most one; or labelled, as Known.
 
-    The laws of U given s form a simplex, whose corners give one value of U all that the least shares leave. RLDP's
-    polytope around a confidence set (Theorem 11) is of this kind.
+    The laws of U given s form a simplex, whose corners give one value of U all that the least probabilities leave.
+    RLDP's polytope around a confidence set (Theorem 11) is of this kind.
     """
 
-    def __init__(self, shares: Any) -> None:
-        self._given = shares
-        self.shares: tuple[tuple[Fraction, ...], ...] = ()
+    def __init__(self, probabilities: Any) -> None:
+        self._probabilities_argument = probabilities
+        self.probabilities: tuple[tuple[Fraction, ...], ...] = ()
 
     def check(self, cells: Domain) -> Distributions:
         secrets, others = table_axes(cells)
         shape = len(secrets), len(others)
-        must = f"be {shape[0]} rows of {shape[1]} least shares"
-        given = align_table(secrets, others, self._given, "AtLeast", "shares", cells=cells)
-        rows = [read_list("AtLeast", "shares", must, row) for row in read_list("AtLeast", "shares", must, given)]
+        must = f"be {shape[0]} rows of {shape[1]} least probabilities"
+        table = align_table(secrets, others, self._probabilities_argument, "AtLeast", "probabilities", cells=cells)
+        rows = [
+            read_list("AtLeast", "probabilities", must, row)
+            for row in read_list("AtLeast", "probabilities", must, table)
+        ]
         if [len(row) for row in rows] != [shape[1]] * shape[0]:
-            raise InvalidInput("AtLeast", "shares", must, [len(row) for row in rows])
-        fitted = AtLeast(self._given)
-        fitted.shares = tuple(
-            tuple(_least_share(s, u, share) for u, share in zip(others, row, strict=True))
+            raise InvalidInput("AtLeast", "probabilities", must, [len(row) for row in rows])
+        fitted = AtLeast(self._probabilities_argument)
+        fitted.probabilities = tuple(
+            tuple(_read_probability(s, u, probability) for u, probability in zip(others, row, strict=True))
             for s, row in zip(secrets, rows, strict=True)
         )
-        for s, row in zip(secrets, fitted.shares, strict=True):
+        for s, row in zip(secrets, fitted.probabilities, strict=True):
             if sum(row) > 1:
-                raise InvalidInput("AtLeast", f"the least shares of {s!r}", "sum to at most one", float(sum(row)))
+                raise InvalidInput(
+                    "AtLeast", f"the least probabilities of {s!r}", "sum to at most one", float(sum(row))
+                )
         return fitted
 
     def document(self) -> dict[str, Any]:
-        return {"at-least": [[str(share) for share in row] for row in self.shares]}
+        return {"at-least": [[str(probability) for probability in row] for row in self.probabilities]}
 
     def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:  # noqa: ARG002
-        row = self.shares[s]
+        row = self.probabilities[s]
         left = 1 - sum(row)
         return list(dict.fromkeys(tuple(p + left * (u == v) for v, p in enumerate(row)) for u in range(len(row))))
 
 
-def _least_share(s: object, u: object, value: Any) -> Fraction:
+def _read_probability(s: object, u: object, value: Any) -> Fraction:
     try:
-        share = exact_fraction(value)
+        probability = exact_fraction(value)
     except (TypeError, ValueError, ArithmeticError):
-        raise InvalidInput("AtLeast", f"the least share of ({s!r}, {u!r})", "be a number", value) from None
-    if not 0 <= share <= 1:
-        raise InvalidInput("AtLeast", f"the least share of ({s!r}, {u!r})", "lie in [0, 1]", value)
-    return share
+        raise InvalidInput("AtLeast", f"the least probability of ({s!r}, {u!r})", "be a number", value) from None
+    if not 0 <= probability <= 1:
+        raise InvalidInput("AtLeast", f"the least probability of ({s!r}, {u!r})", "lie in [0, 1]", value)
+    return probability
 
 
 class Anything(Distributions):

@@ -12,7 +12,7 @@ from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, label_document, 
 from sfumato.domain import Domain, align, checked_domain, has_labels
 from sfumato.errors import InvalidInput
 from sfumato.policy.base import Policy
-from sfumato.policy.levels import Levels
+from sfumato.policy.epsilon_matrix import EpsilonMatrix
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.uniform import Uniform
 
@@ -32,8 +32,8 @@ class HighLow(PairwisePolicy):
     def __init__(self, domain: Domain, sensitive: Iterable[object] | Mapping[Any, bool], epsilon: EpsilonLike) -> None:
         self.domain = checked_domain("HighLow", domain)
         self.epsilon = Epsilon(epsilon, what="HighLow")
-        given = read_list("HighLow", "sensitive", "be a list of values", _flagged(domain, sensitive))
-        indices = [domain.index(value) for value in given]
+        values = read_list("HighLow", "sensitive", "be a list of values", _flagged(domain, sensitive))
+        indices = [domain.index(value) for value in values]
         if not indices:
             raise InvalidInput("HighLow", "sensitive", "name at least one value", [])
         if len(set(indices)) < len(indices):
@@ -52,23 +52,23 @@ class HighLow(PairwisePolicy):
         """One flag per value, in domain order."""
         return self._is_sensitive.copy()
 
-    def level(self, x: int, other: int) -> Epsilon:
+    def epsilon_between(self, x: int, other: int) -> Epsilon:
         if x == other:
             return ZERO
         return self.epsilon if self._is_sensitive[x] else INFINITE
 
     # A path starts at its first value: from a sensitive one the direct step is ε, from a harmless one no step is.
-    effective = level
+    effective_epsilon = epsilon_between
 
     def classes(self) -> npt.NDArray[np.int64]:
         return self._is_sensitive.astype(np.int64)
 
-    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+    def epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
         positions = np.where(self._is_sensitive[indices][:, None], 1, 2) * np.ones(len(indices), dtype=np.intp)
         np.fill_diagonal(positions, 0)
-        return Levels.from_epsilons(positions, [ZERO, self.epsilon, INFINITE])
+        return EpsilonMatrix.from_epsilons(positions, [ZERO, self.epsilon, INFINITE])
 
-    effective_on = levels_on
+    effective_epsilons_on = epsilons_on
 
     def parameters(self) -> dict[str, Any]:
         return {"sensitive": [label_document(value) for value in self.sensitive], "epsilon": str(self.epsilon)}

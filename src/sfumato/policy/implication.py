@@ -17,7 +17,7 @@ from sfumato.errors import InvalidInput, LimitExceeded, Undecided
 from sfumato.policy.base import Inequality, Policy
 from sfumato.policy.chi_square import ChiSquare
 from sfumato.policy.distributions import Known
-from sfumato.policy.levels import LARGEST_DENSE
+from sfumato.policy.epsilon_matrix import LARGEST_DENSE
 from sfumato.policy.pairwise import PairwisePolicy, representatives
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
@@ -65,7 +65,7 @@ def _simplest(policy: Policy) -> Policy:
 def binds_nothing(policy: Policy) -> bool:
     """Return whether every mechanism obeys the policy: its cone holds every unit vector, and so all likelihoods.
 
-    Between two values or two secrets any finite level excludes an output that only one of them can have. A prior does
+    Between two values or two secrets any finite epsilon excludes an output that only one of them can have. A prior does
     not where only the upper side is asked for: such an output makes a value 1/π times as probable.
     """
     if isinstance(policy, PairwisePolicy):
@@ -87,13 +87,13 @@ def _is_member(first: Secret, second: Secret) -> bool:
 
 
 def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) -> bool:
-    """Compare effective levels: T_z = e^-E*(x,z) lies in the first cone and attains every one of them."""
+    """Compare effective epsilons: T_z = e^-E*(x,z) lies in the first cone and attains every one of them."""
     indices = representatives(first.classes(), second.classes())
     if len(indices) > LARGEST_DENSE:
         raise LimitExceeded(
             f"comparing {len(indices)} kinds of values pair by pair is refused (at most {LARGEST_DENSE})"
         )
-    return first.effective_on(indices).first_above(second.levels_on(indices)) is None
+    return first.effective_epsilons_on(indices).first_above(second.epsilons_on(indices)) is None
 
 
 def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
@@ -101,11 +101,11 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
         return True  # ε-LDP implies ε-LIP, whatever the prior
     if len(first.domain) > LARGEST_DENSE:
         raise LimitExceeded(f"comparing {len(first.domain)} values one by one is refused (at most {LARGEST_DENSE})")
-    levels = first.effective_levels()
+    matrix = first.effective_epsilon_matrix()
     numerators = np.array([p.numerator for p in second.prior], dtype=object)
     denominators = np.array([p.denominator for p in second.prior], dtype=object)
 
-    def mass_by_level(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterable[tuple[Epsilon, Fraction]]:
+    def mass_by_epsilon(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterable[tuple[Epsilon, Fraction]]:
         for code in np.unique(codes):
             members = codes == code
             mass = sum(
@@ -113,16 +113,16 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
                 Fraction(0),
             )
             if mass:
-                yield levels.epsilon(int(code)), mass
+                yield matrix.epsilon(int(code)), mass
 
     for x in range(len(first.domain)):
         # Given T_x = 1, the cone's least average is Σ π_z·e^-E*(x,z) and its greatest Σ π_z·e^E*(z,x).
-        low = [(mass, -e) for e, mass in mass_by_level(levels.codes[x]) if not e.is_infinite]
+        low = [(mass, -e) for e, mass in mass_by_epsilon(matrix.codes[x]) if not e.is_infinite]
         if second.side != "lower" and sign_of_sum([*low, (Fraction(-1), -second.epsilon)]) < 0:
             return False
         if second.side == "upper":
             continue
-        high = list(mass_by_level(levels.codes[:, x]))
+        high = list(mass_by_epsilon(matrix.codes[:, x]))
         if any(e.is_infinite for e, _ in high):
             return False
         if sign_of_sum([*((mass, e) for e, mass in high), (Fraction(-1), second.epsilon)]) > 0:
@@ -133,16 +133,16 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
 def _prior_implies_pairwise(first: Prior, second: PairwisePolicy) -> bool:
     if first.side == "both" and first.epsilon * 2 <= second.least[0]:
         return True  # ε-LIP implies 2ε-LDP
-    levels, prior = second.levels(), first.prior
+    matrix, prior = second.epsilon_matrix(), first.prior
     checked: set[tuple[Fraction, Fraction, int]] = set()
     for x in range(len(prior)):
         for other in range(len(prior)):
-            key = (prior[x], prior[other], int(levels.codes[x, other]))
-            if x == other or key in checked or levels.at(x, other).is_infinite:
+            key = (prior[x], prior[other], int(matrix.codes[x, other]))
+            if x == other or key in checked or matrix.at(x, other).is_infinite:
                 continue
             checked.add(key)
             top, bottom = _largest_ratio(first, prior[x], prior[other])
-            target = levels.at(x, other)
+            target = matrix.at(x, other)
             if sign_of_sum([*top, *((-c, e + target) for c, e in bottom)]) > 0:
                 return False
     return True
@@ -224,22 +224,22 @@ def _greatest_value_is_at_most_zero(cone: Prior, rule: Inequality) -> bool:
 def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
     if first.greatest_effective[0] <= second.epsilon:
         return True
-    levels = first.effective_levels()
+    matrix = first.effective_epsilon_matrix()
     if isinstance(second.distributions, ChiSquare):
         # Whatever the distribution, a rule compares values of one secret with values of another (RLDP Prop. 4).
         for mine, theirs in itertools.permutations(second.cells, 2):
-            if levels.epsilon(int(levels.codes[np.ix_(mine, theirs)].max())) > second.epsilon:
+            if matrix.epsilon(int(matrix.codes[np.ix_(mine, theirs)].max())) > second.epsilon:
                 raise Undecided("neither a proof nor a counterexample was found for this confidence set")
         return True
     undecided = False
     for rule in second.inequalities():
         left, right = list(rule.left), list(rule.right)
-        block = levels.codes[np.ix_(left, right)]
-        if levels.epsilon(int(block.max())) <= second.epsilon:
+        block = matrix.codes[np.ix_(left, right)]
+        if matrix.epsilon(int(block.max())) <= second.epsilon:
             continue
         # T = 1 on the secret's own values and as small as the cone permits elsewhere: a point of the cone,
         # since the pointwise largest of its members T_z = e^-E*(x,z) is a member.
-        nearest = [levels.epsilon(int(code)) for code in block.min(axis=0)]
+        nearest = [matrix.epsilon(int(code)) for code in block.min(axis=0)]
         weighed = [
             (-rule.right[z], second.epsilon + -e) for z, e in zip(right, nearest, strict=True) if not e.is_infinite
         ]

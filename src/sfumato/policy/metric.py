@@ -14,7 +14,7 @@ from sfumato._core import Epsilon, EpsilonLike, exact_fraction
 from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.policy.base import Policy
-from sfumato.policy.levels import LARGEST_DENSE, Levels
+from sfumato.policy.epsilon_matrix import LARGEST_DENSE, EpsilonMatrix
 from sfumato.policy.pairwise import MatrixPolicy, PairwisePolicy
 
 __all__ = ["Metric"]
@@ -47,12 +47,12 @@ class Metric(MatrixPolicy):
         """The exact distance between two values, by index."""
         return self._distances[int(self._places[x, other])]
 
-    def level(self, x: int, other: int) -> Epsilon:
+    def epsilon_between(self, x: int, other: int) -> Epsilon:
         return self.epsilon * self.distance(x, other)
 
     @functools.cached_property
-    def _levels(self) -> Levels:  # type: ignore[override]  # an attribute that is computed once
-        return Levels.from_epsilons(self._places, [self.epsilon * d for d in self._distances])
+    def _epsilon_matrix(self) -> EpsilonMatrix:  # type: ignore[override]  # an attribute that is computed once
+        return EpsilonMatrix.from_epsilons(self._places, [self.epsilon * d for d in self._distances])
 
     def parameters(self) -> dict[str, Any]:
         distance: Any = self._distance

@@ -16,7 +16,7 @@ from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
 from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput, LimitExceeded
 from sfumato.policy.base import UNCONSTRAINED, Inequality, Policy, TightestConstraint
-from sfumato.policy.levels import INFINITE_CODE, LARGEST_DENSE, Levels
+from sfumato.policy.epsilon_matrix import INFINITE_CODE, LARGEST_DENSE, EpsilonMatrix
 
 __all__ = ["MatrixPolicy", "Pairwise", "PairwisePolicy"]
 
@@ -30,12 +30,12 @@ _LARGEST_REDUCED = 1024
 class PairwisePolicy(Policy):
     """Any policy whose rules bind pairs of values.
 
-    Values of one *class* are exchangeable: swapping two of them changes no level. What holds for all pairs
+    Values of one *class* are exchangeable: swapping two of them changes no epsilon. What holds for all pairs
     can then be read off a few representatives of each class, which is what makes large domains cheap.
     """
 
     @abstractmethod
-    def level(self, x: int, other: int) -> Epsilon:
+    def epsilon_between(self, x: int, other: int) -> Epsilon:
         """E[x, other] as declared, for indices of two values; zero on the diagonal."""
 
     @abstractmethod
@@ -43,42 +43,42 @@ class PairwisePolicy(Policy):
         """The class of each value, numbered from 0."""
 
     @abstractmethod
-    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        """The declared levels between these values."""
+    def epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
+        """The declared epsilons between these values."""
 
     @abstractmethod
-    def effective(self, x: int, other: int) -> Epsilon:
-        """The level that the rules imply together: the shortest path from x to other."""
+    def effective_epsilon(self, x: int, other: int) -> Epsilon:
+        """The epsilon that the rules imply together: the shortest path from x to other."""
 
     @abstractmethod
-    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        """The effective levels between these values."""
+    def effective_epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
+        """The effective epsilons between these values."""
 
     @functools.cached_property
     def least(self) -> tuple[Epsilon, tuple[int, int]]:
-        """The smallest level between two different values, with such a pair."""
-        return self._extreme(self.levels_on, greatest=False)
+        """The smallest epsilon between two different values, with such a pair."""
+        return self._extreme(self.epsilons_on, greatest=False)
 
     @functools.cached_property
     def greatest_effective(self) -> tuple[Epsilon, tuple[int, int]]:
-        """The greatest effective level between two different values, with such a pair."""
-        return self._extreme(self.effective_on, greatest=True)
+        """The greatest effective epsilon between two different values, with such a pair."""
+        return self._extreme(self.effective_epsilons_on, greatest=True)
 
-    def _extreme(self, levels_on: Any, *, greatest: bool) -> tuple[Epsilon, tuple[int, int]]:
+    def _extreme(self, epsilons_on: Any, *, greatest: bool) -> tuple[Epsilon, tuple[int, int]]:
         if len(self.domain) == 1:
             return (ZERO if greatest else INFINITE), (0, 0)
         indices = representatives(self.classes())
-        levels: Levels = levels_on(indices)
-        epsilon, (x, other) = levels.greatest() if greatest else levels.least()
+        matrix: EpsilonMatrix = epsilons_on(indices)
+        epsilon, (x, other) = matrix.greatest() if greatest else matrix.least()
         return epsilon, (int(indices[x]), int(indices[other]))
 
-    def levels(self) -> Levels:
+    def epsilon_matrix(self) -> EpsilonMatrix:
         """The declared matrix E, dense; refused above a few thousand values."""
-        return self.levels_on(self._all_indices())
+        return self.epsilons_on(self._all_indices())
 
-    def effective_levels(self) -> Levels:
+    def effective_epsilon_matrix(self) -> EpsilonMatrix:
         """The matrix E closed under shortest paths, dense; refused above a few thousand values."""
-        return self.effective_on(self._all_indices())
+        return self.effective_epsilons_on(self._all_indices())
 
     def _all_indices(self) -> npt.NDArray[np.intp]:
         size = len(self.domain)
@@ -90,7 +90,7 @@ class PairwisePolicy(Policy):
         labels = self.domain.labels
         for x in range(len(labels)):
             for other in range(len(labels)):
-                epsilon = self.level(x, other)
+                epsilon = self.epsilon_between(x, other)
                 if x != other and not epsilon.is_infinite:
                     yield Inequality({x: Fraction(1)}, {other: Fraction(1)}, epsilon, (labels[x], labels[other]))
 
@@ -100,30 +100,30 @@ class PairwisePolicy(Policy):
             return UNCONSTRAINED
         # The worst pair of a class against a class is its largest likelihood against the other's smallest.
         indices = _class_extremes(self.classes(), exact)
-        pair = worst_pair([exact[i] for i in indices], self.levels_on(indices))
+        pair = worst_pair([exact[i] for i in indices], self.epsilons_on(indices))
         if pair is None:
             return UNCONSTRAINED
         x, other = int(indices[pair[0]]), int(indices[pair[1]])
         names = (self.domain.label(x), self.domain.label(other))
-        return TightestConstraint.of(exact[x], exact[other], self.level(x, other), names)
+        return TightestConstraint.of(exact[x], exact[other], self.epsilon_between(x, other), names)
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Decide all columns together in doubles, and exactly the pairs that come close to their level."""
+        """Decide all columns together in doubles, and exactly the pairs that come close to their epsilon."""
         weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
-        highest, lowest, levels = self._class_rules(weights)
-        limits = np.where(levels.codes < INFINITE_CODE, levels.floats, np.nan)  # nothing is near no rule
+        highest, lowest, matrix = self._class_rules(weights)
+        limits = np.where(matrix.codes < INFINITE_CODE, matrix.floats, np.nan)  # nothing is near no rule
         if np.isnan(limits).all():
             return True
         margins = _FILTER_MARGIN * (89 + limits)  # logarithms of weights are below 44
         near_below, near_above = limits - margins, limits + margins
         with np.errstate(divide="ignore"):
             logs = np.log(highest), np.log(lowest)
-        # What no pair can exceed by far less than the least level needs no look at pairs.
+        # What no pair can exceed by far less than the least epsilon needs no look at pairs.
         with np.errstate(invalid="ignore"):
             spread = logs[0].max(axis=1) - logs[1].min(axis=1)
         doubtful = np.flatnonzero(~(spread < np.nanmin(near_below)) & (highest > 0).any(axis=1))
         decided: dict[tuple[int, int, int], bool] = {}
-        epsilon = functools.cache(levels.epsilon)
+        epsilon = functools.cache(matrix.epsilon)
         for column in doubtful.tolist():
             with np.errstate(invalid="ignore"):  # 0 is within e^ε of everything, also of 0
                 apart = logs[0][column][:, None] - logs[1][column]
@@ -131,7 +131,7 @@ class PairwisePolicy(Policy):
             if (apart[tuple(near.T)] > near_above[tuple(near.T)]).any():
                 return False
             for x, other in near.tolist():
-                key = (int(highest[column, x]), int(lowest[column, other]), int(levels.codes[x, other]))
+                key = (int(highest[column, x]), int(lowest[column, other]), int(matrix.codes[x, other]))
                 if key not in decided:
                     decided[key] = exceeds(key[0], key[1], epsilon(key[2]))
                 if decided[key]:
@@ -140,49 +140,49 @@ class PairwisePolicy(Policy):
 
     def _class_rules(
         self, weights: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Levels]:
-        """Return the largest and the smallest weight of each class in each column, and the levels between classes.
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], EpsilonMatrix]:
+        """Return the largest and the smallest weight of each class in each column, and the epsilons between classes.
 
-        Of a class with one member no level binds it to itself.
+        Of a class with one member no epsilon binds it to itself.
         """
         classes = self.classes()
         order = np.argsort(classes, kind="stable")
         starts = np.flatnonzero(np.diff(classes[order], prepend=-1))
         first, last = order[starts], order[np.append(starts[1:], len(order)) - 1]
         several = np.flatnonzero(first != last)
-        levels = self.levels_on(np.concatenate([first, last[several]]))
-        codes = levels.codes[: len(first), : len(first)].copy()
+        matrix = self.epsilons_on(np.concatenate([first, last[several]]))
+        codes = matrix.codes[: len(first), : len(first)].copy()
         np.fill_diagonal(codes, INFINITE_CODE)
-        codes[several, several] = levels.codes[several, len(first) + np.arange(len(several))]
+        codes[several, several] = matrix.codes[several, len(first) + np.arange(len(several))]
         return (
             np.maximum.reduceat(weights[:, order], starts, axis=1),
             np.minimum.reduceat(weights[:, order], starts, axis=1),
-            Levels(codes, levels.unit, levels.table),
+            EpsilonMatrix(codes, matrix.unit, matrix.table),
         )
 
     def without_sums(self) -> PairwisePolicy:
         """Return the same cone without the rules that are the sum of two others: on a line, only neighbours are left.
 
-        Both parts of a sum are smaller than it, so what is dropped follows from what is kept, level by level.
+        Both parts of a sum are smaller than it, so what is dropped follows from what is kept, epsilon by epsilon.
         """
         if len(self.domain) > _LARGEST_REDUCED:
             return self
-        levels = self.effective_levels()
-        if levels.unit is None:  # codes do not add
+        matrix = self.effective_epsilon_matrix()
+        if matrix.unit is None:  # codes do not add
             return self
-        codes = levels.codes
+        codes = matrix.codes
         finite = np.where(codes == 0, INFINITE_CODE, codes)  # neither itself nor an equal is a step on the way
         follows = np.zeros(codes.shape, dtype=bool)
         for middle in range(len(codes)):
             follows |= finite[:, middle, None] + finite[middle] == codes
         if not follows.any():
             return self
-        kept = np.where(follows, INFINITE_CODE, codes)
-        return Pairwise._from_levels(self.domain, Levels(kept, levels.unit, levels.table))
+        reduced = np.where(follows, INFINITE_CODE, codes)
+        return Pairwise._from_epsilon_matrix(self.domain, EpsilonMatrix(reduced, matrix.unit, matrix.table))
 
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
         """The most that the odds of ``x`` against ``other`` can be after a report, given the odds before."""
-        epsilon = self.effective(self.domain.index(x), self.domain.index(other))
+        epsilon = self.effective_epsilon(self.domain.index(x), self.domain.index(other))
         return float(prior_odds) * epsilon.exp() if prior_odds else 0.0  # what is impossible stays so: 0·∞ = 0
 
     def compose(self, other: Policy) -> Policy:
@@ -198,7 +198,9 @@ class PairwisePolicy(Policy):
                 f"{self.kind} and {other.kind} over {len(self.domain)} values have no common structure, and a "
                 f"dense matrix is refused above {LARGEST_DENSE} values"
             )
-        return Pairwise._from_levels(self.domain, self.effective_levels().plus(other.effective_levels()))
+        return Pairwise._from_epsilon_matrix(
+            self.domain, self.effective_epsilon_matrix().plus(other.effective_epsilon_matrix())
+        )
 
     def _compose_same(self, other: PairwisePolicy) -> Policy | None:  # noqa: ARG002
         """The composition where both policies share their structure, else None."""
@@ -207,29 +209,29 @@ class PairwisePolicy(Policy):
     def restrict(self, values: Sequence[Any]) -> Policy:
         domain = self.domain.subset(values)
         indices = np.array([self.domain.index(value) for value in values])
-        return Pairwise._from_levels(domain, self.effective_on(indices))
+        return Pairwise._from_epsilon_matrix(domain, self.effective_epsilons_on(indices))
 
 
 class MatrixPolicy(PairwisePolicy):
     """A policy that keeps the ε of every two values in ``_levels``; the shortest path between two values binds."""
 
-    _levels: Levels
+    _epsilon_matrix: EpsilonMatrix
 
     def classes(self) -> npt.NDArray[np.int64]:
         return np.arange(len(self.domain))
 
-    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return self._levels.on(indices)
+    def epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
+        return self._epsilon_matrix.on(indices)
 
     @functools.cached_property
-    def _closed(self) -> Levels:
-        # Stated levels need not obey the triangle inequality.
-        return self._levels.closed()
+    def _closed(self) -> EpsilonMatrix:
+        # Stated epsilons need not obey the triangle inequality.
+        return self._epsilon_matrix.closed()
 
-    def effective(self, x: int, other: int) -> Epsilon:
+    def effective_epsilon(self, x: int, other: int) -> Epsilon:
         return self._closed.at(x, other)
 
-    def effective_on(self, indices: npt.NDArray[np.intp]) -> Levels:
+    def effective_epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
         return self._closed.on(indices)
 
 
@@ -245,27 +247,27 @@ class Pairwise(MatrixPolicy):
 
     def __init__(self, domain: Domain, matrix: Any) -> None:
         self.domain = checked_domain("Pairwise", domain)
-        self._levels = _read_matrix(domain, matrix)
+        self._epsilon_matrix = _read_matrix(domain, matrix)
 
     @classmethod
-    def _from_levels(cls, domain: Domain, levels: Levels) -> Pairwise:
-        """Levels that were computed, not written by a person: kept writable."""
+    def _from_epsilon_matrix(cls, domain: Domain, matrix: EpsilonMatrix) -> Pairwise:
+        """Epsilons that were computed, not written by a person: kept writable."""
         self = object.__new__(cls)
         self.domain = domain
-        self._levels = levels.as_promises()
+        self._epsilon_matrix = matrix.as_promises()
         return self
 
-    def level(self, x: int, other: int) -> Epsilon:
-        return ZERO if x == other else self._levels.at(x, other)
+    def epsilon_between(self, x: int, other: int) -> Epsilon:
+        return ZERO if x == other else self._epsilon_matrix.at(x, other)
 
     def parameters(self) -> dict[str, Any]:
-        distinct, positions = np.unique(self._levels.codes, return_inverse=True)
-        texts = [str(self._levels.epsilon(int(code))) for code in distinct]
-        rows = np.asarray(texts, dtype=object)[positions].reshape(self._levels.codes.shape)
+        distinct, positions = np.unique(self._epsilon_matrix.codes, return_inverse=True)
+        strings = [str(self._epsilon_matrix.epsilon(int(code))) for code in distinct]
+        rows = np.asarray(strings, dtype=object)[positions].reshape(self._epsilon_matrix.codes.shape)
         return {"matrix": rows.tolist()}
 
 
-def _read_matrix(domain: Domain, matrix: Any) -> Levels:
+def _read_matrix(domain: Domain, matrix: Any) -> EpsilonMatrix:
     size = len(domain)
     if size > LARGEST_DENSE:
         raise InvalidInput("Pairwise", "domain", f"have at most {LARGEST_DENSE} values", size)
@@ -297,11 +299,11 @@ def _read_matrix(domain: Domain, matrix: Any) -> Levels:
             raise InvalidInput(
                 "Pairwise", f"the matrix at ({domain.label(x)!r}, itself)", "be 0", entries[positions[x, x]]
             )
-    return Levels.from_epsilons(positions, epsilons)
+    return EpsilonMatrix.from_epsilons(positions, epsilons)
 
 
 def _is_nested(matrix: Mapping[Any, Any]) -> bool:
-    """Whether a mapping holds the rows of a matrix, not levels of pairs."""
+    """Whether a mapping holds the rows of a matrix, not epsilons of pairs."""
     return bool(matrix) and all(isinstance(row, Mapping) for row in matrix.values())
 
 
@@ -313,7 +315,7 @@ def _hashable(entry: Any, domain: Domain, place: int) -> Any:
     return entry
 
 
-def _read_sparse(domain: Domain, entries: Mapping[Any, EpsilonLike]) -> Levels:
+def _read_sparse(domain: Domain, entries: Mapping[Any, EpsilonLike]) -> EpsilonMatrix:
     size = len(domain)
     positions = np.ones((size, size), dtype=np.intp)
     np.fill_diagonal(positions, 0)
@@ -327,7 +329,7 @@ def _read_sparse(domain: Domain, entries: Mapping[Any, EpsilonLike]) -> Levels:
             raise InvalidInput("Pairwise", f"the matrix at ({key[0]!r}, itself)", "be 0", value)
         positions[x, other] = len(epsilons)
         epsilons.append(epsilon)
-    return Levels.from_epsilons(positions, epsilons)
+    return EpsilonMatrix.from_epsilons(positions, epsilons)
 
 
 def _read_entry(entry: Any, domain: Domain, x: int, other: int) -> Epsilon:
@@ -369,18 +371,18 @@ def _class_extremes(classes: npt.NDArray[np.int64], values: Sequence[Fraction]) 
     return np.array(sorted({*smallest.values(), *largest.values()}))
 
 
-def worst_pair(exact: Sequence[Fraction], levels: Levels) -> tuple[int, int] | None:
+def worst_pair(exact: Sequence[Fraction], matrix: EpsilonMatrix) -> tuple[int, int] | None:
     """The pair (x, x') with the largest T_x / (e^E[x,x']·T_x'); a certified violation first; None if nothing binds."""
     logs = np.array([math.log(v.numerator) - math.log(v.denominator) if v else -math.inf for v in exact])
     with np.errstate(invalid="ignore"):
-        excess = logs[:, None] - logs - levels.floats
-    excess[(levels.codes >= INFINITE_CODE) | np.isneginf(logs)[:, None]] = -math.inf
+        excess = logs[:, None] - logs - matrix.floats
+    excess[(matrix.codes >= INFINITE_CODE) | np.isneginf(logs)[:, None]] = -math.inf
     np.fill_diagonal(excess, -math.inf)
     x, other = divmod(int(np.argmax(excess)), excess.shape[1])
     if np.isneginf(excess[x, other]):
         return None
     sizes = np.where(np.isfinite(logs), np.abs(logs), 0)
-    margins = _FILTER_MARGIN * (1 + sizes[:, None] + sizes + levels.floats)
+    margins = _FILTER_MARGIN * (1 + sizes[:, None] + sizes + matrix.floats)
     if excess[x, other] > margins[x, other]:
         return x, other
     # Whatever might be a violation is decided exactly, the worst first.
@@ -388,9 +390,9 @@ def worst_pair(exact: Sequence[Fraction], levels: Levels) -> tuple[int, int] | N
     order = np.argsort(-excess[tuple(doubtful.T)], kind="stable")
     decided: dict[tuple[Fraction, Fraction, int], bool] = {}
     for a, b in doubtful[order].tolist():
-        key = (exact[a], exact[b], int(levels.codes[a, b]))
+        key = (exact[a], exact[b], int(matrix.codes[a, b]))
         if key not in decided:
-            decided[key] = exceeds(exact[a], exact[b], levels.epsilon(key[2]))
+            decided[key] = exceeds(exact[a], exact[b], matrix.epsilon(key[2]))
         if decided[key]:
             return a, b
     return x, other

@@ -36,7 +36,7 @@ __all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "log_rounded_up", "read_distributi
 #: Which of the two inequalities a policy asks for: ``upper`` is T_x ≤ e^ε·(π·T), ``lower`` is T_x ≥ e^-ε·(π·T).
 SIDES = ("both", "upper", "lower")
 
-#: How the average likelihood is named in a certificate, beside the value it is compared with.
+#: How the average likelihood is named in a certificate, next to the value it is compared with.
 PRIOR_AVERAGE = "the average over the prior"
 
 #: Probabilities given as floats need not sum to one exactly; they are then divided by their sum.
@@ -71,11 +71,11 @@ class Prior(Policy):
             return
         average = {x: p for x, p in enumerate(self.prior) if p}
         for x, label in enumerate(self.domain):
-            own = {x: Fraction(1)}
+            value = {x: Fraction(1)}
             if self.side != "lower":
-                yield Inequality(own, average, self.epsilon, (label, PRIOR_AVERAGE))
+                yield Inequality(value, average, self.epsilon, (label, PRIOR_AVERAGE))
             if self.side != "upper":
-                yield Inequality(average, own, self.epsilon, (PRIOR_AVERAGE, label))
+                yield Inequality(average, value, self.epsilon, (PRIOR_AVERAGE, label))
 
     def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
         exact = self._checked(likelihoods)
@@ -86,19 +86,21 @@ class Prior(Policy):
         most = max(range(len(exact)), key=exact.__getitem__)
         least = min(range(len(exact)), key=exact.__getitem__)
         label = self.domain.label
-        found = []
+        constraints = []
         if self.side != "lower":
-            found.append(TightestConstraint.of(exact[most], average, self.epsilon, (label(most), PRIOR_AVERAGE)))
+            constraints.append(TightestConstraint.of(exact[most], average, self.epsilon, (label(most), PRIOR_AVERAGE)))
         if self.side != "upper":
-            found.append(TightestConstraint.of(average, exact[least], self.epsilon, (PRIOR_AVERAGE, label(least))))
-        return max(found, key=lambda worst: worst.rank)
+            constraints.append(
+                TightestConstraint.of(average, exact[least], self.epsilon, (PRIOR_AVERAGE, label(least)))
+            )
+        return max(constraints, key=lambda worst: worst.rank)
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
         """Decide all columns together in doubles, and exactly those that come close to a limit."""
         if self.epsilon.is_infinite or float(self.epsilon) > MOST_FILTERED:
             return super().allows_all(columns)
         weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
-        sums = weights @ np.array([float(share) for share in self.prior])
+        sums = weights @ np.array([float(probability) for probability in self.prior])
         with np.errstate(divide="ignore", invalid="ignore"):
             above = np.log(weights.max(axis=1)) - np.log(sums)
             below = np.log(sums) - np.log(weights.min(axis=1))
@@ -128,40 +130,40 @@ class Prior(Policy):
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
         """Both likelihoods lie within e^±ε of one average, so odds move by at most e^2ε.
 
-        One side alone bounds them by the prior: see ``classical_level``.
+        One side alone bounds them by the prior: see ``classical_epsilon``.
         """
         place, against = self.domain.index(x), self.domain.index(other)
         if not prior_odds:
             return 0.0
         if self.side == "both" or place == against:
             return float(prior_odds) * (ZERO if place == against else self.epsilon * 2).exp()
-        held = self.prior[place if self.side == "lower" else against]
-        return float(prior_odds) * log_rounded_up(*self.largest_ratio(held)).exp()
+        probability = self.prior[place if self.side == "lower" else against]
+        return float(prior_odds) * log_rounded_up(*self.largest_ratio(probability)).exp()
 
-    def largest_ratio(self, held: Fraction) -> tuple[Terms, Terms]:
+    def largest_ratio(self, probability: Fraction) -> tuple[Terms, Terms]:
         """Numerator and denominator of the largest T_x/T_x' under one side; a denominator of none means no bound.
 
         ``lower``: all but x stand at e^-ε of the average, and x, of prior ``held``, takes the rest. ``upper``: all but
         x' stand at e^ε times the average, and what that leaves for x', of prior ``held``, may be nothing.
         """
         one: Terms = [(Fraction(1), ZERO)]
-        if self.epsilon.is_infinite or held == 0:
+        if self.epsilon.is_infinite or probability == 0:
             return one, []
         if self.side == "lower":
-            return [(Fraction(1), self.epsilon), (held - 1, ZERO)], [(held, ZERO)]
-        left = [*one, (held - 1, self.epsilon)]
-        return [(held, self.epsilon)], left if sign_of_sum(left) > 0 else []
+            return [(Fraction(1), self.epsilon), (probability - 1, ZERO)], [(probability, ZERO)]
+        left = [*one, (probability - 1, self.epsilon)]
+        return [(probability, self.epsilon)], left if sign_of_sum(left) > 0 else []
 
     @property
-    def classical_level(self) -> Epsilon:
+    def classical_epsilon(self) -> Epsilon:
         """An ε of classical LDP that the policy implies: 2ε. One side alone implies one that depends on the prior.
 
         With π the least prior, ``lower`` implies ln(1 + (e^ε-1)/π), and ``upper`` ln(π·e^ε/(1 - (1-π)·e^ε)) or nothing;
         both grow without limit as π falls.
         """
-        return self._classical_level(range(len(self.domain)))
+        return self._classical_epsilon(range(len(self.domain)))
 
-    def _classical_level(self, indices: Sequence[int]) -> Epsilon:
+    def _classical_epsilon(self, indices: Sequence[int]) -> Epsilon:
         if self.side == "both":
             return (self.epsilon * 2).as_promise()
         if len(indices) == 1:
@@ -174,7 +176,7 @@ class Prior(Policy):
         return min(self.prior) == max(self.prior)
 
     @functools.cached_property
-    def implying_level(self) -> Epsilon:
+    def implying_epsilon(self) -> Epsilon:
         """The greatest ε of classical LDP that implies the policy, rounded down to nine digits or more.
 
         The extreme likelihood vectors of classical LDP are high on any set of values, so the lightest set is the value
@@ -183,10 +185,10 @@ class Prior(Policy):
         if len(self.domain) == 1:
             return INFINITE
         least = min(self.prior)
-        return self.greatest_two_level(least, 1 - least)
+        return self.greatest_subset_epsilon(least, 1 - least)
 
-    def greatest_two_level(self, lightest: Fraction, heaviest: Fraction) -> Epsilon:
-        """Return the greatest ε' at which likelihoods of two levels, in the ratio e^ε', obey the policy.
+    def greatest_subset_epsilon(self, lightest: Fraction, heaviest: Fraction) -> Epsilon:
+        """Return the greatest ε' at which two likelihoods, in the ratio e^ε', obey the policy.
 
         It is rounded down to nine digits or more, and never below the ε of the policy, which suffices for every set.
 
@@ -228,7 +230,7 @@ class Prior(Policy):
             return min(entropy, epsilon * math.tanh(epsilon / 2))
         if self.side == "upper":
             return min(entropy, epsilon)
-        return min(entropy, max(_told_by_one(p, epsilon) for p in set(prior)))
+        return min(entropy, max(_information_of_one(p, epsilon) for p in set(prior)))
 
     # -- more than one release, fewer values ---------------------------------------------------------------
 
@@ -239,7 +241,7 @@ class Prior(Policy):
         (bound one factor below, average the other); symmetrically from below. For π = (½, ½), two reports
         at ln 2 reach ln 5 > 2·ln 2.
 
-        One side at ε₂ beside both at ε₁: only the two-sided factor holds the average, so 2ε₁ + ε₂ on that side.
+        One side at ε₂ next to both at ε₁: only the two-sided factor holds the average, so 2ε₁ + ε₂ on that side.
         Two one-sided policies have no bound in ε alone: the joint average can vanish, or grow like 1/π.
         """
         if not isinstance(other, Prior):
@@ -260,37 +262,37 @@ class Prior(Policy):
     def restrict(self, values: Sequence[Any]) -> Policy:
         """ε-LIP implies 2ε-LDP, and that is what remains when the average runs over values that cannot occur.
 
-        For one side it is the ``classical_level`` of the values that remain.
+        For one side it is the ``classical_epsilon`` of the values that remain.
         """
         domain = self.domain.subset(values)
-        return Uniform(domain, self._classical_level([self.domain.index(label) for label in domain]))
+        return Uniform(domain, self._classical_epsilon([self.domain.index(label) for label in domain]))
 
 
-#: Levels that are rounded up are multiples of this.
+#: Epsilons that are rounded up are multiples of this.
 _STEP = Epsilon(1) / 10**9
 
 
 def log_rounded_up(numerator: Terms, denominator: Terms) -> Epsilon:
-    """The least level in steps of 10^-9 that is certainly at least ln(numerator/denominator); infinite over nothing."""
+    """Return ln(numerator/denominator), rounded up to a step of 10^-9; infinite where the denominator has no terms."""
     return ceil_of_log(numerator, denominator, _STEP).as_promise() if denominator else INFINITE
 
 
-def _told_by_one(held: float, epsilon: float) -> float:
+def _information_of_one(probability: float, epsilon: float) -> float:
     """E[r ln r] where one value of this prior takes all that the others, at e^-ε, leave."""
     least = math.exp(-epsilon)
-    most = least - math.expm1(-epsilon) / held
-    return held * most * math.log(most) - (1 - held) * least * epsilon
+    most = least - math.expm1(-epsilon) / probability
+    return probability * most * math.log(most) - (1 - probability) * least * epsilon
 
 
-def read_distribution(what: str, parameter: str, given: Any, domain: Domain) -> tuple[Fraction, ...]:
+def read_distribution(what: str, parameter: str, values: Any, domain: Domain) -> tuple[Fraction, ...]:
     """Return exact probabilities in domain order, summing to one; those with labels are aligned by them."""
-    aligned = align(domain, given, what, parameter)
+    aligned = align(domain, values, what, parameter)
     return read_probabilities(what, parameter, aligned, [repr(label) for label in domain])
 
 
-def read_probabilities(what: str, parameter: str, given: Any, names: Sequence[str]) -> tuple[Fraction, ...]:
+def read_probabilities(what: str, parameter: str, values: Any, names: Sequence[str]) -> tuple[Fraction, ...]:
     """Return exact probabilities, one per name, summing to one."""
-    probabilities = read_list(what, parameter, f"be a list of {len(names)} probabilities", given)
+    probabilities = read_list(what, parameter, f"be a list of {len(names)} probabilities", values)
     if len(probabilities) != len(names):
         raise InvalidInput(what, parameter, f"have {len(names)} entries", f"{len(probabilities)} entries")
     exact = []

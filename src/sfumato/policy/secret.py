@@ -1,4 +1,4 @@
-"""A secret attribute S beside a harmless one U: hide S, under what is known of how U depends on it.
+"""A secret attribute S next to a harmless one U: hide S, under what is known of how U depends on it.
 
 Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Differential Privacy (RLDP).
 """
@@ -32,11 +32,11 @@ _LAW_BITS = 48
 _MOST_AT_ONCE = 2**14
 #: Integer likelihoods are below 2^62, and those that agree but for this many bits are proved together…
 _WEIGHT_BITS, _ALIKE_BITS = 62, 16
-#: …where there are at least so many columns.
-_FEW = 8
-#: A ratio that doubles find above its limit by this share is above it.
+#: …where there are at least this many columns.
+_LEAST_GROUPED = 8
+#: A ratio that doubles find above its limit by this fraction is above it.
 _SURE = 1e-6
-#: The constant's share in a likelihood vector whose closest rule is looked for.
+#: The fraction of the constant in a likelihood vector whose closest rule is looked for.
 _TRACE = 1e-9
 
 
@@ -66,7 +66,7 @@ class Secret(Policy):
         self.domain = domain
         self.secret = secret
         self.epsilon = Epsilon(epsilon, what="Secret")
-        # cells[s, u] is the index in the domain of secret s beside harmless value u.
+        # cells[s, u] is the index in the domain of secret s next to harmless value u.
         axis = list(factors).index(secret)
         grid = np.arange(len(domain)).reshape([len(factor) for factor in factors.values()])
         self.cells = np.moveaxis(grid, axis, 0).reshape(len(factors[secret]), -1)
@@ -125,12 +125,12 @@ class Secret(Policy):
     @functools.cached_property
     def _integer_laws(self) -> list[tuple[list[list[int]], int]]:
         """For each secret its possible laws of U, as integers over one denominator."""
-        found = []
+        integer_laws = []
         for s in range(self.cells.shape[0]):
             laws = self.distributions.conditionals(s, (self.cells.shape[0], self.cells.shape[1]))
             total = math.lcm(*(p.denominator for law in laws for p in law))
-            found.append(([[p.numerator * (total // p.denominator) for p in law] for law in laws], total))
-        return found
+            integer_laws.append(([[p.numerator * (total // p.denominator) for p in law] for law in laws], total))
+        return integer_laws
 
     def _worst_listed(self, exact: list[Fraction]) -> TightestConstraint:
         """Of all laws of two secrets, the one that gives most and the one that gives least decide."""
@@ -156,12 +156,12 @@ class Secret(Policy):
         largest = max(exact)
         exact = [value / largest for value in exact]
         rows = [[exact[i] for i in cells] for cells in self.cells.tolist()]
-        found, pairs = self._search(confidence, [[float(value) for value in exact]])
+        widest_ratios, pairs = self._search(confidence, [[float(value) for value in exact]])
         worst = UNCONSTRAINED
         proved: Fraction | None = None
-        for i in np.argsort(-found.ratio, kind="stable").tolist():
+        for i in np.argsort(-widest_ratios.ratio, kind="stable").tolist():
             s, other = pairs[i]
-            pair, offsets = confidence.pair(s, other), found.offsets[i].tolist()
+            pair, offsets = confidence.pair(s, other), widest_ratios.offsets[i].tolist()
             q, against = rows[s], rows[other]
             if proved is not None and (
                 max(q) <= proved * min(against) or ratio_is_certain(pair, q, against, offsets, proved)
@@ -173,14 +173,14 @@ class Secret(Policy):
                 bound = max(q) / max(against)
             elif max(q) == 0:
                 bound = Fraction(0)
-            elif math.isfinite(found.ratio[i]):
-                bound = ratio_within(pair, q, against, offsets, float(found.ratio[i]))
+            elif math.isfinite(widest_ratios.ratio[i]):
+                bound = ratio_within(pair, q, against, offsets, float(widest_ratios.ratio[i]))
             candidate = TightestConstraint.of(Fraction(1), Fraction(0), self.epsilon, names)
             if bound is not None:
                 proved = bound if proved is None else max(proved, bound)
                 candidate = TightestConstraint.of(bound, Fraction(1), self.epsilon, names)
             if candidate.violated:
-                laws = _laws_within(pair, found.laws[i])
+                laws = _laws_within(pair, widest_ratios.laws[i])
                 shown = [dot(law, row) for law, row in zip(laws, (q, against), strict=True)]
                 if exceeds(shown[0], shown[1], self.epsilon):
                     candidate = TightestConstraint.of(shown[0], shown[1], self.epsilon, names)
@@ -199,7 +199,7 @@ class Secret(Policy):
             return pairwise.allows_all(columns)
         if not isinstance(confidence, ChiSquare):
             return self._allows_all_listed(columns)
-        if self.epsilon.is_infinite or len(columns) < _FEW:
+        if self.epsilon.is_infinite or len(columns) < _LEAST_GROUPED:
             return super().allows_all(columns)
         # A little less than e^ε, and at most what a double holds.
         ratio = Fraction(min(self.epsilon.exp(), 2.0**1000) * (1 - 2.0**-40))
@@ -216,19 +216,19 @@ class Secret(Policy):
                 each.reduceat(rows[order, side], starts) for each, side in ((np.maximum, s), (np.minimum, other))
             )
             likelihoods = np.stack([top, bottom], axis=1) / 2.0**_WEIGHT_BITS
-            shares = np.tile(confidence.shares[[s, other]], (len(starts), 1, 1))
-            found = widest(likelihoods, shares, slack)
+            frequencies = np.tile(confidence.frequencies[[s, other]], (len(starts), 1, 1))
+            widest_ratios = widest(likelihoods, frequencies, slack)
             alone = np.diff(starts, append=len(order)) == 1
-            if (found.ratio[alone] > (1 + _SURE) * float(ratio)).any():
+            if (widest_ratios.ratio[alone] > (1 + _SURE) * float(ratio)).any():
                 return False  # laws that doubles found in the set, or nearly, break the rule by far more than rounding
-            proved = ratios_are_certain(top, bottom, shares[0], slack, found.offsets, float(ratio))
+            proved = ratios_are_certain(top, bottom, frequencies[0], slack, widest_ratios.offsets, float(ratio))
             pair = confidence.pair(s, other)
             for number in np.flatnonzero(~proved).tolist():
                 q, against = top[number].tolist(), bottom[number].tolist()
                 if max(q) <= ratio * min(against):
                     continue
                 mine, theirs = ([Fraction(weight, 1 << _WEIGHT_BITS) for weight in side] for side in (q, against))
-                if not ratio_is_certain(pair, mine, theirs, found.offsets[number].tolist(), ratio):
+                if not ratio_is_certain(pair, mine, theirs, widest_ratios.offsets[number].tolist(), ratio):
                     unproved.update(np.flatnonzero(group_of == group_of[order[starts[number]]]).tolist())
         return all(self.allows(columns[number]) for number in sorted(unproved))
 
@@ -241,8 +241,8 @@ class Secret(Policy):
         most, least = np.empty((2, len(weights), secrets))
         for s, cells in enumerate(self.cells):
             laws = np.array([[float(p) for p in law] for law in self.distributions.conditionals(s, (secrets, others))])
-            given = weights[:, cells] @ laws.T
-            most[:, s], least[:, s] = given.max(axis=1), given.min(axis=1)
+            likelihoods = weights[:, cells] @ laws.T
+            most[:, s], least[:, s] = likelihoods.max(axis=1), likelihoods.min(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             apart = np.log(most)[:, :, None] - np.log(least)[:, None, :]
         apart[:, np.arange(secrets), np.arange(secrets)] = -math.inf
@@ -271,11 +271,11 @@ class Secret(Policy):
         pairs = len(self._secrets) * (len(self._secrets) - 1)
         step = max(1, _MOST_AT_ONCE // pairs)
         for start in range(0, len(columns), step):
-            found, order = self._search(self.distributions, columns[start : start + step].tolist())
+            widest_ratios, order = self._search(self.distributions, columns[start : start + step].tolist())
             for number, column in enumerate(columns[start : start + step]):
-                i = number * pairs + int(np.argmax(found.ratio[number * pairs : (number + 1) * pairs]))
+                i = number * pairs + int(np.argmax(widest_ratios.ratio[number * pairs : (number + 1) * pairs]))
                 s, other = order[i]
-                law, against = _laws_within(self.distributions.pair(s, other), found.laws[i])
+                law, against = _laws_within(self.distributions.pair(s, other), widest_ratios.laws[i])
                 cuts.append(self._rule(s, law, other, against) if column.any() else None)
         return cuts
 
@@ -298,8 +298,8 @@ class Secret(Policy):
         rows = np.array(columns)[:, self.cells]
         chosen = np.array(pairs)
         likelihoods = rows[:, chosen].reshape(-1, 2, self.cells.shape[1])
-        shares = np.tile(confidence.shares[chosen], (len(columns), 1, 1))
-        return widest(likelihoods, shares, float(confidence.root_radius - 1)), pairs * len(columns)
+        frequencies = np.tile(confidence.frequencies[chosen], (len(columns), 1, 1))
+        return widest(likelihoods, frequencies, float(confidence.root_radius - 1)), pairs * len(columns)
 
     def _rule(self, s: int, law: Sequence[Fraction], other: int, against: Sequence[Fraction]) -> Inequality:
         left = {int(i): p for i, p in zip(self.cells[s], law, strict=True) if p}
@@ -347,16 +347,16 @@ def _alike(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 
 def _laws_within(pair: Pair, laws: npt.NDArray[np.float64]) -> list[tuple[Fraction, ...]]:
     """Two laws of U that some distribution in the confidence set has, exactly, next to those given."""
-    wanted = [_rounded(law) for law in laws]
+    targets = [_rounded(law) for law in laws]
     centres = []
-    for cells, law in zip((pair.own, pair.other), wanted, strict=True):
+    for cells, law in zip((pair.first, pair.second), targets, strict=True):
         total = sum(cells, Fraction(0))
         centres.append(tuple(c / total for c in cells) if total else law)
     for bits in range(_LAW_BITS - 4, -1, -1):
-        share = Fraction(1, 1 << bits)
+        weight = Fraction(1, 1 << bits)
         mixed = [
-            tuple(r + share * (c - r) for r, c in zip(law, centre, strict=True))
-            for law, centre in zip(wanted, centres, strict=True)
+            tuple(r + weight * (c - r) for r, c in zip(law, centre, strict=True))
+            for law, centre in zip(targets, centres, strict=True)
         ]
         if pair.holds(*mixed):
             return mixed

@@ -1,4 +1,4 @@
-"""The simplest policy that promises the same: a matrix that is really one level, sensitive values, or blocks."""
+"""The simplest policy that promises the same: a matrix that is really one epsilon, sensitive values, or blocks."""
 
 from __future__ import annotations
 
@@ -8,61 +8,61 @@ from sfumato._core import INFINITE
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
+from sfumato.policy.epsilon_matrix import INFINITE_CODE, LARGEST_DENSE, EpsilonMatrix
 from sfumato.policy.high_low import HighLow
-from sfumato.policy.levels import INFINITE_CODE, LARGEST_DENSE, Levels
 from sfumato.policy.pairwise import PairwisePolicy
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["structure_of"]
 
-#: A structure that shows only in the effective levels is looked for up to this many values: closing takes k³ steps.
+#: A structure that shows only in the effective epsilons is looked for up to this many values: closing takes k³ steps.
 _LARGEST_CLOSED = 1024
 
 
 def structure_of(policy: Policy) -> Policy:
     """The simplest of Uniform, HighLow and Blocks with exactly the cone of this policy, else the policy itself.
 
-    Two policies on pairs have one cone iff their effective levels are equal. Levels that are equal as declared are so
-    when closed, hence the declared ones are tried first.
+    Two policies on pairs have one cone iff their effective epsilons are equal. Epsilons that are equal as declared are
+    so when closed, hence the declared ones are tried first.
     """
     if not isinstance(policy, Policy):
         raise InvalidInput("structure_of", "the policy", "be a Policy", policy)
     if not isinstance(policy, PairwisePolicy) or isinstance(policy, Uniform):
         return policy
     if isinstance(policy, HighLow):
-        one_level = policy.is_sensitive.all() or policy.epsilon.is_infinite
-        return Uniform(policy.domain, policy.epsilon) if one_level else policy
+        is_uniform = policy.is_sensitive.all() or policy.epsilon.is_infinite
+        return Uniform(policy.domain, policy.epsilon) if is_uniform else policy
     if isinstance(policy, Blocks):
         return _simplest_blocks(policy)
     size = len(policy.domain)
     if size > LARGEST_DENSE:
         return policy
-    found = _read(policy, policy.levels())
-    if found is None and size <= _LARGEST_CLOSED:
+    simplest = _read(policy, policy.epsilon_matrix())
+    if simplest is None and size <= _LARGEST_CLOSED:
         try:
-            found = _read(policy, policy.effective_levels())
-        except LimitExceeded:  # levels without a common unit
+            simplest = _read(policy, policy.effective_epsilon_matrix())
+        except LimitExceeded:  # epsilons without a common unit
             return policy
-    return policy if found is None else found
+    return policy if simplest is None else simplest
 
 
 def _simplest_blocks(policy: Blocks) -> Policy:
     members = np.bincount(policy.block_of)
     if len(members) == 1:
         return Uniform(policy.domain, policy.epsilons[0])
-    # Blocks of one value have no level within; a way out of a block and back may be shorter than the direct step.
+    # Blocks of one value have no epsilon within; a way out of a block and back may be shorter than the direct step.
     around = policy.across + policy.across
     within = {min(e, around) for e, count in zip(policy.epsilons, members.tolist(), strict=True) if count > 1}
     return Uniform(policy.domain, policy.across) if within <= {policy.across} else policy
 
 
-def _read(policy: PairwisePolicy, levels: Levels) -> Policy | None:
-    """A structured policy with these levels, or None."""
-    codes = levels.codes
+def _read(policy: PairwisePolicy, matrix: EpsilonMatrix) -> Policy | None:
+    """A structured policy with these epsilons, or None."""
+    codes = matrix.codes
     size = len(codes)
     if size == 1:
         return Uniform(policy.domain, INFINITE)
-    # The first row, without its diagonal, has one level in a uniform policy or for a sensitive value, and at most two
+    # The first row, without its diagonal, has one epsilon in a uniform policy or for a sensitive value, and at most two
     # where there are blocks.
     first = np.unique(codes[0, 1:])
     if len(first) > 2:
@@ -72,32 +72,32 @@ def _read(policy: PairwisePolicy, levels: Levels) -> Policy | None:
         off_diagonal = codes == each_row[:, None]
         np.fill_diagonal(off_diagonal, True)
         if off_diagonal.all():
-            return _read_rows(policy, levels, each_row)
+            return _read_rows(policy, matrix, each_row)
     if not np.array_equal(codes, codes.T):
         return None
     for across in first[::-1].tolist():
-        found = _read_blocks(policy, levels, across)
-        if found is not None:
-            return found
+        blocks = _read_blocks(policy, matrix, across)
+        if blocks is not None:
+            return blocks
     return None
 
 
 def _read_rows(
-    policy: PairwisePolicy, levels: Levels, each_row: np.ndarray[tuple[int], np.dtype[np.int64]]
+    policy: PairwisePolicy, matrix: EpsilonMatrix, each_row: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> Policy | None:
-    """One level in each row: from a value to every other one."""
+    """One epsilon in each row: from a value to every other one."""
     distinct = np.unique(each_row).tolist()
     if len(distinct) == 1:
-        return Uniform(policy.domain, levels.epsilon(distinct[0]))
+        return Uniform(policy.domain, matrix.epsilon(distinct[0]))
     if len(distinct) == 2 and distinct[1] >= INFINITE_CODE:
         sensitive = policy.domain.decode(np.flatnonzero(each_row == distinct[0]))
-        return HighLow(policy.domain, sensitive, levels.epsilon(distinct[0]))
+        return HighLow(policy.domain, sensitive, matrix.epsilon(distinct[0]))
     return None
 
 
-def _read_blocks(policy: PairwisePolicy, levels: Levels, across: int) -> Policy | None:
-    """Blocks between which every level is ``across``."""
-    codes = levels.codes
+def _read_blocks(policy: PairwisePolicy, matrix: EpsilonMatrix, across: int) -> Policy | None:
+    """Blocks between which every epsilon is ``across``."""
+    codes = matrix.codes
     together = codes != across
     np.fill_diagonal(together, True)
     block_of = together.argmax(axis=1)  # the first member
@@ -109,9 +109,9 @@ def _read_blocks(policy: PairwisePolicy, levels: Levels, across: int) -> Policy 
     if not (codes[same] == np.broadcast_to(within[:, None], codes.shape)[same]).all():
         return None
     if not same.any():
-        return Uniform(policy.domain, levels.epsilon(across))
-    # A block of one value has no level of its own: it shares that of a larger block, so that one text may do for all.
+        return Uniform(policy.domain, matrix.epsilon(across))
+    # A block of one value has no epsilon: it takes that of a larger block, so that one number may do for all blocks.
     blocks = np.unique(block_of)
     shared = int(within[within >= 0][0])
-    epsilons = [levels.epsilon(int(code) if code >= 0 else shared) for code in within[blocks]]
-    return _simplest_blocks(Blocks(policy.domain, np.searchsorted(blocks, block_of), epsilons, levels.epsilon(across)))
+    epsilons = [matrix.epsilon(int(code) if code >= 0 else shared) for code in within[blocks]]
+    return _simplest_blocks(Blocks(policy.domain, np.searchsorted(blocks, block_of), epsilons, matrix.epsilon(across)))

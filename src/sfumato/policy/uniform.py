@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato._core import ZERO, Epsilon, EpsilonLike
 from sfumato.domain import Domain, checked_domain
 from sfumato.policy.base import Policy
-from sfumato.policy.levels import Levels
+from sfumato.policy.epsilon_matrix import EpsilonMatrix
 from sfumato.policy.pairwise import PairwisePolicy
 
 __all__ = ["Uniform"]
@@ -26,18 +26,18 @@ class Uniform(PairwisePolicy):
         self.domain = checked_domain("Uniform", domain)
         self.epsilon = Epsilon(epsilon, what="Uniform")
 
-    def level(self, x: int, other: int) -> Epsilon:
+    def epsilon_between(self, x: int, other: int) -> Epsilon:
         return ZERO if x == other else self.epsilon
 
-    effective = level
+    effective_epsilon = epsilon_between
 
     def classes(self) -> npt.NDArray[np.int64]:
         return np.zeros(len(self.domain), dtype=np.int64)
 
-    def levels_on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        return Levels.from_epsilons(1 - np.eye(len(indices), dtype=np.intp), [ZERO, self.epsilon])
+    def epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
+        return EpsilonMatrix.from_epsilons(1 - np.eye(len(indices), dtype=np.intp), [ZERO, self.epsilon])
 
-    effective_on = levels_on
+    effective_epsilons_on = epsilons_on
 
     def parameters(self) -> dict[str, Any]:
         return {"epsilon": str(self.epsilon)}

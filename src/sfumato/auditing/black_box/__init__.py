@@ -26,7 +26,7 @@ from sfumato.auditing.black_box.limits import clopper_pearson_lower, clopper_pea
 from sfumato.auditing.black_box.result import SamplerAudit
 from sfumato.auditing.black_box.source import Source
 from sfumato.errors import InvalidInput, Undecided
-from sfumato.policy import Levels, PairwisePolicy, Policy, Prior, Secret, Uniform
+from sfumato.policy import EpsilonMatrix, PairwisePolicy, Policy, Prior, Secret, Uniform
 
 __all__ = ["SamplerAudit", "audit_sampler"]
 
@@ -101,7 +101,7 @@ def audit_sampler(
 class _Verdict:
     """Turns counts into the result: the event whose bound exceeds its pair's level the most, or comes closest."""
 
-    levels: Levels
+    levels: EpsilonMatrix
     labels: Sequence[object]
     trials: int
     alpha: Fraction
@@ -154,7 +154,7 @@ def _ln_down(ratio: Fraction) -> float:
 # -- what is compared --------------------------------------------------------------------------------------
 
 
-def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], Levels]:
+def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], EpsilonMatrix]:
     """The values to compare, and what the rules between them imply together."""
     pairwise = _as_pairwise(policy)
     size = len(policy.domain)
@@ -173,7 +173,7 @@ def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], 
         indices = sorted({policy.domain.index(value) for value in values})
         if len(indices) < 2:
             raise InvalidInput("audit_sampler", "values", "be at least two different values", values)
-    levels = pairwise.levels_on(np.array(indices)).closed()
+    levels = pairwise.epsilons_on(np.array(indices)).closed()
     if levels.least()[0].is_infinite:
         raise InvalidInput("audit_sampler", "values", "hold two that the policy asks something of", values)
     return indices, levels
@@ -183,7 +183,7 @@ def _as_pairwise(policy: Policy) -> PairwisePolicy:
     if isinstance(policy, PairwisePolicy):
         return policy
     if isinstance(policy, Prior):
-        return Uniform(policy.domain, policy.classical_level)
+        return Uniform(policy.domain, policy.classical_epsilon)
     if isinstance(policy, Secret) and policy.as_pairwise is not None:
         return policy.as_pairwise
     raise Undecided(

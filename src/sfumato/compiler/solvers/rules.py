@@ -36,7 +36,7 @@ class Rules:
         self._cells = policy.cells
         self._ratio = float((-policy.epsilon).exp())
         self._pairs = np.array(list(itertools.permutations(range(len(policy.cells)), 2)))
-        self._shares = confidence.shares[self._pairs]
+        self._shares = confidence.frequencies[self._pairs]
         self._slack = float(confidence.root_radius - 1)
         sizes = self._shares.sum(axis=2, keepdims=True)
         self._seen = sizes > 0

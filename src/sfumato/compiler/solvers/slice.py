@@ -121,7 +121,7 @@ class Slice:
         compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
         grouped = np.bincount(group_of, weights=p).astype(np.float64)
         if isinstance(policy, Secret) and isinstance(policy.distributions, AtLeast) and size == len(p):
-            least = np.array([[float(share) for share in row] for row in policy.distributions.shares])
+            least = np.array([[float(share) for share in row] for row in policy.distributions.probabilities])
             simplices = [found for found in [Simplices.of(policy.cells, least, float(policy.epsilon), p)] if found]
         levels = _group_levels(policy, group_of, size) if isinstance(policy, PairwisePolicy) else None
         found = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices, levels)
@@ -335,9 +335,9 @@ def _shrunk(secret: Secret, confidence: ChiSquare, p: Floats) -> list[Simplices]
     def is_within(s: int, share: float) -> bool:
         shares = (1 - share) * least[s] + share * centres[s]
         corners = shares + (1 - shares.sum()) * np.eye(len(shares))
-        seen = confidence.shares[s] > 0
-        phi = np.sqrt((confidence.shares[s, seen] ** 2 / corners[:, seen]).sum(axis=1)).max(initial=0.0)
-        return bool(phi - confidence.shares[s].sum() <= half)
+        seen = confidence.frequencies[s] > 0
+        phi = np.sqrt((confidence.frequencies[s, seen] ** 2 / corners[:, seen]).sum(axis=1)).max(initial=0.0)
+        return bool(phi - confidence.frequencies[s].sum() <= half)
 
     inside = np.zeros((count, 1))
     for s in range(count):
@@ -358,7 +358,7 @@ def groups(policy: Policy, level: float = 0.0) -> npt.NDArray[np.int64]:
         return np.zeros(size, dtype=np.int64)  # where none exceeds the mean, or all reach it, all are it
     same = np.eye(size, dtype=bool)
     if isinstance(policy, PairwisePolicy):
-        same |= policy.effective_levels().floats <= level
+        same |= policy.effective_epsilon_matrix().floats <= level
     else:
         for rule in policy.inequalities():
             if len(rule.left) == len(rule.right) == 1 and float(rule.epsilon) <= level:
@@ -371,7 +371,7 @@ def groups(policy: Policy, level: float = 0.0) -> npt.NDArray[np.int64]:
 
 def _group_levels(policy: PairwisePolicy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     """Return the shortest paths between groups: what binds one value of a group binds all, and others through them."""
-    each = policy.effective_levels().floats
+    each = policy.effective_epsilon_matrix().floats
     if size == len(each):
         return np.asarray(each)
     levels = np.full((size, size), np.inf)

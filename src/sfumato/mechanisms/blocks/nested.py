@@ -77,7 +77,7 @@ class NestedMechanism(Mechanism):
 
     def _against_pairs(self, policy: PairwisePolicy) -> Iterator[Column]:
         indices = representatives(policy.classes(), self.block_of)
-        codes = policy.levels_on(indices).codes.copy()
+        codes = policy.epsilons_on(indices).codes.copy()
         np.fill_diagonal(codes, INFINITE_CODE)
         same = self.block_of[indices][:, None] == self.block_of[indices]
         for kind in (same, ~same):

@@ -201,7 +201,7 @@ class PartitionedMechanism(Mechanism):
                 f"{len(self.parts)} parts against a {policy.kind} policy give {len(indices)} kinds of values "
                 f"(at most {LARGEST_DENSE})"
             )
-        codes = policy.levels_on(indices).codes.copy()
+        codes = policy.epsilons_on(indices).codes.copy()
         np.fill_diagonal(codes, INFINITE_CODE + 1)
         part = self.part_of[indices]
         same = part[:, None] == part

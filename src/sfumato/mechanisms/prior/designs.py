@@ -66,7 +66,9 @@ def prior_hadamard(policy: Prior) -> HadamardResponse:
     implies.
     """
     domain = policy.domain
-    largest, size = (HadamardResponse(domain, e).block_size for e in (policy.implying_level, policy.classical_level))
+    largest, size = (
+        HadamardResponse(domain, e).block_size for e in (policy.implying_epsilon, policy.classical_epsilon)
+    )
     options = []
     while size <= largest:
         options.append(_at_greatest_level(policy, _hadamard_of(policy, size)))
@@ -85,7 +87,7 @@ def _at_greatest_level(policy: Prior, build: Callable[[Epsilon], Built]) -> Buil
         sum((p for x, p in enumerate(policy.prior) if probe.in_set(report, x)), Fraction(0))
         for report in (probe.lightest(policy.prior), probe.heaviest(policy.prior))
     )
-    epsilon = policy.greatest_two_level(lightest, heaviest)
+    epsilon = policy.greatest_subset_epsilon(lightest, heaviest)
     mechanism = build(epsilon)
     columns = mechanism.worst_columns(policy)
     assert columns is not None
@@ -97,7 +99,7 @@ def _at_greatest_level(policy: Prior, build: Callable[[Epsilon], Built]) -> Buil
 def _best_size(policy: Prior) -> int:
     """The size d of least risk at the uniform distribution, in doubles.
 
-    With g = r - 1 the risk is (k-1)²(d·g + k)²/(k·d·(k-d)·g²); see ``Prior.greatest_two_level`` for g.
+    With g = r - 1 the risk is (k-1)²(d·g + k)²/(k·d·(k-d)·g²); see ``Prior.greatest_subset_epsilon`` for g.
     """
     k = len(policy.domain)
     prior = np.sort(np.array([float(p) for p in policy.prior]))

@@ -51,7 +51,7 @@ class ConditionalReporting(ReportingMechanism):
         """The best division of ε, for what is told at P̂ or for the error of the estimated table."""
         secret, confidence = checked_policy("ConditionalReporting", policy, utility)
         level = design_level(secret.epsilon)
-        shares, laws = confidence.shares, confidence.conditional_estimate()
+        shares, laws = confidence.frequencies, confidence.conditional_estimate()
         size = len(shares)
 
         def design(first: float) -> tuple[Floats, list[_Inner]]:
@@ -90,7 +90,7 @@ class ConditionalUnary(ReportingMechanism):
         """The best κ and division of ε, for what is told at P̂ or for the error of the estimated table."""
         secret, confidence = checked_policy("ConditionalUnary", policy, utility)
         level = design_level(secret.epsilon)
-        shares, laws = confidence.shares, confidence.conditional_estimate()
+        shares, laws = confidence.frequencies, confidence.conditional_estimate()
         size, others = shares.shape
         if is_too_large(size, others):
             raise LimitExceeded(
@@ -148,7 +148,7 @@ class _Inner(NamedTuple):
 
 def _inner(confidence: ChiSquare, above: float, below: float) -> list[_Inner]:
     """For each secret the response that tells the most of U at P̂, with P(y|s)/P̂(y|s) in [e^-below, e^above]."""
-    values = confidence.shares.shape[1]
+    values = confidence.frequencies.shape[1]
     laws = confidence.conditional_estimate()
     found = []
     for s, law in enumerate(laws):
@@ -174,8 +174,8 @@ def _greatest_gain(confidence: ChiSquare, s: int, members: npt.NDArray[np.bool_]
 
 def _joint_level(confidence: ChiSquare, inner: list[_Inner]) -> float:
     """ln of the greatest P(y|s)/P̂(y|s)·P̂(y'|s')/P(y'|s') over all pairs of secrets, outputs, and distributions."""
-    laws, values = confidence.conditional_estimate(), confidence.shares.shape[1]
-    totals = confidence.shares.sum(axis=1)
+    laws, values = confidence.conditional_estimate(), confidence.frequencies.shape[1]
+    totals = confidence.frequencies.sum(axis=1)
     relative, cells = [], []
     for law, total, each in zip(laws, totals, inner, strict=True):
         # Values that an output does not tell apart do best in proportion: a set and its complement are two cells.

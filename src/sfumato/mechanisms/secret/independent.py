@@ -49,7 +49,7 @@ class IndependentReporting(ReportingMechanism):
             "other": f"{math.log1p(design.other_gain):.9g}",
             "sizes": [design.own_size, design.other_size],
         }
-        mechanism: IndependentReporting = cls.within(secret, budget, design.matrix(confidence.shares.shape))
+        mechanism: IndependentReporting = cls.within(secret, budget, design.matrix(confidence.frequencies.shape))
         return mechanism
 
 
@@ -81,7 +81,7 @@ class _Design(NamedTuple):
 
 
 def _best(confidence: ChiSquare, level: float, utility: str) -> _Design:
-    shares = confidence.shares
+    shares = confidence.frequencies
     found: dict[float, _Design] = {}
 
     def worth(bent: float) -> float:
@@ -108,7 +108,7 @@ def _told_of_secret(confidence: ChiSquare, size: int, gain: float) -> float:
 
     Cells on which the likelihood is equal do best in proportion: a set and its complement are two cells.
     """
-    shares = confidence.shares
+    shares = confidence.frequencies
     if gain == 0 or shares.shape[1] == 1:
         return 0.0
     members = memberships(shares.shape[1], size)
@@ -127,7 +127,7 @@ def _may_tell_most(
 
     Both shares at their ends are more than any distribution has; one at its end, the other as observed, is less.
     """
-    ranges = [confidence.conditional_ranges(s, members) for s in range(len(confidence.shares))]
+    ranges = [confidence.conditional_ranges(s, members) for s in range(len(confidence.frequencies))]
     least, greatest = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
     observed = members @ confidence.conditional_estimate().T
 

@@ -71,7 +71,7 @@ class BinaryOptimal(BinaryMechanism):
         if not isinstance(policy, PairwisePolicy):
             raise InvalidInput("BinaryOptimal", "policy", "bind pairs of values", policy.kind)
         cls.check_two_values("policy", policy.domain, "be over exactly two values")
-        return cls(policy.domain, policy.effective(0, 1), policy.effective(1, 0))
+        return cls(policy.domain, policy.effective_epsilon(0, 1), policy.effective_epsilon(1, 0))
 
     @classmethod
     def warner(cls, domain: Domain, epsilon: EpsilonLike) -> BinaryOptimal:

@@ -343,7 +343,7 @@ def _merged(matrix: list[list[int]], policy: Policy) -> list[list[int]]:
     """Average the rows of values that must be indistinguishable: T_x ≤ T_x' in every column makes rows equal."""
     if not isinstance(policy, PairwisePolicy):
         return matrix
-    codes = policy.levels().codes
+    codes = policy.epsilon_matrix().codes
     group = np.arange(len(matrix))
     for x, other in np.argwhere(codes == codes[0, 0]).tolist():  # a diagonal level is zero, and so is its code
         if group[x] != group[other]:

@@ -12,7 +12,7 @@ from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import LARGEST_MATRIX
 from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.policy import Levels, PairwisePolicy
+from sfumato.policy import EpsilonMatrix, PairwisePolicy
 
 __all__ = ["best_exponential", "exponential", "sharp_exponential", "tight_exponential"]
 
@@ -41,31 +41,31 @@ def sharp_exponential(policy: PairwisePolicy) -> TableMechanism:
     The sums Z of the rows mostly differ far less than the proof for β = ½ allows. What is needed is
     ln Z_x' - ln Z_x ≤ (1-β)·E(x,x') for all pairs; where all Z are equal, as on a circle, β = 1.
     """
-    levels = _symmetric(policy)
+    matrix = _symmetric(policy)
     low, high = 0.5, 1.0
-    if _fits(levels, high):
-        return _table(policy, _normalised(levels, high))
+    if _fits(matrix, high):
+        return _table(policy, _normalised(matrix, high))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _fits(levels, middle) else (low, middle)
-    return _table(policy, _normalised(levels, low))
+        low, high = (middle, high) if _fits(matrix, middle) else (low, middle)
+    return _table(policy, _normalised(matrix, low))
 
 
 def _symmetric(policy: PairwisePolicy) -> Floats:
-    levels = _levels(policy)
-    if not np.array_equal(levels.codes, levels.codes.T):
-        levels = Levels(np.minimum(levels.codes, levels.codes.T), levels.unit, levels.table).closed()
-    return levels.floats
+    matrix = _epsilon_matrix(policy)
+    if not np.array_equal(matrix.codes, matrix.codes.T):
+        matrix = EpsilonMatrix(np.minimum(matrix.codes, matrix.codes.T), matrix.unit, matrix.table).closed()
+    return matrix.floats
 
 
-def _normalised(levels: Floats, share: float) -> Floats:
-    matrix = np.exp(-share * levels)
+def _normalised(matrix: Floats, share: float) -> Floats:
+    matrix = np.exp(-share * matrix)
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
-def _fits(levels: Floats, share: float) -> bool:
-    sums = np.log(np.exp(-share * levels).sum(axis=1))
-    allowed = (1 - share) * levels if share < 1 else np.where(np.isinf(levels), np.inf, 0.0)
+def _fits(matrix: Floats, share: float) -> bool:
+    sums = np.log(np.exp(-share * matrix).sum(axis=1))
+    allowed = (1 - share) * matrix if share < 1 else np.where(np.isinf(matrix), np.inf, 0.0)
     return bool((sums - sums[:, None] <= allowed + _SUM_TOLERANCE).all())
 
 
@@ -76,12 +76,12 @@ def tight_exponential(policy: PairwisePolicy) -> TableMechanism:
     level is left unused. On a line this is the truncated geometric mechanism (Ghosh, Roughgarden and Sundararajan
     2009), for one level between all values it is randomized response.
     """
-    levels = _levels(policy)
+    matrix = _epsilon_matrix(policy)
     # Values at level zero from one another are one value: more than one output for them would make c ambiguous.
-    same = (levels.codes == 0) & (levels.codes.T == 0)
+    same = (matrix.codes == 0) & (matrix.codes.T == 0)
     stands_for = same.argmax(axis=1)
     chosen = np.unique(stands_for)
-    apart = levels.floats.T[np.ix_(chosen, chosen)]
+    apart = matrix.floats.T[np.ix_(chosen, chosen)]
     try:
         # K = e^-E is nearly all ones at small levels, M = 1 - K is not: Mu = 1 gives Kc = 1 for c = u/(Σu - 1).
         direction = np.linalg.solve(-np.expm1(-apart), np.ones(len(chosen)))
@@ -103,7 +103,7 @@ def best_exponential(policy: PairwisePolicy) -> TableMechanism:
     return min(sharp_exponential(policy), tight_exponential(policy), key=lambda mechanism: mechanism.risk(1))
 
 
-def _levels(policy: PairwisePolicy) -> Levels:
+def _epsilon_matrix(policy: PairwisePolicy) -> EpsilonMatrix:
     if not isinstance(policy, PairwisePolicy):
         raise InvalidInput("the exponential mechanism", "policy", "bind pairs of values", policy)
     if len(policy.domain) ** 2 > LARGEST_MATRIX:
@@ -111,7 +111,7 @@ def _levels(policy: PairwisePolicy) -> Levels:
         raise InvalidInput(
             "the exponential mechanism", "policy", f"be over at most {most} values", f"{len(policy.domain)} values"
         )
-    return policy.effective_levels()
+    return policy.effective_epsilon_matrix()
 
 
 def _table(policy: PairwisePolicy, matrix: Floats) -> TableMechanism:

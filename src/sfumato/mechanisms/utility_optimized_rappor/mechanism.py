@@ -116,7 +116,7 @@ class UtilityOptimizedRappor(IndependentBits):
     def _against_pairs(self, policy: PairwisePolicy) -> Iterator[tuple[int, list[Fraction]]]:
         yield self._without_harmless(None)
         indices = representatives(policy.classes(), self.is_sensitive.astype(np.int64))
-        codes = policy.levels_on(indices).codes.copy()
+        codes = policy.epsilons_on(indices).codes.copy()
         np.fill_diagonal(codes, INFINITE_CODE)
         among = self.is_sensitive[indices]
         for columns in (among, ~among):

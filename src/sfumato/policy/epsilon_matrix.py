@@ -14,9 +14,9 @@ import numpy.typing as npt
 from sfumato._core import INFINITE, ZERO, Epsilon, Integers
 from sfumato.errors import LimitExceeded
 
-__all__ = ["INFINITE_CODE", "LARGEST_DENSE", "Levels"]
+__all__ = ["INFINITE_CODE", "LARGEST_DENSE", "EpsilonMatrix"]
 
-#: Code of an infinite level. Twice this still fits 64 bits, so sums of codes need no check.
+#: Code of an infinite epsilon. Twice this still fits 64 bits, so sums of codes need no check.
 INFINITE_CODE = 2**61
 #: Above this many values a dense matrix is refused (4096² codes are 128 MB).
 LARGEST_DENSE = 4096
@@ -26,10 +26,10 @@ _LARGEST_SYMBOLIC_CLOSURE = 96
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class EpsilonMatrix:
     """``codes[x, x']`` stands for the epsilon ``E[x, x']``; codes compare as the epsilons do.
 
-    With ``unit`` the code n means n·unit, so codes also add. Without it (levels such as 1 and "ln 2",
+    With ``unit`` the code n means n·unit, so codes also add. Without it (epsilons such as 1 and "ln 2",
     which have no common unit) codes are positions in the sorted ``table``.
     """
 
@@ -38,8 +38,8 @@ class Levels:
     table: tuple[Epsilon, ...] = ()
 
     @classmethod
-    def from_epsilons(cls, positions: npt.NDArray[np.intp], distinct: Sequence[Epsilon]) -> Levels:
-        """``distinct[positions[x, x']]`` as levels, on a common unit where 64 bits hold it."""
+    def from_epsilons(cls, positions: npt.NDArray[np.intp], distinct: Sequence[Epsilon]) -> EpsilonMatrix:
+        """``distinct[positions[x, x']]`` as epsilons, on a common unit where 64 bits hold it."""
         finite = [e for e in distinct if not e.is_infinite]
         multiples, common = _common_unit(finite)
         unit: Epsilon | None = common
@@ -61,44 +61,44 @@ class Levels:
     def at(self, x: int, other: int) -> Epsilon:
         return self.epsilon(int(self.codes[x, other]))
 
-    def on(self, indices: npt.NDArray[np.intp]) -> Levels:
-        """The levels between these values, in this order."""
+    def on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
+        """The epsilons between these values, in this order."""
         if np.array_equal(indices, np.arange(len(self.codes))):
             return self
-        return Levels(self.codes[np.ix_(indices, indices)], self.unit, self.table)
+        return EpsilonMatrix(self.codes[np.ix_(indices, indices)], self.unit, self.table)
 
     @functools.cached_property
     def floats(self) -> npt.NDArray[np.float64]:
-        """The levels in doubles, for the filter in front of exact comparisons."""
+        """The epsilons in doubles, for the filter in front of exact comparisons."""
         distinct, positions = np.unique(self.codes, return_inverse=True)
         floats = np.array([float(self.epsilon(int(code))) for code in distinct])
         return np.asarray(floats[positions].reshape(self.codes.shape))
 
     def least(self) -> tuple[Epsilon, tuple[int, int]]:
-        """The smallest level between two different values, and where it stands."""
+        """The smallest epsilon between two different values, and where it stands."""
         return self._extreme(np.argmin, INFINITE_CODE)
 
     def greatest(self) -> tuple[Epsilon, tuple[int, int]]:
-        """The greatest level between two different values, and where it stands."""
+        """The greatest epsilon between two different values, and where it stands."""
         return self._extreme(np.argmax, -1)
 
     def _extreme(self, arg: Callable[[Integers], Any], diagonal: int) -> tuple[Epsilon, tuple[int, int]]:
         codes = self.codes.copy()
         np.fill_diagonal(codes, diagonal)
         x, other = divmod(int(arg(codes)), codes.shape[1])
-        if x == other:  # every level is infinite: any pair will do
+        if x == other:  # every epsilon is infinite: any pair will do
             x, other = 0, 1
         return self.at(x, other), (x, other)
 
-    def closed(self) -> Levels:
+    def closed(self) -> EpsilonMatrix:
         """Closed under shortest paths: T_x ≤ e^a·T_z ≤ e^(a+b)·T_x' binds x to x' at a+b."""
         size = self.codes.shape[0]
         if self.unit is not None:
-            return Levels(_floyd_warshall(self.codes), self.unit)
+            return EpsilonMatrix(_floyd_warshall(self.codes), self.unit)
         multiples, unit = _common_unit(self.table)
         if multiples is not None and size <= _LARGEST_BIG_INTEGER_CLOSURE:
             per_code = [multiples[e] for e in self.table]
-            # A path never costs more than the sum of all levels; what does is no path.
+            # A path never costs more than the sum of all epsilons; a greater cost means that there is no path.
             infinite = sum(per_code) * size + 1
             distances = np.array([[per_code[c] if c < INFINITE_CODE else infinite for c in row]
                                   for row in self.codes.tolist()], dtype=object)  # fmt: skip
@@ -115,24 +115,26 @@ class Levels:
                 f"the closure of {size} values whose levels have no common unit in 64 bits is out of reach; "
                 "write the levels with fewer digits, or all as multiples of one level"
             )
-        return Levels.from_epsilons(positions.reshape(self.codes.shape), epsilons)
+        return EpsilonMatrix.from_epsilons(positions.reshape(self.codes.shape), epsilons)
 
-    def plus(self, other: Levels) -> Levels:
-        """Level by level sums: what two independent releases together may reveal."""
+    def plus(self, other: EpsilonMatrix) -> EpsilonMatrix:
+        """The sum of each two entries: what two independent releases together may reveal."""
         pairs = np.stack([self.codes.ravel(), other.codes.ravel()])
         distinct, positions = np.unique(pairs, axis=1, return_inverse=True)
         sums = [self.epsilon(int(a)) + other.epsilon(int(b)) for a, b in distinct.T]
-        return Levels.from_epsilons(positions.reshape(self.codes.shape), sums)
+        return EpsilonMatrix.from_epsilons(positions.reshape(self.codes.shape), sums)
 
-    def as_promises(self) -> Levels:
-        """The same levels, or weaker ones where a level cannot be written."""
+    def as_promises(self) -> EpsilonMatrix:
+        """The same epsilons, or weaker ones where an epsilon cannot be written."""
         distinct, positions = np.unique(self.codes, return_inverse=True)
         epsilons = [self.epsilon(int(code)) for code in distinct]
         promises = [e.as_promise() for e in epsilons]
-        return self if promises == epsilons else Levels.from_epsilons(positions.reshape(self.codes.shape), promises)
+        return (
+            self if promises == epsilons else EpsilonMatrix.from_epsilons(positions.reshape(self.codes.shape), promises)
+        )
 
-    def first_above(self, other: Levels) -> tuple[int, int] | None:
-        """A pair whose level here is greater than there, or None."""
+    def first_above(self, other: EpsilonMatrix) -> tuple[int, int] | None:
+        """A pair whose epsilon here is greater than there, or None."""
         size = self.codes.shape[0]
         off_diagonal = ~np.eye(size, dtype=bool)
         pairs = np.stack([self.codes[off_diagonal], other.codes[off_diagonal]])
