@@ -43,7 +43,7 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
             shutil.copyfileobj(waiting, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            raise  # nobody reads on, which is no fault
+            raise  # no reader is left, which is not a fault
         except OSError as error:
             must = f"be writable ({error.strerror})"
             raise file_error(error, _STANDARD_OUTPUT, "the pipe", must, _STANDARD_OUTPUT) from error
@@ -51,15 +51,15 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing(path: Path | str) -> Iterator[BinaryIO]:
-    """A new file beside ``path`` that takes its place when the block ends, and is removed when the block raises.
+    """A new file next to ``path`` that takes its place when the block ends, and is removed when the block raises.
 
     A reader sees the old file or the new one, never a part of it, and so after a crash. Through a link the file it
-    leads to is replaced; what is no file (a directory, a device) is refused.
+    leads to is replaced; anything but a file (a directory, a device) is refused.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise InvalidInput(str(path), "the path", "be that of a file", "something else")
-    temporary, file = _beside(target, str(path))
+    temporary, file = _open_temporary(target, str(path))
     try:
         with file:
             yield file
@@ -84,7 +84,7 @@ def _keep_name(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _beside(target: Path, shown: str) -> tuple[Path, BinaryIO]:
+def _open_temporary(target: Path, shown: str) -> tuple[Path, BinaryIO]:
     for number in itertools.count():
         temporary = target.with_name(f".{target.name}.{os.getpid()}-{number}.tmp")
         try:

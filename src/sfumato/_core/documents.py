@@ -56,7 +56,7 @@ def check_keys(
     parameter: str,
     document: object,
     *,
-    needed: Sequence[str] = (),
+    required: Sequence[str] = (),
     optional: Sequence[str] = (),
     form: str = "a mapping",
 ) -> Mapping[str, Any]:
@@ -71,11 +71,11 @@ def check_keys(
     """
     if not isinstance(document, Mapping):
         raise InvalidInput(what, parameter, f"be {form}", document)
-    known = [*needed, *optional]
+    known = [*required, *optional]
     for key in document:
         if key not in known:
             raise InvalidInput(what, f"{parameter} key", f"be one of {_quoted(known)}{did_you_mean(key, known)}", key)
-    missing = [key for key in needed if key not in document]
+    missing = [key for key in required if key not in document]
     if missing:
         plural = "s" if len(missing) > 1 else ""
         raise InvalidInput(what, parameter, f"have the key{plural} {_quoted(missing)}", list(document))

@@ -56,13 +56,13 @@ __all__ = [
     "to_arb",
 ]
 
-_WANTED = "a number, Fraction, Decimal, 'inf', or a text such as '0.1', 'ln 3', '1/2*ln 3'"
+_ACCEPTED = "a number, Fraction, Decimal, 'inf', or a text such as '0.1', 'ln 3', '1/2*ln 3'"
 
 #: A finite epsilon above this is surely a mistake.
 _LARGEST = 10**12
 #: An epsilon is written with at most this many bits below its fraction bar.
 _LONGEST_FRACTION_BITS = 4096
-#: Beyond this, bounds on e^ε as integers would be long; such levels are compared by their logarithms first.
+#: Beyond this, bounds on e^ε as integers would be long; such epsilons are compared by their logarithms first.
 _LARGEST_BOUNDED = 10**4
 #: Integers under a logarithm are factored; beyond this many digits that may not end soon.
 _LONGEST_LOG = 40
@@ -109,7 +109,7 @@ class Epsilon:
             try:
                 parsed = _parse(value)
             except (ValueError, ArithmeticError, TypeError):
-                raise InvalidInput(what, parameter, f"be {_WANTED}", value) from None
+                raise InvalidInput(what, parameter, f"be {_ACCEPTED}", value) from None
         if parsed < ZERO:
             raise InvalidInput(what, parameter, "be at least 0", value)
         if not parsed.is_infinite and parsed > _LARGEST_EPSILON:
@@ -170,7 +170,7 @@ class Epsilon:
         if not isinstance(factor, (int, Fraction)):
             return NotImplemented
         if self.is_infinite:
-            # A distance of zero asks for indistinguishability whatever the level: 0·∞ = 0.
+            # A distance of zero asks for indistinguishability whatever the epsilon: 0·∞ = 0.
             return ZERO if factor == 0 else self
         return Epsilon._of(self.rational * factor, {p: c * factor for p, c in self.logs})
 
@@ -230,9 +230,9 @@ class Epsilon:
         return math.nextafter(nearest, math.inf)
 
     def as_promise(self) -> Epsilon:
-        """The level itself, or where it is too large or too long to be written, one above it that can be.
+        """The epsilon itself, or where it is too large or too long to be written, one above it that can be.
 
-        Sums of levels that are accepted may be neither short nor small. A larger level is a weaker promise,
+        Sums of accepted epsilons may be neither short nor small. A larger epsilon is a weaker promise,
         so a policy may always state it in place of the sum; a mechanism never may.
         """
         if self.is_infinite or self > _LARGEST_EPSILON:
@@ -438,16 +438,16 @@ def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
     >>> sign_of_sum([(Fraction("2.718281828459045"), ZERO), (-1, Epsilon(1))])
     -1
     """
-    given = [(Fraction(coefficient), epsilon) for coefficient, epsilon in terms]
-    if any(epsilon.is_infinite for _, epsilon in given):
+    exact_terms = [(Fraction(coefficient), epsilon) for coefficient, epsilon in terms]
+    if any(epsilon.is_infinite for _, epsilon in exact_terms):
         raise ValueError("an infinite epsilon is no constraint, and has no place in a sum")
     with arb_precision(128):
         # Mostly this suffices; and where it does, no power of a prime is written out, however large.
-        ball = _sum_ball(given)
+        ball = _sum_ball(exact_terms)
         if ball > 0 or ball < 0:
             return 1 if ball > 0 else -1
     for near_bits, most_bits in ((_NEAR_BITS, 4 * _NEAR_BITS), (math.inf, math.inf)):
-        remaining = _collected(given, near_bits)
+        remaining = _collected(exact_terms, near_bits)
         if len({value > 0 for value, _ in remaining}) <= 1:
             return 0 if not remaining else (1 if remaining[0][0] > 0 else -1)
         sign = _sign_by_intervals(functools.partial(_sum_ball, remaining), most_bits)
@@ -509,17 +509,17 @@ def _sum_ball(terms: Iterable[tuple[Fraction, Epsilon]]) -> flint.arb:
 def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -> bool:
     """Whether ``smaller > e^ε·larger`` for non-negative rationals: certified.
 
-    An infinite epsilon is no constraint, also where ``larger`` is zero.
+    An infinite epsilon constrains nothing, also where ``larger`` is zero.
     """
     if epsilon.is_infinite or smaller == 0:
         return False
     if larger == 0:
         return True
     left, right = smaller.numerator * larger.denominator, larger.numerator * smaller.denominator
-    level = float(epsilon)
-    if 0 <= level >= left.bit_length() - right.bit_length() + 1:  # ln(left/right) is below 0.7 times that
+    power = float(epsilon)
+    if 0 <= power >= left.bit_length() - right.bit_length() + 1:  # ln(left/right) is below 0.7 times that
         return False
-    if level < _LARGEST_BOUNDED:
+    if power < _LARGEST_BOUNDED:
         low, high, shift = epsilon.exp_bounds()
         if left << shift <= low * right:
             return False
@@ -546,7 +546,7 @@ def excess(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) ->
 def information(joint: Iterable[tuple[Fraction, Fraction]]) -> float:
     """``Σ probability·ln ratio`` over pairs of them, to double precision: information in nats from exact rationals.
 
-    Terms nearly cancel where little is told; the precision is raised until enough of the sum is left.
+    Terms nearly cancel where little is revealed; the precision is raised until enough of the sum is left.
     """
     import flint
 
@@ -621,15 +621,15 @@ def ceil_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
 
 
 def digits_of(epsilon: Epsilon) -> Epsilon:
-    """The step in which levels near a positive epsilon have nine digits or more: a power of ten, at most 10^-9."""
+    """The step in which epsilons near a positive epsilon have nine digits or more: a power of ten, at most 10^-9."""
     if float(epsilon) < sys.float_info.min:  # whose power of ten doubles do not know
         return epsilon / 10**9
     return Epsilon._of(Fraction(1, 10 ** (9 + max(0, math.ceil(-math.log10(float(epsilon)))))))
 
 
-def _sign_above(numerator: Terms, denominator: Terms, level: Epsilon) -> int:
-    """The sign of numerator - e^level·denominator."""
-    return sign_of_sum([*numerator, *((-c, e + level) for c, e in denominator)])
+def _sign_above(numerator: Terms, denominator: Terms, epsilon: Epsilon) -> int:
+    """The sign of numerator - e^epsilon·denominator."""
+    return sign_of_sum([*numerator, *((-c, e + epsilon) for c, e in denominator)])
 
 
 def _last(holds: Callable[[int], bool]) -> int:

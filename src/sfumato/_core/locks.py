@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["locked"]
 
 #: The thread of the process that holds each file; only the holder writes to its own entry.
-_HELD: dict[Path, tuple[int, int]] = {}
+_HOLDERS: dict[Path, tuple[int, int]] = {}
 #: Errors of a file system that has no locks.
 _UNSUPPORTED = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK)
 
@@ -31,16 +31,16 @@ def locked(path: Path | str) -> Iterator[None]:
     only meanwhile, and ends with the process. On a file system without locks the existence of that file is the lock.
     """
     target, me = Path(path).resolve(), (os.getpid(), threading.get_ident())
-    if _HELD.get(target) == me:
+    if _HOLDERS.get(target) == me:
         yield
         return
     marker = target.with_name(f".{target.name}.lock")
     lock = _acquired(marker, str(path))
-    _HELD[target] = me
+    _HOLDERS[target] = me
     try:
         yield
     finally:
-        del _HELD[target]
+        del _HOLDERS[target]
         with suppress(OSError):  # Windows keeps a file that is open
             marker.unlink()  # a process that waits sees that the file is gone, and makes a new one
         lock.release()

@@ -17,11 +17,11 @@ def load_plots_with(loader: Callable[[], object]) -> None:
     _LOADERS.append(loader)
 
 
-def register_plot(kind: type) -> Callable[[Function], Function]:
+def register_plot(result_type: type) -> Callable[[Function], Function]:
     """Declare a function as the plot of a class of results."""
 
     def register(function: Function) -> Function:
-        _PLOTS[kind] = function
+        _PLOTS[result_type] = function
         return function
 
     return register

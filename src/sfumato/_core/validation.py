@@ -38,7 +38,7 @@ def checked_count(what: str, n: Any, parameter: str = "n", most: int = MOST_PEOP
 
 
 def checked_integer(what: str, parameter: str, value: Any, low: int, high: int) -> int:
-    """An integer parameter within its range; texts are read, as specs hold large integers as texts."""
+    """An integer parameter within its range; strings are parsed, because specs hold large integers as strings."""
     try:
         number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
     except ValueError:
@@ -58,12 +58,12 @@ def checked_integers(what: str, parameter: str, values: Any, ranges: Sequence[tu
     )
 
 
-def checked_kind(what: str, parameter: str, given: object, kind: type, hint: str = "") -> None:
+def checked_kind(what: str, parameter: str, value: object, expected: type, hint: str = "") -> None:
     """Reject an object of another class; say so if a policy and a mechanism seem to be swapped."""
-    if not isinstance(given, kind):
-        others = (base.__name__ for base in type(given).__mro__ if base.__name__ in ("Mechanism", "Policy"))
+    if not isinstance(value, expected):
+        others = (base.__name__ for base in type(value).__mro__ if base.__name__ in ("Mechanism", "Policy"))
         swapped = "".join(f", not a {other} (are the arguments swapped?)" for other in others)
-        raise InvalidInput(what, parameter, f"be a {kind.__name__}{swapped or hint}", given)
+        raise InvalidInput(what, parameter, f"be a {expected.__name__}{swapped or hint}", value)
 
 
 def checked_seconds(what: str, max_seconds: Any) -> float | None:
@@ -73,8 +73,8 @@ def checked_seconds(what: str, max_seconds: Any) -> float | None:
     return None if max_seconds is None else float(max_seconds)
 
 
-def read_list(what: str, parameter: str, must: str, given: Any) -> list[Any]:
-    """The items of a list-like parameter; a text is not a list of its letters."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise InvalidInput(what, parameter, must, given)
-    return list(given)
+def read_list(what: str, parameter: str, must: str, value: Any) -> list[Any]:
+    """The items of a list-like parameter; a string is not a list of its letters."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InvalidInput(what, parameter, must, value)
+    return list(value)

@@ -109,7 +109,7 @@ class Aggregate:
             must = "be JSON, the counts that aggregate makes of reports"
             raise InvalidInput("an aggregate", "the text", must, str(error)) from None
         check_keys(
-            "an aggregate", "the document", document, needed=("format", "version", "mechanism_hash", "n", "counts")
+            "an aggregate", "the document", document, required=("format", "version", "mechanism_hash", "n", "counts")
         )
         if document["format"] != _FORMAT:
             raise UnknownSpec("an aggregate", "format", f"be {_FORMAT!r}", document["format"])

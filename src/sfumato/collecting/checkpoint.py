@@ -116,21 +116,21 @@ class Checkpoint:
             document = json.loads(text)
         except ValueError as error:
             raise InvalidInput(shown, "the text", "be JSON", str(error)) from None
-        check_keys(shown, "the document", document, needed=("format", "version", "counts", "files"))
+        check_keys(shown, "the document", document, required=("format", "version", "counts", "files"))
         if document["format"] != _FORMAT or document["version"] != _VERSION:
             got = (document["format"], document["version"])
             raise UnknownSpec(shown, "format and version", f"be {_FORMAT!r} and {_VERSION}", got)
         files = {
             name: _read_file(shown, entry)
             for name, entry in check_keys(
-                shown, "files", document["files"], needed=(), optional=tuple(document["files"])
+                shown, "files", document["files"], required=(), optional=tuple(document["files"])
             ).items()
         }
         return cls(Aggregate.from_json(json.dumps(document["counts"])), files)
 
 
 def _read_file(shown: str, entry: Any) -> _File:
-    check_keys(shown, "a file", entry, needed=("bytes", "modified", "row_groups"))
+    check_keys(shown, "a file", entry, required=("bytes", "modified", "row_groups"))
     size, modified, groups = entry["bytes"], entry["modified"], entry["row_groups"]
     for name, number in (("bytes", size), ("modified", modified), ("row_groups", 0 if groups is None else groups)):
         if type(number) is not int:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_count
-from sfumato.domain import Domain, Frequencies, align, own_labels
+from sfumato.domain import Domain, Frequencies, align, labels_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, SubsetSelection
 from sfumato.policy import Blocks, Policy, Prior, Uniform, structure_of
@@ -177,7 +177,7 @@ def blocks_least_risk(
 
         Σ_j w_j·r_j + |q_j|²·w_j(1-w_j) = Σ_j w_j·(r_j + 1/k_j) - w_j²/k_j,  as |q_j|² = 1/k_j.
     """
-    blocks = own_labels(sizes, "blocks_least_risk", "sizes")
+    blocks = labels_domain(sizes, "blocks_least_risk", "sizes")
     if blocks is not None:
         sizes = align(blocks, sizes, "blocks_least_risk", "sizes")
         epsilon = align(blocks, epsilon, "blocks_least_risk", "epsilon")

@@ -409,7 +409,7 @@ class Ledger:
             raise InvalidInput("a ledger", "the text", "be JSON", str(error)) from None
         if isinstance(given, dict) and given.get("ledger", _VERSION) != _VERSION:
             raise UnknownSpec("a ledger", "its version", f"be {_VERSION}", given["ledger"])
-        document = check_keys("a ledger", "the document", given, needed=("ledger", "key", "budget", "releases"))
+        document = check_keys("a ledger", "the document", given, required=("ledger", "key", "budget", "releases"))
         for part in ("budget", "releases"):
             if not isinstance(document[part], list):
                 raise InvalidInput("a ledger", part, "be a list", document[part])
@@ -687,7 +687,7 @@ def _release_document(release: Release) -> dict[str, Any]:
 def _read_release(number: int, given: object) -> Release:
     what = f"release {number}"
     keys = ("collection", "mechanism", "classical", "policy", "value", "report")
-    document = check_keys("a ledger", what, given, needed=keys, optional=["hiding"])
+    document = check_keys("a ledger", what, given, required=keys, optional=["hiding"])
     collection, classical = document["collection"], document["classical"]
     policy, hiding = policy_from_dict(document["policy"]), document.get("hiding")
     if hiding is not None and not isinstance(policy, Secret):

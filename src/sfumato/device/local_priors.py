@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, EpsilonLike, Floats, Words, core_count, floor_of_ratio
 from sfumato.auditing import Channel
-from sfumato.domain import Domain, align, checked_domain, own_labels
+from sfumato.domain import Domain, align, checked_domain, labels_domain
 from sfumato.errors import InvalidInput
 from sfumato.estimation import EventEstimate, Events
 from sfumato.mechanisms import TOTAL, TOTAL_BITS, Draws, Field, Layout
@@ -123,7 +123,7 @@ class LocalPriors:
             raise InvalidInput("LocalPriors", "domain", "have exactly two values", len(self.domain))
         self.epsilon = Epsilon(epsilon, what="LocalPriors")
         self.prior_source = prior_source
-        self._users = own_labels(priors, "LocalPriors", "priors")
+        self._users = labels_domain(priors, "LocalPriors", "priors")
         self._fixed = _fixed_point("priors", self._by_user("priors", priors))
 
     def __len__(self) -> int:
@@ -263,7 +263,7 @@ class LocalPriors:
         """Return entries in the order of the users: by label, where both these and the priors have labels."""
         if self._users is None:
             return given
-        labels = own_labels(given, "LocalPriors", what)
+        labels = labels_domain(given, "LocalPriors", what)
         if labels is not None and len(labels) < len(self._users):
             without = next(user for user in self._users if user not in labels)
             raise InvalidInput("LocalPriors", what, "be one for each user", f"none for {without!r}")

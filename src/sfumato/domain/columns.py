@@ -34,10 +34,10 @@ class Coded:
     """Positions in a list of values, -1 for null: a dictionary-encoded or categorical column."""
 
     codes: npt.NDArray[Any]
-    levels: list[Any]
+    categories: list[Any]
 
     def at(self, row: int) -> object:
-        return None if self.codes[row] < 0 else self.levels[self.codes[row]]
+        return None if self.codes[row] < 0 else self.categories[self.codes[row]]
 
     def items(self) -> list[Any]:
         return [self.at(row) for row in range(len(self.codes))]
@@ -85,12 +85,12 @@ def _from_numpy(array: npt.NDArray[Any], at: At) -> Column:
         raise at.refuse("have one dimension", array.shape)
     if isinstance(array, np.ma.MaskedArray):
         return Objects(array.tolist())  # masked rows become None
-    kind, width = array.dtype.kind, array.dtype.itemsize
-    if kind in "biu":
+    dtype_kind, width = array.dtype.kind, array.dtype.itemsize
+    if dtype_kind in "biu":
         return Numbers(np.asarray(array))
-    if kind == "f" and width <= 8:
+    if dtype_kind == "f" and width <= 8:
         return Numbers(np.asarray(array.astype(np.float64, copy=False)))
-    if kind in "OUT":
+    if dtype_kind in "OUT":
         return Objects(array.tolist())
     return Objects(list(array))  # tolist would turn times into bare ints
 
@@ -138,8 +138,8 @@ def arrow_column(values: Any) -> Any:
 
 def _from_arrow(column: Any) -> Column:
     pyarrow = import_pyarrow()
-    types, kind = pyarrow.types, column.type
-    if types.is_string_view(kind):
+    types, arrow_type = pyarrow.types, column.type
+    if types.is_string_view(arrow_type):
         column = column.cast(pyarrow.large_string())
     if types.is_string(column.type) or types.is_large_string(column.type):
         column = column.dictionary_encode()
@@ -149,11 +149,16 @@ def _from_arrow(column: Any) -> Column:
             return Objects([])
         codes = pyarrow.chunked_array([chunk.indices for chunk in chunks]).cast(pyarrow.int64())
         return Coded(codes.fill_null(-1).to_numpy(), chunks[0].dictionary.to_pylist())
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind):
+    if (
+        types.is_boolean(arrow_type)
+        or types.is_integer(arrow_type)
+        or types.is_float32(arrow_type)
+        or types.is_float64(arrow_type)
+    ):
         nulls = None
         if column.null_count:
             nulls = column.is_null().to_numpy()
-            column = column.fill_null(pyarrow.scalar(0).cast(kind))
+            column = column.fill_null(pyarrow.scalar(0).cast(arrow_type))
         array = column.to_numpy()
         return Numbers(array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array, nulls)
     return Objects(column.to_pylist())

@@ -19,20 +19,25 @@ Frequencies: TypeAlias = Sequence[float] | Mapping[Any, float] | npt.NDArray[np.
 
 
 def checked_distribution(
-    p: Frequencies | None, domain: Domain, what: str = "risk", parameter: str = "p", *, absent: float | None = None
+    probabilities: Frequencies | None,
+    domain: Domain,
+    what: str = "risk",
+    parameter: str = "p",
+    *,
+    absent: float | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the distribution at which a risk is asked for, in domain order; uniform unless given.
 
     ``absent`` is the share of values that a mapping leaves out; without it, it must name all.
     """
     size = len(domain)
-    if p is None:
+    if probabilities is None:
         return np.full(size, 1 / size)
-    aligned = align(domain, p, what, parameter, absent=absent)
+    aligned = align(domain, probabilities, what, parameter, absent=absent)
     try:
         array = np.asarray(aligned, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(what, parameter, f"be {size} probabilities", p) from None
+        raise InvalidInput(what, parameter, f"be {size} probabilities", probabilities) from None
     if array.shape != (size,):
         raise InvalidInput(what, parameter, f"have {size} entries", array.shape)
     if not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:

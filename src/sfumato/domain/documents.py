@@ -19,33 +19,33 @@ _COMPANIONS = {"values": None, "size": None, "grid": None, "product": "order", "
 _GRID_KEYS = ("latitude", "longitude", "rows", "columns")
 
 
-def read_document(given: object, base: Path | None, at: At) -> DomainKind:
+def read_document(value: object, base: Path | None, at: At) -> DomainKind:
     """The kind that a document describes; ``base`` is the folder of the files it names."""
     companions = [key for key in _COMPANIONS.values() if key]
-    document = check_keys(at.what, at.parameter, given, optional=[*_COMPANIONS, *companions])
-    said = [key for key in _COMPANIONS if key in document]
-    if len(said) != 1:
+    document = check_keys(at.what, at.parameter, value, optional=[*_COMPANIONS, *companions])
+    keys = [key for key in _COMPANIONS if key in document]
+    if len(keys) != 1:
         raise at.refuse(f"have exactly one of the keys {listing(list(_COMPANIONS))}", list(document))
-    kind = said[0]
-    content = document[kind]
-    companion = _COMPANIONS[kind]
-    check_keys(at.what, at.parameter, document, needed=[kind], optional=[companion] if companion else [])
-    here = at.item(kind)
-    if kind == "values":
+    key = keys[0]
+    content = document[key]
+    companion = _COMPANIONS[key]
+    check_keys(at.what, at.parameter, document, required=[key], optional=[companion] if companion else [])
+    here = at.item(key)
+    if key == "values":
         if not isinstance(content, (list, tuple)):
             raise here.refuse("be a list of labels", content)
         return list_of(list(content), here, tuples=True)
-    if kind == "size":
+    if key == "size":
         return Counted(checked_size(content, here))
-    if kind == "grid":
+    if key == "grid":
         return _read_grid(content, here)
-    if kind == "product":
+    if key == "product":
         return _read_product(content, document.get("order"), base, at)
     return list_of(_file_labels(content, document.get("column"), base, here), here)
 
 
-def _read_grid(given: object, at: At) -> DomainKind:
-    content = check_keys(at.what, at.parameter, given, needed=_GRID_KEYS)
+def _read_grid(value: object, at: At) -> DomainKind:
+    content = check_keys(at.what, at.parameter, value, required=_GRID_KEYS)
     latitude, longitude, rows, columns = (content[key] for key in _GRID_KEYS)
     return grid_of(latitude, longitude, rows, columns, at.item)
 

@@ -131,9 +131,9 @@ class Domain:
         """The latitude and longitude of each cell's centre in a grid, one row a cell."""
         return self._grid_only("centres").centres()
 
-    def _grid_only(self, asked: str) -> Grid:
+    def _grid_only(self, property_name: str) -> Grid:
         if not isinstance(self._kind, Grid):
-            raise InvalidInput(f"Domain.{asked}", "domain", "be a grid", self)
+            raise InvalidInput(f"Domain.{property_name}", "domain", "be a grid", self)
         return self._kind
 
     def label(self, index: int) -> Label:
@@ -214,7 +214,7 @@ class Domain:
         return Domain.from_dict, (self.to_dict(),)
 
 
-def checked_domain(what: str, given: object) -> Domain:
+def checked_domain(what: str, value: object) -> Domain:
     """Return the domain that was given; reject anything else, such as a list of labels.
 
     >>> checked_domain("Uniform", ["yes", "no"])
@@ -222,9 +222,9 @@ def checked_domain(what: str, given: object) -> Domain:
         ...
     sfumato.errors.InvalidInput: Uniform: domain must be a Domain, such as Domain(["yes", "no"]); got ['yes', 'no']
     """
-    if not isinstance(given, Domain):
-        raise At(what, "domain").refuse('be a Domain, such as Domain(["yes", "no"])', given)
-    return given
+    if not isinstance(value, Domain):
+        raise At(what, "domain").refuse('be a Domain, such as Domain(["yes", "no"])', value)
+    return value
 
 
 def _kind_of(labels: object, at: At) -> DomainKind:

@@ -45,7 +45,7 @@ __all__ = [
     "align_table",
     "has_labels",
     "is_missing",
-    "own_labels",
+    "labels_domain",
     "read_mapping",
     "read_numbers",
     "unaligned_table",
@@ -74,14 +74,14 @@ _UNLABELLED = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
 _FRAMES = ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
 
 
-def align(domain: Domain, given: Any, what: str, parameter: str, *, absent: float | None = None) -> Any:
+def align(domain: Domain, data: Any, what: str, parameter: str, *, absent: float | None = None) -> Any:
     """Return the entries of a labelled input in the order of the domain.
 
     Parameters
     ----------
     domain
         The values that the entries belong to.
-    given
+    data
         One entry per value, in any form that the module lists.
     what, parameter
         The function and its parameter, as error messages name them.
@@ -92,7 +92,7 @@ def align(domain: Domain, given: Any, what: str, parameter: str, *, absent: floa
     Returns
     -------
     Any
-        A list in the order of the domain, or ``given`` itself where it has no labels.
+        A list in the order of the domain, or ``data`` itself where it has no labels.
 
     Raises
     ------
@@ -110,20 +110,20 @@ def align(domain: Domain, given: Any, what: str, parameter: str, *, absent: floa
         ...
     sfumato.errors.InvalidInput: Prior: prior must name every value of its domain; got "none for 'a'"
     """
-    if type(given) in (list, tuple, np.ndarray):  # nearly always
-        return given
-    form, at = _form(given), At(what, parameter)
-    if isinstance(given, (set, frozenset)):
-        raise at.refuse("have an order or labels, which a set has not", given)
-    if form in ("pyarrow.Array", "pyarrow.ChunkedArray") and _struct_names(given) is None:
-        return given.to_pylist()
-    if form is None and _is_labelled_elsewhere(given):
-        raise at.refuse("be of pandas, polars or Arrow, a mapping, or a list in domain order", type(given))
-    if form == "pandas.Series" and (_is_positional(given.index, domain) or _is_whole_range(given.index, domain)):
-        return _entries(given)
-    pairs = _pairs(domain, given, form, at)
+    if type(data) in (list, tuple, np.ndarray):  # nearly always
+        return data
+    form, at = _form(data), At(what, parameter)
+    if isinstance(data, (set, frozenset)):
+        raise at.refuse("have an order or labels, which a set has not", data)
+    if form in ("pyarrow.Array", "pyarrow.ChunkedArray") and _struct_names(data) is None:
+        return data.to_pylist()
+    if form is None and _is_labelled_elsewhere(data):
+        raise at.refuse("be of pandas, polars or Arrow, a mapping, or a list in domain order", type(data))
+    if form == "pandas.Series" and (_is_positional(data.index, domain) or _is_whole_range(data.index, domain)):
+        return _entries(data)
+    pairs = _pairs(domain, data, form, at)
     if pairs is None:
-        return given
+        return data
     is_mapping = form is None
     labels, entries = pairs
     countable = form == "pandas.Series" and all(isinstance(entry, (int, float)) for entry in entries)
@@ -137,7 +137,7 @@ def align(domain: Domain, given: Any, what: str, parameter: str, *, absent: floa
 
 
 def align_table(
-    rows: Domain, columns: Domain | None, given: Any, what: str, parameter: str, *, cells: Domain | None = None
+    rows: Domain, columns: Domain | None, data: Any, what: str, parameter: str, *, cells: Domain | None = None
 ) -> Any:
     """Return a labelled table with its rows, and its columns, in the order of their domains.
 
@@ -145,7 +145,7 @@ def align_table(
     ----------
     rows, columns
         The values of the rows and of the columns. Columns without a domain keep their order, whatever their labels.
-    given
+    data
         A table, in any form that the module lists; rows of a list may be labelled one by one.
     what, parameter
         The function and its parameter, as error messages name them.
@@ -157,7 +157,7 @@ def align_table(
     Returns
     -------
     Any
-        A list of rows or an array, or ``given`` itself where it has no labels.
+        A list of rows or an array, or ``data`` itself where it has no labels.
 
     Raises
     ------
@@ -170,18 +170,18 @@ def align_table(
     >>> align_table(domain, domain, {"b": {"a": 3, "b": 0}, "a": {"a": 0, "b": 2}}, "Metric", "distance")
     [[0, 2], [3, 0]]
     """
-    if isinstance(given, np.ndarray):
-        return given
-    form, at = _form(given), At(what, parameter)
+    if isinstance(data, np.ndarray):
+        return data
+    form, at = _form(data), At(what, parameter)
     if form == "pandas.DataFrame":
-        return _align_pandas_table(rows, columns, given, at, cells)
+        return _align_pandas_table(rows, columns, data, at, cells)
     if form in _FRAMES:
-        return _align_frame_table(rows, columns, given, at)
-    if cells is not None and _names_cells(rows, given, form):
-        flat = align(cells, given, what, parameter)
+        return _align_frame_table(rows, columns, data, at)
+    if cells is not None and _names_cells(rows, data, form):
+        flat = align(cells, data, what, parameter)
         width = len(cells) // len(rows)
         return [flat[start : start + width] for start in range(0, len(flat), width)]
-    outer = align(rows, given, what, parameter)
+    outer = align(rows, data, what, parameter)
     if not isinstance(outer, (list, tuple)) or not any(_has_labels(row) for row in outer):
         return outer
     if columns is None:
@@ -191,37 +191,37 @@ def align_table(
 
 
 def read_numbers(
-    domain: Domain, given: Any, what: str, parameter: str, *, absent: float | None = None
+    domain: Domain, data: Any, what: str, parameter: str, *, absent: float | None = None
 ) -> npt.NDArray[np.float64]:
     """Return one finite double per value in the order of the domain; labels and ``absent`` as for ``align``."""
-    aligned = align(domain, given, what, parameter, absent=absent)
+    aligned = align(domain, data, what, parameter, absent=absent)
     try:
         numbers = np.asarray(aligned, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(what, parameter, "be numbers", given) from None
+        raise InvalidInput(what, parameter, "be numbers", data) from None
     if numbers.shape != (len(domain),) or not np.isfinite(numbers).all():
-        raise InvalidInput(what, parameter, f"be {len(domain)} finite numbers", given)
+        raise InvalidInput(what, parameter, f"be {len(domain)} finite numbers", data)
     return numbers
 
 
-def unaligned_table(given: Any, what: str, parameter: str) -> Any:
+def unaligned_table(data: Any, what: str, parameter: str) -> Any:
     """Return a labelled table in its own order, for a reader that learns later which values it is about."""
-    if isinstance(given, np.ndarray):
-        return given
-    form, at = _form(given), At(what, parameter)
+    if isinstance(data, np.ndarray):
+        return data
+    form, at = _form(data), At(what, parameter)
     if form == "pandas.DataFrame":
-        return given.to_numpy()
+        return data.to_numpy()
     if form in _FRAMES:
-        _, column = _frame(given)
-        return [list(row) for row in zip(*map(column, range(1, _width(given))), strict=True)]
-    if isinstance(given, (list, tuple)) and not any(map(_has_labels, given)):
-        return given
-    if isinstance(given, (list, tuple)):
-        labels, entries = list[Any](), list(given)
-    elif form == "pandas.Series" or (form is None and isinstance(given, Mapping)):
-        labels, entries = _pairs_of_keys(given, form)
+        _, column = _frame(data)
+        return [list(row) for row in zip(*map(column, range(1, _width(data))), strict=True)]
+    if isinstance(data, (list, tuple)) and not any(map(_has_labels, data)):
+        return data
+    if isinstance(data, (list, tuple)):
+        labels, entries = list[Any](), list(data)
+    elif form == "pandas.Series" or (form is None and isinstance(data, Mapping)):
+        labels, entries = _pairs_of_keys(data, form)
     else:
-        return given
+        return data
     if any(_has_labels(entry) for entry in entries):
         columns = _domain_of(_labels_of(entries[0]), at)
         return [align(columns, entry, what, parameter) for entry in entries]
@@ -230,21 +230,21 @@ def unaligned_table(given: Any, what: str, parameter: str) -> Any:
     return entries
 
 
-def has_labels(domain: Domain, given: Any) -> bool:
+def has_labels(domain: Domain, data: Any) -> bool:
     """Return whether ``align`` reads an input by label."""
-    if _form(given) == "pandas.Series":
-        return not _is_positional(given.index, domain)
-    return _has_labels(given)
+    if _form(data) == "pandas.Series":
+        return not _is_positional(data.index, domain)
+    return _has_labels(data)
 
 
-def own_labels(given: Any, what: str, parameter: str) -> Domain | None:
+def labels_domain(data: Any, what: str, parameter: str) -> Domain | None:
     """Return the labels of a Series or a mapping as a domain, in the order they have there; None if it has none."""
-    form = _form(given)
-    if form != "pandas.Series" and (form is not None or not isinstance(given, Mapping)):
+    form = _form(data)
+    if form != "pandas.Series" and (form is not None or not isinstance(data, Mapping)):
         return None
-    if form is not None and _is_default(given.index):
-        return Domain.range(len(given))
-    return _domain_of(_labels_of(given), At(what, f"the labels of {parameter}"))
+    if form is not None and _is_default(data.index):
+        return Domain.range(len(data))
+    return _domain_of(_labels_of(data), At(what, f"the labels of {parameter}"))
 
 
 def is_missing(entry: object) -> bool:
@@ -267,14 +267,14 @@ def _rows_of_cells(labels: list[Any], entries: list[Any], at: At) -> list[list[A
     return [[by_cell[(row, *column)] for column in columns] for row in rows]
 
 
-def read_mapping(given: Any, what: str, parameter: str, must: str) -> dict[Any, Any]:
+def read_mapping(data: Any, what: str, parameter: str, must: str) -> dict[Any, Any]:
     """Return a mapping or a pandas Series as a dict from labels to entries, whatever the labels are."""
-    form = _form(given)
-    if form is None and isinstance(given, Mapping):
-        return dict(given)
+    form = _form(data)
+    if form is None and isinstance(data, Mapping):
+        return dict(data)
     if form != "pandas.Series":
-        raise InvalidInput(what, parameter, must, given)
-    labels, entries = _pairs_of_keys(given, form)
+        raise InvalidInput(what, parameter, must, data)
+    labels, entries = _pairs_of_keys(data, form)
     twice = next((label for n, label in enumerate(labels) if label in labels[:n]), None)
     if twice is not None:
         raise InvalidInput(what, parameter, "name each once", f"{twice!r} twice")
@@ -284,36 +284,36 @@ def read_mapping(given: Any, what: str, parameter: str, must: str) -> dict[Any, 
 # -- what an object is -------------------------------------------------------------------------------------
 
 
-def _form(given: object) -> str | None:
+def _form(data: object) -> str | None:
     """Return "library.class" for an object of a data-frame library, also for one of a subclass; None for others."""
-    for kind in type(given).__mro__:
-        form = (kind.__module__.partition(".")[0], kind.__name__)
+    for base in type(data).__mro__:
+        form = (base.__module__.partition(".")[0], base.__name__)
         if form in _FORMS:
             return ".".join(form)
     return None
 
 
-def _has_labels(given: Any) -> bool:
-    form = _form(given)
+def _has_labels(data: Any) -> bool:
+    form = _form(data)
     if form == "pandas.Series":
-        return not _is_default(given.index)
-    return isinstance(given, Mapping) if form is None else form not in _UNLABELLED
+        return not _is_default(data.index)
+    return isinstance(data, Mapping) if form is None else form not in _UNLABELLED
 
 
-def _labels_of(given: Any) -> list[Any]:
-    return _pairs_of_keys(given, _form(given))[0]
+def _labels_of(data: Any) -> list[Any]:
+    return _pairs_of_keys(data, _form(data))[0]
 
 
 def _is_default(index: Any) -> bool:
     """Whether pandas made this index because none was given."""
-    made = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
-    return bool(made and index.name is None)
+    is_counted = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    return bool(is_counted and index.name is None)
 
 
-def _is_labelled_elsewhere(given: Any) -> bool:
+def _is_labelled_elsewhere(data: Any) -> bool:
     """Return whether an object has labels that are not read here: an index or coordinates of another library."""
-    is_array = hasattr(given, "__array__") and not isinstance(given, np.ndarray)
-    return is_array and (hasattr(given, "coords") or not callable(getattr(given, "index", len)))
+    is_array = hasattr(data, "__array__") and not isinstance(data, np.ndarray)
+    return is_array and (hasattr(data, "coords") or not callable(getattr(data, "index", len)))
 
 
 def _is_whole_range(index: Any, domain: Domain) -> bool:
@@ -327,10 +327,10 @@ def _is_positional(index: Any, domain: Domain) -> bool:
     return _is_default(index) and not (isinstance(label, (int, float)) and not isinstance(label, bool))
 
 
-def _struct_names(given: Any) -> list[str] | None:
+def _struct_names(data: Any) -> list[str] | None:
     """Return the names of the fields of an Arrow array of structs; None for an array of anything else."""
-    kind = given.type
-    return [kind.field(i).name for i in range(kind.num_fields)] if str(kind).startswith("struct<") else None
+    struct = data.type
+    return [struct.field(i).name for i in range(struct.num_fields)] if str(struct).startswith("struct<") else None
 
 
 def _entries(series: Any) -> list[Any]:
@@ -340,54 +340,54 @@ def _entries(series: Any) -> list[Any]:
     return list(array) if short else list(array.tolist())
 
 
-def _frame(given: Any) -> Frame:
-    form = _form(given)
+def _frame(data: Any) -> Frame:
+    form = _form(data)
     if form == "pandas.DataFrame":
-        return list(given.columns), lambda i: _entries(given.iloc[:, i])
+        return list(data.columns), lambda i: _entries(data.iloc[:, i])
     if form == "polars.DataFrame":
-        return list(given.columns), lambda i: list(given.to_series(i).to_list())
+        return list(data.columns), lambda i: list(data.to_series(i).to_list())
     if form in ("pyarrow.Table", "pyarrow.RecordBatch"):
-        return list(given.schema.names), lambda i: list(given.column(i).to_pylist())
-    fields = given.flatten()
-    return _struct_names(given) or [], lambda i: list(fields[i].to_pylist())
+        return list(data.schema.names), lambda i: list(data.column(i).to_pylist())
+    fields = data.flatten()
+    return _struct_names(data) or [], lambda i: list(fields[i].to_pylist())
 
 
-def _width(given: Any) -> int:
-    return len(_frame(given)[0])
+def _width(data: Any) -> int:
+    return len(_frame(data)[0])
 
 
 # -- labels and their entries ------------------------------------------------------------------------------
 
 
-def _pairs(domain: Domain, given: Any, form: str | None, at: At) -> Pairs | None:
+def _pairs(domain: Domain, data: Any, form: str | None, at: At) -> Pairs | None:
     """Return the labels of an input and their entries; None where it has no labels."""
-    if form == "polars.Series" or (form is None and not isinstance(given, Mapping)):
+    if form == "polars.Series" or (form is None and not isinstance(data, Mapping)):
         return None
-    if form == "pandas.DataFrame" and len(given.columns) == 1:
-        given, form = given.iloc[:, 0], "pandas.Series"
+    if form == "pandas.DataFrame" and len(data.columns) == 1:
+        data, form = data.iloc[:, 0], "pandas.Series"
     if form == "pandas.Series":
-        labels, entries = _pairs_of_keys(given, form)
-        return _in_factor_order(domain, labels, list(given.index.names), at), entries
+        labels, entries = _pairs_of_keys(data, form)
+        return _in_factor_order(domain, labels, list(data.index.names), at), entries
     if form is not None and not form.endswith("Scalar"):
-        if form == "pandas.DataFrame" and not _is_default(given.index):
-            raise at.refuse("be a Series, or a frame of one column, under its index", f"columns {list(given.columns)}")
-        return _pairs_of_frame(domain, given, at)
-    return _pairs_of_keys(given, form)
+        if form == "pandas.DataFrame" and not _is_default(data.index):
+            raise at.refuse("be a Series, or a frame of one column, under its index", f"columns {list(data.columns)}")
+        return _pairs_of_frame(domain, data, at)
+    return _pairs_of_keys(data, form)
 
 
-def _pairs_of_keys(given: Any, form: str | None) -> Pairs:
+def _pairs_of_keys(data: Any, form: str | None) -> Pairs:
     if form == "pandas.Series":
-        return list(given.index), _entries(given)
+        return list(data.index), _entries(data)
     if form == "pyarrow.StructScalar":
-        names = [given.type.field(i).name for i in range(given.type.num_fields)]
-        return names, [given[i].as_py() for i in range(len(names))]
-    items = given.as_py() if form == "pyarrow.MapScalar" else list(given.items())
+        names = [data.type.field(i).name for i in range(data.type.num_fields)]
+        return names, [data[i].as_py() for i in range(len(names))]
+    items = data.as_py() if form == "pyarrow.MapScalar" else list(data.items())
     return [label for label, _ in items], [entry for _, entry in items]
 
 
-def _pairs_of_frame(domain: Domain, given: Any, at: At) -> Pairs:
+def _pairs_of_frame(domain: Domain, data: Any, at: At) -> Pairs:
     """Return the labels in the first column, or in those named like the factors, and the entries in the other one."""
-    names, column = _frame(given)
+    names, column = _frame(data)
     parts = _parts(domain)
     if parts and len(names) == len(parts) + 1 and all(names.count(part) == 1 for part in parts):
         places = [names.index(part) for part in parts]
@@ -436,17 +436,17 @@ def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int
 # -- tables ------------------------------------------------------------------------------------------------
 
 
-def _align_pandas_table(rows: Domain, columns: Domain | None, given: Any, at: At, cells: Domain | None) -> Any:
+def _align_pandas_table(rows: Domain, columns: Domain | None, data: Any, at: At, cells: Domain | None) -> Any:
     if cells is not None:
-        _check_axes(given, at, list(cells.factors))
-    row_order = _axis_order(rows, given.index, at.then(", rows"))
+        _check_axes(data, at, list(cells.factors))
+    row_order = _axis_order(rows, data.index, at.then(", rows"))
     if columns is None:
-        return given.to_numpy() if row_order is None else given.to_numpy()[row_order]
-    column_order = _axis_order(columns, given.columns, at.then(", columns"))
-    if (row_order is None) != (column_order is None) and _is_default(given.index) != _is_default(given.columns):
+        return data.to_numpy() if row_order is None else data.to_numpy()[row_order]
+    column_order = _axis_order(columns, data.columns, at.then(", columns"))
+    if (row_order is None) != (column_order is None) and _is_default(data.index) != _is_default(data.columns):
         bare = "rows (set_index)" if row_order is None else "columns"
-        raise at.refuse(f"have labels for its {bare} too, or for neither axis", list(given.columns))
-    array = given.to_numpy()
+        raise at.refuse(f"have labels for its {bare} too, or for neither axis", list(data.columns))
+    array = data.to_numpy()
     array = array if row_order is None else array[row_order]
     return array if column_order is None else array[:, column_order]
 
@@ -464,17 +464,17 @@ def _axis_order(domain: Domain, index: Any, at: At) -> npt.NDArray[np.int64] | N
     return places
 
 
-def _check_axes(given: Any, at: At, factors: Sequence[str]) -> None:
+def _check_axes(data: Any, at: At, factors: Sequence[str]) -> None:
     """Reject a frame that names its axes like the factors, and has them exchanged."""
-    of_rows, of_columns = list(given.index.names), list(given.columns.names)
+    of_rows, of_columns = list(data.index.names), list(data.columns.names)
     if any(name in factors[1:] for name in of_rows) or factors[0] in of_columns:
         must = f"have {factors[0]!r} in its rows and {listing(factors[1:])} in its columns"
         raise at.refuse(must, f"{of_rows} in its rows and {of_columns} in its columns")
 
 
-def _align_frame_table(rows: Domain, columns: Domain | None, given: Any, at: At) -> list[list[Any]]:
+def _align_frame_table(rows: Domain, columns: Domain | None, data: Any, at: At) -> list[list[Any]]:
     """Align a frame without an index: the first column has the labels of its rows."""
-    names, column = _frame(given)
+    names, column = _frame(data)
     if len(names) < 2 or (columns is not None and len(names) != len(columns) + 1):
         raise at.refuse("have the labels of its rows in the first column, then a column per value", f"columns {names}")
     by_column = [column(i) for i in range(1, len(names))]
@@ -488,13 +488,13 @@ def _align_frame_table(rows: Domain, columns: Domain | None, given: Any, at: At)
     return [by_row[place] for place in places.tolist()]
 
 
-def _names_cells(rows: Domain, given: Any, form: str | None) -> bool:
+def _names_cells(rows: Domain, data: Any, form: str | None) -> bool:
     """Whether labels are those of cells, not of rows."""
     if form == "pandas.Series":
-        return type(given.index).__name__ == "MultiIndex" and not all(label in rows for label in given.index)
-    if form is not None or not isinstance(given, Mapping) or not given:
+        return type(data.index).__name__ == "MultiIndex" and not all(label in rows for label in data.index)
+    if form is not None or not isinstance(data, Mapping) or not data:
         return False
-    return all(isinstance(key, tuple) for key in given) and not all(key in rows for key in given)
+    return all(isinstance(key, tuple) for key in data) and not all(key in rows for key in data)
 
 
 def _domain_of(labels: list[Any], at: At) -> Domain:

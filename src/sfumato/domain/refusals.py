@@ -30,6 +30,6 @@ class At:
 
 def listing(labels: Sequence[object], most: int = 5) -> str:
     """The first labels, each cut short, and how many are left out."""
-    texts = [text if len(text) <= 30 else text[:29] + "…" for text in map(repr, labels[:most])]
-    left = len(labels) - len(texts)
-    return ", ".join(texts) + (f", … {left} more" if left else "")
+    names = [text if len(text) <= 30 else text[:29] + "…" for text in map(repr, labels[:most])]
+    left = len(labels) - len(names)
+    return ", ".join(names) + (f", … {left} more" if left else "")

@@ -55,18 +55,18 @@ def _table(values: Any) -> tuple[list[Any], Callable[[int], Any]] | None:
 
 def _only(names: Sequence[object], spelling: Sequence[str], at: At) -> int:
     """The one position of a column under any of its spellings."""
-    found = [i for i, name in enumerate(names) if isinstance(name, str) and name in spelling]
-    if len(found) != 1:
-        wanted = " or ".join(map(repr, spelling))
-        raise at.refuse(f"have exactly one column {wanted}, not {len(found)}", list(names))
-    return found[0]
+    positions = [i for i, name in enumerate(names) if isinstance(name, str) and name in spelling]
+    if len(positions) != 1:
+        names_listed = " or ".join(map(repr, spelling))
+        raise at.refuse(f"have exactly one column {names_listed}, not {len(positions)}", list(names))
+    return positions[0]
 
 
 def split_row(value: object, spellings: Sequence[Sequence[str]]) -> Sequence[object] | None:
     """The parts of one row, given by position or by name; None when it is no such row."""
     if isinstance(value, Mapping):
-        found = [[value[name] for name in spelling if name in value] for spelling in spellings]
-        return [one[0] for one in found] if all(len(one) == 1 for one in found) else None
+        parts = [[value[name] for name in spelling if name in value] for spelling in spellings]
+        return [one[0] for one in parts] if all(len(one) == 1 for one in parts) else None
     if isinstance(value, np.ndarray):
         value = value.tolist() if value.ndim == 1 else None
     if isinstance(value, (tuple, list)) and len(value) == len(spellings):

@@ -73,7 +73,7 @@ def reader_for(signature: Signature) -> Callable[[object], Label | None]:
         return read_tuple
 
     types = frozenset(TYPES[signature])
-    accepted = {kind.__name__ for kind in types}
+    accepted = {scalar_type.__name__ for scalar_type in types}
 
     def read(value: object) -> Label | None:
         if type(value) in types:

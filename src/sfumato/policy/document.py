@@ -42,7 +42,7 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
         "a policy document",
         "the document",
         document,
-        needed=("domain", "policy"),
+        required=("domain", "policy"),
         form="a table of keys and values",
     )
     if not isinstance(document["policy"], Mapping):
@@ -51,8 +51,8 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     kind = stated.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise UnknownSpec("[policy]", "kind", f"be one of {', '.join(_KINDS)}{did_you_mean(kind, _KINDS)}", kind)
-    build, needed, optional = _KINDS[kind]
-    check_keys(f"[policy] of kind {kind}", "the document", stated, needed=needed, optional=optional)
+    build, required, optional = _KINDS[kind]
+    check_keys(f"[policy] of kind {kind}", "the document", stated, required=required, optional=optional)
     domain = Domain.from_dict(document["domain"], base=base)
     if kind == "secret":
         stated["distributions"] = _distributions(stated["distributions"])
@@ -75,7 +75,7 @@ def _distributions(document: Any) -> Distributions:
         return Anything()
     if isinstance(document, Mapping) and set(document) == {"chi-square"}:
         stated = document["chi-square"]
-        check_keys("[policy]", "distributions", stated, needed=("counts",), optional=("alpha",))
+        check_keys("[policy]", "distributions", stated, required=("counts",), optional=("alpha",))
         return ChiSquare(**stated)
     forms = (
         "{known = [[...], ...]}, {at-least = [[...], ...]}, {chi-square = {counts = [[...], ...], alpha = ...}} "

@@ -77,7 +77,7 @@ class Scalar(DomainKind):
     def encode(self, values: object, at: At) -> Encoded:
         column = read_column(values, at)
         if isinstance(column, Coded):
-            codes = np.append(self.of_items(column.levels), -1)[column.codes]  # null, -1, picks the last
+            codes = np.append(self.of_items(column.categories), -1)[column.codes]  # null, -1, picks the last
         elif isinstance(column, Numbers):
             codes = self.of_array(column.array)
             if column.nulls is not None:

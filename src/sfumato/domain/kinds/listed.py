@@ -49,8 +49,8 @@ class Listed(Scalar):
         return self._table.get(self._reader(value), -1)  # type: ignore[arg-type]  # None is no label
 
     def fault(self, value: object) -> Fault:
-        kind = self.signature if isinstance(self.signature, str) else "tuple"
-        return "", f"be one of the {kind} labels {listing(self._labels)}", value
+        type_name = self.signature if isinstance(self.signature, str) else "tuple"
+        return "", f"be one of the {type_name} labels {listing(self._labels)}", value
 
     def of_items(self, items: list[Any]) -> Integers:
         if not set(map(type, items)) <= self._types:
@@ -59,22 +59,22 @@ class Listed(Scalar):
         return np.fromiter((find(item, -1) for item in items), dtype=np.int64, count=len(items))
 
     def of_array(self, array: npt.NDArray[Any]) -> Integers:
-        given = array.dtype.kind
-        if self.signature == "bool" and given == "b":
+        dtype_kind = array.dtype.kind
+        if self.signature == "bool" and dtype_kind == "b":
             return np.array([self._table.get(False, -1), self._table.get(True, -1)])[array.astype(np.intp)]
-        if self.signature not in ("int", "float") or given == "b" or len(array) == 0:
+        if self.signature not in ("int", "float") or dtype_kind == "b" or len(array) == 0:
             return np.full(len(array), -1, dtype=np.int64)
         if self.signature == "float":
-            if given == "f" or (array.min() >= -_EXACT_IN_FLOAT and array.max() <= _EXACT_IN_FLOAT):
+            if dtype_kind == "f" or (array.min() >= -_EXACT_IN_FLOAT and array.max() <= _EXACT_IN_FLOAT):
                 return self._search(array.astype(np.float64, copy=False))
         elif self._fits:
-            if given == "f":
+            if dtype_kind == "f":
                 if array.min() >= -(2.0**63) and array.max() < 2.0**63:  # False for NaN
                     whole = array.astype(np.int64)
                     codes = self._search(whole)
                     codes[whole != array] = -1
                     return codes
-            elif given == "i" or array.max() < 2**63:
+            elif dtype_kind == "i" or array.max() < 2**63:
                 return self._search(array.astype(np.int64, copy=False))
         # What the labels' own dtype cannot hold exactly is compared as Python numbers, exactly.
         distinct, rows = np.unique(array, return_inverse=True)
@@ -136,14 +136,14 @@ class Listed(Scalar):
         return f"Domain([{listing(self._labels)}])"
 
 
-def list_of(given: list[Any], at: At, *, tuples: bool = False) -> DomainKind:
+def list_of(values: list[Any], at: At, *, tuples: bool = False) -> DomainKind:
     """The kind for these labels, which may be tuples only if they come from another domain."""
-    if not 1 <= len(given) <= LARGEST:
-        raise at.refuse("hold from 1 to 2**31 labels", given)
+    if not 1 <= len(values) <= LARGEST:
+        raise at.refuse("hold from 1 to 2**31 labels", values)
     allowed = "a str, an int, a bool or a finite float" + (", or a tuple of such" if tuples else "")
     labels: list[Label] = []
     signature: Signature | None = None
-    for i, value in enumerate(given):
+    for i, value in enumerate(values):
         plain = as_label(value, tuples=tuples)
         if plain is None:
             raise at.item(i).refuse(f"be {allowed}", value)

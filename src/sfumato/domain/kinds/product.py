@@ -22,40 +22,40 @@ class Product(DomainKind):
 
     def __init__(self, factors: Mapping[str, DomainKind], spellings: Sequence[tuple[str, ...]] = ()) -> None:
         self.factors = dict(factors)
-        self.kinds = tuple(factors.values())
-        self.shape = tuple(kind.size for kind in self.kinds)
+        self.factor_kinds = tuple(factors.values())
+        self.shape = tuple(factor.size for factor in self.factor_kinds)
         self.size = math.prod(self.shape)
         self.spellings = spellings or tuple((name,) for name in factors)
 
     @property
     def by_label(self) -> DomainKind:
-        looked_up = {name: kind.by_label for name, kind in self.factors.items()}
+        looked_up = {name: factor.by_label for name, factor in self.factors.items()}
         return self if looked_up == self.factors else Product(looked_up)
 
     @property
     def key(self) -> tuple[object, ...]:
-        return (self.name, tuple(self.factors), tuple(kind.key for kind in self.kinds))
+        return (self.name, tuple(self.factors), tuple(factor.key for factor in self.factor_kinds))
 
     def label(self, index: int) -> Label:
         parts: list[Label] = []
-        for kind in reversed(self.kinds):
-            index, part = divmod(index, kind.size)
-            parts.append(kind.label(part))
+        for factor in reversed(self.factor_kinds):
+            index, part = divmod(index, factor.size)
+            parts.append(factor.label(part))
         return tuple(reversed(parts))
 
     def labels(self) -> Iterator[Label]:
-        return _tuples(self.kinds)
+        return _tuples(self.factor_kinds)
 
     def place(self, value: object) -> int:
         parts = split_row(value, self.spellings)
         if parts is None:
             return -1
         code = 0
-        for kind, part in zip(self.kinds, parts, strict=True):
-            place = kind.place(part)
+        for factor, part in zip(self.factor_kinds, parts, strict=True):
+            place = factor.place(part)
             if place < 0:
                 return -1
-            code = code * kind.size + place
+            code = code * factor.size + place
         return code
 
     def part(self, name: str) -> str:
@@ -63,52 +63,52 @@ class Product(DomainKind):
 
     def fault(self, value: object) -> Fault:
         parts = split_row(value, self.spellings)
-        for (name, kind), part in zip(self.factors.items(), parts or (), strict=False):
-            if kind.place(part) < 0:
-                inner, must, got = kind.fault(part)
+        for (name, factor), part in zip(self.factors.items(), parts or (), strict=False):
+            if factor.place(part) < 0:
+                inner, must, got = factor.fault(part)
                 return self.part(name) + inner, must, got
         return "", f"be a tuple ({', '.join(self.factors)})", value
 
     def encode(self, values: object, at: At) -> Encoded:
         columns = split_rows(values, self.spellings, at)
         encoded = [
-            kind.encode(column, at.item(name))
-            for (name, kind), column in zip(self.factors.items(), columns, strict=True)
+            factor.encode(column, at.item(name))
+            for (name, factor), column in zip(self.factors.items(), columns, strict=True)
         ]
         lengths = {name: len(codes) for name, (codes, _) in zip(self.factors, encoded, strict=True)}
         if len(set(lengths.values())) > 1:
             raise at.refuse("have columns of one length", lengths)
         total = encoded[0][0]
         refused = total < 0
-        for kind, (codes, _) in zip(self.kinds[1:], encoded[1:], strict=True):
+        for factor, (codes, _) in zip(self.factor_kinds[1:], encoded[1:], strict=True):
             refused |= codes < 0
-            total = total * kind.size + codes
+            total = total * factor.size + codes
         total[refused] = -1
         return total, lambda row: tuple(value_at(row) for _, value_at in encoded)
 
     def decode(self, codes: Integers) -> list[Label]:
         columns: list[list[Label]] = []
-        for kind in reversed(self.kinds):
-            codes, part = np.divmod(codes, kind.size)
-            columns.append(kind.decode(part))
+        for factor in reversed(self.factor_kinds):
+            codes, part = np.divmod(codes, factor.size)
+            columns.append(factor.decode(part))
         return list(zip(*reversed(columns), strict=True))
 
     def document(self) -> dict[str, Any]:
         # The order is said apart, because a canonical document sorts its keys.
-        documents = {name: kind.document() for name, kind in self.factors.items()}
+        documents = {name: factor.document() for name, factor in self.factors.items()}
         return {"product": documents, "order": list(self.factors)}
 
     def text(self) -> str:
-        return f"Domain.product({', '.join(f'{name}={kind.text()}' for name, kind in self.factors.items())})"
+        return f"Domain.product({', '.join(f'{name}={factor.text()}' for name, factor in self.factors.items())})"
 
 
-def _tuples(kinds: tuple[DomainKind, ...]) -> Iterator[tuple[Label, ...]]:
+def _tuples(factors: tuple[DomainKind, ...]) -> Iterator[tuple[Label, ...]]:
     """As ``itertools.product``, which would first list every factor in full."""
-    if not kinds:
+    if not factors:
         yield ()
         return
-    for head in kinds[0].labels():
-        for tail in _tuples(kinds[1:]):
+    for head in factors[0].labels():
+        for tail in _tuples(factors[1:]):
             yield (head, *tail)
 
 
