@@ -56,7 +56,7 @@ _MESSAGES = {
 
 
 async def take_reports(collector: Collector, request: Request) -> JsonResponse:
-    """Count a batch and answer with its receipt, once it is on disk."""
+    """Count a batch; return its receipt once it is on disk."""
     headers = read_headers(request)
     collection = await collector.collections.get(request.path_params["id"])
     spends = _check_sender(collection, headers)

@@ -84,7 +84,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/collections/{id}/reports",
-        "Send one report, or a batch of them; they are counted once, and on disk when the answer comes.",
+        "Send one report, or a batch of them; they are counted once, and on disk when the response comes.",
         ingest.take_reports,
         "sender",
         Receipt,

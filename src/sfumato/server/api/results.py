@@ -1,6 +1,6 @@
 """What was collected, read back: counts, estimates as JSON, as files and as live streams, and certificates.
 
-A live stream keeps nothing for its reader: it looks at the collection once in a while, and sends the estimate as it is
+A live stream keeps nothing for its reader: it checks the collection at intervals, and sends the estimate as it is
 then. A reader that does not read holds up its own stream, whose buffers are the connection's, which is dropped after a
 while.
 """
@@ -197,7 +197,7 @@ class _Stream(Response):
                 except ApiError as error:
                     if error.reason in _OVER:
                         return
-                    parts = None  # too much waits, or the store is away: the next look may find it otherwise
+                    parts = None  # too much waits, or the store is away: the next check may succeed
                 if parts is not None:
                     for part in parts:
                         await _send(send, part)

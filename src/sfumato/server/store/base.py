@@ -83,7 +83,7 @@ class Store(ABC):
         except Exception as error:
             if not self.is_unavailable(error):
                 raise
-            self.close()  # what it was in the middle of is undone with it
+            self.close()  # which rolls back an open transaction
             raise Unavailable(str(error)) from error
 
     @contextmanager
@@ -389,10 +389,10 @@ def _decide(
     submission: Submission, known: dict[bytes, bytes], tokens: dict[bytes, bool], state: State
 ) -> SubmissionResult:
     spent = False if submission.token_hash is None else tokens.get(submission.token_hash)
-    if spent is None:  # and nothing is told about batches
+    if spent is None:  # and nothing is revealed about batches
         return SubmissionResult("token-unknown")
     receipt = known.get(submission.batch)
-    if receipt is not None:  # the first answer stands, also after the collection was closed
+    if receipt is not None:  # the first outcome stands, also after the collection was closed
         return (
             SubmissionResult("repeated", len(submission.reports))
             if receipt == submission.receipt

@@ -1,4 +1,4 @@
-"""SQLite: one file beside the service. A commit is on disk when it returns (write-ahead log, synchronous=FULL)."""
+"""A store in one SQLite file. A commit is on disk when it returns (write-ahead log, synchronous=FULL)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECORD = ID_BYTES + RECEIPT_BYTES
 #: Sorted well enough for neighbours to be on the same page.
 _SORTED_BY = np.dtype({"names": ["begin"], "formats": [">u8"], "offsets": [0], "itemsize": _RECORD})
 
-# The places 0, 1, … of the things of so many bytes that one parameter holds.
+# The indices 0, 1, … of the records of {0} bytes that one parameter holds.
 _PLACES = (
     "WITH RECURSIVE places (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM places WHERE (i + 2) * {0} <= length(?1)) "
 )
