@@ -19,7 +19,6 @@ from typing import Any
 
 import sfumato as sf
 from sfumato._core import canonical_json
-from sfumato.auditing.channels import channel_of
 from sfumato.mechanisms.base import Mechanism
 
 FOLDER = Path(__file__).parents[1] / "vectors"
@@ -189,7 +188,7 @@ def verdicts() -> dict[str, Any]:
     designs = [sf.design(policy) for policy in stated]
     documents = [*(policy.to_dict() for policy in stated), *map(stricter, stated)]
     read = [sf.policy_from_dict(document) for document in documents]
-    laws = [channel_of(mechanism) for mechanism in designs]
+    laws = [mechanism.channel() for mechanism in designs]
     cases = [
         [i, j, law.obeys(policy)]
         for i, law in enumerate(laws)

@@ -12,7 +12,6 @@ import pytest
 
 import sfumato as sf
 from sfumato._core import canonical_json
-from sfumato.auditing.channels import channel_of
 from sfumato.mechanisms.base import Mechanism
 from support import ROOT
 
@@ -36,7 +35,7 @@ def test_the_laws_are_those_of_the_mechanism(name: str) -> None:
         assert (mechanism.name, mechanism.hash) == (name, vector["hash"])
         size = len(mechanism.domain)
         assert Fraction(vector["greatest"]) / size == mechanism.guess_probability()
-        columns = [column for column in zip(*channel_of(mechanism).rows, strict=True) if any(column)]
+        columns = [column for column in zip(*mechanism.channel().rows, strict=True) if any(column)]
         ratios = [math.inf if text == "inf" else Fraction(text) for text in vector["ratios"]]
         for x, other in itertools.product(range(size), repeat=2):
             pairs = [(column[x], column[other]) for column in columns if column[x]]
@@ -57,7 +56,7 @@ def check_prior(columns: list[tuple[Fraction, ...]], prior: dict[str, Any]) -> N
 @pytest.mark.slow
 def test_the_verdicts_are_those_of_the_exact_law() -> None:
     document = published("policies/verdicts.json")
-    laws = [channel_of(sf.mechanism_from_spec(spec)) for spec in document["mechanisms"]]
+    laws = [sf.mechanism_from_spec(spec).channel() for spec in document["mechanisms"]]
     policies = [sf.policy_from_dict(policy) for policy in document["policies"]]
     for mechanism, policy, obeyed in document["cases"]:
         assert laws[mechanism].obeys(policies[policy]) == obeyed

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import sfumato as sf
 from sfumato._core.exact import exceeds
-from sfumato.auditing.channels import Channel, channel_of
+from sfumato.auditing import Channel
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -33,7 +33,7 @@ def matrices(draw: st.DrawFn, rows: int) -> list[list[Fraction]]:
 
 def within(case: PairCase, matrix: Sequence[Sequence[Fraction]]) -> Channel:
     """The law of a mechanism that obeys the case's policy, close to this matrix."""
-    law = channel_of(TableMechanism.from_matrix(case.policy.domain, matrix, policy=case.policy))
+    law = TableMechanism.from_matrix(case.policy.domain, matrix, policy=case.policy).channel()
     assert law.obeys(case.policy)
     return law
 
@@ -137,7 +137,7 @@ def test_a_law_obeys_a_policy_iff_the_rules_say_so(case: PairCase, data: st.Data
 @pytest.mark.parametrize("kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse])
 def test_the_law_of_a_mechanism_is_audited_alike(kind: Any) -> None:
     mechanism = kind(ABC, "ln 3")
-    law = channel_of(mechanism)
+    law = mechanism.channel()
     np.testing.assert_allclose(np.array(law.rows, dtype=float), mechanism.matrix())
     assert law.outputs == tuple(mechanism.reports())
     for policy in (sf.Uniform(ABC, "ln 3"), sf.Uniform(ABC, 1), sf.Prior(ABC, ["1/2", "1/4", "1/4"], 1)):
@@ -148,7 +148,7 @@ def test_the_law_of_a_mechanism_is_audited_alike(kind: Any) -> None:
 
 def test_the_law_of_a_few_values_of_many() -> None:
     mechanism = RandomizedResponse(sf.Domain.range(1000), 1)
-    law = channel_of(mechanism, [700, 3])
+    law = mechanism.channel([700, 3])
     assert law.domain == sf.Domain([700, 3])
     assert law.column(700) == (mechanism.probability(700, 700), mechanism.probability(700, 3))
     assert law.obeys(sf.Uniform(law.domain, 1))
@@ -234,4 +234,4 @@ def test_what_is_no_law_is_refused(call: Any, culprit: str) -> None:
 
 def test_laws_too_large_to_enumerate_are_refused() -> None:
     with pytest.raises(LimitExceeded, match="unary-encoding over 40 values has 1099511627776 outputs"):
-        channel_of(UnaryEncoding(sf.Domain.range(40), 1))
+        UnaryEncoding(sf.Domain.range(40), 1).channel()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import sfumato as sf
-from sfumato.auditing.channels import Channel
+from sfumato.auditing import Channel
 from sfumato.auditing.regions import ErrorRegion, error_region, policy_region
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -74,7 +74,7 @@ def test_processing_shrinks_the_region(law: Channel, data: st.DataObject) -> Non
 def test_a_mechanism_and_its_law_have_one_region() -> None:
     mechanism = UnaryEncoding(sf.Domain.range(4), 1)
     for x, other in ((0, 3), (3, 0)):
-        assert error_region(mechanism, x, other) == error_region(sf.channel_of(mechanism), x, other)
+        assert error_region(mechanism, x, other) == error_region(mechanism.channel(), x, other)
 
 
 # -- policies ----------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_a_mechanism_and_its_law_have_one_region() -> None:
 def test_a_law_obeys_a_policy_iff_no_test_leaves_its_regions(case: PairCase, data: st.DataObject) -> None:
     """Theorem 1, with the law as drawn and as fitted to the policy."""
     drawn = data.draw(laws(case.size))
-    fitted = sf.channel_of(TableMechanism.from_matrix(case.policy.domain, drawn.rows, policy=case.policy))
+    fitted = TableMechanism.from_matrix(case.policy.domain, drawn.rows, policy=case.policy).channel()
     pairs = list(itertools.permutations(case.policy.domain, 2))
     for law in (drawn, fitted):
         kept = [policy_region(case.pairs, *pair).contains(error_region(law, *pair)) for pair in pairs]

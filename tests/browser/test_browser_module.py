@@ -26,7 +26,6 @@ import pytest
 
 import sfumato as sf
 from sfumato._core.documents import canonical_hash, canonical_json
-from sfumato.auditing.channels import channel_of
 from sfumato.device.ledger import Ledger
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, RecordingDraws
@@ -523,7 +522,7 @@ def test_designs_are_taken_under_their_policies_and_none_that_breaks_one(
         for document in (plain(policy.to_dict()), weaker(policy))
     ]
     verdicts = harness(shared, "verdicts", [(mechanism.spec, document) for mechanism, document in cases])
-    seen, laws = set(), {mechanism: channel_of(mechanism) for mechanism in designs}
+    seen, laws = set(), {mechanism: mechanism.channel() for mechanism in designs}
     for (mechanism, document), verdict in zip(cases, verdicts, strict=True):
         holds = laws[mechanism].obeys(sf.policy_from_dict(document))
         seen.add((document["policy"]["kind"], verdict))

@@ -295,8 +295,8 @@ def test_bad_input_is_refused_by_name(build: Any, culprit: str) -> None:
 # -- a set of priors -------------------------------------------------------------------------------------------
 
 
-def level_at(mechanism: Any, prior: Any) -> float:
-    return sf.channel_of(mechanism).worst(sf.Prior(mechanism.domain, prior, 0)).excess
+def level_at(mechanism: sf.mechanisms.Mechanism, prior: Any) -> float:
+    return mechanism.channel().worst(sf.Prior(mechanism.domain, prior, 0)).excess
 
 
 def test_an_interval_of_priors_is_as_bad_as_its_worst_end() -> None:
@@ -314,7 +314,7 @@ def test_an_interval_of_priors_is_as_bad_as_its_worst_end() -> None:
     assert sf.audit_priors(mechanism, [["0.9", "0.1"]], 1).holds
     assert sf.audit_priors(RandomizedResponse(COIN, 1), sf.PriorBox(COIN, [0, 0], [1, 1]), 1).holds
     assert sf.audit_priors(mechanism, sf.PriorBox(COIN, [0, 0], [1, 1]), 1).level == pytest.approx(
-        sf.channel_of(mechanism).worst(sf.Uniform(COIN, 0)).excess  # any prior at all: the level of classical LDP
+        mechanism.channel().worst(sf.Uniform(COIN, 0)).excess  # any prior at all: the level of classical LDP
     )
 
 
@@ -329,7 +329,7 @@ def test_a_list_of_priors_stands_for_its_mixtures_and_a_box_for_its_points(k: in
     for side in ("both", "upper", "lower"):
         in_list = sf.audit_priors(mechanism, listed, 1, side)
         in_box = sf.audit_priors(mechanism, box, 1, side)
-        law = sf.channel_of(mechanism)
+        law = mechanism.channel()
         for _ in range(5):
             weights = [Fraction(int(n), 20) for n in generator.multinomial(20, np.ones(3) / 3)]
             mixed = [sum((w * p[x] for w, p in zip(weights, listed, strict=True)), Fraction(0)) for x in range(k)]

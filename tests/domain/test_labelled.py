@@ -345,8 +345,8 @@ TAKES_SHARES: dict[str, Callable[[Any], Any]] = {
     "mmse": lambda p: information_privacy.mmse(MECHANISM, p),
     "estimate_error": lambda p: information_privacy.estimate_error(MECHANISM, SHARES, p).bias,
     "estimate_error, values": lambda p: information_privacy.estimate_error(MECHANISM, SHARES, SHARES, p).mean_square,
-    "posterior": lambda p: sf.channel_of(MECHANISM).posterior(p, 0),
-    "mutual_information": lambda p: sf.channel_of(MECHANISM).mutual_information(p),
+    "posterior": lambda p: MECHANISM.channel().posterior(p, 0),
+    "mutual_information": lambda p: MECHANISM.channel().mutual_information(p),
     "allows": lambda p: sf.Prior(DOMAIN, ["1/2", "1/4", "1/4"], "1.2").worst(p),
     "worst": lambda p: sf.HighLow(DOMAIN, ["State"], 1).worst(p),
     "SquaredError": lambda p: sf.optimal(SMALL_PRIOR, sf.SquaredError(p), max_seconds=5).value,
@@ -394,7 +394,7 @@ def test_tables_with_a_row_per_value_are_aligned() -> None:
     with pytest.raises(InvalidInput, match=r"ExpectedLoss: matrix, rows must name every value; got \"none for '\?'\""):
         sf.design(UNIFORM, utility=sf.ExpectedLoss(LOSSES.drop("?")))
     with pytest.raises(InvalidInput, match="matrix must be rows of numbers in the order of the outputs"):
-        sf.channel_of(MECHANISM).then(pd.DataFrame(np.eye(3)))
+        MECHANISM.channel().then(pd.DataFrame(np.eye(3)))
 
 
 def test_mechanisms_with_blocks_are_aligned() -> None:

@@ -194,7 +194,7 @@ def information(matrix: npt.NDArray[np.float64], p: list[float]) -> float:
 
 def level(mechanism: Mechanism, x: str, other: str) -> float:
     """The least epsilon that the mechanism keeps for x against other."""
-    return sf.channel_of(mechanism).worst(sf.Pairwise(COIN, {(x, other): 0})).excess
+    return mechanism.channel().worst(sf.Pairwise(COIN, {(x, other): 0})).excess
 
 
 def test_the_reference_values_are_reproduced() -> None:
@@ -289,7 +289,7 @@ def test_a_policy_implies_another_iff_its_best_mechanism_obeys_that() -> None:
 
 def test_two_releases_add_up_to_exactly_the_composed_levels() -> None:
     one, two = ("0.5", "2"), ("1", "ln 2")
-    joint = sf.channel_of(BinaryOptimal(COIN, *one)).and_then(lambda _: sf.channel_of(BinaryOptimal(COIN, *two)))
+    joint = BinaryOptimal(COIN, *one).channel().and_then(lambda _: BinaryOptimal(COIN, *two).channel())
     composed = pairwise(*one).compose(pairwise(*two))
     assert isinstance(composed, sf.Pairwise)
     assert joint.obeys(composed)

@@ -152,7 +152,7 @@ def test_the_regimes_meet_exactly() -> None:
 def test_both_sides_are_spent() -> None:
     for second in ("0.01", "0.3", "1/2", "0.9"):
         mechanism = PriorBinary(COIN, of(second), "0.5")
-        law, tighter = sf.channel_of(mechanism), Epsilon("0.5") * JUST_LESS
+        law, tighter = mechanism.channel(), Epsilon("0.5") * JUST_LESS
         for column in zip(*law.rows, strict=True):
             assert not sf.Prior(COIN, of(second), tighter).allows(column)
 
@@ -201,7 +201,7 @@ def test_the_printed_theorem_2_is_right_between_the_regimes() -> None:
 
 
 def level(mechanism: Mechanism, policy: sf.Policy) -> float:
-    return sf.channel_of(mechanism).worst(policy).excess
+    return mechanism.channel().worst(policy).excess
 
 
 def test_the_reference_values_are_reproduced() -> None:
@@ -356,7 +356,7 @@ def test_no_channel_within_the_policy_tells_more() -> None:
         assert told <= limit + 1e-12
         reached = max(reached, told / limit)
         information = float(np.sum(prior[:, None] * channel * np.log(np.maximum(channel, 1e-300) / average)))
-        assert information <= sf.channel_of(best).mutual_information(of(repr(p1))) + 1e-12
+        assert information <= best.channel().mutual_information(of(repr(p1))) + 1e-12
     assert reached > 0.9
 
 

@@ -258,7 +258,7 @@ def test_audits_that_look_at_few_columns_find_the_worst_of_one_side(side: str) -
             weights = [generator.choice([0, 1, 5, 100]) for _ in range(4)] + [1]
             prior = [Fraction(w, sum(weights)) for w in weights]
             policy = Prior(domain, prior, generator.choice(["0.5", "3", "6"]), side)
-            found = max((policy.worst(column) for column in zip(*sf.channel_of(mechanism).rows, strict=True)),
+            found = max((policy.worst(column) for column in zip(*mechanism.channel().rows, strict=True)),
                         key=lambda worst: worst.rank)  # fmt: skip
             columns_stated = mechanism.worst_columns(policy)
             if columns_stated is not None:
@@ -306,7 +306,7 @@ def test_the_bound_on_information_is_reached() -> None:
     assert certificate.holds
     assert certificate.information == pytest.approx(math.log(3) / 2, rel=1e-12)
     assert certificate.information_bound == pytest.approx(math.log(3) / 2, rel=1e-12)  # ε·tanh(ε/2)
-    assert sf.channel_of(mechanism).mutual_information(uniform) == certificate.information
+    assert mechanism.channel().mutual_information(uniform) == certificate.information
     # One side: a report that leaves one of two equal values standing tells ln 2 = ε nats.
     clear = TableMechanism.from_matrix(XY, [[1, 0], [0, 1]])
     upper = Prior(XY, [HALF, HALF], "ln 2", "upper")
@@ -337,12 +337,12 @@ def test_information_is_exact_to_a_double(percent: int, epsilon: str) -> None:
         weights = [number(p) for p in prior]
         marginal = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), Decimal(0)) for y in range(2)]
         told = entropy(marginal) - sum((w * entropy(row) for w, row in zip(weights, rows, strict=True)), Decimal(0))
-    assert sf.channel_of(mechanism).mutual_information(prior) == pytest.approx(float(told), rel=1e-12)
+    assert mechanism.channel().mutual_information(prior) == pytest.approx(float(told), rel=1e-12)
     assert float(told) <= mechanism.policy.information_bound() <= float(Epsilon(epsilon))
 
 
 def test_information_of_a_bad_prior_is_refused() -> None:
-    law = sf.channel_of(RandomizedResponse(XY, 1))
+    law = RandomizedResponse(XY, 1).channel()
     assert "have 2 entries" in refusal(law.mutual_information, [1])
     assert "sum to exactly one" in refusal(law.mutual_information, ["1/2", "1/3"])
 

@@ -79,14 +79,14 @@ def counts_of(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, see
     if mechanism.encoding == "index":
         law = np.maximum(estimator.expected_counts(truth), 0)
         return np.random.default_rng(seed).multinomial(n, law / law.sum(), repetitions)
-    channel_of = law_of_counts(mechanism)
-    if channel_of is None:
+    count_law = law_of_counts(mechanism)
+    if count_law is None:
         values = np.random.default_rng(seed).choice(len(truth), n * repetitions, p=truth)
         reports = sf.privatize(mechanism, values, sf.InsecureSeeded(seed))
         starts = range(0, len(values), n)
         return np.stack([sf.aggregate(mechanism, reports[start : start + n]).counts for start in starts])
     draws = insecure_generator(seed)
-    return np.stack([channel_of(draws, n, truth) for _ in range(repetitions)])
+    return np.stack([count_law(draws, n, truth) for _ in range(repetitions)])
 
 
 def too_few(held: Floats, repetitions: int, least: float = LEAST) -> bool:

@@ -8,9 +8,9 @@ from sfumato.auditing.audits import audit, verify
 from sfumato.auditing.black_box import audit_sampler
 from sfumato.auditing.black_box.result import SamplerAudit
 from sfumato.auditing.certificate import Certificate
-from sfumato.auditing.channels import Channel, channel_of
 from sfumato.auditing.prior_sets import PriorBox, PriorMixtures, PriorSet, PriorSetAudit, audit_priors
 from sfumato.auditing.regions import ErrorRegion, PolicyRegion, error_region, policy_region
+from sfumato.mechanisms import Channel
 
 __all__ = [
     "Certificate",
@@ -25,7 +25,6 @@ __all__ = [
     "audit",
     "audit_priors",
     "audit_sampler",
-    "channel_of",
     "error_region",
     "policy_region",
     "verify",

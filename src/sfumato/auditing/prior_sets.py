@@ -16,7 +16,6 @@ from typing import Any
 from sfumato._core import ZERO, EpsilonLike, exact_fraction, excess, read_list
 from sfumato.auditing.audits import audit
 from sfumato.auditing.certificate import Certificate
-from sfumato.auditing.channels import channel_of
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
@@ -134,7 +133,7 @@ def audit_priors(
     chosen = priors if isinstance(priors, PriorSet) else PriorMixtures(domain, priors)
     if chosen.domain != domain:
         raise InvalidInput("audit_priors", "priors", "be over the mechanism's domain", chosen.domain)
-    law = channel_of(mechanism)
+    law = mechanism.channel()
     found: tuple[bool, Fraction] | None = None
     sides, worst = (Fraction(0), Fraction(1)), next(chosen.extremes([Fraction(0)] * len(domain)))
     for column in zip(*law.rows, strict=True):

@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Epsilon, exceeds
-from sfumato.auditing.channels import Channel, channel_of
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Channel, Mechanism
 from sfumato.policy import PairwisePolicy, Policy
 
 __all__ = ["ErrorRegion", "PolicyRegion", "error_region", "policy_region"]
@@ -98,7 +97,7 @@ def error_region(mechanism: Mechanism | Channel, x: object, other: object) -> Er
     if isinstance(mechanism, Channel):
         rows = [mechanism.rows[i], mechanism.rows[j]]
     else:
-        rows = list(channel_of(mechanism, [x, other]).rows)
+        rows = list(mechanism.channel([x, other]).rows)
     by_ratio: dict[Fraction, Point] = {}
     for likelihood, other_likelihood in zip(*rows, strict=True):
         both = likelihood + other_likelihood

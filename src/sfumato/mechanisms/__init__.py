@@ -50,6 +50,7 @@ __all__ = [
 
 # For the other packages of Sfumato; not part of the public interface.
 from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX
+from sfumato.mechanisms.channel import Channel as Channel
 from sfumato.mechanisms.composed_subsets.mechanism import MOST_BLOCKS as MOST_BLOCKS
 from sfumato.mechanisms.draws import (
     BitDraws as BitDraws,

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from sfumato._core import Epsilon, canonical_hash, checked_count, project_to_simplex
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
+from sfumato.mechanisms.channel import Channel, check_channel_size
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.policy import Policy
 
@@ -201,6 +202,38 @@ class Mechanism(ABC):
             raise LimitExceeded(f"a matrix of {entries} entries is refused (at most {LARGEST_MATRIX})")
         reports = list(self.reports())
         return np.array([[float(self.probability(y, x)) for y in reports] for x in range(len(self.domain))])
+
+    def channel(self, values: Iterable[Any] | None = None) -> Channel:
+        """Return the exact law that the mechanism states.
+
+        Parameters
+        ----------
+        values
+            The values whose rows are returned, in this order; all values of the domain unless given.
+
+        Returns
+        -------
+        Channel
+            A row of exact probabilities per value and a column per report; its outputs are the reports, as integers.
+
+        Raises
+        ------
+        LimitExceeded
+            If the channel has too many entries to be enumerated.
+
+        Examples
+        --------
+        >>> from sfumato import Domain
+        >>> from sfumato.mechanisms import BinaryOptimal
+        >>> channel = BinaryOptimal(Domain(["yes", "no"]), "ln 3", "ln 3").channel()
+        >>> channel.posterior(["1/2", "1/2"], 0)
+        (Fraction(3, 4), Fraction(1, 4))
+        """
+        domain = self.domain if values is None else self.domain.subset(values)
+        check_channel_size(len(domain), self.outputs, f"the law of {self.name}")
+        reports = list(self.reports())
+        indices = [self.domain.index(label) for label in domain]
+        return Channel(domain, [[self.probability(y, x) for y in reports] for x in indices], reports)
 
     # -- the wire ----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Exact laws of small mechanisms, and what may be done with them: processing, composition, inference.
+"""Exact channels of small mechanisms, with the operations on them: processing, composition, inference.
 
 The three properties of context-aware LDP (Acharya et al. 2020, Props. 1-3) are operations here, so that they can be
 computed and checked: ``then`` keeps every policy, ``and_then`` adds two policies up, and ``posterior`` moves the odds
@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import checked_kind, dot, exact_fraction, information
+from sfumato._core import dot, exact_fraction, information
 from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
 from sfumato.errors import InvalidInput, LimitExceeded
-from sfumato.mechanisms import Mechanism
 from sfumato.policy import UNCONSTRAINED, Policy, TightestConstraint
 
-__all__ = ["Channel", "channel_of"]
+__all__ = ["Channel", "check_channel_size"]
 
-#: A law of more entries than this is refused: it is kept in Fractions.
-_LARGEST_LAW = 10**6
+#: Maximum number of entries of a channel; each is a Fraction.
+_LARGEST_CHANNEL = 10**6
 
 
 @dataclass(frozen=True, init=False)
@@ -62,8 +61,10 @@ class Channel:
         """The inequality of the policy that some output comes closest to breaking. Exact."""
         if policy.domain != self.domain:
             raise InvalidInput("Channel", "policy", "be over the same domain", policy.domain)
-        found = (policy.worst(column) for column in zip(*self.rows, strict=True))
-        return max((worst for worst in found if worst.names is not None), key=lambda w: w.rank, default=UNCONSTRAINED)
+        constraints = (policy.worst(column) for column in zip(*self.rows, strict=True))
+        return max(
+            (worst for worst in constraints if worst.names is not None), key=lambda w: w.rank, default=UNCONSTRAINED
+        )
 
     def obeys(self, policy: Policy) -> bool:
         """Whether every output lies in the policy's cone. Exact."""
@@ -94,7 +95,7 @@ class Channel:
             for after, second in zip(following.outputs, zip(*following.rows, strict=True), strict=True):
                 names.append((output, after))
                 columns.append([a * b for a, b in zip(first, second, strict=True)])
-        _check_size(len(self.domain), len(columns), "the joint law")
+        check_channel_size(len(self.domain), len(columns), "the joint law")
         return Channel(self.domain, list(zip(*columns, strict=True)), names)
 
     def posterior(self, prior: Sequence[Any], output: Hashable) -> tuple[Fraction, ...]:
@@ -128,20 +129,11 @@ class Channel:
         )
 
 
-def channel_of(mechanism: Mechanism, values: Sequence[Any] | None = None) -> Channel:
-    """The law that a mechanism states, for all values or only for these; its outputs are the reports, as integers."""
-    checked_kind("channel_of", "the mechanism", mechanism, Mechanism)
-    domain = mechanism.domain if values is None else mechanism.domain.subset(values)
-    _check_size(len(domain), mechanism.outputs, f"the law of {mechanism.name}")
-    reports = list(mechanism.reports())
-    indices = [mechanism.domain.index(label) for label in domain]
-    return Channel(domain, [[mechanism.probability(y, x) for y in reports] for x in indices], reports)
-
-
-def _check_size(rows: int, columns: int, what: str) -> None:
-    if rows * columns > _LARGEST_LAW:
+def check_channel_size(rows: int, columns: int, what: str) -> None:
+    """Raise LimitExceeded if a channel has too many entries to be enumerated."""
+    if rows * columns > _LARGEST_CHANNEL:
         raise LimitExceeded(
-            f"{what} over {rows} values has {columns} outputs; more than {_LARGEST_LAW} entries are not enumerated"
+            f"{what} over {rows} values has {columns} outputs; more than {_LARGEST_CHANNEL} entries are not enumerated"
         )
 
 
