@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from sfumato import errors, mechanisms
-from sfumato._core import Epsilon, load_plots_with
+from sfumato._core import Epsilon, Progress, load_plots_with
 from sfumato.auditing import (
     Certificate,
     Channel,
@@ -49,6 +49,7 @@ from sfumato.policy import (
 from sfumato.randomness import InsecureSeeded
 
 if TYPE_CHECKING:
+    __version__: str
     from sfumato import plotting
     from sfumato.compiler import (
         ExpectedLoss,
@@ -88,6 +89,7 @@ __all__ = [
     "Policy",
     "Prior",
     "PriorBox",
+    "Progress",
     "Questionnaire",
     "RobustInformation",
     "SamplerAudit",
@@ -151,6 +153,8 @@ def _load(package: str) -> Any:
 if not TYPE_CHECKING:  # a type checker would take every name for defined
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return importlib.import_module("importlib.metadata").version(__name__)
         if name in _LATE:
             return _load(name)
         for package, names in _LATE.items():

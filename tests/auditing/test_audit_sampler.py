@@ -345,13 +345,13 @@ def test_what_asks_nothing_cannot_be_broken() -> None:
 
 def test_every_value_gets_its_trials_and_progress_tells() -> None:
     calls: dict[int, int] = {}
-    told: list[tuple[int, int]] = []
+    told: list[tuple[int, int | None]] = []
 
     def sampler(value: int, n: int) -> list[bool]:
         calls[value] = calls.get(value, 0) + n
         return [True] * n
 
-    audit = audit_sampler(sampler, POLICY, 3001, batch=True, progress=lambda done, total: told.append((done, total)))
+    audit = audit_sampler(sampler, POLICY, 3001, batch=True, progress=lambda at: told.append((at.done, at.total)))
     assert calls == dict.fromkeys([0, 1, 8, 15], 3001)
     assert told[-1] == (4 * 3001, 4 * 3001)
     assert told == sorted(told)

@@ -68,10 +68,10 @@ def test_files_of_all_kinds_are_counted_as_their_reports_are(
     (tmp_path / "d.json").write_text(sf.aggregate(mechanism, reports[6500:]).to_json())
     write_reports(mechanism, reports[:0], tmp_path / "e.parquet")
     paths = sorted(tmp_path.iterdir())
-    seen: list[int] = []
+    seen: list[sf.Progress] = []
     assert aggregate_files(mechanism, paths, threads=threads, progress=seen.append) == sf.aggregate(mechanism, reports)
-    assert seen == sorted(seen)
-    assert seen[-1] == 6500  # counts that are merged in were counted elsewhere
+    assert [at.done for at in seen] == sorted(at.done for at in seen)
+    assert seen[-1] == sf.Progress(6500, None, "reports")  # counts that are merged in were counted elsewhere
     resumed = aggregate_files(mechanism, paths, resume=tmp_path / "state", threads=threads)
     assert resumed == sf.aggregate(mechanism, reports)
     again = aggregate_files(mechanism, paths, resume=tmp_path / "state", threads=threads, progress=seen.append)
@@ -190,7 +190,7 @@ def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, name
     for resume in (None, state):
         write_reports(mechanism, drawn(mechanism, 100), path)
 
-        def rewrite(_: int) -> None:
+        def rewrite(_: sf.Progress) -> None:
             write_reports(mechanism, drawn(mechanism, 250), path)
 
         with pytest.raises(InvalidInput, match=f"{name}: the file must stay as it is while it is counted"):
@@ -205,8 +205,8 @@ def test_a_file_that_changes_between_two_rounds_is_refused(tmp_path: Path) -> No
     path, state = tmp_path / "r.parquet", tmp_path / "state.json"
     in_groups(path, mechanism, drawn(mechanism, 1000), 100)
 
-    def rewrite(count: int) -> None:
-        if count > 500:
+    def rewrite(progress: sf.Progress) -> None:
+        if progress.done > 500:
             in_groups(path, mechanism, drawn(mechanism, 1001, seed=2), 100)
 
     with pytest.raises(InvalidInput, match="stay as it is while it is counted"):

@@ -468,12 +468,14 @@ def test_values_that_may_not_be_told_apart_have_an_infinite_worst_case() -> None
 
 def test_design_takes_the_worst_case_a_loss_and_a_listener() -> None:
     policy = random_pairwise(2, 4, harmless=1)
-    rounds: list[tuple[float, float]] = []
-    made = sf.design(policy, utility="worst-estimation", progress=lambda *at: rounds.append(at))
+    rounds: list[sf.Progress] = []
+    made = sf.design(policy, utility="worst-estimation", progress=rounds.append)
     assert sf.audit(made, policy).holds
     assert rounds
-    assert rounds[-1][0] == pytest.approx(rounds[-1][1], rel=1e-4)
-    assert sf.design(policy, utility="estimation", progress=lambda *at: rounds.append(at)).hash != made.hash
+    assert rounds[-1].value == pytest.approx(rounds[-1].bound, rel=1e-4)
+    assert [at.done for at in rounds] == list(range(1, len(rounds) + 1))
+    assert {(at.total, at.unit) for at in rounds} == {(None, "rounds")}
+    assert sf.design(policy, utility="estimation", progress=rounds.append).hash != made.hash
 
 
 # -- requests ----------------------------------------------------------------------------------------------
@@ -494,8 +496,8 @@ def test_fewer_outputs_on_request() -> None:
 @pytest.mark.usefixtures("counted_time")
 def test_when_time_runs_out_the_answer_is_still_a_mechanism_with_a_bound() -> None:
     policy = random_metric(3, 14)
-    rounds: list[tuple[float, float]] = []
-    hurried = sf.optimal(policy, max_seconds=1e-3, progress=lambda *at: rounds.append(at))
+    rounds: list[sf.Progress] = []
+    hurried = sf.optimal(policy, max_seconds=1e-3, progress=rounds.append)
     check(hurried, policy)
     assert hurried.status == "time"
     assert len(rounds) == 1

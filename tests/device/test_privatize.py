@@ -193,8 +193,8 @@ def test_reports_may_be_written_over_the_values() -> None:
 @pytest.mark.parametrize("count", [10, 300_000])
 def test_progress_ends_at_the_total(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_privatize, "_PROGRESS_INTERVAL", 0)
-    seen: list[tuple[int, int]] = []
-    sf.privatize(MECHANISMS["response"], np.zeros(count, int), progress=lambda done, total: seen.append((done, total)))
+    seen: list[tuple[int, int | None]] = []
+    sf.privatize(MECHANISMS["response"], np.zeros(count, int), progress=lambda at: seen.append((at.done, at.total)))
     assert seen[-1] == (count, count)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert len(seen) > 2

@@ -57,8 +57,8 @@ def test_errors_are_those_predicted() -> None:
 
 def test_a_policy_is_designed_for_and_progress_is_told() -> None:
     policy = sf.Uniform(DOMAIN, 1)
-    seen: list[tuple[int, int]] = []
-    found = sf.simulate(policy, n=700_000, truth=[1 / 12] * 12, progress=lambda done, total: seen.append((done, total)))
+    seen: list[tuple[int, int | None]] = []
+    found = sf.simulate(policy, n=700_000, truth=[1 / 12] * 12, progress=lambda at: seen.append((at.done, at.total)))
     assert found.mechanism == sf.design(policy)
     assert found.estimate.n == 700_000
     assert seen[-1] == (700_000, 700_000)

@@ -126,8 +126,8 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
 
 
 def test_progress_moves_to_its_end() -> None:
-    seen: list[tuple[int, int]] = []
-    experiment_named("lip-figure5").run(Run(quick=True, progress=lambda done, total: seen.append((done, total))))
+    seen: list[tuple[int, int | None]] = []
+    experiment_named("lip-figure5").run(Run(quick=True, progress=lambda at: seen.append((at.done, at.total))))
     assert seen == [(0, 2), (1, 2), (2, 2)]
 
 

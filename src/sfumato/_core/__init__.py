@@ -35,6 +35,7 @@ from sfumato._core.locks import locked
 from sfumato._core.optional import import_late, import_optional, import_pyarrow
 from sfumato._core.parallel import by_threads, core_count
 from sfumato._core.plots import load_plots_with, plot_result, register_plot
+from sfumato._core.progress import Progress, ProgressCallback
 from sfumato._core.results import Result, text_table
 from sfumato._core.simplex import project_protected, project_to_simplex
 from sfumato._core.text import percent
@@ -59,6 +60,8 @@ __all__ = [
     "EpsilonLike",
     "Floats",
     "Integers",
+    "Progress",
+    "ProgressCallback",
     "Result",
     "Terms",
     "Words",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
 import click
 
-from sfumato._core import finite
+from sfumato._core import ProgressCallback, finite
 
 __all__ = [
     "JSON_OPTION",
@@ -22,7 +21,6 @@ __all__ = [
     "people",
     "progress_bar",
     "quantity",
-    "search_bar",
     "show_json",
     "show_table",
 ]
@@ -78,24 +76,16 @@ def show_table(
 
 
 @contextmanager
-def progress_bar(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while a terminal watches; the function it gives takes how much is done."""
+def progress_bar(what: str) -> Iterator[ProgressCallback]:
+    """Show a bar on standard error if it is a terminal; yield the callback that moves it."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done: progress.update(task, completed=done)
-
-
-@contextmanager
-def search_bar() -> Iterator[Callable[[float, float], None]]:
-    """A bar that counts the rounds of a search for the optimal mechanism."""
-    rounds = itertools.count(1)
-    with progress_bar("rounds of the search") as done:
-        yield lambda _value, _bound: done(next(rounds))
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda progress: bar.update(task, completed=progress.done, total=progress.total)
 
 
 def quantity(number: int, noun: str) -> str:

@@ -68,11 +68,11 @@ def command(
 def _count_here(made: Mechanism, reports: tuple[str, ...], resume: str | None) -> Aggregate:
     from sfumato.collecting import aggregate_files
 
-    with progress_bar("counting") as done:
+    with progress_bar("counting") as progress:
         return aggregate_files(
             made,
             reports,
             resume=resume,
             read_counts=lambda data, shown: counts_of(made, data, shown),
-            progress=done,
+            progress=progress,
         )

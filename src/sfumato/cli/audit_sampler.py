@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from sfumato.cli._files import INPUT, read_policy
+from sfumato.cli._show import progress_bar
 
 if TYPE_CHECKING:
     from sfumato.domain import Domain
@@ -44,7 +42,7 @@ def command(
 
     rules = read_policy(policy)
     compared = [_label(rules.domain, text) for text in values] or None
-    with LineSampler(command_line, trials) as sampler, _bar() as progress:
+    with LineSampler(command_line, trials) as sampler, progress_bar("sampling") as progress:
         result = audit_sampler(sampler, rules, trials, alpha, values=compared, batch=True, progress=progress)
     click.echo(result.to_json() if as_json else result.summary(), nl=not as_json)
     ctx.exit(1 if result.violated else 0)
@@ -64,17 +62,3 @@ def _label(domain: Domain, text: str) -> object:
 
 def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int], None] | None]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with click.progressbar(length=1, label="sampling", file=sys.stderr) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.length = total
-            bar.update(done - bar.pos)
-
-        yield progress

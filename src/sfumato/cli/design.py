@@ -6,7 +6,7 @@ import click
 
 from sfumato._core import PIPE
 from sfumato.cli._files import INPUT, OUTPUT, read_losses, read_policy
-from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, search_bar, show_json
+from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, progress_bar, show_json
 
 #: Which mechanism is recommended does not depend on the number of people, but the error that is shown does.
 _SUPPOSED = 10_000
@@ -52,7 +52,7 @@ def command(
 
     rules = read_policy(policy)
     goal = utility if loss is None else read_losses(loss)
-    with search_bar() as searched:
+    with progress_bar("rounds of the search") as searched:
         made, why = designed(rules, n or _SUPPOSED, mechanism, goal, None, max_bits, max_seconds, searched)
     if n is None and "total variation" in why:
         why += f" (if {_SUPPOSED:,} people answer; --n says how many will)"

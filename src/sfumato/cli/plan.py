@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
-from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, search_bar, show_json, show_table
+from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, progress_bar, show_json, show_table
 
 
 @click.command(short_help="Compare mechanisms for a policy by the error to expect.")
@@ -34,7 +34,7 @@ def command(
     from sfumato.compiler import plan
 
     rules = read_policy(policy)
-    with search_bar() as searched:
+    with progress_bar("rounds of the search") as searched:
         found = plan(rules, n, target=target, max_bits=max_bits, max_seconds=max_seconds, progress=searched)
     best = found.best
     if plot is not None:

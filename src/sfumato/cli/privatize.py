@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato._core import PIPE
+from sfumato._core import PIPE, Progress
 from sfumato.cli._engine import HADOOP_INPUT, HADOOP_OUTPUT, engine_options, spark_session
 from sfumato.cli._files import INPUT, format_option, named, piped_suffix, read_mechanism
 from sfumato.cli._show import JSON_OPTION, progress_bar, quantity, show_json
@@ -70,14 +70,14 @@ def _privatize_here(made: Mechanism, values: str, names: str | list[str] | None,
     from sfumato.device import privatize_indices, read_values
     from sfumato.errors import InvalidInput
 
-    with progress_bar("privatizing") as done:
+    with progress_bar("privatizing") as progress:
 
         def pieces() -> Iterator[Any]:
             total = 0
             for piece in read_values(values, names, domain=made.domain):
                 reports = privatize_indices(made, made.domain.encode(piece, first_row=total))
                 total += len(reports)
-                done(total)
+                progress(Progress(total, None, "values"))
                 yield reports
             if total == 0:  # as of a text file: hardly what anybody means to publish
                 raise InvalidInput(named(values, "input"), "the file", "hold at least one value", "a file with none")

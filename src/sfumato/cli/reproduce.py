@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +56,8 @@ def command(
     documents = []
     for experiment in all_experiments().values() if all_ else [experiment_named(name) for name in names]:
         started = time.monotonic()
-        with progress_bar(experiment.name) as done:
-            result = experiment.run(Run(quick, seed, folder, _moving(done)))
+        with progress_bar(experiment.name) as progress:
+            result = experiment.run(Run(quick, seed, folder, progress))
         document = {
             "name": experiment.name,
             "title": experiment.title,
@@ -75,10 +74,6 @@ def command(
             _show(experiment, result, document)
     if as_json:
         show_json(documents[0] if len(names) == 1 else {"experiments": documents})
-
-
-def _moving(done: Callable[[int], None]) -> Callable[[int, int], None]:
-    return lambda so_far, _total: done(so_far)
 
 
 def _list(known: list[Experiment], as_json: bool) -> None:

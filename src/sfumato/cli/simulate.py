@@ -11,7 +11,6 @@ from sfumato.cli._show import (
     SECONDS_OPTION,
     people,
     progress_bar,
-    search_bar,
     show_json,
     show_table,
 )
@@ -46,10 +45,10 @@ def command(
     from sfumato.device import simulate
 
     rules = read_policy(policy)
-    with search_bar() as searched:
+    with progress_bar("rounds of the search") as searched:
         made = design(rules, n, mechanism=mechanism, max_seconds=max_seconds, progress=searched)
-    with progress_bar("simulating", n) as done:
-        found = simulate(made, n=n, truth=truth, method=method, seed=seed, progress=lambda so_far, _: done(so_far))
+    with progress_bar("simulating") as counted:
+        found = simulate(made, n=n, truth=truth, method=method, seed=seed, progress=counted)
     if as_json:
         show_json(
             {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato._core import Integers, core_count
+from sfumato._core import Integers, Progress, ProgressCallback, core_count
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.checkpoint import Checkpoint, State, state_of
 from sfumato.collecting.files import REPORT_SUFFIXES, read_reports, rows_by_group
@@ -60,7 +60,7 @@ def aggregate_files(
     *,
     resume: Path | str | None = None,
     read_counts: ReadCounts | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: ProgressCallback | None = None,
     threads: int | None = None,
 ) -> Aggregate:
     """The counts of all reports in these files; those that hold counts (.json) are merged in.
@@ -119,7 +119,7 @@ class _Work:
     """What the threads share while they count."""
 
     def __init__(
-        self, mechanism: Mechanism, read_counts: ReadCounts, progress: Callable[[int], None] | None, so_far: int
+        self, mechanism: Mechanism, read_counts: ReadCounts, progress: ProgressCallback | None, so_far: int
     ) -> None:
         self._mechanism, self._read_counts = mechanism, read_counts
         self._progress, self._so_far = progress, so_far
@@ -168,5 +168,5 @@ class _Work:
             with self._lock:
                 self._so_far += len(piece)
                 if self._progress is not None:
-                    self._progress(self._so_far)
+                    self._progress(Progress(self._so_far, None, "reports"))
         return n

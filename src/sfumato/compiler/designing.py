@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import checked_count, checked_kind, checked_seconds
+from sfumato._core import ProgressCallback, checked_count, checked_kind, checked_seconds
 from sfumato.compiler.candidates import Candidate, candidates, most_outputs, safe_epsilon
 from sfumato.compiler.planning import checked_bits, plan
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
-from sfumato.compiler.solvers.design_weights import Progress
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation, goal_of
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.domain import Frequencies, checked_distribution
@@ -29,7 +28,7 @@ def design(
     p: Frequencies | None = None,
     max_bits: int | None = None,
     max_seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Mechanism:
     """The mechanism that ``plan`` recommends, or the one asked for by its short name.
 
@@ -40,7 +39,7 @@ def design(
     2 s longer, also where two other programs keep the cores busy. However short it is, a mechanism that obeys the
     policy is returned, the best of those that fit. ``mechanism="optimal"`` raises NoAnswer where no search does.
     Left out, a plan's search gets 10 seconds for up to 64 values and none for more, and that for another utility a
-    minute. ``progress`` is called with the value and the bound of the search after every round.
+    minute. ``progress`` is called with a :class:`Progress` (value and bound) after every round of a search.
     """
     return designed(policy, n, mechanism, utility, p, max_bits, max_seconds, progress)[0]
 
@@ -53,7 +52,7 @@ def designed(
     p: Frequencies | None = None,
     max_bits: int | None = None,
     max_seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> tuple[Mechanism, str]:
     """The mechanism, and in a sentence why this one."""
     checked_kind("design", "the policy", policy, Policy)
@@ -93,7 +92,7 @@ def _best_for(
     p: Frequencies | None,
     max_bits: int | None,
     max_seconds: float | None,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> tuple[Mechanism, str]:
     """The best at another utility than that of a plan: what a search finds, or a candidate that is better."""
     late = deadline.extended(GRACE) if max_seconds != 0 else NEVER

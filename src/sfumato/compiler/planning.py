@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import MOST_PEOPLE, ZERO, checked_count, checked_kind, checked_seconds
+from sfumato._core import MOST_PEOPLE, ZERO, ProgressCallback, checked_count, checked_kind, checked_seconds
 from sfumato.compiler.bounds import least_risk
 from sfumato.compiler.candidates import candidates, most_outputs
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
-from sfumato.compiler.solvers.design_weights import Progress
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
@@ -214,7 +213,7 @@ def plan(
     p: Frequencies | None = None,
     max_bits: int | None = None,
     max_seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Plan:
     """Compare every suitable mechanism at n reports, or find the n at which the best one meets a target.
 
@@ -225,7 +224,7 @@ def plan(
     mechanism can do. ``max_seconds`` is the time for all of it, and 0 asks for no search: it takes at most a fifth
     and 2 s longer, also where two other programs keep the cores busy. ``Plan.skipped`` names what did not fit.
     Left out, domains of up to 64 values get 10 seconds, and larger ones no search, which ``Plan.skipped`` then says.
-    ``progress`` is called with the value and the bound of the search after every round.
+    ``progress`` is called with a :class:`Progress` (value and bound) after every round of a search.
     """
     if (n is None) == (target is None):
         raise InvalidInput("plan", "n and target", "be given one without the other", (n, target))
@@ -281,7 +280,7 @@ def _plan_of_one_report(
     p: Any,
     max_bits: int | None,
     max_seconds: float | None,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> Plan:
     late = deadline.extended(GRACE)
     distribution = checked_distribution(p, policy.domain, "plan")
@@ -373,7 +372,7 @@ def _optimum(
     p: npt.NDArray[np.float64],
     max_bits: int | None,
     max_seconds: float | None,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> tuple[Optimum | None, str | None]:
     """The optimal design, or why there is none."""
     try:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import checked_kind, core_count
+from sfumato._core import Progress, ProgressCallback, checked_kind, core_count
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import BitDraws, Mechanism
 from sfumato.randomness import AUXILIARY, MAIN, SecureStream, Stream, WordReader, first_block, keystream, secure
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from sfumato.mechanisms import Kernel
 
 __all__ = ["privatize", "privatize_indices"]
-
-Progress = Callable[[int, int], None]
 
 #: Below this many decisions the scalar sampler is done before numba is imported.
 _FEW_DECISIONS = 20_000
@@ -42,14 +40,14 @@ def privatize(
     *,
     out: npt.NDArray[Any] | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> npt.NDArray[Any]:
     """Randomize every value: an array with one report per value, in order.
 
     ``values`` is a list, numpy, Arrow, pandas or polars column of labels; every one is checked before anything is
     drawn. Reports are numbers (indices of outputs) or rows of bytes (bitmaps). Randomness is secure unless
     ``stream`` is given, for simulations and tests only. ``out`` is an array to write to; ``threads`` defaults to
-    all cores; ``progress(done, total)`` is called now and then.
+    all cores; ``progress`` is called now and then with a :class:`Progress`.
     """
     checked_kind("privatize", "the mechanism", mechanism, Mechanism)
     if isinstance(values, (str, bytes)):  # only the type is named: an error must not carry a person's value needlessly
@@ -68,7 +66,7 @@ def privatize_indices(
     *,
     out: npt.NDArray[Any] | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> npt.NDArray[Any]:
     """As ``privatize``, for values that are encoded already: every index must lie in the domain."""
     reports = _checked_out(mechanism, len(indices), out)
@@ -138,7 +136,7 @@ def _store(mechanism: Mechanism, reports: npt.NDArray[Any], i: int, report: int)
 
 
 def _sample_securely(
-    mechanism: Mechanism, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], progress: Progress | None
+    mechanism: Mechanism, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], progress: ProgressCallback | None
 ) -> None:
     tracker = _Tracker(len(indices), progress)
     for i, x in enumerate(indices.tolist()):
@@ -223,7 +221,7 @@ class _Buffer:
 class _Tracker:
     """Counts values done, and tells a progress function of it, not too often."""
 
-    def __init__(self, total: int, progress: Progress | None) -> None:
+    def __init__(self, total: int, progress: ProgressCallback | None) -> None:
         self._total, self._progress = total, progress
         self._done = 0
         self._next = time.monotonic() + _PROGRESS_INTERVAL
@@ -235,9 +233,9 @@ class _Tracker:
         with self._lock:
             self._done += count
             if time.monotonic() >= self._next and self._done < self._total:
-                self._progress(self._done, self._total)
+                self._progress(Progress(self._done, self._total, "values"))
                 self._next = time.monotonic() + _PROGRESS_INTERVAL
 
     def finish(self) -> None:
         if self._progress is not None:
-            self._progress(self._total, self._total)
+            self._progress(Progress(self._total, self._total, "values"))

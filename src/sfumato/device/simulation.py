@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Floats, checked_count, checked_kind
+from sfumato._core import Floats, Progress, ProgressCallback, checked_count, checked_kind
 from sfumato.collecting import Aggregate
 from sfumato.compiler import design, expected_tv, law_of_counts
 from sfumato.device.privatization import privatize_indices
@@ -98,7 +98,7 @@ def simulate(
     method: str = "unbiased",
     seed: int = 0,
     one_by_one: bool | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Simulation:
     """Draw n people from a truth, privatize, aggregate, estimate.
 
@@ -123,7 +123,7 @@ def simulate(
     else:
         counts = Aggregate(mechanism.hash, n, law(insecure_generator(seed), n, distribution))
         if progress is not None:
-            progress(n, n)
+            progress(Progress(n, n, "people"))
     return Simulation(mechanism, distribution, estimate(mechanism, counts, method), law is None)
 
 
@@ -137,7 +137,7 @@ def _distribution(truth: Any, domain: Domain) -> Floats:
 
 
 def _counted_one_by_one(
-    mechanism: Mechanism, truth: Floats, n: int, stream: InsecureSeeded, progress: Callable[[int, int], None] | None
+    mechanism: Mechanism, truth: Floats, n: int, stream: InsecureSeeded, progress: ProgressCallback | None
 ) -> Aggregate:
     people = TableMechanism.from_matrix(Domain.range(1), [truth.tolist()])
     counts = Aggregate.empty(mechanism)
@@ -146,5 +146,5 @@ def _counted_one_by_one(
         values = privatize_indices(people, anybody, stream).astype(np.int64)
         counts = counts.accumulate(mechanism, privatize_indices(mechanism, values, stream))
         if progress is not None:
-            progress(start + len(values), n)
+            progress(Progress(start + len(values), n, "people"))
     return counts

@@ -6,11 +6,12 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from sfumato._core import Progress, ProgressCallback
 from sfumato.errors import InvalidInput
 from sfumato.papers.result import Result
 
@@ -19,7 +20,7 @@ __all__ = ["Experiment", "Run", "all_experiments", "experiment_named"]
 T = TypeVar("T")
 
 
-def _nobody_watches(_done: int, _total: int) -> None:
+def _nobody_watches(_progress: Progress) -> None:
     pass
 
 
@@ -31,7 +32,7 @@ class Run:
     seed: int = 0
     #: Where data files lie; stand-ins are invented if None.
     folder: Path | None = None
-    progress: Callable[[int, int], None] = _nobody_watches
+    progress: ProgressCallback = _nobody_watches
 
     def of(self, quick: T, full: T) -> T:
         """The one or the other."""
@@ -41,9 +42,9 @@ class Run:
         """The items one after the other, while the progress bar moves."""
         known = list(items)
         for done, item in enumerate(known):
-            self.progress(done, len(known))
+            self.progress(Progress(done, len(known), "cases"))
             yield item
-        self.progress(len(known), len(known))
+        self.progress(Progress(len(known), len(known), "cases"))
 
     def seeds(self) -> Iterator[int]:
         """One seed after the other for the parts of an experiment; those of another seed are others."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import exact_fraction, exceeds
+from sfumato._core import ProgressCallback, exact_fraction, exceeds
 from sfumato.auditing.black_box.events import Candidate, Pair, best_of_each_family, estimated_bounds
 from sfumato.auditing.black_box.families import propose
 from sfumato.auditing.black_box.limits import clopper_pearson_lower, clopper_pearson_upper
@@ -51,7 +51,7 @@ def audit_sampler(
     *,
     values: Sequence[Any] | None = None,
     batch: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> SamplerAudit:
     """Look for evidence that a sampler, any callable, breaks a policy. **Silence proves nothing; a finding does.**
 
@@ -63,7 +63,7 @@ def audit_sampler(
     calls are independent: a sampler that remembers its answers must be made to forget them.
 
     ``values`` are those to compare; by default up to four spread over the domain, two of them at the policy's least
-    level. ``progress(done, total)`` is called now and then with numbers of calls.
+    level. ``progress`` is called now and then with a :class:`Progress` that counts calls.
     """
     if isinstance(trials, bool) or not hasattr(trials, "__index__") or operator.index(trials) < _FEWEST_TRIALS:
         raise InvalidInput("audit_sampler", "trials", f"be an int of at least {_FEWEST_TRIALS}", trials)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato._core import Progress, ProgressCallback
 from sfumato.auditing.black_box.events import Candidate, Event, Pair
 from sfumato.auditing.black_box.outputs import Outputs, read_outputs
 from sfumato.errors import InvalidInput
@@ -27,7 +28,7 @@ class Source:
         labels: Sequence[object],
         batch: bool,
         trials: int,
-        progress: Callable[[int, int], None] | None,
+        progress: ProgressCallback | None,
     ) -> None:
         self._sampler, self._labels, self._batch = sampler, labels, batch
         self._done, self._total, self._progress = 0, trials * len(labels), progress
@@ -45,7 +46,7 @@ class Source:
         self._block = min(_LARGEST_BLOCK, max(1, _BLOCK_ITEMS // max(1, outputs.width)))
         self._done += n
         if self._progress is not None:
-            self._progress(self._done, self._total)
+            self._progress(Progress(self._done, self._total, "calls"))
         return outputs
 
     def _blocks(self, i: int, n: int) -> Iterator[Outputs]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sfumato._core import Floats
+from sfumato._core import Floats, Progress, ProgressCallback
 
-__all__ = ["LEAST_WEIGHT", "DesignWeights", "Progress"]
+__all__ = ["LEAST_WEIGHT", "DesignWeights", "Rounds", "count_rounds"]
 
-#: Told the value and the bound after every round.
-Progress = Callable[[float, float], None]
+#: Called with the value and the bound after every round of a search.
+Rounds = Callable[[float, float], None]
 
 #: Rays of less weight than this are dropped.
 LEAST_WEIGHT = 1e-10
@@ -34,3 +36,15 @@ class DesignWeights:
         """Without the rays of no weight."""
         used = self.weights > LEAST_WEIGHT
         return replace(self, rays=self.rays[used], weights=self.weights[used])
+
+
+def count_rounds(progress: ProgressCallback | None) -> Rounds | None:
+    """Return a function that counts the rounds of a search, those of its parts too, and calls ``progress``."""
+    if progress is None:
+        return None
+    numbers = itertools.count(1)
+
+    def report(value: float, bound: float) -> None:
+        progress(Progress(next(numbers), None, "rounds", float(value), float(bound) if math.isfinite(bound) else None))
+
+    return report

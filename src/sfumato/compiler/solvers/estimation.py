@@ -24,7 +24,7 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights, Progress
+from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights, Rounds
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.pricing import Pricing, climb, greatest, sum_of_squares
 from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
@@ -67,7 +67,7 @@ Solve = Callable[[Floats, Floats, Deadline], Solved]
 
 
 def best_design(
-    slice_: Slice, deadline: Deadline, progress: Progress | None = None, solve: Solve | None = None
+    slice_: Slice, deadline: Deadline, rounds: Rounds | None = None, solve: Solve | None = None
 ) -> tuple[DesignWeights, Floats]:
     """Column generation until no ray is missing, or until the deadline; and its distribution.
 
@@ -80,7 +80,7 @@ def best_design(
     if slice_.within is not None:
         part = deadline.part(SHARE_WITHIN)
         with suppress(OutOfTime):
-            rays = distinct(np.concatenate([rays, best_design(slice_.within, part, progress, solve)[0].rays]))
+            rays = distinct(np.concatenate([rays, best_design(slice_.within, part, rounds, solve)[0].rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
         raise NoMechanism(
             "under this policy no mechanism can tell all frequencies, or (where a level is very near 0) none that "
@@ -112,8 +112,8 @@ def best_design(
         worths = worth.of(found)
         if everything is not None:
             bound = max(bound, solved.constant - float(worths.max()))
-        if progress is not None:
-            progress(value, bound)
+        if rounds is not None:
+            rounds(value, bound)
         better = np.argsort(-worths)[: 4 * slice_.size]
         better = better[worths[better] > _TOLERANCE * value]
         idle = 0 if len(better) and value < least * (1 - _TOLERANCE / 1000) else idle + 1

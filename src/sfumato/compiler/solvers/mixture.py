@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.design_weights import DesignWeights, Progress
+from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds
 from sfumato.compiler.solvers.linear_program import best_weights
 from sfumato.compiler.solvers.slice import Slice, distinct
 from sfumato.compiler.solvers.utilities import Utility
@@ -38,9 +38,7 @@ _SEARCH_SHARE = 0.75
 _SMOOTHING = 0.7
 
 
-def best_mixture(
-    slice_: Slice, utility: Utility, deadline: Deadline, progress: Progress | None = None
-) -> DesignWeights:
+def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, rounds: Rounds | None = None) -> DesignWeights:
     """Column generation until the bound meets the value, or until the deadline.
 
     At half time at the latest it looks for a bound; later where rules have to be found, too.
@@ -58,7 +56,7 @@ def best_mixture(
         part = deadline.part(_SHARE_WITHIN)
         end_of_search = deadline.part(_SEARCH_SHARE)
         with suppress(OutOfTime):
-            rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, progress).rays]))
+            rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, rounds).rays]))
     bound, centre, smooth = np.inf, None, True
     solved: tuple[Floats, Floats, float] | None = None
     while True:
@@ -81,8 +79,8 @@ def best_mixture(
         most, found = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
         if base + most < bound:
             bound, centre = base + most, prices
-        if progress is not None:
-            progress(value, bound)
+        if rounds is not None:
+            rounds(value, bound)
         worths = utility.of(found) - found @ multipliers
         better = np.argsort(-worths)[: 4 * slice_.size]
         better = better[worths[better] > 0.1 * allowed]

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato._core import ZERO, Floats, checked_kind
+from sfumato._core import ZERO, Floats, ProgressCallback, checked_kind
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
-from sfumato.compiler.solvers.design_weights import DesignWeights, Progress
+from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds, count_rounds
 from sfumato.compiler.solvers.estimation import best_design, scaled
 from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
 from sfumato.compiler.solvers.interior import numerical_error
@@ -64,7 +64,7 @@ def optimal(
     p: Frequencies | None = None,
     max_seconds: float | None = None,
     max_outputs: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Optimum:
     """The best mechanism under the policy at the distribution p (uniform, or the prior of a prior policy).
 
@@ -88,7 +88,7 @@ def optimal_until(
     utility: str | Goal,
     p: Frequencies | None,
     max_outputs: int | None,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> Optimum:
     """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline."""
     latest = deadline.extended(_LATE * deadline.left + GRACE)
@@ -110,16 +110,16 @@ def optimal_until(
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
     expected_outputs = min(_OUTPUTS_PER_VALUE * slice_.size, max_outputs or math.inf)
     kept = min(_rounding_seconds(policy, expected_outputs), _MOST_ROUNDING * deadline.left)
-    search = deadline.part(1.0, reserve=kept)
+    search, rounds = deadline.part(1.0, reserve=kept), count_rounds(progress)
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
             raise numerical_error("no error can be told of the best mechanism")
-        found, shares = _designed(slice_, goal, search, max_outputs, progress)
+        found, shares = _designed(slice_, goal, search, max_outputs, rounds)
         if isinstance(goal, WorstEstimation):
             stated = designed = designed * (shares / slice_.p)[slice_.group_of]
     else:
         assert isinstance(goal, SumGoal)
-        found = _mixed(slice_, goal.on(slice_, designed), search, max_outputs, progress)
+        found = _mixed(slice_, goal.on(slice_, designed), search, max_outputs, rounds)
     if not latest.fits(_rounding_seconds(policy, len(found.weights))):
         raise OutOfTime(
             f"a table of {size} by {len(found.weights)} exact numbers does not fit in the time of the search"
@@ -228,10 +228,10 @@ def _rounding_seconds(policy: Policy, outputs: float) -> float:
 
 
 def _designed(
-    slice_: Slice, goal: Estimation, deadline: Deadline, max_outputs: int | None, progress: Progress | None
+    slice_: Slice, goal: Estimation, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
 ) -> tuple[DesignWeights, Floats]:
     """The rays and weights of the least error, and the distribution of the groups it is the error at."""
-    found, p = best_design(slice_, deadline, progress, goal.solve)
+    found, p = best_design(slice_, deadline, rounds, goal.solve)
     while max_outputs is not None and len(found.weights) > max_outputs:
         kept = found.rays[np.argsort(found.weights)[_dropped(found, max_outputs, deadline) :]]
         solved = goal.solve(kept, p)
@@ -241,10 +241,10 @@ def _designed(
 
 
 def _mixed(
-    slice_: Slice, worth: Utility, deadline: Deadline, max_outputs: int | None, progress: Progress | None
+    slice_: Slice, worth: Utility, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
 ) -> DesignWeights:
     """The rays and weights of the greatest utility."""
-    found = best_mixture(slice_, worth, deadline, progress)
+    found = best_mixture(slice_, worth, deadline, rounds)
     while max_outputs is not None and len(found.weights) > max_outputs:
         kept = found.rays[np.argsort(found.weights)[_dropped(found, max_outputs, deadline) :]]
         weights = solve_weights(kept, worth.of(kept), slice_.p)[0]
