@@ -14,7 +14,7 @@ from sfumato._core import Epsilon
 from sfumato.compiler import designing as _design, planning as _plan
 from sfumato.compiler.solvers import interior, mixture, optimization as _optimal, slice as slices, worst_case
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime, Pace
-from sfumato.compiler.solvers.linear_program import Programme
+from sfumato.compiler.solvers.linear_program import LinearProgram
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.errors import SolverFailed
@@ -72,10 +72,10 @@ def test_after_the_deadline_no_solver_is_called_again(
 
         monkeypatch.setattr(owner, name, call)
 
-    timed(Programme, "farthest")  # a linear programme
+    timed(LinearProgram, "farthest")  # a linear program
     timed(interior, "_solver")  # a Newton step
-    timed(mixture, "best_weights")  # a linear programme over all rays
-    timed(worst_case, "_cones")  # a cone programme
+    timed(mixture, "best_weights")  # a linear program over all rays
+    timed(worst_case, "_cones")  # a cone program
     try:
         utility = GOALS[goal](len(policy.domain))
         optimum = optimal_until(Deadline(ticks, clock), policy, utility, None, None, None)
@@ -148,7 +148,7 @@ def test_what_does_not_fit_in_time_is_left_out_and_said(monkeypatch: pytest.Monk
     assert f"NOT COMPARED: {plan.skipped}" in plan.why()
 
 
-def test_a_cone_programme_whose_first_step_does_not_fit_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cone_program_whose_first_step_does_not_fit_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its solver looks at the clock between steps, and at 40 values one takes longer than a short search may."""
     monkeypatch.setattr(worst_case, "_cones", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(OutOfTime):

@@ -1,4 +1,4 @@
-"""The optimal design: against closed forms, against independent programmes, with bounds that hold, and exact."""
+"""The optimal design: against closed forms, against independent programs, with bounds that hold, and exact."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_values_that_may_not_be_told_apart_share_their_rows() -> None:
     assert sf.optimal(policy, "mutual-information").value == pytest.approx(merged.value, rel=1e-6)
 
 
-# -- independent programmes --------------------------------------------------------------------------------
+# -- independent programs --------------------------------------------------------------------------------
 
 
 def test_the_design_is_that_of_a_conic_solver() -> None:
@@ -221,7 +221,7 @@ def test_levels_at_zero_or_near_it_have_a_mechanism_or_a_sentence(epsilon: str, 
             refusals.append(str(error))
         else:
             assert sf.audit(optimum.mechanism, policy).holds
-    assert all(re.search("near 0|linear programme", refusal) for refusal in refusals)
+    assert all(re.search("near 0|linear program", refusal) for refusal in refusals)
 
 
 @pytest.mark.parametrize("epsilon", ["0", "1e-9", "1e-5"])
@@ -259,7 +259,7 @@ def grid_task(side: int, prior: Floats, epsilon: str) -> tuple[sf.Metric, Floats
 
 
 def direct_loss(policy: sf.Metric, losses: Floats, p: Floats) -> float:
-    """The least expected loss as one linear programme over the whole matrix."""
+    """The least expected loss as one linear program over the whole matrix."""
     from scipy import sparse
     from scipy.optimize import linprog
 
@@ -277,7 +277,7 @@ def direct_loss(policy: sf.Metric, losses: Floats, p: Floats) -> float:
     return float(found.fun)
 
 
-def test_the_expected_loss_of_a_place_is_the_optimum_of_the_whole_programme() -> None:
+def test_the_expected_loss_of_a_place_is_the_optimum_of_the_whole_program() -> None:
     policy, losses, p = grid_task(4, np.random.default_rng(2).dirichlet(np.ones(16)), "1")
     optimum = sf.optimal(policy, sf.ExpectedLoss(losses), p=p)
     assert optimum.value == pytest.approx(direct_loss(policy, losses, p), rel=1e-6)
@@ -304,7 +304,7 @@ def test_branch_and_bound_finds_the_greatest_worth() -> None:
         _, worth, _, _ = solve_design(slice_.first_rays())
         bound, _ = greatest(slice_, worth, rays[0], Deadline(60), 1e-6)
         assert 0 <= bound - worth.of(rays).max() <= 2e-6
-        information = MutualInformation().on(slice_, slice_.p)
+        information = MutualInformation().on(slice_, slice_.prior)
         assert isinstance(information, ConvexUtility)
         prices = np.random.default_rng(seed).normal(size=5)
         exact = float((information.of(rays) - rays @ prices).max())

@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato._core.exact import Epsilon
 from sfumato.compiler import bounds
 from sfumato.compiler.solvers.optimization import optimal
-from sfumato.compiler.solvers.orbits import OrbitDesign, _Shape, _Subsets, _TwoLevels, best_orbits
+from sfumato.compiler.solvers.orbits import OrbitDesign, _NestedBlocks, _Shape, _Subsets, best_orbits
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
@@ -85,7 +85,7 @@ def test_orbits_at_two_levels_are_those_of_all_rays(blocks: int, size: int, epsi
         [size * v.mean(axis=1).var(ddof=1), v.var(axis=1, ddof=1).mean()]
         for v in vertices(two_levels(blocks, size, epsilon, across)).reshape(-1, blocks, size)
     ]
-    family = _TwoLevels(blocks, size, Epsilon(epsilon), Epsilon(across))
+    family = _NestedBlocks(blocks, size, Epsilon(epsilon), Epsilon(across))
     highs, lows = [(0, d) for d in range(1, size + 1)], [(1, d) for d in range(size)]
     sorts = itertools.combinations_with_replacement(highs + lows, blocks)
     extreme = [family._orbit(Counter(sort)) for sort in sorts if 0 < sum(kind for kind, _ in sort) < blocks]
@@ -101,7 +101,7 @@ def test_the_best_blocks_for_given_prices_are_the_best_of_all(
     blocks: int, size: int, epsilon: float, factor: float, log_price: float, plain: bool
 ) -> None:
     """Against all choices of a number of values in for every block; where F is convex only a bound is promised."""
-    family = _TwoLevels(blocks, size, Epsilon(f"{epsilon:.6f}"), Epsilon(f"{epsilon * factor:.6f}"))
+    family = _NestedBlocks(blocks, size, Epsilon(f"{epsilon:.6f}"), Epsilon(f"{epsilon * factor:.6f}"))
     price = 1 / size if plain else math.exp(log_price)
     shape = _Shape(family, price, 1.0)
     (high, inside, inside_low), most = shape.greatest()
@@ -209,7 +209,7 @@ def test_one_size_of_sensitive_subsets_is_nearly_the_best(sensitive: int) -> Non
 def test_two_sizes_of_sensitive_subsets_may_be_better_than_one() -> None:
     design = found(high_low(3, 1000, "1.25"))
     assert [orbit.words for orbit in design.orbits] == [
-        "one of 1000 harmless values, in clear",
+        "one of 1000 harmless values, revealed",
         "1 of 3 sensitive values",
         "2 of 3 sensitive values",
     ]

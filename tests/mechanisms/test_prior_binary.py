@@ -300,7 +300,7 @@ def least_error_at_a_vertex(p1: float, t: float) -> float:
 
 
 def least_error_of_any_number_of_reports(p1: float, t: float) -> float:
-    """A linear programme over the laws of the posterior: every point that Definition 3 allows, on a grid."""
+    """A linear program over the laws of the posterior: every point that Definition 3 allows, on a grid."""
 
     def allowed(r: float) -> bool:
         return p1 / t <= r <= p1 * t and (1 - p1) / t <= 1 - r <= (1 - p1) * t

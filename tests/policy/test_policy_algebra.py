@@ -1,4 +1,4 @@
-"""Composition, restriction, implication and posterior odds: by products of columns, and by linear programmes."""
+"""Composition, restriction, implication and posterior odds: by products of columns, and by linear programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
-from support.linear_programmes import farthest_beyond, implied_by_linear_programmes, least_implied
+from support.linear_programs import farthest_beyond, implied_by_linear_programs, least_implied
 from support.reference import (
     Case,
     Level,
@@ -324,7 +324,7 @@ def test_bad_restrictions() -> None:
     assert "7" in refusal(Secret(product, "S", 1, Anything()).restrict, [("s0", 7)])
 
 
-# -- implication, against linear programmes ----------------------------------------------------------------
+# -- implication, against linear programs ----------------------------------------------------------------
 
 
 def answer(first: Policy, second: Policy) -> bool | None:
@@ -347,9 +347,9 @@ SORTS: dict[str, Any] = {
 @pytest.mark.parametrize("sort", SORTS)
 @fewer(2)
 @given(data=st.data())
-def test_implication_agrees_with_linear_programmes(sort: str, data: st.DataObject) -> None:
+def test_implication_agrees_with_linear_programs(sort: str, data: st.DataObject) -> None:
     first, second = data.draw(SORTS[sort])
-    expected = implied_by_linear_programmes(first, second)
+    expected = implied_by_linear_programs(first, second)
     found = answer(first.policy, second.policy)
     event(f"{sort}: {found}")
     assert found == expected or (found is None and sort == "anything to known")  # the others are always decided
@@ -357,7 +357,7 @@ def test_implication_agrees_with_linear_programmes(sort: str, data: st.DataObjec
 
 @fewer(2)
 @given(shapes, st.data())
-def test_pairs_imply_a_known_secret_as_linear_programmes_say(shape: tuple[int, int], data: st.DataObject) -> None:
+def test_pairs_imply_a_known_secret_as_linear_programs_say(shape: tuple[int, int], data: st.DataObject) -> None:
     """Any matrix over S × U against Known: where an answer is given, it is the right one."""
     second = data.draw(known_cases(shape))
     size = second.size
@@ -365,7 +365,7 @@ def test_pairs_imply_a_known_secret_as_linear_programmes_say(shape: tuple[int, i
     matrix = [[{} if x == y else data.draw(st.sampled_from(pool)) for y in range(size)] for x in range(size)]
     policy = Pairwise(second.policy.domain, [[written(level) for level in row] for row in matrix])
     first = Case(policy, pair_rules(matrix))
-    expected = implied_by_linear_programmes(first, second)
+    expected = implied_by_linear_programs(first, second)
     found = answer(policy, second.policy)
     event(f"found {found}")
     assert found in (expected, None)
@@ -396,7 +396,7 @@ def two_with_any_level(draw: st.DrawFn, sort: str) -> tuple[Case, Any, tuple[Rul
 )
 @fewer(2)
 @given(data=st.data())
-def test_the_least_level_implied_is_that_of_linear_programmes(sort: str, data: st.DataObject) -> None:
+def test_the_least_level_implied_is_that_of_linear_programs(sort: str, data: st.DataObject) -> None:
     """Just above it the answer is yes, just below it is no: no slack in either direction."""
     first, of_level, rules = data.draw(two_with_any_level(sort))
     least = least_implied(first, rules)
@@ -739,7 +739,7 @@ def test_what_is_impossible_before_stays_impossible() -> None:
 # -- the oracles themselves --------------------------------------------------------------------------------
 
 
-def test_the_linear_programme_can_tell() -> None:
+def test_the_linear_program_can_tell() -> None:
     """A level that is one part in a thousand too small must be noticed, or the oracle has no power."""
     rules = Case(
         Uniform(ABC, "ln 3"), pair_rules([[{} if x == y else {3: Fraction(1)} for y in range(3)] for x in range(3)])

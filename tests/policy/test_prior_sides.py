@@ -1,4 +1,4 @@
-"""One side of a prior policy, and what any of them lets a report tell: definitions, linear programmes, exact laws."""
+"""One side of a prior policy, and what any of them lets a report tell: definitions, linear programs, exact laws."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sfumato.policy.base import Policy
 from sfumato.policy.implication import implies
 from sfumato.policy.prior import PRIOR_AVERAGE, Prior
 from sfumato.policy.uniform import Uniform
-from support.linear_programmes import implied_by_linear_programmes, least_implied
+from support.linear_programs import implied_by_linear_programs, least_implied
 from support.reference import (
     Case,
     columns,
@@ -126,11 +126,11 @@ def test_posteriors_stay_in_their_interval_and_reach_its_ends(size: int, level: 
 )
 @fewer(2)
 @given(data=st.data())
-def test_implication_agrees_with_linear_programmes(sort: str, data: st.DataObject) -> None:
+def test_implication_agrees_with_linear_programs(sort: str, data: st.DataObject) -> None:
     size = data.draw(sizes)
     strategies: dict[str, Any] = {"sided": sided_cases(size), "pairs": pair_cases(size), "both": prior_cases(size)}
     first, second = (data.draw(strategies[kind]) for kind in sort.split(" to "))
-    assert implies(first.policy, second.policy) == implied_by_linear_programmes(first, second)
+    assert implies(first.policy, second.policy) == implied_by_linear_programs(first, second)
 
 
 @fewer(2)
@@ -141,7 +141,7 @@ def test_the_classical_level_is_the_least_that_is_implied(case: Case) -> None:
     least = least_implied(case, pair_rules(everywhere))
     level = case.policy.classical_epsilon
     assert _greatest_level(case.policy) == level
-    if math.isinf(least) or least > 25:  # too large for a linear programme in doubles
+    if math.isinf(least) or least > 25:  # too large for a linear program in doubles
         assert level.is_infinite or float(level) > 20
         return
     assert float(level) == pytest.approx(least, abs=1e-6)

@@ -38,8 +38,8 @@ __all__ = [
 
 def _c(epsilon: EpsilonLike) -> float:
     """(t+1)/(t-1) = 1/tanh(ε/2)."""
-    level = Epsilon(epsilon, what="a bound")
-    return math.inf if level == ZERO else 1 / math.tanh(float(level) / 2)
+    exact = Epsilon(epsilon, what="a bound")
+    return math.inf if exact == ZERO else 1 / math.tanh(float(exact) / 2)
 
 
 def _checked_sizes(sizes: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -165,9 +165,9 @@ def blocks_least_risk(
     epsilon: EpsilonLike | Sequence[EpsilonLike],
     totals: Sequence[float] | npt.NDArray[np.float64] | None = None,
 ) -> float:
-    """lim n·E|p̂-p|² of the best mechanism for blocks that may be told in clear, at p uniform within each block.
+    """lim n·E|p̂-p|² of the best mechanism for blocks that may be revealed, at p uniform within each block.
 
-    ``sizes`` are those of the blocks. If they are labelled (a pandas Series, a mapping), levels and masses that are
+    ``sizes`` are those of the blocks. If they are labelled (a pandas Series, a mapping), epsilons and masses that are
     labelled too are aligned with them.
 
     ``totals`` are the masses w_j of the blocks; without them, the greatest over all. Telling the block costs no privacy
@@ -196,7 +196,7 @@ def blocks_least_risk(
         if weights.shape != counts.shape or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-9:
             must = f"be {len(counts)} probabilities that sum to one"
             raise InvalidInput("blocks_least_risk", "totals", must, list(weights))
-    used = weights > 0  # an empty block costs nothing, whatever its level
+    used = weights > 0  # an empty block costs nothing, whatever its epsilon
     return float(weights[used] @ slopes[used] - np.sum(weights**2 / counts))
 
 
@@ -204,9 +204,9 @@ def _worst_totals(slopes: npt.NDArray[np.float64], counts: npt.NDArray[np.float6
     """Where Σ w·slope - w²/k is greatest among distributions: w = k·max(slope - λ, 0)/2, λ such that they sum to 1."""
     order = np.argsort(-slopes)
     filled, mass = np.cumsum(counts[order]), np.cumsum((counts * slopes)[order])
-    levels = (mass - 2) / filled
-    last = int(np.flatnonzero(slopes[order] > levels)[-1])
-    return np.asarray(counts * np.maximum(slopes - levels[last], 0.0) / 2)
+    thresholds = (mass - 2) / filled
+    last = int(np.flatnonzero(slopes[order] > thresholds)[-1])
+    return np.asarray(counts * np.maximum(slopes - thresholds[last], 0.0) / 2)
 
 
 def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
@@ -242,12 +242,12 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
     >>> round(prior_least_risk(20, "inf"), 2)
     0.95
     """
-    level = Epsilon(epsilon, what="a bound")
+    exact = Epsilon(epsilon, what="a bound")
     if k == 1:
         return 0.0
     # All in deviations from the mean, which lose nothing where ε is small. No value of v exceeds k.
-    high = k - 1.0 if side == "lower" else min(math.expm1(min(float(level), math.log(k))), k - 1.0)
-    low = -1.0 if side == "upper" else math.expm1(-float(level))
+    high = k - 1.0 if side == "lower" else min(math.expm1(min(float(exact), math.log(k))), k - 1.0)
+    low = -1.0 if side == "upper" else math.expm1(-float(exact))
     if high <= 0 or low >= 0:
         return math.inf
     d = min(math.floor(-k * low / (high - low)), k - 1)
@@ -259,7 +259,7 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
 def least_risk(policy: Policy) -> float | None:
     """lim n·E|p̂-p|² of the best mechanism at the uniform distribution, or None where no closed form is known.
 
-    Known for one level between all values, for a uniform prior, and for blocks that may be revealed.
+    Known for one epsilon between all values, for a uniform prior, and for blocks that may be revealed.
     """
     simplest = structure_of(policy)
     if isinstance(simplest, Prior) and simplest.is_uniform:

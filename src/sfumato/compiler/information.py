@@ -42,11 +42,13 @@ def robust_information(mechanism: Mechanism, policy: Policy, p: Frequencies | No
     rows = mechanism.matrix()[policy.cells.ravel()]
     confidence = policy.distributions
     estimate = confidence.frequencies.ravel()
-    given = None if p is None else checked_distribution(p, mechanism.domain, "robust_information")[policy.cells.ravel()]
+    distribution = (
+        None if p is None else checked_distribution(p, mechanism.domain, "robust_information")[policy.cells.ravel()]
+    )
     least = min(information(corner, rows) for corner in confidence.corners())
     return RobustInformation(
         information(estimate, rows),
-        None if given is None else information(given, rows),
+        None if distribution is None else information(distribution, rows),
         max(least * (1 - 1e-9), 0.0),
         information(estimate, np.eye(len(estimate))),
     )

@@ -23,8 +23,8 @@ _MOST_SLOWNESS = 4.0
 class OutOfTime(SolverFailed):
     """A search ended before it had any mechanism to show."""
 
-    def __init__(self, what: str = "the search for the optimal mechanism did not fit in its time") -> None:
-        super().__init__(f"{what}: give it more (max_seconds)")
+    def __init__(self, reason: str = "the search for the optimal mechanism did not fit in its time") -> None:
+        super().__init__(f"{reason}: give it more (max_seconds)")
 
 
 def _programs_per_core() -> float:
@@ -43,8 +43,8 @@ class Pace:
         What is assumed until enough was computed to measure it.
     """
 
-    def __init__(self, clock: Callable[[], float], processor: Callable[[], float], expected: float = 1.0) -> None:
-        self._clock, self._processor, self._expected = clock, processor, expected
+    def __init__(self, clock: Callable[[], float], processor: Callable[[], float], assumed: float = 1.0) -> None:
+        self._clock, self._processor, self._assumed = clock, processor, assumed
         self._start = clock(), processor()
 
     @property
@@ -52,7 +52,7 @@ class Pace:
         """Time over processor time since the start, between 1 and a limit: waiting for a disk looks the same."""
         worked = self._processor() - self._start[1]
         if worked < _MEASURABLE:
-            return min(max(self._expected, 1.0), _MOST_SLOWNESS)
+            return min(max(self._assumed, 1.0), _MOST_SLOWNESS)
         return min(max((self._clock() - self._start[0]) / worked, 1.0), _MOST_SLOWNESS)
 
 
@@ -95,9 +95,9 @@ class Deadline:
         """Whether the deadline is over."""
         return self._clock() >= self._end
 
-    def part(self, share: float, reserve: float = 0.0) -> Deadline:
-        """Return an earlier deadline, after this share of the time that is left without a reserve in seconds."""
-        return Deadline(share * max(self.left - reserve, 0.0), self._clock, self._pace)
+    def part(self, fraction: float, reserve: float = 0.0) -> Deadline:
+        """Return an earlier deadline, after this fraction of the time that is left without a reserve in seconds."""
+        return Deadline(fraction * max(self.left - reserve, 0.0), self._clock, self._pace)
 
     def extended(self, seconds: float) -> Deadline:
         """Return a deadline this number of seconds later, counted from now where this one is over."""
@@ -126,6 +126,6 @@ def one_thread() -> Iterator[None]:
     Matrices of a search have some hundred rows. Threads gain little there, and where other programs keep the cores busy
     they wait for one another: at 40 values a factorization then took 20 times as long on two threads as on one.
     """
-    import_late("scipy.linalg")  # brings a linear algebra library of its own, which must be loaded to be limited
+    import_late("scipy.linalg")  # brings another linear algebra library, which must be loaded to be limited
     with import_late("threadpoolctl").threadpool_limits(limits=1, user_api="blas"):
         yield

@@ -6,11 +6,11 @@ weights w. New rays are those that J needs most.
 
 The bound. For every symmetric N, tr J⁻¹ ≥ 2·tr N - tr(N²J), as |J^-½ - J^½N|² ≥ 0. For every λ,
 tr(N²J) = Σ w_y·(v_y'N²v_y - λ·v_y) + λ·1 ≤ δ + λ·1, where δ is the greatest v'N²v - λ·v over the slice and Σ w_y = 1.
-Hence tr J⁻¹ ≥ 2·tr N - λ·1 - δ for any mechanism; with N = J⁻¹ and the multipliers λ of the programme, this meets the
+Hence tr J⁻¹ ≥ 2·tr N - λ·1 - δ for any mechanism; with N = J⁻¹ and the multipliers λ of the program, this meets the
 value where no ray is missing. Where the rays can be enumerated δ is their greatest; elsewhere a
 relaxation bounds the value directly (``relaxation``).
 
-The same search serves a distribution that is given and one that the programme itself chooses as the worst
+The same search serves a distribution that is given and one that the program itself chooses as the worst
 (``worst_case``): rays then keep their directions, and are scaled to the slice of the distribution that was chosen last.
 """
 
@@ -28,7 +28,7 @@ from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights,
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.pricing import Pricing, climb, greatest, sum_of_squares
 from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
-from sfumato.compiler.solvers.slice import SHARE_WITHIN, Slice, distinct
+from sfumato.compiler.solvers.slice import FRACTION_WITHIN, Slice, distinct
 from sfumato.errors import NoMechanism
 
 __all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
@@ -36,16 +36,16 @@ __all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
 
 #: The search ends where no ray is worth more than this, relative to the value: about what the solver can resolve…
 _TOLERANCE = 1e-6
-#: …or where so many rounds together improved it by less than a thousandth of that.
+#: …or where this many rounds together improved it by less than a thousandth of that.
 _IDLE_ROUNDS = 4
-#: Rays are looked for from so many starts for each coordinate, and from more after a round that found none.
+#: Rays are looked for from this many starts for each coordinate, and from more after a round that found none.
 _STARTS = (1, 8)
-#: Up to so many coordinates a branch and bound over rays is tried after the relaxation.
+#: Up to this many coordinates a branch and bound over rays is tried after the relaxation.
 _FEW_COORDINATES = 10
 #: No design is solved in fewer Newton steps than this, and about how long one takes, for each third power of the rays.
 _LEAST_STEPS, _STEP_SECONDS = 8, 1e-10
-#: The share of the time that is for the search where the bound takes time too.
-_SEARCH_SHARE = 0.6
+#: Fraction of the time for the search where the bound takes time too.
+_SEARCH_FRACTION = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,10 @@ class Solved:
     worth: Pricing
     constant: float
     value: float
-    p: Floats
+    prior: Floats
 
 
-#: The best weights of rays at a distribution, or at one that the programme moves to.
+#: The best weights of rays at a distribution, or at one that the program moves to.
 Solve = Callable[[Floats, Floats, Deadline], Solved]
 
 
@@ -78,7 +78,7 @@ def best_design(
     everything = slice_.all_vertices(deadline)
     rays = slice_.first_rays(first) if slice_.size > 1 else slice_.axis_vertices()
     if slice_.within is not None:
-        part = deadline.part(SHARE_WITHIN)
+        part = deadline.part(FRACTION_WITHIN)
         with suppress(OutOfTime):
             rays = distinct(np.concatenate([rays, best_design(slice_.within, part, rounds, solve)[0].rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
@@ -88,28 +88,28 @@ def best_design(
         )
     bound, least, idle = -np.inf, np.inf, 0
     bounding = relaxation_seconds(slice_.size, len(slice_.rows) + 2 * slice_.size)
-    relaxed = everything is None and deadline.part(1 - _SEARCH_SHARE).fits(bounding)
-    end_of_search = deadline.part(_SEARCH_SHARE) if relaxed else deadline
+    relaxed = everything is None and deadline.part(1 - _SEARCH_FRACTION).fits(bounding)
+    end_of_search = deadline.part(_SEARCH_FRACTION) if relaxed else deadline
     solved: Solved | None = None
     solved_rays = used = rays
     while True:
         try:
-            solved = solve(rays, slice_.p, first if solved is None else end_of_search)
+            solved = solve(rays, slice_.prior, first if solved is None else end_of_search)
         except OutOfTime:
             if solved is None:
                 raise
             # The last that were solved in time are kept.
             rays, done = solved_rays, False
             break
-        slice_, value, worth = slice_.at(solved.p), solved.value, solved.worth
-        rays = scaled(rays, slice_.p)
+        slice_, value, worth = slice_.at(solved.prior), solved.value, solved.worth
+        rays = scaled(rays, slice_.prior)
         solved_rays, used = rays, rays[solved.weights > LEAST_WEIGHT]
-        found = (
+        candidates = (
             climb(slice_, worth, used, _STARTS[min(idle, 1)], end_of_search)
             if everything is None
-            else scaled(everything, slice_.p)
+            else scaled(everything, slice_.prior)
         )
-        worths = worth.of(found)
+        worths = worth.of(candidates)
         if everything is not None:
             bound = max(bound, solved.constant - float(worths.max()))
         if rounds is not None:
@@ -121,28 +121,28 @@ def best_design(
         done = slice_.size == 1 or idle >= _IDLE_ROUNDS or (everything is not None and not len(better))
         if done or end_of_search.passed:
             break
-        rays = distinct(np.concatenate([used, found[better]]))
+        rays = distinct(np.concatenate([used, candidates[better]]))
     if everything is None:
         bound = least_trace(slice_, used, deadline) if relaxed else -np.inf
-        bound -= float(slice_.p @ slice_.p)
+        bound -= float(slice_.prior @ slice_.prior)
         if slice_.size <= _FEW_COORDINATES:
             most, _ = greatest(slice_, worth, used[int(worth.of(used).argmax())], deadline, _TOLERANCE * value)
             bound = max(bound, solved.constant - most)
     # Without any noise tr J⁻¹ is one: all that is known of many coordinates, or where there is no time for more.
-    bound = max(bound, 1 - float(slice_.p @ slice_.p))
+    bound = max(bound, 1 - float(slice_.prior @ slice_.prior))
     complete = everything is not None
-    return DesignWeights(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.p
+    return DesignWeights(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.prior
 
 
-def scaled(rays: Floats, p: Floats) -> Floats:
+def scaled(rays: Floats, prior: Floats) -> Floats:
     """These rays with v·p = 1."""
-    return np.asarray(rays / (rays @ p)[:, None])
+    return np.asarray(rays / (rays @ prior)[:, None])
 
 
-def least_error(rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:
+def least_error(rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:
     """At the distribution that is given."""
     weights, worth, constant, value = solve_design(rays, deadline)
-    return Solved(weights, worth, constant - float(p @ p), value - float(p @ p), p)
+    return Solved(weights, worth, constant - float(prior @ prior), value - float(prior @ prior), prior)
 
 
 def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Pricing, float, float]:
@@ -165,9 +165,9 @@ def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Pric
         hessian = 2 * (turned @ rays.T) * (turned @ turned.T)
         return float(np.trace(inverse)), -np.sum(turned**2, axis=1), hessian
 
-    found = minimise(inverse_trace, rays.T, np.ones(size), None, np.full(count, 1 / count), deadline=deadline)
-    if not found.converged:
+    solution = minimise(inverse_trace, rays.T, np.ones(size), None, np.full(count, 1 / count), deadline=deadline)
+    if not solution.converged:
         raise OutOfTime
-    inverse: Floats = np.linalg.inv((rays * found.x[:, None]).T @ rays).astype(np.float64)
-    worth = sum_of_squares(inverse, found.equations)
-    return found.x, worth, float(2 * np.trace(inverse) - found.equations.sum()), float(np.trace(inverse))
+    inverse: Floats = np.linalg.inv((rays * solution.x[:, None]).T @ rays).astype(np.float64)
+    worth = sum_of_squares(inverse, solution.equations)
+    return solution.x, worth, float(2 * np.trace(inverse) - solution.equations.sum()), float(np.trace(inverse))

@@ -2,7 +2,7 @@
 
 For Q(y|x) = w_y·v_y(x) with v_y·p = 1: mutual information is Σ w·Σ_x p_x v_x ln v_x; the mean squared error of a number
 a(x) from its posterior mean is E[a²] - Σ w·(Σ_x p_x a_x v_x)²; the loss of the best decision is
-Σ w·min_d Σ_x p_x L(x, d) v_x. The error of estimated frequencies is no such sum (``estimation``).
+Σ w·min_d Σ_x p_x L(x, d) v_x. The error of estimated frequencies is not such a sum (``estimation``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Goal(ABC):
     name: ClassVar[str]
     small_is_good: ClassVar[bool]
 
-    def resolution(self, p: Floats) -> float:  # noqa: ARG002
+    def resolution(self, prior: Floats) -> float:  # noqa: ARG002
         """Differences of values up to this are rounding."""
         return 1e-12
 
@@ -51,20 +51,20 @@ class Goal(ABC):
         return self
 
     @abstractmethod
-    def value(self, matrix: Floats, p: Floats) -> float:
+    def value(self, matrix: Floats, prior: Floats) -> float:
         """The goal of a mechanism at p."""
 
-    def value_of(self, mechanism: Mechanism, p: Floats) -> float:
+    def value_of(self, mechanism: Mechanism, prior: Floats) -> float:
         """The goal of a mechanism at p, as its own estimator reaches it."""
-        return self.value(mechanism.matrix(), p)
+        return self.value(mechanism.matrix(), prior)
 
     @abstractmethod
-    def bound(self, found: float, slice_: Slice, p: Floats) -> float:
+    def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:
         """What no mechanism is better than, from what was found over rays."""
 
-    def outputs(self, columns: Floats, p: Floats) -> Floats:
+    def outputs(self, columns: Floats, prior: Floats) -> Floats:
         """The columns of a mechanism as its outputs are numbered: likely ones first."""
-        return np.asarray(columns[:, np.argsort(-(p @ columns), kind="stable")])
+        return np.asarray(columns[:, np.argsort(-(prior @ columns), kind="stable")])
 
 
 class Estimation(Goal):
@@ -76,27 +76,27 @@ class Estimation(Goal):
     name = "estimation"
     small_is_good = True
 
-    def solve(self, rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:
+    def solve(self, rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:
         """Return the best weights of these rays; raise OutOfTime after the ``deadline``."""
-        return least_error(rays, p, deadline)
+        return least_error(rays, prior, deadline)
 
-    def value(self, matrix: Floats, p: Floats) -> float:
-        singular_values = _information(matrix, p)
-        return float(np.sum(singular_values**-2.0) - p @ p) if len(singular_values) else np.inf
+    def value(self, matrix: Floats, prior: Floats) -> float:
+        singular_values = _information(matrix, prior)
+        return float(np.sum(singular_values**-2.0) - prior @ prior) if len(singular_values) else np.inf
 
-    def value_of(self, mechanism: Mechanism, p: Floats) -> float:
+    def value_of(self, mechanism: Mechanism, prior: Floats) -> float:
         if isinstance(mechanism, TableMechanism):
-            prior = np.ones(len(p)) if mechanism.design_prior is None else mechanism.design_prior
-            if np.isinf(self.value(mechanism.matrix(), prior / prior.sum())):
+            design_prior = np.ones(len(prior)) if mechanism.design_prior is None else mechanism.design_prior
+            if np.isinf(self.value(mechanism.matrix(), design_prior / design_prior.sum())):
                 return np.inf  # doubles see nothing but the rounding of such a table
-        return self.error_of(mechanism, p)
+        return self.error_of(mechanism, prior)
 
-    def error_of(self, mechanism: Mechanism, p: Floats) -> float:
+    def error_of(self, mechanism: Mechanism, prior: Floats) -> float:
         """The error of a mechanism's unbiased estimate from one report."""
-        return mechanism.risk(1, p)
+        return mechanism.risk(1, prior)
 
-    def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
-        return np.inf if slice_.merges else found
+    def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:  # noqa: ARG002
+        return np.inf if slice_.merges else optimum
 
 
 class WorstEstimation(Estimation):
@@ -108,18 +108,18 @@ class WorstEstimation(Estimation):
 
     name = "worst-estimation"
 
-    def solve(self, rays: Floats, p: Floats, deadline: Deadline = NEVER) -> Solved:  # noqa: ARG002
+    def solve(self, rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:  # noqa: ARG002
         return least_worst_error(rays, deadline)
 
-    def error_of(self, mechanism: Mechanism, p: Floats) -> float:  # noqa: ARG002
+    def error_of(self, mechanism: Mechanism, prior: Floats) -> float:  # noqa: ARG002
         return mechanism.worst_risk(1)
 
 
-def _information(matrix: Floats, p: Floats) -> Floats:
+def _information(matrix: Floats, prior: Floats) -> Floats:
     """The singular values of Q/√law, whose squares are the eigenvalues of J; none where J is singular."""
-    law = p @ matrix
+    law = prior @ matrix
     singular_values = np.linalg.svd(matrix[:, law > 0] / np.sqrt(law[law > 0]), compute_uv=False)
-    if len(singular_values) < len(p) or singular_values[-1] <= 1e-7 * singular_values[0]:
+    if len(singular_values) < len(prior) or singular_values[-1] <= 1e-7 * singular_values[0]:
         return np.zeros(0)
     return np.asarray(singular_values)
 
@@ -128,11 +128,11 @@ class SumGoal(Goal):
     """A goal to which every output adds its part."""
 
     @abstractmethod
-    def on(self, slice_: Slice, p: Floats) -> Utility:
+    def on(self, slice_: Slice, prior: Floats) -> Utility:
         """What rays add to it."""
 
     @abstractmethod
-    def bound_without(self, bound: float, scale: float, excess: Floats, p: Floats) -> float:
+    def bound_without(self, bound: float, scale: float, excess: Floats, prior: Floats) -> float:
         """What no mechanism is better than at p, where ``bound`` is that at (p + excess)/scale."""
 
 
@@ -142,33 +142,33 @@ class MutualInformation(SumGoal):
     name = "mutual-information"
     small_is_good = False
 
-    def on(self, slice_: Slice, p: Floats) -> Utility:  # noqa: ARG002
+    def on(self, slice_: Slice, prior: Floats) -> Utility:  # noqa: ARG002
         size = slice_.size
-        return InformationUtility(Pricing(_told, _told_slope, np.eye(size), slice_.p, np.zeros(size)))
+        return InformationUtility(Pricing(_divergence, _divergence_slope, np.eye(size), slice_.prior, np.zeros(size)))
 
-    def value(self, matrix: Floats, p: Floats) -> float:
-        law = p @ matrix / p.sum()
-        return float(p @ _told(matrix[:, law > 0] / law[law > 0]) @ law[law > 0])
+    def value(self, matrix: Floats, prior: Floats) -> float:
+        law = prior @ matrix / prior.sum()
+        return float(prior @ _divergence(matrix[:, law > 0] / law[law > 0]) @ law[law > 0])
 
-    def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
-        return found
+    def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:  # noqa: ARG002
+        return optimum
 
-    def bound_without(self, bound: float, scale: float, excess: Floats, p: Floats) -> float:  # noqa: ARG002
-        entropy = -float(np.sum(p * np.log(np.where(p > 0, p, 1.0))))
+    def bound_without(self, bound: float, scale: float, excess: Floats, prior: Floats) -> float:  # noqa: ARG002
+        entropy = -float(np.sum(prior * np.log(np.where(prior > 0, prior, 1.0))))
         return min(scale * bound, entropy)  # information is concave in p
 
-    def resolution(self, p: Floats) -> float:  # noqa: ARG002
+    def resolution(self, prior: Floats) -> float:  # noqa: ARG002
         return 1e-18
 
 
-def _told(at: Floats) -> Floats:
+def _divergence(at: Floats) -> Floats:
     """v·ln v - v + 1: on a ray, where p·v = 1, its mean is that of v·ln v, without terms that nearly cancel."""
     excess = at - 1
     logarithm = np.where(at > 0.5, np.log1p(np.maximum(excess, -0.5)), np.log(np.maximum(at, 1e-300)))
     return np.asarray(at * logarithm - excess)
 
 
-def _told_slope(at: Floats) -> Floats:
+def _divergence_slope(at: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(at, 1e-12)))
 
 
@@ -183,40 +183,40 @@ class SquaredError(SumGoal):
     small_is_good = True
 
     def __init__(self, numbers: Mapping[Any, float] | Sequence[float] | Floats | None = None) -> None:
-        self._given = numbers
+        self._numbers_argument = numbers
         self.numbers: Floats = np.zeros(0)
 
     def checked(self, domain: Domain) -> SquaredError:
-        given = self._given
-        if given is None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in domain.labels):
+        argument = self._numbers_argument
+        if argument is None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in domain.labels):
             raise InvalidInput("mmse", "the labels", "be numbers, or SquaredError be given them", domain.labels[0])
-        fitted = SquaredError(given)
-        numbers = domain.labels if given is None else given
+        fitted = SquaredError(argument)
+        numbers = domain.labels if argument is None else argument
         fitted.numbers = read_numbers(domain, numbers, "SquaredError", "numbers", absent=0.0)
         return fitted
 
-    def on(self, slice_: Slice, p: Floats) -> Utility:
+    def on(self, slice_: Slice, prior: Floats) -> Utility:
         # Centred: E[E[a|Y]²] = E[a]² + E[E[a - E a|Y]²], and what is small is found more exactly.
-        direction = np.bincount(slice_.group_of, weights=p * (self.numbers - p @ self.numbers))
+        direction = np.bincount(slice_.group_of, weights=prior * (self.numbers - prior @ self.numbers))
         return ConvexUtility(sum_of_squares(direction.astype(np.float64)[None], np.zeros(slice_.size)))
 
-    def value(self, matrix: Floats, p: Floats) -> float:
-        law = p @ matrix
-        sums = (p * (self.numbers - p @ self.numbers)) @ matrix
-        return max(self._variance(p) - float(np.sum(sums[law > 0] ** 2 / law[law > 0])), 0.0)
+    def value(self, matrix: Floats, prior: Floats) -> float:
+        law = prior @ matrix
+        sums = (prior * (self.numbers - prior @ self.numbers)) @ matrix
+        return max(self._variance(prior) - float(np.sum(sums[law > 0] ** 2 / law[law > 0])), 0.0)
 
-    def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
-        return max(self._variance(p) - found, 0.0)
+    def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:  # noqa: ARG002
+        return max(self._variance(prior) - optimum, 0.0)
 
-    def bound_without(self, bound: float, scale: float, excess: Floats, p: Floats) -> float:  # noqa: ARG002
+    def bound_without(self, bound: float, scale: float, excess: Floats, prior: Floats) -> float:  # noqa: ARG002
         # The best estimate at p lies among the numbers, so it is off by at most their range for the others.
         return max(scale * bound - float(excess.sum()) * float(np.ptp(self.numbers)) ** 2, 0.0)
 
-    def resolution(self, p: Floats) -> float:
-        return 1e-6 * self._variance(p)  # the search is as exact as this in what is taken from the variance
+    def resolution(self, prior: Floats) -> float:
+        return 1e-6 * self._variance(prior)  # the search is as exact as this in what is taken from the variance
 
-    def _variance(self, p: Floats) -> float:
-        return float(p @ (self.numbers - p @ self.numbers) ** 2)
+    def _variance(self, prior: Floats) -> float:
+        return float(prior @ (self.numbers - prior @ self.numbers) ** 2)
 
 
 class ExpectedLoss(SumGoal):
@@ -231,7 +231,7 @@ class ExpectedLoss(SumGoal):
     small_is_good = True
 
     def __init__(self, matrix: Any) -> None:
-        self._given = matrix
+        self._matrix_argument = matrix
         try:
             losses = np.array(unaligned_table(matrix, "ExpectedLoss", "matrix"), dtype=np.float64)
         except (TypeError, ValueError):
@@ -242,29 +242,29 @@ class ExpectedLoss(SumGoal):
         self.matrix: Floats = losses
 
     def checked(self, domain: Domain) -> ExpectedLoss:
-        aligned = align_table(domain, None, self._given, "ExpectedLoss", "matrix")
-        if aligned is not self._given:
+        aligned = align_table(domain, None, self._matrix_argument, "ExpectedLoss", "matrix")
+        if aligned is not self._matrix_argument:
             return ExpectedLoss(aligned).checked(domain)
         if len(self.matrix) != len(domain):
             raise InvalidInput("ExpectedLoss", "matrix", f"have {len(domain)} rows, one per value", len(self.matrix))
         return self
 
-    def on(self, slice_: Slice, p: Floats) -> Utility:
-        weighted = p[:, None] * self.matrix
+    def on(self, slice_: Slice, prior: Floats) -> Utility:
+        weighted = prior[:, None] * self.matrix
         return DecisionUtility(-np.array([np.bincount(slice_.group_of, weights=losses) for losses in weighted.T]))
 
-    def value(self, matrix: Floats, p: Floats) -> float:
-        return float(p @ (matrix * self.matrix).sum(axis=1))
+    def value(self, matrix: Floats, prior: Floats) -> float:
+        return float(prior @ (matrix * self.matrix).sum(axis=1))
 
-    def bound(self, found: float, slice_: Slice, p: Floats) -> float:  # noqa: ARG002
-        return -found
+    def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:  # noqa: ARG002
+        return -optimum
 
-    def bound_without(self, bound: float, scale: float, excess: Floats, p: Floats) -> float:
-        return max(scale * bound - float(excess @ self.matrix.max(axis=1)), float(p @ self.matrix.min(axis=1)))
+    def bound_without(self, bound: float, scale: float, excess: Floats, prior: Floats) -> float:
+        return max(scale * bound - float(excess @ self.matrix.max(axis=1)), float(prior @ self.matrix.min(axis=1)))
 
-    def outputs(self, columns: Floats, p: Floats) -> Floats:
+    def outputs(self, columns: Floats, prior: Floats) -> Floats:
         """One output for each decision; one that is never best has probability zero."""
-        best = (columns.T @ (p[:, None] * self.matrix)).argmin(axis=1)
+        best = (columns.T @ (prior[:, None] * self.matrix)).argmin(axis=1)
         merged = np.zeros(self.matrix.shape)
         np.add.at(merged.T, best, columns.T)
         return merged

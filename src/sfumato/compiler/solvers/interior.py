@@ -1,7 +1,7 @@
-"""Smooth convex programmes with linear constraints, by a primal-dual interior-point method.
+"""Smooth convex programs with linear constraints, by a primal-dual interior-point method.
 
 Minimise f(x) with A·x = b and C·x ≥ 0. The A-optimal design is of this kind with f(w) = tr J(w)⁻¹, which is its own
-barrier at singular J. A conic solver takes it too, as a semidefinite programme with a cone of twice the size; Newton
+barrier at singular J. A conic solver takes it too, as a semidefinite program with a cone of twice the size; Newton
 steps on the weights themselves are some fifty times faster at thirty values. Each step solves the linearised conditions
 ∇f + A'λ - C'z = 0, A·x = b, z·Cx = μ for a falling μ, after Mehrotra (1992).
 """
@@ -24,7 +24,7 @@ Smooth = Callable[[Floats], tuple[float, Floats, Floats] | None]
 
 _MOST_STEPS = 200
 #: How much of the way to the next face a step may go.
-_STEP_SHARE = 0.99
+_STEP_FRACTION = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,10 @@ class Interior:
     converged: bool = True
 
 
-def numerical_error(what: str) -> SolverFailed:
+def numerical_error(problem: str) -> SolverFailed:
     """The error of a search that doubles are too coarse for, and what to do about it."""
     return SolverFailed(
-        f"{what}: where a level is very near 0, doubles lose what little a report tells (plan() compares mechanisms "
+        f"{problem}: where a level is very near 0, doubles lose what little a report tells (plan() compares mechanisms "
         "that need no search)"
     )
 
@@ -92,7 +92,7 @@ def minimise(
         d_x, d_multipliers, d_slacks, d_duals = _step(
             solve, slope, miss, inequalities, slacks, duals, centred - reach * d_slacks * d_duals
         )
-        length = _STEP_SHARE * min(_reach(slacks, d_slacks), _reach(duals, d_duals))
+        length = _STEP_FRACTION * min(_reach(slacks, d_slacks), _reach(duals, d_duals))
         if not np.isfinite(d_x).all():
             raise numerical_error("the interior-point method could not move")
         while (at := function(x + length * d_x)) is None:
@@ -124,13 +124,13 @@ def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tup
 def _factor(matrix: Floats) -> tuple[Floats, bool]:
     """Cholesky's, of the matrix or the nearest that rounding leaves positive definite."""
     linalg = import_late("scipy.linalg")
-    share = 1e-15
-    while share < 1e-3 and np.isfinite(matrix).all():
+    ridge = 1e-15
+    while ridge < 1e-3 and np.isfinite(matrix).all():
         try:
-            factor: tuple[Floats, bool] = linalg.cho_factor(matrix + share * np.diag(np.diag(matrix)))
+            factor: tuple[Floats, bool] = linalg.cho_factor(matrix + ridge * np.diag(np.diag(matrix)))
             return factor
         except linalg.LinAlgError:
-            share *= 100
+            ridge *= 100
     raise numerical_error("the interior-point method met a singular system")
 
 

@@ -1,4 +1,4 @@
-"""Linear programmes over a slice of a cone: the same constraints again and again, each from the last solution."""
+"""Linear programs over a slice of a cone: the same constraints again and again, each from the last solution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.errors import SolverFailed
 
-__all__ = ["Programme", "best_weights"]
+__all__ = ["LinearProgram", "best_weights"]
 
 
 #: What a vertex breaks of a row must be made up for when a mechanism is rounded.
@@ -21,22 +21,22 @@ _DUAL, _PRIMAL = 1, 4
 _OPTIMAL, _TIME_LIMIT = "Optimal", "Time limit reached"
 
 
-class Programme:
+class LinearProgram:
     """Maximise over {v ≥ 0: rows·v ≥ 0, p·v = 1}, with each of ``directions``·v between limits where they are given.
 
-    Rows may have more columns than p: variables beside v, which make rules fewer. A row that compares one coordinate
-    with the average p·v = 1 is a bound of that coordinate, which costs nothing: all rows of a prior policy at its own
-    prior are. So is a limit of a direction along an axis.
+    Rows may have more columns than p: variables in addition to v, which make rules fewer. A row that compares one
+    coordinate with the average p·v = 1 is a bound of that coordinate, which costs nothing: all rows of a prior policy
+    at its own prior are. So is a limit of a direction along an axis.
     """
 
-    def __init__(self, rows: Floats, p: Floats, directions: Floats) -> None:
-        self.p = p
+    def __init__(self, rows: Floats, prior: Floats, directions: Floats) -> None:
+        self.prior = prior
         self._costs = np.zeros(rows.shape[1])
-        self._lows, self._highs, others = _bounds(rows, p)
+        self._lows, self._highs, others = _bounds(rows, prior)
         self._axes = np.where((directions != 0).sum(axis=1) == 1, (directions != 0).argmax(axis=1), -1)
         self._factors = directions[np.arange(len(directions)), self._axes]
         self._first = len(others) + 1
-        self._solver = _solver(self._lows, self._highs, others, p, directions[self._axes < 0])
+        self._solver = _solver(self._lows, self._highs, others, prior, directions[self._axes < 0])
         # Where only costs change the last vertex stays feasible.
         self._strategy = _DUAL if len(directions) else _PRIMAL
         self._solver.setOptionValue("simplex_strategy", self._strategy)
@@ -45,7 +45,7 @@ class Programme:
         self, direction: Floats, low: Floats | None = None, high: Floats | None = None, deadline: Deadline = NEVER
     ) -> Floats | None:
         """The vertex with the greatest inner product; None where the limits leave nothing, or time runs out."""
-        solver, size = self._solver, len(self.p)
+        solver, size = self._solver, len(self.prior)
         self._costs[:size] = direction
         solver.changeColsCost(len(self._costs), np.arange(len(self._costs), dtype=np.int32), self._costs)
         if low is not None and high is not None:
@@ -66,11 +66,11 @@ class Programme:
         if not self._is_solved():
             return None
         vertex = np.maximum(np.array(solver.getSolution().col_value)[:size], 0.0)
-        return np.asarray(vertex / (vertex @ self.p))
+        return np.asarray(vertex / (vertex @ self.prior))
 
     @property
     def ran_out_of_time(self) -> bool:
-        """Whether the last programme was ended by its deadline."""
+        """Whether the last program was ended by its deadline."""
         return self._status() == _TIME_LIMIT
 
     def _is_solved(self) -> bool:
@@ -95,14 +95,14 @@ class Programme:
             self._solver.changeRowBounds(self._first + number, least, most)
 
 
-def _bounds(rows: Floats, p: Floats) -> tuple[Floats, Floats, Floats]:
+def _bounds(rows: Floats, prior: Floats) -> tuple[Floats, Floats, Floats]:
     """Lower and upper bounds of the coordinates where p·v = 1, and the rows that are none."""
     lows, highs = np.zeros(rows.shape[1]), np.full(rows.shape[1], np.inf)
-    if not len(rows) or len(p) < 3 or rows.shape[1] > len(p):
+    if not len(rows) or len(prior) < 3 or rows.shape[1] > len(prior):
         return lows, highs, rows
     # r·v ≥ 0 with r = c·p + d·e_x says c + d·v_x ≥ 0; c is what most of the ratios r/p agree on.
-    averages = np.median(rows[:, p > 0] / p[p > 0], axis=1)
-    rests = rows - averages[:, None] * p
+    averages = np.median(rows[:, prior > 0] / prior[prior > 0], axis=1)
+    rests = rows - averages[:, None] * prior
     single = (np.abs(rests) > 1e-12 * np.abs(rows).max(axis=1, keepdims=True)).sum(axis=1) == 1
     for average, rest in zip(averages[single].tolist(), rests[single], strict=True):
         x = int(np.abs(rest).argmax())
@@ -164,7 +164,7 @@ def best_weights(
     if status == _TIME_LIMIT:
         raise OutOfTime
     if status != _OPTIMAL:
-        raise SolverFailed(f"the linear programme has no solution: {status}")
+        raise SolverFailed(f"the linear program has no solution: {status}")
     solution = solver.getSolution()
     return np.array(solution.col_value), np.array(solution.row_dual), float(solver.getInfo().objective_function_value)
 
@@ -176,14 +176,14 @@ def _quiet_solver() -> Any:
     return solver
 
 
-def _solver(lows: Floats, highs: Floats, rows: Floats, p: Floats, directions: Floats) -> Any:
+def _solver(lows: Floats, highs: Floats, rows: Floats, prior: Floats, directions: Floats) -> Any:
     highspy, solver = import_late("highspy"), _quiet_solver()
-    solver.setOptionValue("presolve", "off")  # the programme stays the same, and so does the last basis
+    solver.setOptionValue("presolve", "off")  # the program stays the same, and so does the last basis
     solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
     infinite = highspy.kHighsInf
     for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
         solver.addVar(low, high)
-    solver.addRow(1.0, 1.0, len(p), np.arange(len(p), dtype=np.int32), p)
+    solver.addRow(1.0, 1.0, len(prior), np.arange(len(prior), dtype=np.int32), prior)
     for row, least in [*((row, 0.0) for row in rows), *((row, -infinite) for row in directions)]:
         used = np.flatnonzero(row).astype(np.int32)
         solver.addRow(least, infinite, len(used), used, row[used])

@@ -1,7 +1,7 @@
-"""The greatest utility of a mechanism where that is a sum over its outputs: a linear programme over rays.
+"""The greatest utility of a mechanism where that is a sum over its outputs: a linear program over rays.
 
 Maximise Σ w_y·f(v_y) with Σ w_y·v_y = 1 and w ≥ 0, over the rays v of a slice. For given rays this is a linear
-programme; its multipliers λ price a new ray at f(v) - λ·v. Whatever λ, no mechanism has more than
+program; its multipliers λ price a new ray at f(v) - λ·v. Whatever λ, no mechanism has more than
 λ·1 + max(f(v) - λ·v), as Σ w_y = 1.
 """
 
@@ -30,11 +30,11 @@ _COMPLETE = 1e-6
 _SMALL = 1e-6
 #: Rays reach a coordinate of the constant by less than this only in rounding.
 _NO_REACH = 1e-12
-#: The share of the time for a search among rules that can be listed, where not all can: most rays are found there.
-_SHARE_WITHIN = 0.35
+#: Fraction of the time for a search among rules that can be listed, where not all can: most rays are found there.
+_FRACTION_WITHIN = 0.35
 #: Until when rays, rather than a bound, are looked for where rules have to be found, too.
-_SEARCH_SHARE = 0.75
-#: The share of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
+_SEARCH_FRACTION = 0.75
+#: The weight of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
 _SMOOTHING = 0.7
 
 
@@ -46,15 +46,15 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, rounds: Ro
     first = deadline.extended(GRACE)
     everything = slice_.all_vertices(deadline)
     if everything is not None:
-        everything, weights, multipliers, value = _solved(everything, utility, slice_.p, first)
+        everything, weights, multipliers, value = _solved(everything, utility, slice_.prior, first)
         # The solver's own tolerance: what the multipliers prove of every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return DesignWeights(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
     end_of_search = deadline.part(1 / 2)
     rays = slice_.first_rays(first)
     if slice_.within is not None:
-        part = deadline.part(_SHARE_WITHIN)
-        end_of_search = deadline.part(_SEARCH_SHARE)
+        part = deadline.part(_FRACTION_WITHIN)
+        end_of_search = deadline.part(_SEARCH_FRACTION)
         with suppress(OutOfTime):
             rays = distinct(np.concatenate([rays, best_mixture(slice_.within, utility, part, rounds).rays]))
     bound, centre, smooth = np.inf, None, True
@@ -62,53 +62,55 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, rounds: Ro
     while True:
         in_time = not deadline.passed
         try:
-            rays, weights, multipliers, value = _solved(rays, utility, slice_.p, first if solved is None else deadline)
+            rays, weights, multipliers, value = _solved(
+                rays, utility, slice_.prior, first if solved is None else deadline
+            )
         except OutOfTime:
             if solved is None:
                 raise
             (rays, weights, value), in_time = solved, False
             break
         solved = rays, weights, value
-        allowed = _TOLERANCE * max(abs(value), _TOLERANCE)
-        if bound - value <= allowed or not in_time:
+        tolerated = _TOLERANCE * max(abs(value), _TOLERANCE)
+        if bound - value <= tolerated or not in_time:
             break
         # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
         prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
         base, rules = float(prices.sum()), len(slice_.rows)
-        enough = value - base + allowed if not end_of_search.passed else np.inf
-        most, found = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
+        enough = value - base + tolerated if not end_of_search.passed else np.inf
+        most, candidates = utility.search(slice_, prices, rays[weights > 0], enough, deadline)
         if base + most < bound:
             bound, centre = base + most, prices
         if rounds is not None:
             rounds(value, bound)
-        worths = utility.of(found) - found @ multipliers
+        worths = utility.of(candidates) - candidates @ multipliers
         better = np.argsort(-worths)[: 4 * slice_.size]
-        better = better[worths[better] > 0.1 * allowed]
+        better = better[worths[better] > 0.1 * tolerated]
         if not len(better) and not smooth and len(slice_.rows) == rules:
             break
         smooth = len(better) > 0
-        rays = distinct(np.concatenate([rays, found[better]]))
+        rays = distinct(np.concatenate([rays, candidates[better]]))
     complete = bool(bound - value <= _COMPLETE * abs(value))
     return DesignWeights(rays, weights, value, max(bound, value), complete=complete, in_time=complete or in_time).used()
 
 
-def _solved(rays: Floats, utility: Utility, p: Floats, deadline: Deadline) -> tuple[Floats, Floats, Floats, float]:
+def _solved(rays: Floats, utility: Utility, prior: Floats, deadline: Deadline) -> tuple[Floats, Floats, Floats, float]:
     """These rays with their best weights, the multipliers and the value; with the constant where it takes that."""
     # Tight at first, because a ray that reaches far has a small weight, which must not be taken for none. Of a thin
     # slice doubles see rays that weights bring only near the constant.
     for tolerance in (1e-10, 1e-7):
         try:
-            return rays, *solve_weights(rays, utility.of(rays), p, deadline, tolerance)
+            return rays, *solve_weights(rays, utility.of(rays), prior, deadline, tolerance)
         except OutOfTime:
             raise
         except SolverFailed:
             continue
-    rays = np.concatenate([rays, np.ones((1, len(p)))])
-    return rays, *solve_weights(rays, utility.of(rays), p, deadline)
+    rays = np.concatenate([rays, np.ones((1, len(prior)))])
+    return rays, *solve_weights(rays, utility.of(rays), prior, deadline)
 
 
 def solve_weights(
-    rays: Floats, utilities: Floats, p: Floats, deadline: Deadline = NEVER, tolerance: float = 1e-7
+    rays: Floats, utilities: Floats, prior: Floats, deadline: Deadline = NEVER, tolerance: float = 1e-7
 ) -> tuple[Floats, Floats, float]:
     """max utilities·w with Σ w·v = 1 to within a tolerance and w ≥ 0: the weights, the multipliers, and the value."""
     deadline.require()
@@ -123,4 +125,4 @@ def solve_weights(
     *slopes, constant = -scale * prices
     multipliers = np.array(slopes) / reach
     # As v·p = 1, the constant belongs to p.
-    return weights, multipliers + (constant - multipliers.sum()) * p, -scale * cost
+    return weights, multipliers + (constant - multipliers.sum()) * prior, -scale * cost

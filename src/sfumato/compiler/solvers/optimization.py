@@ -20,7 +20,7 @@ from sfumato.compiler.solvers.mixture import best_mixture, solve_weights
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.compiler.solvers.slice import Slice, groups
 from sfumato.compiler.solvers.utilities import Utility
-from sfumato.compiler.solvers.worst_case import LEAST_SHARE
+from sfumato.compiler.solvers.worst_case import LEAST_PROBABILITY
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import TableMechanism
@@ -31,15 +31,17 @@ __all__ = ["DEFAULT_SECONDS", "optimal", "optimal_until"]
 
 #: Seconds that ``optimal`` may take unless it is given others.
 DEFAULT_SECONDS = 60.0
-#: Rounding may cost this share of the value…
+#: Rounding may cost this fraction of the value…
 _CLOSE = 1e-6
-#: …before mechanisms are compared that keep levels up to these as if they were 0.
-_SMALL_LEVELS = (1e-6, 1e-3)
-#: A slice at p is bounded enough where every ray that has one at a distribution of least shares keeps this much of it.
+#: …before mechanisms are compared that keep epsilons up to these as if they were 0.
+_SMALL_EPSILONS = (1e-6, 1e-3)
+#: A slice at p is bounded enough where every ray that has one at a distribution of least probabilities keeps this much
+#: of it.
 _BOUNDED = 0.5
-#: Least total share of values that do not occur, by which they are lifted: it moves an information by about as much.
-_LEAST_SHARE = 4e-7
-#: A table is designed for at least this share of every value, far below what an estimate would notice.
+#: Least total probability of values that do not occur, by which they are lifted: it moves an information by about as
+#: much.
+_LEAST_TOTAL = 4e-7
+#: A table is designed for at least this probability of every value, far below what an estimate would notice.
 _LEAST_PRIOR = 2.0**-60
 #: A mechanism is called optimal if its value and the bound are no farther apart than this, relatively.
 _OPTIMAL = 1e-4
@@ -53,7 +55,8 @@ _PROOF_SECONDS = 8e-5
 _LARGE_TABLE = 20_000
 #: A design has some four outputs for each value.
 _OUTPUTS_PER_VALUE = 4
-#: No more than this share of the time is kept for rounding, and after this share beyond all of it rounding is given up.
+#: At most this fraction of the time is reserved for rounding, and after this fraction beyond all of it rounding is
+#: given up.
 _MOST_ROUNDING, _LATE = 0.4, 0.15
 
 
@@ -94,7 +97,7 @@ def optimal_until(
     latest = deadline.extended(_LATE * deadline.left + GRACE)
     size = len(policy.domain)
     if p is None and isinstance(policy, Prior):
-        p = [float(share) for share in policy.prior]
+        p = [float(probability) for probability in policy.prior]
     stated = checked_distribution(p, policy.domain, "optimal")
     stated = stated / stated.sum()
     goal = goal_of(utility, policy.domain)
@@ -109,25 +112,25 @@ def optimal_until(
         must = f"be at least {slice_.size}, the number of values that can be told apart"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
     expected_outputs = min(_OUTPUTS_PER_VALUE * slice_.size, max_outputs or math.inf)
-    kept = min(_rounding_seconds(policy, expected_outputs), _MOST_ROUNDING * deadline.left)
-    search, rounds = deadline.part(1.0, reserve=kept), count_rounds(progress)
+    reserve = min(_rounding_seconds(policy, expected_outputs), _MOST_ROUNDING * deadline.left)
+    search, rounds = deadline.part(1.0, reserve=reserve), count_rounds(progress)
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
-            raise numerical_error("no error can be told of the best mechanism")
-        found, shares = _designed(slice_, goal, search, max_outputs, rounds)
+            raise numerical_error("no error can be computed for the best mechanism")
+        design, prior = _designed(slice_, goal, search, max_outputs, rounds)
         if isinstance(goal, WorstEstimation):
-            stated = designed = designed * (shares / slice_.p)[slice_.group_of]
+            stated = designed = designed * (prior / slice_.prior)[slice_.group_of]
     else:
         assert isinstance(goal, SumGoal)
-        found = _mixed(slice_, goal.on(slice_, designed), search, max_outputs, rounds)
-    if not latest.fits(_rounding_seconds(policy, len(found.weights))):
+        design = _mixed(slice_, goal.on(slice_, designed), search, max_outputs, rounds)
+    if not latest.fits(_rounding_seconds(policy, len(design.weights))):
         raise OutOfTime(
-            f"a table of {size} by {len(found.weights)} exact numbers does not fit in the time of the search"
+            f"a table of {size} by {len(design.weights)} exact numbers does not fit in the time of the search"
         )
     # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
-    columns = (found.weights[:, None] * found.rays).T[slice_.group_of]
+    columns = (design.weights[:, None] * design.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), designed)
-    target, bound = (goal.bound(reached, slice_, designed) for reached in (found.value, found.bound))
+    target, bound = (goal.bound(reached, slice_, designed) for reached in (design.value, design.bound))
     if stated is not designed:
         bound = _bound_at(stated, goal, bound, slice_, designed, deadline)
     is_uniform = np.allclose(designed, 1 / size, rtol=1e-9, atol=0)
@@ -141,58 +144,58 @@ def optimal_until(
     )
     mechanism, value = _rounded(_roundings(policy, matrix, rounded), goal, stated, target, deadline)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
-        raise numerical_error("no error can be told of the best mechanism found")
+        raise numerical_error("no error can be computed for the best mechanism found")
     optimum = Optimum(mechanism, goal, stated, value, bound, "gap", seconds=deadline.spent)
-    if not found.in_time:
+    if not design.in_time:
         return replace(optimum, status="time")
     resolution = goal.resolution(stated)
     if not goal.small_is_good and slice_.size > 1 and bound <= resolution:
         return replace(optimum, bound=resolution)  # something can be learned, if less than doubles resolve
     close = optimum.gap <= _OPTIMAL or abs(value - bound) <= resolution
-    return replace(optimum, status="optimal") if found.complete and close else optimum
+    return replace(optimum, status="optimal") if design.complete and close else optimum
 
 
-def _sliced(policy: Policy, p: Floats, goal: Goal) -> tuple[Slice, Floats]:
-    """The slice at p, and p. Where shares are so small that rays have no bound there, those are lifted to a least one.
+def _sliced(policy: Policy, prior: Floats, goal: Goal) -> tuple[Slice, Floats]:
+    """Return the slice at the prior, and the prior, in which probabilities that leave rays without a bound are lifted.
 
     They are lifted in any case where the distribution is designed for too.
     """
-    least = LEAST_SHARE if isinstance(goal, Estimation) else _LEAST_SHARE
-    if p.min() >= least / len(p):
-        return Slice.of(policy, p), p
-    floored = np.maximum(p, least / len(p))
+    least = LEAST_PROBABILITY if isinstance(goal, Estimation) else _LEAST_TOTAL
+    if prior.min() >= least / len(prior):
+        return Slice.of(policy, prior), prior
+    floored = np.maximum(prior, least / len(prior))
     floored /= floored.sum()
     slice_ = Slice.of(policy, floored)
     if isinstance(goal, WorstEstimation) or slice_.simplices or slice_.within is not None:
         return slice_, floored
-    shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
-    nearest = float(shares @ slice_.farthest(-shares[None])[0])
-    return (slice_, floored) if nearest < _BOUNDED else (Slice.of(policy, p), p)
+    group_prior = np.bincount(slice_.group_of, weights=prior).astype(np.float64)
+    nearest = float(group_prior @ slice_.farthest(-group_prior[None])[0])
+    return (slice_, floored) if nearest < _BOUNDED else (Slice.of(policy, prior), prior)
 
 
-def _bound_at(p: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: Deadline) -> float:
-    """What no mechanism is better than at p, from the bound at p with some shares lifted."""
+def _bound_at(prior: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: Deadline) -> float:
+    """What no mechanism is better than at p, from the bound at p with some probabilities lifted."""
     if isinstance(goal, SumGoal):
-        scale = float(p.max() / floored[p.argmax()])
-        return goal.bound_without(bound, scale, np.maximum(scale * floored - p, 0.0), p)
+        scale = float(prior.max() / floored[prior.argmax()])
+        return goal.bound_without(bound, scale, np.maximum(scale * floored - prior, 0.0), prior)
     # Rays without a bound at p tell of some values at no cost. What remains is the error of the others.
-    shares = np.bincount(slice_.group_of, weights=p).astype(np.float64)
-    free = np.array([shares @ slice_.farthest(axis[None])[0] < _BOUNDED for axis in np.eye(slice_.size)])
-    rest = slice_.without(free, shares)
-    kept = float(shares[~free].sum())
+    group_prior = np.bincount(slice_.group_of, weights=prior).astype(np.float64)
+    free = np.array([group_prior @ slice_.farthest(axis[None])[0] < _BOUNDED for axis in np.eye(slice_.size)])
+    rest = slice_.without(free, group_prior)
+    mass = float(group_prior[~free].sum())
     least = 1.0  # tr J⁻¹ without any noise: all that is known where there is no time for more
     with suppress(OutOfTime):
-        least = best_design(rest, deadline)[0].bound + float(rest.p @ rest.p)
-    return goal.bound(kept * least - float(p @ p), slice_, p)
+        least = best_design(rest, deadline)[0].bound + float(rest.prior @ rest.prior)
+    return goal.bound(mass * least - float(prior @ prior), slice_, prior)
 
 
 def _rounded(
-    tables: Iterator[TableMechanism], goal: Goal, p: Floats, target: float, deadline: Deadline
+    tables: Iterator[TableMechanism], goal: Goal, prior: Floats, target: float, deadline: Deadline
 ) -> tuple[TableMechanism, float]:
     """The first table whose value is near enough to that of the search, or the best made in time, and its value."""
     best: tuple[TableMechanism, float] | None = None
     for table in tables:
-        value = goal.value_of(table, p)
+        value = goal.value_of(table, prior)
         if best is None or (value < best[1] if goal.small_is_good else value > best[1]):
             best = table, value
         if value == target or abs(value - target) <= _CLOSE * abs(target) or deadline.passed:
@@ -204,15 +207,15 @@ def _rounded(
 def _roundings(policy: Policy, matrix: Floats, rounded: Callable[..., TableMechanism]) -> Iterator[TableMechanism]:
     """Exact mechanisms near a matrix.
 
-    A solver breaks rules by some 1e-9. Where a level is not far above that, it takes much of a constant to make up for
-    it, and a mechanism that keeps level 0 there may be better.
+    A solver breaks rules by some 1e-9. Where an epsilon is not far above that, it takes much of a constant to make up
+    for it, and a mechanism that keeps epsilon 0 there may be better.
     """
     yield rounded(matrix, policy=policy)
-    if isinstance(policy, Secret) and policy.epsilon > ZERO and float(policy.epsilon) <= max(_SMALL_LEVELS):
+    if isinstance(policy, Secret) and policy.epsilon > ZERO and float(policy.epsilon) <= max(_SMALL_EPSILONS):
         yield rounded(matrix, policy=Secret(policy.domain, policy.secret, ZERO, policy.distributions))
     elif isinstance(policy, PairwisePolicy):
         merged = matrix
-        for group_of in (groups(policy, level) for level in _SMALL_LEVELS):
+        for group_of in (groups(policy, epsilon) for epsilon in _SMALL_EPSILONS):
             means = np.array([matrix[group_of == number].mean(axis=0) for number in range(group_of.max() + 1)])
             if not np.array_equal(means[group_of], merged):
                 merged = means[group_of]
@@ -231,27 +234,27 @@ def _designed(
     slice_: Slice, goal: Estimation, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
 ) -> tuple[DesignWeights, Floats]:
     """The rays and weights of the least error, and the distribution of the groups it is the error at."""
-    found, p = best_design(slice_, deadline, rounds, goal.solve)
-    while max_outputs is not None and len(found.weights) > max_outputs:
-        kept = found.rays[np.argsort(found.weights)[_dropped(found, max_outputs, deadline) :]]
-        solved = goal.solve(kept, p)
-        p = solved.p
-        found = replace(found, rays=scaled(kept, p), weights=solved.weights, complete=False).used()
-    return found, p
+    design, prior = best_design(slice_, deadline, rounds, goal.solve)
+    while max_outputs is not None and len(design.weights) > max_outputs:
+        rays = design.rays[np.argsort(design.weights)[_dropped(design, max_outputs, deadline) :]]
+        solved = goal.solve(rays, prior)
+        prior = solved.prior
+        design = replace(design, rays=scaled(rays, prior), weights=solved.weights, complete=False).used()
+    return design, prior
 
 
 def _mixed(
     slice_: Slice, worth: Utility, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
 ) -> DesignWeights:
     """The rays and weights of the greatest utility."""
-    found = best_mixture(slice_, worth, deadline, rounds)
-    while max_outputs is not None and len(found.weights) > max_outputs:
-        kept = found.rays[np.argsort(found.weights)[_dropped(found, max_outputs, deadline) :]]
-        weights = solve_weights(kept, worth.of(kept), slice_.p)[0]
-        found = replace(found, rays=kept, weights=weights, complete=False).used()
-    return found
+    design = best_mixture(slice_, worth, deadline, rounds)
+    while max_outputs is not None and len(design.weights) > max_outputs:
+        rays = design.rays[np.argsort(design.weights)[_dropped(design, max_outputs, deadline) :]]
+        weights = solve_weights(rays, worth.of(rays), slice_.prior)[0]
+        design = replace(design, rays=rays, weights=weights, complete=False).used()
+    return design
 
 
-def _dropped(found: DesignWeights, max_outputs: int, deadline: Deadline) -> int:
+def _dropped(design: DesignWeights, max_outputs: int, deadline: Deadline) -> int:
     """How many of the lightest rays to drop before the others are weighed again: one, or half the excess when late."""
-    return max(1, (len(found.weights) - max_outputs) // 2) if deadline.passed else 1
+    return max(1, (len(design.weights) - max_outputs) // 2) if deadline.passed else 1

@@ -1,7 +1,7 @@
 """The least asymptotic error for policies with symmetry, at the uniform distribution and for thousands of values.
 
 Permutations of the values that leave the policy unchanged turn a mechanism into another of the same error, and tr J⁻¹
-is convex: so the average over all of them is no worse (``estimation`` has the notation). It is a mixture of *orbits*,
+is convex: so the average over all of them is not worse (``estimation`` has the notation). It is a mixture of *orbits*,
 the rays that such permutations make of one. An average of v v' over an orbit commutes with the group, so J is made
 of small matrices J_c, each of which counts as often as its component is wide: tr J⁻¹ = Σ_c m_c·tr J_c⁻¹. Rays are
 numbered by a few sizes, and 10,000 values are no more work than ten.
@@ -10,10 +10,11 @@ The bound is that of ``estimation``, component by component: with N_c = J_c⁻¹
 tr J⁻¹ ≥ 2·Σ m_c·tr N_c - λ·1 - δ, where δ is the greatest Σ m_c·tr(N_c²·J_c) - λ·mean of any orbit, and a mean is that
 over the values of one class.
 
-* One level, or sensitive and harmless values: a ray is high on d of the sensitive values and low on all others, or one
-  harmless value in clear. Components: differences within either class, and the two means.
-* Blocks that may be told in clear: every ray lives in one block, and each block is a problem of its own.
-* Blocks of one size at two levels: every block is *high* or *low*, and d of its values are in, as in ``NestedSubsets``.
+* One epsilon, or sensitive and harmless values: a ray is high on d of the sensitive values and low on all others, or
+  one harmless value is revealed. Components: differences within either class, and the two means.
+* Blocks that may be revealed: every ray lives in one block, and each block is a separate problem.
+* Blocks of one size at two epsilons: every block is *high* or *low*, and d of its values are in, as in
+  ``NestedSubsets``.
   Components: the constants, differences between blocks and those within them. An orbit is a point in a plane.
 """
 
@@ -39,16 +40,16 @@ __all__ = ["Orbit", "OrbitDesign", "best_orbits"]
 #: The search ends where no orbit is worth more than this, relative to the value: what doubles can resolve.
 _TOLERANCE = 1e-9
 _MOST_ROUNDS = 100
-#: So many sizes to start from, so many new orbits a round.
+#: Number of sizes to start from, and of new orbits per round.
 _FIRST, _NEW = 12, 4
-#: Levels below this are lost in rounding: what a report tells is of the order ε².
+#: Epsilons below this are lost in rounding: what a report tells is of the order ε².
 _LEAST_EPSILON = 1e-3
-#: Levels above this are as good as infinite, e^-100 as good as 0.
+#: Epsilons above this are as good as infinite, e^-100 as good as 0.
 _MOST_EPSILON = 100.0
-#: Sums that differ by less are the same; so many X are compared for each g at most (a few are the rule).
+#: Sums that differ by less are the same; at most this many X are compared for each g (usually a few).
 _SAME, _MOST_COMPARED = 1 + 1e-12, 1000
 #: Orbits of less weight are not named: where the worth is flat, an interior point leaves some to the neighbours.
-_LEAST_SHARE = 1e-3
+_LEAST_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,9 @@ class OrbitDesign:
 
 
 def best_orbits(policy: Policy) -> OrbitDesign | None:
-    """The best mixture of orbits; None for policies of another form, or with a level too near 0 for doubles.
+    """The best mixture of orbits; None for policies of another form, or with an epsilon too near 0 for doubles.
 
-    Known are one level, sensitive values, blocks that may be told in clear, and blocks of one size whose level across
+    Known are one epsilon, sensitive values, blocks that may be revealed, and blocks of one size whose epsilon across
     is finite and above that within.
     """
     simplest = structure_of(policy)
@@ -97,16 +98,16 @@ def best_orbits(policy: Policy) -> OrbitDesign | None:
         return None
     if simplest.across.is_infinite:
         return _of_open_blocks(simplest)
-    sizes, levels = np.bincount(simplest.block_of), set(simplest.epsilons)
-    if sizes.min() < sizes.max() or len(levels) > 1 or not simplest.epsilons[0] < simplest.across:
+    sizes, epsilons = np.bincount(simplest.block_of), set(simplest.epsilons)
+    if sizes.min() < sizes.max() or len(epsilons) > 1 or not simplest.epsilons[0] < simplest.across:
         return None
-    return _best(_TwoLevels(len(sizes), int(sizes[0]), simplest.epsilons[0], simplest.across))
+    return _best(_NestedBlocks(len(sizes), int(sizes[0]), simplest.epsilons[0], simplest.across))
 
 
 def _of_open_blocks(policy: Blocks) -> OrbitDesign | None:
-    """Every ray lives in one block, so J consists of blocks, and each of these is a problem of its own.
+    """Every ray lives in one block, so J consists of blocks, and each of these is a separate problem.
 
-    With the share w_j of all values, block j has w_j of the reports and v = v_j/w_j where v_j is a ray of the block
+    With the fraction w_j of all values, block j has w_j of the reports and v = v_j/w_j where v_j is a ray of the block
     alone: J = Σ w_j·J_j/w_j², hence tr J⁻¹ = Σ w_j·tr J_j⁻¹.
     """
     sizes, k = np.bincount(policy.block_of), len(policy.domain)
@@ -116,10 +117,10 @@ def _of_open_blocks(policy: Blocks) -> OrbitDesign | None:
         alone = _best(_Subsets(size, 0, epsilon))
         if alone is None:
             return None
-        share = count * size / k
-        value += share * (alone.value + 1 / size)
-        bound += share * (alone.bound + 1 / size)
-        orbits += [Orbit(f"{o.words} in one of {count} blocks", share * o.weight) for o in alone.orbits]
+        fraction = count * size / k
+        value += fraction * (alone.value + 1 / size)
+        bound += fraction * (alone.bound + 1 / size)
+        orbits += [Orbit(f"{o.words} in one of {count} blocks", fraction * o.weight) for o in alone.orbits]
     return OrbitDesign(value, bound, _sorted(orbits))
 
 
@@ -150,14 +151,14 @@ class _Orbits:
 class _Family(ABC):
     """All orbits of the rays of a policy."""
 
-    #: The number of values, the least level between them, and how often each component counts.
+    #: The number of values, the least epsilon between them, and how often each component counts.
     size: int
     epsilon: float
     counts: tuple[int, ...]
 
     @abstractmethod
     def first(self) -> _Orbits:
-        """A few, from which all values can be told."""
+        """Return a few orbits that identify all values."""
 
     @abstractmethod
     def best(self, prices: Sequence[Floats], multipliers: Floats) -> tuple[_Orbits, float]:
@@ -173,14 +174,14 @@ def _best(family: _Family) -> OrbitDesign | None:
         weights, multipliers, inverses = _weigh(orbits, family.counts)
         value = sum(count * float(np.trace(inverse)) for count, inverse in zip(family.counts, inverses, strict=True))
         prices = [count * inverse @ inverse for count, inverse in zip(family.counts, inverses, strict=True)]
-        found, most = family.best(prices, multipliers)
+        candidates, most = family.best(prices, multipliers)
         bound = max(bound, 2 * value - float(multipliers.sum()) - most)
-        new = [row for row, words in enumerate(found.words) if words not in orbits.words]
+        new = [row for row, words in enumerate(candidates.words) if words not in orbits.words]
         if not new or value - bound <= _TOLERANCE * value:
             break
-        orbits += found.of(new)
-    shares = zip(orbits.words, weights.tolist(), strict=True)
-    mixture = _sorted(Orbit(words, weight) for words, weight in shares if weight > _LEAST_SHARE)
+        orbits += candidates.of(new)
+    weighted = zip(orbits.words, weights.tolist(), strict=True)
+    mixture = _sorted(Orbit(words, weight) for words, weight in weighted if weight > _LEAST_WEIGHT)
     return OrbitDesign(value - 1 / family.size, min(bound, value) - 1 / family.size, mixture)
 
 
@@ -188,12 +189,12 @@ def _weigh(orbits: _Orbits, counts: Sequence[int]) -> tuple[Floats, Floats, list
     """The best weights of these orbits, the multipliers λ of the means, and J_c⁻¹ of each component."""
 
     def inverses_at(weights: Floats) -> list[Floats]:
-        found = []
+        inverses = []
         for part in orbits.parts:
             information = np.tensordot(weights, part, axes=1)
             np.linalg.cholesky(information)  # refuses what is not positive definite
-            found.append(np.linalg.inv(information).astype(np.float64))
-        return found
+            inverses.append(np.linalg.inv(information).astype(np.float64))
+        return inverses
 
     def trace(weights: Floats) -> tuple[float, Floats, Floats] | None:
         try:
@@ -209,22 +210,22 @@ def _weigh(orbits: _Orbits, counts: Sequence[int]) -> tuple[Floats, Floats, list
         return value, slope, hessian
 
     number, classes = orbits.means.shape
-    found = minimise(trace, orbits.means.T, np.ones(classes), None, np.full(number, 1 / number))
-    return found.x, found.equations, inverses_at(found.x)
+    solution = minimise(trace, orbits.means.T, np.ones(classes), None, np.full(number, 1 / number))
+    return solution.x, solution.equations, inverses_at(solution.x)
 
 
-# -- one level, or sensitive and harmless values -----------------------------------------------------------
+# -- one epsilon, or sensitive and harmless values -----------------------------------------------------------
 
 
 class _Subsets(_Family):
     """s sensitive values, and h harmless ones or none. Rays are high on d of the sensitive values, 1 ≤ d ≤ s, and low
-    on all others, or tell one harmless value in clear. (With no harmless value d = s is no ray, and does no harm.)
+    on all others, or reveal one harmless value. (With no harmless value d = s is not a ray, and does no harm.)
 
     The components: the means of the two classes, differences within the sensitive and within the harmless values.
 
-    With one level one size is best (Ye and Barg 2018). With harmless values it mostly is, and ``HighLowSubset`` is then
-    the optimum. But two neighbouring sizes together may be better, as what a size tells of single values and of the
-    mass of all sensitive ones is not best at the same size: by 3.7% at most for 2 … 21 sensitive and 1 … 10,000
+    With one epsilon one size is best (Ye and Barg 2018). With harmless values it mostly is, and ``HighLowSubset`` is
+    then the optimum. But two neighbouring sizes together may be better, as what a size tells of single values and of
+    the mass of all sensitive ones is not best at the same size: by 3.7% at most for 2 … 21 sensitive and 1 … 10,000
     harmless values and ε = 0.25 … 6 (at 3 sensitive ones and ε = 1.25), by less than 1% for 12 … 60 sensitive ones.
     """
 
@@ -236,12 +237,12 @@ class _Subsets(_Family):
         means = np.stack([high * (d + low * (sensitive - d)) / sensitive, high * low])
         #: Σ (v - mean)² over the values of a class.
         squares = np.stack([(high * step) ** 2 * d * (sensitive - d) / sensitive, np.zeros(sensitive)])
-        kind = "sensitive values" if harmless else "values"
-        words = [f"{number} of {sensitive} {kind}" for number in range(1, sensitive + 1)]
+        noun = "sensitive values" if harmless else "values"
+        words = [f"{number} of {sensitive} {noun}" for number in range(1, sensitive + 1)]
         if harmless:
             means = np.column_stack([means, [0.0, self.size / harmless]])
             squares = np.column_stack([squares, [0.0, self.size**2 * (1 - 1 / harmless)]])
-            words.append(f"one of {harmless} harmless values, in clear")
+            words.append(f"one of {harmless} harmless values, revealed")
         members = [sensitive, harmless] if harmless else [sensitive]
         means = means[: len(members)].T
         self._sensitive = sensitive
@@ -262,18 +263,18 @@ class _Subsets(_Family):
         return self._all.of(np.argsort(-worths)[:_NEW].tolist()), float(worths.max())
 
 
-# -- blocks at two levels ----------------------------------------------------------------------------------
+# -- blocks at two epsilons ----------------------------------------------------------------------------------
 
 
-class _TwoLevels(_Family):
+class _NestedBlocks(_Family):
     """m blocks of b values, each high or low, with any number d of its values in: the likelihoods are 1 and e^-ε in a
     high block, e^(ε-across) and e^-across in a low one. (Where no block is low, or none of the values of a high one or
     all of a low one are in, this is a vector of the cone but no extreme ray, which does no harm.)
 
     With B_j the sum of block j, W_j its squared differences from their mean and T = Σ B_j, an orbit is worth, up to a
     constant, Σ F_j/T² where F = β·B² + ω·W is quadratic in d and B linear. Where F is concave, and it is if
-    differences between blocks are told better than those within, the d of all high blocks are best nearly equal, and so
-    are those of all low ones: three numbers say all, the high blocks g and the values in, X of high and Y of low
+    differences between blocks are measured better than those within, the d of all high blocks are best nearly equal,
+    and so are those of all low ones: three numbers say all, the high blocks g and the values in, X of high and Y of low
     blocks. With Y a real number the greatest is known in closed form, and so only few g and X are left to compare at
     every integer Y. Where F is convex its chord takes its place, and what no orbit exceeds may be more than any has; no
     optimum was seen there.
@@ -297,7 +298,7 @@ class _TwoLevels(_Family):
     def _orbit(self, blocks: dict[tuple[int, int], int]) -> _Orbits:
         """One orbit, from the number of blocks of each sort: (0 high or 1 low, values in)."""
         numbers = np.array(list(blocks.values()))
-        heights = np.array([self.heights[kind] for kind, _ in blocks])
+        heights = np.array([self.heights[tier] for tier, _ in blocks])
         d = np.array([inside for _, inside in blocks], dtype=np.float64)
         sums = heights * (d + self.low * (self.block_size - d))
         squares = (heights * self.step) ** 2 * d * (self.block_size - d) / self.block_size
@@ -306,8 +307,8 @@ class _TwoLevels(_Family):
         within = float(numbers @ squares) / self.counts[2]
         parts = (float(self.size), *(part * (self.size / total) ** 2 for part in (between, within)))
         sorts = [
-            f"{number} {'low' if kind else 'high'} with {inside} of {self.block_size} values in"
-            for (kind, inside), number in sorted(blocks.items())
+            f"{number} {'low' if tier else 'high'} with {inside} of {self.block_size} values in"
+            for (tier, inside), number in sorted(blocks.items())
             if number
         ]
         words = "blocks: " + ", ".join(sorts)
@@ -327,36 +328,36 @@ class _TwoLevels(_Family):
 class _Shape:
     """Σ F/T² as a function of the high blocks g and the values in, X and Y of them, for the prices β of B², ω of W."""
 
-    def __init__(self, levels: _TwoLevels, of_sums: float, of_squares: float) -> None:
-        self.blocks, self.size, self.heights = levels.blocks, levels.block_size, levels.heights
+    def __init__(self, family: _NestedBlocks, of_sums: float, of_squares: float) -> None:
+        self.blocks, self.size, self.heights = family.blocks, family.block_size, family.heights
         #: B/height = base + step·d, and F/height² = p + q·d + r·d².
-        self.base, self.step = levels.low * self.size, levels.step
+        self.base, self.step = family.low * self.size, family.step
         curve = self.step**2 * (of_sums - of_squares / self.size)
         slope = 2 * of_sums * self.base * self.step + of_squares * self.step**2
         self.concave = curve <= 0
         self.p, self.q, self.r = of_sums * self.base**2, slope + max(curve, 0.0) * self.size, min(curve, 0.0)
 
-    def spread(self, kind: int, blocks: int, inside: int) -> dict[tuple[int, int], int]:
-        """So many values in, over so many blocks, as is worth most."""
+    def spread(self, tier: int, blocks: int, inside: int) -> dict[tuple[int, int], int]:
+        """Return the most valuable way to spread ``inside`` values over ``blocks`` blocks."""
         if not blocks:
             return {}
         if self.concave:
             each, more = divmod(inside, blocks)
-            return {(kind, each): blocks - more, (kind, each + 1): more}
+            return {(tier, each): blocks - more, (tier, each + 1): more}
         full, rest = divmod(inside, self.size)
-        found: Counter[tuple[int, int]] = Counter({(kind, self.size): full, (kind, 0): blocks - full})
+        numbers: Counter[tuple[int, int]] = Counter({(tier, self.size): full, (tier, 0): blocks - full})
         if rest:
-            found.subtract([(kind, 0)])
-            found[kind, rest] += 1
-        return found
+            numbers.subtract([(tier, 0)])
+            numbers[tier, rest] += 1
+        return numbers
 
-    def totals(self, kind: int, blocks: int) -> tuple[Floats, Floats]:
+    def totals(self, tier: int, blocks: int) -> tuple[Floats, Floats]:
         """Σ B and Σ F of these blocks, by the number of values in."""
         inside = np.arange(blocks * self.size + 1.0)
         each = inside // max(1, blocks)
         more = inside - each * blocks
         squares = blocks * each**2 + more * (2 * each + 1)
-        height = self.heights[kind]
+        height = self.heights[tier]
         return (
             height * (blocks * self.base + self.step * inside),
             height**2 * (blocks * self.p + self.q * inside + self.r * squares),
@@ -389,22 +390,22 @@ class _Shape:
         for high in self.hopeful(best):
             best, rest = self.compare(high, best)
             most = max(most, rest)
-        return best.sizes, max(most, best.share * _SAME)
+        return best.sizes, max(most, best.value * _SAME)
 
     def compare(self, high: int, best: _Point) -> tuple[_Point, float]:
-        """The better of this point and all with so many high blocks, and what none of those left out exceeds."""
+        """The better of this point and all with this many high blocks, and what none of those left out exceeds."""
         reach = self.reach(high)
         totals, worths = self.totals(0, high)
         low_totals, low_worths = self.totals(1, self.blocks - high)
         for number, inside in enumerate(np.argsort(-reach).tolist()):
-            if reach[inside] <= best.share * _SAME:
+            if reach[inside] <= best.value * _SAME:
                 break
             if number == _MOST_COMPARED:
                 return best, float(reach[inside])
-            shares = (worths[inside] + low_worths) / (totals[inside] + low_totals) ** 2
-            y = int(shares.argmax())
-            if shares[y] > best.share:
-                best = _Point(float(shares[y]), float(totals[inside] + low_totals[y]), (high, inside, y))
+            values = (worths[inside] + low_worths) / (totals[inside] + low_totals) ** 2
+            y = int(values.argmax())
+            if values[y] > best.value:
+                best = _Point(float(values[y]), float(totals[inside] + low_totals[y]), (high, inside, y))
         return best, 0.0
 
     def hopeful(self, best: _Point) -> list[int]:
@@ -413,20 +414,20 @@ class _Shape:
         ΣF - θ·T is at most M = Σ max_d (F - θ·B), so ΣF/T² ≤ M/T² + θ/T, which if M < 0 is at most -θ²/4M, for every θ.
         The θ of the best point is 2·ΣF/T; one near to it is good for every g that counts.
         """
-        thetas = 2 * best.share * best.total * np.geomspace(1 / 8, 8, 513)[:, None]
+        thetas = 2 * best.value * best.total * np.geomspace(1 / 8, 8, 513)[:, None]
         d = np.arange(self.size + 1.0)
         sums, worths = self.base + self.step * d, self.p + self.q * d + self.r * d**2
         of_high, of_low = ((h**2 * worths - thetas * h * sums).max(axis=1)[:, None] for h in self.heights)
         high = np.arange(1, self.blocks + 1)
         most = high * of_high + (self.blocks - high) * of_low
         limits = np.where(most < 0, thetas**2 / -np.where(most < 0, 4 * most, -1.0), np.inf).min(axis=0)
-        return [int(g) for g in high[limits > best.share * _SAME] if g != best.sizes[0]]
+        return [int(g) for g in high[limits > best.value * _SAME] if g != best.sizes[0]]
 
 
 @dataclass(frozen=True)
 class _Point:
     """Σ F/T², and T, at (g, X, Y)."""
 
-    share: float
+    value: float
     total: float
     sizes: tuple[int, int, int]

@@ -1,8 +1,8 @@
 """What a ray is worth: a convex function less a linear one; its steepest direction, and its greatest value.
 
 A worth is Σ_i φ_i(g_i·v) - λ·v with convex φ_i. Over an interval a convex function lies below its chord, so with every
-g_i·v in an interval the greatest worth is at most that of a linear programme, and halving intervals makes this exact:
-branch and bound. One direction (the mean squared error) takes a few dozen programmes; many may not end in time.
+g_i·v in an interval the greatest worth is at most that of a linear program, and halving intervals makes this exact:
+branch and bound. One direction (the mean squared error) takes a few dozen programs; many may not end in time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def sum_of_squares(directions: Floats, multipliers: Floats) -> Pricing:
 def climb(slice_: Slice, worth: Pricing, used: Floats, starts: int = 1, deadline: Deadline = NEVER) -> Floats:
     """Rays that no step along the slope improves, in time: a convex function never falls on such a step.
 
-    It starts from the best of those in use, and from so many new ones for each coordinate.
+    It starts from the best of those in use, and from this many new ones for each coordinate.
     """
     likely = used[np.argsort(-worth.of(used))[: slice_.size]]
     rays = np.concatenate([likely, slice_.spread_vertices(starts * slice_.size, deadline)])

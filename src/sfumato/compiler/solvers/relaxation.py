@@ -2,7 +2,7 @@
 
 For v in a cone with rows r_i·v ≥ 0 all products (r_i·v)(r_j·v) are non-negative. So J = Σ w·vv' of any design satisfies
 r_i'Jr_j ≥ 0, is positive semidefinite, and J·p = Σ w·v·(v·p) = 1. The least tr J⁻¹ under these conditions alone is a
-convex programme, and no design has less.
+convex program, and no design has less.
 
 With N = J⁻¹ at its minimum and multipliers λ of J·p = 1 and y ≥ 0 of the products, N² is the symmetric part of
 λp' - Σ y_ij·r_i r_j', but for rounding. So every design has tr J⁻¹ ≥ 2·tr N - tr(N²J) ≥ 2·tr N - λ·1; what rounding
@@ -24,7 +24,7 @@ from sfumato.compiler.solvers.slice import Slice
 __all__ = ["least_trace", "relaxation_seconds"]
 
 
-#: Of the products that are violated the worst are added, so many at a time…
+#: Of the products that are violated the worst are added, this many at a time…
 _ADDED = 1000
 #: …out of at most some hundred million pairs of faces…
 _MOST_FACES = 10_000
@@ -32,9 +32,9 @@ _MOST_FACES = 10_000
 _STEPS, _OPERATIONS_PER_SECOND = 40, 1e10
 #: About how long it takes to find the products that are violated, for each pair of faces.
 _PAIR_SECONDS = 3e-8
-#: …while a round raises the bound by more than this share.
+#: …while a round raises the bound by more than this fraction.
 _LEAST_GAIN = 1e-4
-#: An inequality shorter than this share of the longest is rounding.
+#: An inequality shorter than this fraction of the longest is rounding.
 _BINDS = 1e-14
 #: A product above minus this counts as kept, in units of the information that a spread of rays has.
 _VIOLATED = 1e-6
@@ -58,17 +58,17 @@ def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
     trace is one, which is all that is known where there is no time for a round.
     """
     size = slice_.size
-    inner = np.concatenate([rays, np.ones((1, size)) / slice_.p.sum()])
+    inner = np.concatenate([rays, np.ones((1, size)) / slice_.prior.sum()])
     # With LL' the information of these rays and K = L⁻¹, J̃ = KJK' is near the identity however hard some values are to
     # tell apart: tr J⁻¹ = tr(KK'J̃⁻¹), r'Jr = (L'r)'J̃(L'r), J̃·L'p = K·1.
     lower = np.linalg.cholesky(inner.T @ inner / len(inner))
     scale = np.linalg.inv(lower)
-    cost, average, ones = scale @ scale.T, lower.T @ slice_.p, scale.sum(axis=1)
+    cost, average, ones = scale @ scale.T, lower.T @ slice_.prior, scale.sum(axis=1)
     try:
         limits = slice_.most(np.eye(size), deadline)
     except OutOfTime:
         return 1.0
-    faces = np.concatenate([slice_.rows, np.eye(size), np.outer(limits, slice_.p) - np.eye(size)]) @ lower
+    faces = np.concatenate([slice_.rows, np.eye(size), np.outer(limits, slice_.prior) - np.eye(size)]) @ lower
     if len(faces) > _MOST_FACES:
         return 1.0
     lengths = np.linalg.norm(faces, axis=1, keepdims=True)
@@ -103,15 +103,19 @@ def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
     while True:
         first, second = (faces[side] for side in np.nonzero(chosen))
         products = (first[:, rows] * second[:, columns] + first[:, columns] * second[:, rows]) / 2
-        found = minimise(inverse_trace, averages, ones, products * twice, np.eye(size)[rows, columns], 1e-7, deadline)
-        matrix = found.x[places]
+        solution = minimise(
+            inverse_trace, averages, ones, products * twice, np.eye(size)[rows, columns], 1e-7, deadline
+        )
+        matrix = solution.x[places]
         inverse = np.linalg.inv(matrix)
-        explained = np.outer(found.equations, average)
-        explained = (explained + explained.T) / 2 - (found.inequalities @ products)[places]
+        explained = np.outer(solution.equations, average)
+        explained = (explained + explained.T) / 2 - (solution.inequalities @ products)[places]
         rest = scale.T @ (inverse @ cost @ inverse - explained) @ scale
         unexplained = max(float(np.linalg.eigvalsh(rest).max()), 0.0)
         before = bound
-        bound = max(bound, float(2 * np.sum(inverse * cost) - found.equations @ ones - unexplained * limits @ limits))
+        bound = max(
+            bound, float(2 * np.sum(inverse * cost) - solution.equations @ ones - unexplained * limits @ limits)
+        )
         if deadline.passed:
             return bound
         values = np.where(upper & ~chosen, faces @ matrix @ faces.T, np.inf)

@@ -14,18 +14,18 @@ import numpy.typing as npt
 from sfumato._core import Floats
 from sfumato.policy import ChiSquare, Secret, widest
 
-__all__ = ["ALLOWED", "Rules"]
+__all__ = ["TOLERANCE", "Rules"]
 
 
-#: A vector may break a rule by this share of its left side before it is drawn back.
-ALLOWED = 1e-6
+#: A vector may break a rule by this fraction of its left side before it is drawn back.
+TOLERANCE = 1e-6
 #: So much of the estimate is mixed into laws that doubles put on the rim of the set: inside, whatever they round.
 _INWARDS = 1e-9
-#: The constant's share in a vector whose closest rules are looked for: a ratio that is infinite shows no law.
+#: The fraction of the constant in a vector whose closest rules are looked for: a ratio that is infinite shows no law.
 _TRACE = 1e-9
 #: Processor time in seconds per ray and cell of a pair of secrets (36,000 rays and pairs of 20 cells took 3.8 s).
 _SECONDS = 5e-6
-#: So many pairs of secrets and vectors are searched at once.
+#: Number of pairs of secrets and vectors that are searched at once.
 _MOST_AT_ONCE = 2**14
 
 
@@ -36,21 +36,21 @@ class Rules:
         self._cells = policy.cells
         self._ratio = float((-policy.epsilon).exp())
         self._pairs = np.array(list(itertools.permutations(range(len(policy.cells)), 2)))
-        self._shares = confidence.frequencies[self._pairs]
+        self._frequencies = confidence.frequencies[self._pairs]
         self._slack = float(confidence.root_radius - 1)
-        sizes = self._shares.sum(axis=2, keepdims=True)
-        self._seen = sizes > 0
-        self._centres = self._shares / np.where(self._seen, sizes, 1)
+        sizes = self._frequencies.sum(axis=2, keepdims=True)
+        self._observed = sizes > 0
+        self._centres = self._frequencies / np.where(self._observed, sizes, 1)
         self._least = np.array([confidence.conditional_ranges(s)[0] for s in range(len(policy.cells))])
 
     def seconds_for(self, rays: int) -> float:
         """Estimate the processor time to hold this number of rays against all rules, and to draw them inwards."""
-        return _SECONDS * rays * int(self._shares[:, 0].size)
+        return _SECONDS * rays * int(self._frequencies[:, 0].size)
 
     def closest(self, rays: Floats) -> tuple[Floats, Floats]:
-        """For each ray and two secrets the rule r·v ≥ 0 that it comes closest to breaking, and by what share it does.
+        """Return for each ray and two secrets the rule r·v ≥ 0 it comes closest to breaking, and by what fraction.
 
-        Of shape (rays, pairs, values) and (rays, pairs); the share is that of the rule's left side. Rules that the
+        Of shape (rays, pairs, values) and (rays, pairs); the fraction is that of the rule's left side. Rules that the
         polytope around the set shows to be kept are zero.
         """
         step = max(1, _MOST_AT_ONCE // len(self._pairs))
@@ -62,23 +62,23 @@ class Rules:
         tables = traced[:, self._cells]
         number, pair = np.nonzero(self._may_break(tables))
         likelihoods = tables[number[:, None], self._pairs[pair]]
-        laws = widest(likelihoods, self._shares[pair], self._slack).laws
-        laws = np.where(self._seen[pair], (1 - _INWARDS) * laws + _INWARDS * self._centres[pair], laws)
+        laws = widest(likelihoods, self._frequencies[pair], self._slack).laws
+        laws = np.where(self._observed[pair], (1 - _INWARDS) * laws + _INWARDS * self._centres[pair], laws)
         rows = np.zeros((len(rays), len(self._pairs), rays.shape[1]))
-        own, other = self._cells[self._pairs[pair]].transpose(1, 0, 2)
-        rows[number[:, None], pair[:, None], own] = -self._ratio * laws[:, 0]
-        rows[number[:, None], pair[:, None], other] = laws[:, 1]
+        first, second = self._cells[self._pairs[pair]].transpose(1, 0, 2)
+        rows[number[:, None], pair[:, None], first] = -self._ratio * laws[:, 0]
+        rows[number[:, None], pair[:, None], second] = laws[:, 1]
         # One secret's cells are on the left, another's on the right.
         lefts = -np.einsum("ijk,ik->ij", np.minimum(rows, 0), rays)
         return rows, -np.einsum("ijk,ik->ij", rows, rays) / np.maximum(lefts, 1e-300)
 
     def _may_break(self, tables: Floats) -> npt.NDArray[np.bool_]:
         """The rays and pairs of secrets that break a rule of the polytope around the set, up to rounding."""
-        given = np.einsum("isu,su->is", tables, self._least)
+        least_averages = np.einsum("isu,su->is", tables, self._least)
         left = 1 - self._least.sum(axis=1)
-        most, least = given + left * tables.max(axis=2), given + left * tables.min(axis=2)
-        own, other = self._pairs.T
-        return np.asarray(self._ratio * most[:, own] > least[:, other] * (1 - ALLOWED))
+        most, least = least_averages + left * tables.max(axis=2), least_averages + left * tables.min(axis=2)
+        first, second = self._pairs.T
+        return np.asarray(self._ratio * most[:, first] > least[:, second] * (1 - TOLERANCE))
 
     def drawn(self, rays: Floats) -> Floats:
         """Rays that break no rule by more than rounding: as little of the constant in them as that takes."""
@@ -86,13 +86,13 @@ class Rules:
         late = np.arange(len(rays))
         for _ in range(8):
             rows, broken = self.closest(rays[late])
-            breaks = broken > ALLOWED / 100
+            breaks = broken > TOLERANCE / 100
             # r·((1-a)·v + a·1) = 0
             at, at_constant = np.einsum("ijk,ik->ij", rows, rays[late]), rows.sum(axis=2)
             apart = np.where(breaks, at - at_constant, -1.0)
-            shares = np.where(breaks, np.clip(1.01 * at / apart, 0.0, 1.0), 0.0).max(axis=1)
-            late, shares = late[breaks.any(axis=1)], shares[breaks.any(axis=1), None]
+            weights = np.where(breaks, np.clip(1.01 * at / apart, 0.0, 1.0), 0.0).max(axis=1)
+            late, weights = late[breaks.any(axis=1)], weights[breaks.any(axis=1), None]
             if not len(late):
                 break
-            rays[late] = (1 - shares) * rays[late] + shares
+            rays[late] = (1 - weights) * rays[late] + weights
         return rays

@@ -1,8 +1,8 @@
 """The ray that tells the most for its price, under a secret whose laws of U form a simplex for each of its values.
 
-With least shares m_s and what they leave, r_s = 1 - Σ m_s, put W_su = m_s·T_s + r_s·T_su. The rules then only say
-W_su ≤ e^ε·W_s'u' for s ≠ s' (RLDP eq. 104), and T ≥ 0. Let s* have the least W, scaled to be 1, and t be the least W of
-the others. The rows of T have nothing to do with each other any more: W_s lies in [1, e^ε·t] for s*, in [t, e^ε]
+With least probabilities m_s and what they leave, r_s = 1 - Σ m_s, put W_su = m_s·T_s + r_s·T_su. The rules then only
+say W_su ≤ e^ε·W_s'u' for s ≠ s' (RLDP eq. 104), and T ≥ 0. Let s* have the least W, scaled to be 1, and t be the least
+W of the others. The rows of T have nothing to do with each other any more: W_s lies in [1, e^ε·t] for s*, in [t, e^ε]
 for others, and t in [1, e^ε]. A row in which W lies in [l, h] has few kinds of vertices, k = m_s·W = m_s·T_s:
 
     W = h on a set H of values and l elsewhere, where k ≤ l;
@@ -34,28 +34,28 @@ from sfumato.compiler.solvers.deadline import Deadline
 __all__ = ["Simplices"]
 
 
-#: Sets of values are listed for at most so many.
+#: Sets of values are listed for at most this many values.
 _MOST_VALUES = 10
-#: So many vertices are held in memory at once.
+#: Number of vertices that are held in memory at once.
 _MOST_AT_ONCE = 2**21
-#: So many values of θ are tried, each where two straight pieces of S meet or one has its least bound.
+#: Number of values of θ that are tried, each where two straight pieces of S meet or one has its least bound.
 _TRIES = 12
-#: So many choices of a vertex in each row are tried at once; more are divided.
+#: Number of choices of a vertex in each row that are tried at once; more are divided.
 _MOST_CHOICES = 2**16
 #: Kinds of vertices are held to be possible up to rounding.
 _ROUNDING = 1e-12
-#: A level beyond this is left to other searches.
-_HIGHEST_LEVEL = 30.0
+#: An epsilon beyond this is left to other searches.
+_GREATEST_EPSILON = 30.0
 #: How many rounds are gone on for a bound where a ray was found: multipliers of a good bound lead the search.
 _PATIENCE = 8
-#: So many nodes are divided at once, and so many values of t at once give rays.
+#: Number of nodes that are divided at once, and of values of t that give rays at once.
 _NODES, _RAYS = 64, 64
 
 
 class _Points(NamedTuple):
     """Vertices of all rows as points (c, F), of shape (problems, rows, vertices); F = -∞ where one is not possible."""
 
-    shares: Floats
+    masses: Floats
     gains: Floats
 
 
@@ -77,35 +77,35 @@ class _Node(NamedTuple):
 
 
 class Simplices:
-    """The slice p·T = 1 of the cone of a secret under least shares (``AtLeast``), as choices of t and of vertices."""
+    """The slice p·T = 1 of the cone of a secret under ``AtLeast``, as choices of t and of vertices."""
 
-    def __init__(self, cells: npt.NDArray[np.int64], least: Floats, level: float, p: Floats) -> None:
+    def __init__(self, cells: npt.NDArray[np.int64], least: Floats, epsilon: float, prior: Floats) -> None:
         self.cells = cells
         self._least = least
         self._left = 1 - least.sum(axis=1)
-        self._ratio = float(np.exp(level))
-        self._p = p[cells]
+        self._ratio = float(np.exp(epsilon))
+        self._prior = prior[cells]
         self._sets = np.array(list(itertools.product((False, True), repeat=cells.shape[1])))
-        # One value, and a set beside it.
-        self._single, self._beside = np.nonzero(~self._sets.T)
+        # One value, and a set without it.
+        self._single, self._disjoint = np.nonzero(~self._sets.T)
         self._set_least = least @ self._sets.T
-        self._set_p = self._p @ self._sets.T
+        self._set_prior = self._prior @ self._sets.T
         self.steps = [self._steps(star) for star in range(len(cells))]
         self.vertices = 2 * len(self._sets) + len(self._single)
 
     @classmethod
-    def of(cls, cells: npt.NDArray[np.int64], least: Floats, level: float, p: Floats) -> Simplices | None:
-        """The choices, where sets of values are few enough and every row leaves something beside its least shares."""
+    def of(cls, cells: npt.NDArray[np.int64], least: Floats, epsilon: float, prior: Floats) -> Simplices | None:
+        """Return the choices; None where values are too many or a row has nothing above its least probabilities."""
         leaves = bool(np.all(least.sum(axis=1) < 1 - 1e-9))
-        few = cells.shape[1] <= _MOST_VALUES and level <= _HIGHEST_LEVEL
-        return cls(cells, least, level, p) if leaves and few else None
+        is_small = cells.shape[1] <= _MOST_VALUES and epsilon <= _GREATEST_EPSILON
+        return cls(cells, least, epsilon, prior) if leaves and is_small else None
 
     def _steps(self, star: int) -> Floats:
         """The values of t at which kinds of vertices change."""
         parts = self._set_least / (self._left[:, None] + self._set_least)
         others = self._ratio * np.delete(parts, star, axis=0)
-        own = 1 / (self._ratio * parts[star][parts[star] > 0])
-        steps = np.concatenate([[1.0, self._ratio], others.ravel(), own])
+        of_star = 1 / (self._ratio * parts[star][parts[star] > 0])
+        steps = np.concatenate([[1.0, self._ratio], others.ravel(), of_star])
         steps = np.sort(steps[(steps >= 1) & (steps <= self._ratio)])
         return np.asarray(steps[np.append(True, np.diff(steps) > _ROUNDING)])
 
@@ -121,22 +121,24 @@ class Simplices:
     def points(self, stars: npt.NDArray[np.intp], lows: Floats, highs: Floats, prices: Floats) -> _Points:
         """All vertices for each t where ``lows`` and ``highs`` are equal; else of rows that hold those of every t."""
         low, high = self._ends(stars, lows, highs)
-        left, least, p, price = self._left[:, None], self._set_least, self._set_p, prices @ self._sets.T
-        single_least, single_p = self._least[:, self._single], self._p[:, self._single]
-        on_least, on_p, on_price = least[:, self._beside], p[:, self._beside], price[:, self._beside]
+        left, least, set_prior, price = self._left[:, None], self._set_least, self._set_prior, prices @ self._sets.T
+        single_least, single_prior = self._least[:, self._single], self._prior[:, self._single]
+        on_least, on_prior, on_price = least[:, self._disjoint], set_prior[:, self._disjoint], price[:, self._disjoint]
         # W = h on H and l elsewhere.
         k = low * (1 - left) + (high - low) * least
         up, down = (high - k) / left, np.maximum((low - k) / left, 0.0)
-        shares = [up * p + down * (self._p.sum(axis=1)[:, None] - p)]
-        gains = [up * np.log(up) * p - up * price]
-        gains[0] += _term(down) * (self._p.sum(axis=1)[:, None] - p) - down * (prices.sum(axis=1)[:, None] - price)
+        masses = [up * set_prior + down * (self._prior.sum(axis=1)[:, None] - set_prior)]
+        gains = [up * np.log(up) * set_prior - up * price]
+        gains[0] += _term(down) * (self._prior.sum(axis=1)[:, None] - set_prior) - down * (
+            prices.sum(axis=1)[:, None] - price
+        )
         possible = (high - low) * least <= low * left * (1 + _ROUNDING)
         possible[:, :, -1] = True
         gains[0][~possible] = -np.inf
         # W = h on H, T = 0 elsewhere.
         up = high / (left + least)
-        shares.append(up * p)
-        gains.append(up * np.log(up) * p - up * price)
+        masses.append(up * set_prior)
+        gains.append(up * np.log(up) * set_prior - up * price)
         possible = high * least >= low * (left + least) * (1 - _ROUNDING)
         possible[:, :, 0] = False
         gains[1][~possible] = -np.inf
@@ -144,32 +146,36 @@ class Simplices:
         up = (high - low) / left
         rest = low * left - (high - low) * on_least
         single = np.maximum(rest, 0.0) / (np.maximum(single_least, 1e-300) * left)
-        shares.append(up * on_p + single * single_p)
-        gains.append(_term(up) * on_p - up * on_price + _term(single) * single_p - single * prices[:, self._single])
+        masses.append(up * on_prior + single * single_prior)
+        gains.append(
+            _term(up) * on_prior - up * on_price + _term(single) * single_prior - single * prices[:, self._single]
+        )
         slack = _ROUNDING * low * left
         possible = (rest >= -slack) & (rest <= single_least * (high - low) + slack) & (single_least > 0)
         gains[2][~possible] = -np.inf
-        return _Points(np.concatenate(shares, axis=2), np.concatenate(gains, axis=2))
+        return _Points(np.concatenate(masses, axis=2), np.concatenate(gains, axis=2))
 
     def rays(self, stars: npt.NDArray[np.intp], at: Floats, choices: npt.NDArray[np.intp]) -> Floats:
         """The rays of these vertices (one for each row) at these values of t, scaled to p·v = 1."""
         low, high = (end[:, :, 0] for end in self._ends(stars, at, at))
         count, rows = len(self._sets), np.arange(len(self.cells))[None]
-        kind = np.digitize(choices, [count, 2 * count])
-        which = np.where(kind == 2, choices - 2 * count, 0)
-        on = np.where(kind == 2, self._beside[which], choices - count * (kind == 1))
+        vertex_kind = np.digitize(choices, [count, 2 * count])
+        which = np.where(vertex_kind == 2, choices - 2 * count, 0)
+        on = np.where(vertex_kind == 2, self._disjoint[which], choices - count * (vertex_kind == 1))
         least = self._set_least[rows, on]
-        k = np.choose(kind, [low * (1 - self._left) + (high - low) * least, high * least / (self._left + least), low])
-        down = np.where(kind == 0, np.maximum(low - k, 0.0), 0.0) / self._left
+        k = np.choose(
+            vertex_kind, [low * (1 - self._left) + (high - low) * least, high * least / (self._left + least), low]
+        )
+        down = np.where(vertex_kind == 0, np.maximum(low - k, 0.0), 0.0) / self._left
         table = np.where(self._sets[on], ((high - k) / self._left)[:, :, None], down[:, :, None])
         single = self._single[which]
-        share = np.maximum(self._least[rows, single], 1e-300)
-        rest = np.maximum(low * self._left - (high - low) * least, 0.0) / (share * self._left)
-        number, row = np.nonzero(kind == 2)
+        least_single = np.maximum(self._least[rows, single], 1e-300)
+        rest = np.maximum(low * self._left - (high - low) * least, 0.0) / (least_single * self._left)
+        number, row = np.nonzero(vertex_kind == 2)
         table[number, row, single[number, row]] = rest[number, row]
         vectors = np.empty((len(stars), self.cells.size))
         vectors[:, self.cells.ravel()] = table.reshape(len(stars), -1)
-        return np.asarray(vectors / (table * self._p).sum(axis=(1, 2))[:, None])
+        return np.asarray(vectors / (table * self._prior).sum(axis=(1, 2))[:, None])
 
     def dearest(self, prices: Floats, enough: float, tolerance: float, deadline: Deadline) -> tuple[float, Floats]:
         """A bound on Σ p·v·ln v - prices·v over the slice, and rays where it is large.
@@ -185,7 +191,7 @@ class Simplices:
             if search.best > enough and next(rounds) >= _PATIENCE:
                 break
             search.go_on(deadline)
-        return max(search.bound, search.best + tolerance), np.concatenate(search.found)
+        return max(search.bound, search.best + tolerance), np.concatenate(search.rays)
 
 
 class _Search:
@@ -198,7 +204,7 @@ class _Search:
         self._nodes: list[_Node] = []
         self._at_once = max(_MOST_AT_ONCE // (simplices.vertices * len(simplices.cells)), 1)
         self.best = -np.inf
-        self.found: list[Floats] = []
+        self.rays: list[Floats] = []
 
     @property
     def bound(self) -> float:
@@ -243,7 +249,7 @@ class _Search:
             here = self._simplices.points(stars[wide], at[wide], at[wide], self._prices)
             self._take(stars[wide], at[wide], here, _least_bound(here))
         if not wide.all():
-            here = _Points(points.shares[~wide], points.gains[~wide])
+            here = _Points(points.masses[~wide], points.gains[~wide])
             self._take(stars[~wide], lows[~wide], here, _Bound(*(part[~wide] for part in bound)))
         for most, star, i, j in zip(bound.most.tolist(), stars.tolist(), first.tolist(), last.tolist(), strict=True):
             if most > self.best + self._tolerance:
@@ -252,20 +258,20 @@ class _Search:
     def _take(self, stars: npt.NDArray[np.intp], at: Floats, points: _Points, bound: _Bound) -> None:
         """Rays of the best vertices, each of which no other vertex in one row improves."""
         likely = np.argsort(-bound.most)[:_RAYS]
-        points = _Points(points.shares[likely], points.gains[likely])
+        points = _Points(points.masses[likely], points.gains[likely])
         for choices in bound.choices[likely].transpose(1, 0, 2):
             self._keep(stars[likely], at[likely], *_improved(points, choices))
 
     def _keep(self, stars: npt.NDArray[np.intp], at: Floats, choices: npt.NDArray[np.intp], worths: Floats) -> None:
         self.best = max(self.best, float(worths.max()))
-        self.found.append(self._simplices.rays(stars, at, choices))
+        self.rays.append(self._simplices.rays(stars, at, choices))
 
     def _settle(self, node: _Node, deadline: Deadline) -> None:
         """Find the best choice of vertices for one t, or prove that none is better than the best so far."""
         star, at = np.array([node.star]), self._simplices.steps[node.star][[node.first]]
         points = self._simplices.points(star, at, at, self._prices)
         rows = [np.flatnonzero(gains > -np.inf) for gains in points.gains[0]]
-        shares, gains = points.shares[0], points.gains[0]
+        masses, gains = points.masses[0], points.gains[0]
         open_: list[tuple[float, list[npt.NDArray[np.intp]]]] = [(-node.negative_bound, rows)]
         while open_:
             before, rows = open_.pop()
@@ -273,29 +279,29 @@ class _Search:
                 most = max(before, *(bound for bound, _ in open_)) if open_ else before
                 heapq.heappush(self._nodes, node._replace(negative_bound=-most))
                 return
-            chosen = _padded(shares, gains, rows)
+            chosen = _padded(masses, gains, rows)
             bound = _least_bound(chosen)
-            allowed = np.exp(bound.theta[0] - 1 - self.best - self._tolerance)
-            values = chosen.gains[0] - bound.theta[0] * chosen.shares[0]
+            limit = np.exp(bound.theta[0] - 1 - self.best - self._tolerance)
+            values = chosen.gains[0] - bound.theta[0] * chosen.masses[0]
             # A vertex below the best of its row by more than this is in no ray that is worth more than the best.
-            spare = allowed + values.max(axis=1).sum()
+            spare = limit + values.max(axis=1).sum()
             if not spare > 0:
                 continue
             rows = [row[values[s, : len(row)] >= values[s].max() - spare] for s, row in enumerate(rows)]
             if np.prod([float(len(row)) for row in rows]) <= _MOST_CHOICES:
-                total_share, total_gain = np.zeros(1), np.zeros(1)
+                total_mass, total_gain = np.zeros(1), np.zeros(1)
                 for s, row in enumerate(rows):
-                    total_share = np.add.outer(total_share, shares[s, row]).ravel()
+                    total_mass = np.add.outer(total_mass, masses[s, row]).ravel()
                     total_gain = np.add.outer(total_gain, gains[s, row]).ravel()
-                worths = total_gain / total_share - np.log(total_share)
+                worths = total_gain / total_mass - np.log(total_mass)
                 places = np.unravel_index(int(worths.argmax()), [len(row) for row in rows])
                 choice = np.array([[row[place] for row, place in zip(rows, places, strict=True)]])
                 if worths.max() > self.best:
                     self._keep(star, at, choice, worths.max(keepdims=True))
                 continue
             # The row whose vertices lie farthest apart is divided between them.
-            s = int(np.argmax([np.ptp(shares[s, row]) if len(row) > 1 else -1.0 for s, row in enumerate(rows)]))
-            order = rows[s][np.argsort(shares[s, rows[s]], kind="stable")]
+            s = int(np.argmax([np.ptp(masses[s, row]) if len(row) > 1 else -1.0 for s, row in enumerate(rows)]))
+            order = rows[s][np.argsort(masses[s, rows[s]], kind="stable")]
             halves = (order[: len(order) // 2], order[len(order) // 2 :])
             open_ += [(float(bound.most[0]), [*rows[:s], half, *rows[s + 1 :]]) for half in halves]
 
@@ -304,12 +310,12 @@ def _term(at: Floats) -> Floats:
     return np.asarray(at * np.log(np.maximum(at, 1e-300)))
 
 
-def _padded(shares: Floats, gains: Floats, rows: list[npt.NDArray[np.intp]]) -> _Points:
+def _padded(masses: Floats, gains: Floats, rows: list[npt.NDArray[np.intp]]) -> _Points:
     """Some vertices of each row, as one problem."""
     width = max(len(row) for row in rows)
     chosen = _Points(np.zeros((1, len(rows), width)), np.full((1, len(rows), width), -np.inf))
     for s, row in enumerate(rows):
-        chosen.shares[0, s, : len(row)], chosen.gains[0, s, : len(row)] = shares[s, row], gains[s, row]
+        chosen.masses[0, s, : len(row)], chosen.gains[0, s, : len(row)] = masses[s, row], gains[s, row]
     return chosen
 
 
@@ -317,20 +323,20 @@ def _improved(points: _Points, choices: npt.NDArray[np.intp]) -> tuple[npt.NDArr
     """Change the vertex of one row at a time while the ray is worth more for it; the choices and their worths."""
     choices = choices.copy()
     number, rows = np.arange(len(choices)), np.arange(choices.shape[1])
-    shares = points.shares[number[:, None], rows, choices]
+    masses = points.masses[number[:, None], rows, choices]
     gains = points.gains[number[:, None], rows, choices]
-    worths = gains.sum(axis=1) / shares.sum(axis=1) - np.log(shares.sum(axis=1))
+    worths = gains.sum(axis=1) / masses.sum(axis=1) - np.log(masses.sum(axis=1))
     climbing = True
     while climbing:
         climbing = False
         for s in rows:
-            share = (shares.sum(axis=1) - shares[:, s])[:, None] + points.shares[:, s]
+            mass = (masses.sum(axis=1) - masses[:, s])[:, None] + points.masses[:, s]
             gain = (gains.sum(axis=1) - gains[:, s])[:, None] + points.gains[:, s]
-            reached = gain / share - np.log(share)
+            reached = gain / mass - np.log(mass)
             following = reached.argmax(axis=1)
             better = number[reached[number, following] > worths + 1e-12 * (1 + np.abs(worths))]
             choices[better, s] = following[better]
-            shares[better, s] = points.shares[better, s, following[better]]
+            masses[better, s] = points.masses[better, s, following[better]]
             gains[better, s] = points.gains[better, s, following[better]]
             worths[better] = reached[better, following[better]]
             climbing |= len(better) > 0
@@ -339,31 +345,31 @@ def _improved(points: _Points, choices: npt.NDArray[np.intp]) -> tuple[npt.NDArr
 
 def _least_bound(points: _Points) -> _Bound:
     """The least θ - 1 - ln(-S(θ)), a convex function: the pieces where it falls and rises say where to try next."""
-    count, rows, _ = points.shares.shape
+    count, rows, _ = points.masses.shape
     number, row = np.arange(count)[:, None], np.arange(rows)
     theta, most, best = np.zeros(count), np.full(count, np.inf), np.zeros(count)
     ends = np.stack([np.full(count, -np.inf), np.full(count, np.inf)])
     lines = np.zeros((2, 2, count))  # below and above: c, F
     choices = np.zeros((count, 2, rows), dtype=np.intp)
     for _ in range(_TRIES):
-        chosen = (points.gains - theta[:, None, None] * points.shares).argmax(axis=2)
-        share = points.shares[number, row, chosen].sum(axis=1)
+        chosen = (points.gains - theta[:, None, None] * points.masses).argmax(axis=2)
+        mass = points.masses[number, row, chosen].sum(axis=1)
         gain = points.gains[number, row, chosen].sum(axis=1)
-        minus = theta * share - gain
+        minus = theta * mass - gain
         bound = np.where(minus > 0, theta - 1 - np.log(np.maximum(minus, 1e-300)), np.inf)
         best = np.where(bound < most, theta, best)
         most = np.minimum(most, bound)
-        above = (minus >= share).astype(np.intp)  # it rises here
+        above = (minus >= mass).astype(np.intp)  # it rises here
         ends[above, number[:, 0]] = theta
-        lines[above, 0, number[:, 0]], lines[above, 1, number[:, 0]] = share, gain
+        lines[above, 0, number[:, 0]], lines[above, 1, number[:, 0]] = mass, gain
         choices[number[:, 0], above] = chosen
-        own = lines[:, 1] / np.maximum(lines[:, 0], 1e-300) + 1  # where each piece alone is least
+        minima = lines[:, 1] / np.maximum(lines[:, 0], 1e-300) + 1  # where each piece alone is least
         both = np.isfinite(ends).all(axis=0)
         apart = lines[0, 0] - lines[1, 0]
         meet = np.where(apart > 0, (lines[0, 1] - lines[1, 1]) / np.where(apart > 0, apart, 1), theta)
-        inside = np.where(own[0] <= meet, own[0], np.where(own[1] >= meet, own[1], meet))
+        inside = np.where(minima[0] <= meet, minima[0], np.where(minima[1] >= meet, minima[1], meet))
         following = np.where(
-            both, inside, np.where(above == 1, np.minimum(own[1], theta - 0.5), np.maximum(own[0], theta + 0.5))
+            both, inside, np.where(above == 1, np.minimum(minima[1], theta - 0.5), np.maximum(minima[0], theta + 0.5))
         )
         if np.all(np.abs(following - theta) <= 1e-13 * (1 + np.abs(theta))):
             break

@@ -4,7 +4,7 @@ A mechanism is a mixture of such vectors: the output y has probability w_y at p,
 row of Q(y|x) = w_y·v_y(x) sums to one. Every utility here is convex in v, so vertices suffice.
 
 Values that must be indistinguishable are one coordinate, also where only one direction asks for ε = 0: a column with
-v_x ≤ v_z everywhere and equal sums has v_x = v_z. So are values at a level that doubles do not resolve.
+v_x ≤ v_z everywhere and equal sums has v_x = v_z. So are values at an epsilon that doubles do not resolve.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from sfumato._core import ZERO, Floats, import_late
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.linear_program import Programme
-from sfumato.compiler.solvers.rules import ALLOWED, Rules
+from sfumato.compiler.solvers.linear_program import LinearProgram
+from sfumato.compiler.solvers.rules import TOLERANCE, Rules
 from sfumato.compiler.solvers.simplices import Simplices
 from sfumato.errors import LimitExceeded, SolverFailed
 from sfumato.policy import AtLeast, ChiSquare, Known, PairwisePolicy, Policy, Prior, Secret
 
-__all__ = ["SHARE_WITHIN", "Slice", "distinct", "groups"]
+__all__ = ["FRACTION_WITHIN", "Slice", "distinct", "groups"]
 
 
 #: More values would take hours and gigabytes.
@@ -35,26 +35,26 @@ _LARGEST_ENUMERATED = 10
 _ENUMERATION_SECONDS, _ENUMERATION_GROWTH = 3e-4, 4.0
 #: Pairs of faces and vertices that are held against each other at once; bounds memory.
 _MOST_AT_ONCE = 2**22
-#: The share of the time for a search among rules that can be listed, where not all can.
-SHARE_WITHIN = 0.1
-#: How far simplices are shrunk from the polytope around a confidence set, as shares of the way to one within it.
+#: Fraction of the time for a search among rules that can be listed, where not all can.
+FRACTION_WITHIN = 0.1
+#: How far simplices are shrunk from the polytope around a confidence set, as fractions of the way to one within it.
 _SHRUNK = (0.1, 0.2, 0.3, 0.45, 0.6, 1.0)
 #: How often the interval is halved in which a simplex comes to lie within the set.
 _HALVINGS = 40
-#: The share of the time for rays in directions other than the axes, before the search begins.
-_SHARE_OF_STARTS = 0.3
-#: Levels above this are as good as infinite, and their exponentials fit doubles.
-_MOST_LEVEL = 300.0
-#: So many rules that one ray breaks are added at once.
+#: Fraction of the time for rays in directions other than the axes, before the search begins.
+_STARTS_FRACTION = 0.3
+#: Epsilons above this are as good as infinite, and their exponentials fit doubles.
+_MOST_EPSILON = 300.0
+#: Number of rules broken by one ray that are added at once.
 _MOST_MET = 4
-#: Values at a level of at most this are one coordinate, and a slice between rules so near each other is flat: doubles
-#: do not resolve it.
+#: Values at an epsilon of at most this are one coordinate, and a slice between rules so near each other is flat:
+#: doubles do not resolve it.
 _UNRESOLVED = 1e-9
 #: Two rules that are each other's opposite but for this leave a thin slice between them.
 _OPPOSED = 1e-5
 #: Up to this many inequalities, those that occur twice are looked for.
 _FEW_ROWS = 4096
-#: Inequalities are kept as given up to this many; more would make the smallest linear programme slow.
+#: Inequalities are kept as given up to this many; more would make the smallest linear program slow.
 _MOST_ROWS = 250_000
 
 
@@ -67,22 +67,22 @@ class Slice:
     def __init__(
         self,
         rows: Floats,
-        p: Floats,
+        prior: Floats,
         group_of: npt.NDArray[np.int64],
         compact: Floats | None = None,
         rules: Rules | None = None,
         within: Slice | None = None,
         simplices: Sequence[Simplices] = (),
-        levels: Floats | None = None,
+        epsilons: Floats | None = None,
     ) -> None:
         self.rows = rows
-        self.p = p
+        self.prior = prior
         self.group_of = group_of
-        self.size = len(p)
+        self.size = len(prior)
         self._compact = rows if compact is None else compact
         self._rules = rules
         #: The shortest paths between groups where the policy binds pairs of them: some vertices are known from these.
-        self._levels = levels
+        self._epsilons = epsilons
         #: A part of the slice whose rules can be listed: what is found there obeys all rules.
         self.within = within
         #: The same slice as a few choices, where the laws of U form a simplex for each secret. Under a confidence set:
@@ -90,23 +90,23 @@ class Slice:
         self.simplices = simplices
         #: Whether values are one coordinate that a mechanism could tell apart, if by less than doubles resolve.
         self.is_coarse = False
-        self._programme = self.linear_program()
+        self._program = self.linear_program()
         self._directions = 0
 
     @classmethod
-    def of(cls, policy: Policy, p: Floats) -> Slice:
+    def of(cls, policy: Policy, prior: Floats) -> Slice:
         """The slice of a policy's cone."""
         rules = within = None
         simplices: Sequence[Simplices] = ()
         if isinstance(policy, Secret) and isinstance(policy.distributions, ChiSquare):
             if float(policy.epsilon) <= _UNRESOLVED:  # equal averages by all laws of a set are those of a constant
-                constant = cls(np.zeros((0, 1)), np.ones(1), np.zeros(len(p), dtype=np.int64))
+                constant = cls(np.zeros((0, 1)), np.ones(1), np.zeros(len(prior), dtype=np.int64))
                 constant.is_coarse = policy.epsilon > ZERO
                 return constant
             if not policy.epsilon.is_infinite:
                 rules, polytope = Rules(policy, policy.distributions), policy.distributions.polytope()
-                within = cls.of(Secret(policy.domain, policy.secret, policy.epsilon, polytope), p)
-                simplices = _shrunk(policy, policy.distributions, p) if within.simplices else ()
+                within = cls.of(Secret(policy.domain, policy.secret, policy.epsilon, polytope), prior)
+                simplices = _shrunk(policy, policy.distributions, prior) if within.simplices else ()
             estimate = Known(policy.distributions.estimate)
             policy = Secret(policy.domain, policy.secret, policy.epsilon, estimate)
         elif isinstance(policy, Secret):
@@ -118,29 +118,33 @@ class Slice:
             )
         group_of = groups(policy, _UNRESOLVED)
         size = int(group_of.max()) + 1
-        compact = _compact(policy) if isinstance(policy, Secret) and size == len(p) else None
-        grouped = np.bincount(group_of, weights=p).astype(np.float64)
-        if isinstance(policy, Secret) and isinstance(policy.distributions, AtLeast) and size == len(p):
-            least = np.array([[float(share) for share in row] for row in policy.distributions.probabilities])
-            simplices = [found for found in [Simplices.of(policy.cells, least, float(policy.epsilon), p)] if found]
-        levels = _group_levels(policy, group_of, size) if isinstance(policy, PairwisePolicy) else None
-        found = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices, levels)
-        found.is_coarse = size <= groups(policy).max()
-        return found
+        compact = _compact(policy) if isinstance(policy, Secret) and size == len(prior) else None
+        grouped = np.bincount(group_of, weights=prior).astype(np.float64)
+        if isinstance(policy, Secret) and isinstance(policy.distributions, AtLeast) and size == len(prior):
+            least = np.array(
+                [[float(probability) for probability in row] for row in policy.distributions.probabilities]
+            )
+            simplices = [
+                choices for choices in [Simplices.of(policy.cells, least, float(policy.epsilon), prior)] if choices
+            ]
+        epsilons = _group_epsilons(policy, group_of, size) if isinstance(policy, PairwisePolicy) else None
+        slice_ = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices, epsilons)
+        slice_.is_coarse = size <= groups(policy).max()
+        return slice_
 
-    def at(self, p: Floats) -> Slice:
+    def at(self, prior: Floats) -> Slice:
         """The same cone, cut at another distribution of the groups."""
-        if np.array_equal(p, self.p):
+        if np.array_equal(prior, self.prior):
             return self
-        within = None if self.within is None else self.within.at(p)
-        moved = Slice(self.rows, p, self.group_of, self._compact, self._rules, within, levels=self._levels)
+        within = None if self.within is None else self.within.at(prior)
+        moved = Slice(self.rows, prior, self.group_of, self._compact, self._rules, within, epsilons=self._epsilons)
         moved._directions = self._directions
         return moved
 
-    def without(self, coordinates: npt.NDArray[np.bool_], p: Floats) -> Slice:
+    def without(self, coordinates: npt.NDArray[np.bool_], prior: Floats) -> Slice:
         """A slice at p that holds what the other coordinates can be, whatever these are."""
         rows = self.rows[~(self.rows[:, coordinates] > 0).any(axis=1)][:, ~coordinates]
-        rest = p[~coordinates]
+        rest = prior[~coordinates]
         return Slice(rows, rest / rest.sum(), np.arange(len(rest)))
 
     @property
@@ -148,9 +152,9 @@ class Slice:
         """Whether some values cannot be told apart at all."""
         return self.size < len(self.group_of)
 
-    def linear_program(self, directions: Floats | None = None) -> Programme:
-        """A solver of its own, which can hold directions·v between limits."""
-        return Programme(self._compact, self.p, np.zeros((0, self.size)) if directions is None else directions)
+    def linear_program(self, directions: Floats | None = None) -> LinearProgram:
+        """Return a new solver, which can hold directions·v between limits."""
+        return LinearProgram(self._compact, self.prior, np.zeros((0, self.size)) if directions is None else directions)
 
     def farthest(self, directions: Floats, deadline: Deadline = NEVER) -> Floats:
         """The vertex with the greatest inner product for each direction (a row), under the rules known so far.
@@ -161,9 +165,9 @@ class Slice:
         for direction in directions:
             if deadline.passed:
                 break
-            vertex = self._programme.farthest(direction, deadline=deadline)
-            if vertex is None and not self._programme.ran_out_of_time:
-                raise SolverFailed("the linear programme of the policy was not solved")
+            vertex = self._program.farthest(direction, deadline=deadline)
+            if vertex is None and not self._program.ran_out_of_time:
+                raise SolverFailed("the linear program of the policy was not solved")
             if vertex is None:
                 break
             vertices.append(vertex)
@@ -175,7 +179,7 @@ class Slice:
         widened = np.zeros((len(rows), self._compact.shape[1]))
         widened[:, : self.size] = rows
         self._compact = np.concatenate([self._compact, widened])
-        self._programme.add(widened)
+        self._program.add(widened)
 
     def obeying(self, rays: Floats, most: int | None = None) -> Floats:
         """These rays, drawn towards the constant where they break a rule; which the slice then knows.
@@ -186,7 +190,7 @@ class Slice:
             return rays
         rays = rays[:most]
         rows, broken = self._rules.closest(rays)
-        added = (broken > ALLOWED) & (broken >= np.sort(broken, axis=1)[:, -_MOST_MET:][:, :1])
+        added = (broken > TOLERANCE) & (broken >= np.sort(broken, axis=1)[:, -_MOST_MET:][:, :1])
         if added.any():
             self._add(rows[added])
         return self._rules.drawn(rays)
@@ -209,14 +213,14 @@ class Slice:
     def axis_vertices(self, deadline: Deadline = NEVER) -> Floats:
         """Vertices in the directions of the coordinate axes; OutOfTime where that takes too long.
 
-        Between pairs of values no programme is needed: v_x is greatest at v_z = e^-E(x,z)·v_x, and least at
+        Between pairs of values no program is needed: v_x is greatest at v_z = e^-E(x,z)·v_x, and least at
         v_z = e^E(z,x)·v_x, with E the length of the shortest path.
         """
-        if self._levels is not None and self.size > _LARGEST_ENUMERATED:
-            greatest = np.exp(-self._levels)
-            least = np.exp(np.minimum(self._levels.T, _MOST_LEVEL))[np.isfinite(self._levels).all(axis=0)]
+        if self._epsilons is not None and self.size > _LARGEST_ENUMERATED:
+            greatest = np.exp(-self._epsilons)
+            least = np.exp(np.minimum(self._epsilons.T, _MOST_EPSILON))[np.isfinite(self._epsilons).all(axis=0)]
             vertices = np.concatenate([greatest, least])
-            return distinct(np.asarray(vertices / (vertices @ self.p)[:, None]))
+            return distinct(np.asarray(vertices / (vertices @ self.prior)[:, None]))
         axes = np.concatenate([np.eye(self.size), -np.eye(self.size)])
         vertices = self.farthest(axes, deadline)
         if len(vertices) < len(axes):
@@ -245,9 +249,9 @@ class Slice:
                 return within  # they obey every rule
             return distinct(np.concatenate([within, self.obeying(self.axis_vertices(deadline))]))
         vertices = self.axis_vertices(deadline)
-        spread = self.spread_vertices(4 * self.size, deadline.part(_SHARE_OF_STARTS))
+        spread = self.spread_vertices(4 * self.size, deadline.part(_STARTS_FRACTION))
         vertices = distinct(np.concatenate([vertices, spread]))
-        centre = np.ones(self.size) / self.p.sum()
+        centre = np.ones(self.size) / self.prior.sum()
         steps = self._steps_to_faces(vertices, centre)
         apart = np.isfinite(steps)  # opposite the centre lies nothing
         opposite = np.maximum(centre + steps[apart, None] * (centre - vertices[apart]), 0.0)
@@ -262,8 +266,8 @@ class Slice:
         for start in range(0, len(faces), step):
             some = sparse.csr_matrix(faces[start : start + step])
             falls = some @ (vertices - centre).T
-            found = falls > 1e-12
-            until = np.where(found, (some @ centre)[:, None] / np.where(found, falls, 1.0), np.inf)
+            falling = falls > 1e-12
+            until = np.where(falling, (some @ centre)[:, None] / np.where(falling, falls, 1.0), np.inf)
             steps = np.minimum(steps, until.min(axis=0, initial=np.inf))
         return steps
 
@@ -280,7 +284,7 @@ class Slice:
         if self.size <= 2:  # a point or a segment
             return self.axis_vertices()
         try:
-            return _enumerate(self.rows, self.p)
+            return _enumerate(self.rows, self.prior)
         except SolverFailed:
             return None
 
@@ -292,13 +296,13 @@ def distinct(vertices: Floats) -> Floats:
 
 
 def _primes(count: int) -> Floats:
-    found: list[int] = []
+    primes: list[int] = []
     number = 2
-    while len(found) < count:
-        if all(number % prime for prime in found):
-            found.append(number)
+    while len(primes) < count:
+        if all(number % prime for prime in primes):
+            primes.append(number)
         number += 1
-    return np.array(found, dtype=np.float64)
+    return np.array(primes, dtype=np.float64)
 
 
 def _compact(secret: Secret) -> Floats:
@@ -308,22 +312,22 @@ def _compact(secret: Secret) -> Floats:
     """
     secrets, others = secret.cells.shape
     size = secrets * others
-    found = []
+    rows = []
     for s, cells in enumerate(secret.cells):
         for law in secret.distributions.conditionals(s, (secrets, others)):
             for sign, variable in ((-1.0, size + s), (1.0, size + secrets + s)):
                 row = np.zeros(size + 2 * secrets)
-                row[cells] = sign * np.array([float(share) for share in law])
+                row[cells] = sign * np.array([float(probability) for probability in law])
                 row[variable] = -sign
-                found.append(row)
+                rows.append(row)
     for s, other in itertools.permutations(range(secrets), 2):
         row = np.zeros(size + 2 * secrets)
         row[size + s], row[size + secrets + other] = -float((-secret.epsilon).exp()), 1.0
-        found.append(row)
-    return np.array(found)
+        rows.append(row)
+    return np.array(rows)
 
 
-def _shrunk(secret: Secret, confidence: ChiSquare, p: Floats) -> list[Simplices]:
+def _shrunk(secret: Secret, confidence: ChiSquare, prior: Floats) -> list[Simplices]:
     """Simplices from the polytope around the confidence set inwards; the last lies in the set, for all secrets at once.
 
     It does where its corners do: where each secret uses half of what φ_s + φ_s' ≤ κ leaves two of them beyond P̂.
@@ -332,11 +336,11 @@ def _shrunk(secret: Secret, confidence: ChiSquare, p: Floats) -> list[Simplices]
     least = np.array([confidence.conditional_ranges(s)[0] for s in range(count)])
     centres, half = confidence.conditional_estimate(), float(confidence.root_radius - 1) / 2
 
-    def is_within(s: int, share: float) -> bool:
-        shares = (1 - share) * least[s] + share * centres[s]
-        corners = shares + (1 - shares.sum()) * np.eye(len(shares))
-        seen = confidence.frequencies[s] > 0
-        phi = np.sqrt((confidence.frequencies[s, seen] ** 2 / corners[:, seen]).sum(axis=1)).max(initial=0.0)
+    def is_within(s: int, step: float) -> bool:
+        probabilities = (1 - step) * least[s] + step * centres[s]
+        corners = probabilities + (1 - probabilities.sum()) * np.eye(len(probabilities))
+        observed = confidence.frequencies[s] > 0
+        phi = np.sqrt((confidence.frequencies[s, observed] ** 2 / corners[:, observed]).sum(axis=1)).max(initial=0.0)
         return bool(phi - confidence.frequencies[s].sum() <= half)
 
     inside = np.zeros((count, 1))
@@ -346,22 +350,22 @@ def _shrunk(secret: Secret, confidence: ChiSquare, p: Floats) -> list[Simplices]
             middle = (low + high) / 2
             low, high = (low, middle) if is_within(s, middle) else (middle, high)
         inside[s] = high
-    parts = [least + share * inside * (centres - least) for share in _SHRUNK]
-    found = [Simplices.of(secret.cells, part, float(secret.epsilon), p) for part in parts]
-    return [each for each in found if each] if all(found) else []
+    parts = [least + step * inside * (centres - least) for step in _SHRUNK]
+    simplices = [Simplices.of(secret.cells, part, float(secret.epsilon), prior) for part in parts]
+    return [each for each in simplices if each] if all(simplices) else []
 
 
-def groups(policy: Policy, level: float = 0.0) -> npt.NDArray[np.int64]:
-    """Numbers of the groups of values that outputs may tell apart by at most this level, alone or through others."""
+def groups(policy: Policy, epsilon: float = 0.0) -> npt.NDArray[np.int64]:
+    """Numbers of the groups of values that outputs may tell apart by at most this epsilon, alone or through others."""
     size = len(policy.domain)
-    if isinstance(policy, Prior) and float(policy.epsilon) <= level:
+    if isinstance(policy, Prior) and float(policy.epsilon) <= epsilon:
         return np.zeros(size, dtype=np.int64)  # where none exceeds the mean, or all reach it, all are it
     same = np.eye(size, dtype=bool)
     if isinstance(policy, PairwisePolicy):
-        same |= policy.effective_epsilon_matrix().floats <= level
+        same |= policy.effective_epsilon_matrix().floats <= epsilon
     else:
         for rule in policy.inequalities():
-            if len(rule.left) == len(rule.right) == 1 and float(rule.epsilon) <= level:
+            if len(rule.left) == len(rule.right) == 1 and float(rule.epsilon) <= epsilon:
                 same[next(iter(rule.left)), next(iter(rule.right))] = True
     same |= same.T
     for middle in range(size):  # an equal of an equal is an equal
@@ -369,16 +373,16 @@ def groups(policy: Policy, level: float = 0.0) -> npt.NDArray[np.int64]:
     return np.unique(same.argmax(axis=1), return_inverse=True)[1].astype(np.int64)
 
 
-def _group_levels(policy: PairwisePolicy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
+def _group_epsilons(policy: PairwisePolicy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     """Return the shortest paths between groups: what binds one value of a group binds all, and others through them."""
     each = policy.effective_epsilon_matrix().floats
     if size == len(each):
         return np.asarray(each)
-    levels = np.full((size, size), np.inf)
-    np.minimum.at(levels, (group_of[:, None], group_of), each)
+    epsilons = np.full((size, size), np.inf)
+    np.minimum.at(epsilons, (group_of[:, None], group_of), each)
     for middle in range(size):
-        levels = np.minimum(levels, levels[:, middle, None] + levels[middle])
-    return levels
+        epsilons = np.minimum(epsilons, epsilons[:, middle, None] + epsilons[middle])
+    return epsilons
 
 
 def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
@@ -386,16 +390,16 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     if size == 1:  # no rule binds a constant, and what rounding leaves of one is none
         return np.zeros((0, 1))
     if isinstance(policy, PairwisePolicy):
-        ratios = np.exp(-_group_levels(policy, group_of, size))  # e^-∞ = 0: no rule
+        ratios = np.exp(-_group_epsilons(policy, group_of, size))  # e^-∞ = 0: no rule
         follows = np.zeros((size, size), dtype=bool)
         for middle in range(size):
             others = np.arange(size) != middle
             through = np.outer(ratios[:, middle], ratios[middle]) >= ratios * (1 - 1e-12)
             follows |= through & np.outer(others, others) & (ratios > 0)
-        kept = (ratios > 0) & ~follows & ~np.eye(size, dtype=bool)
-        pairs = np.argwhere(kept)
+        independent = (ratios > 0) & ~follows & ~np.eye(size, dtype=bool)
+        pairs = np.argwhere(independent)
         rows = np.zeros((len(pairs), size))
-        # v_z ≥ e^-E·v_x: numbers at most one, whatever the level.
+        # v_z ≥ e^-E·v_x: numbers at most one, whatever the epsilon.
         rows[np.arange(len(pairs)), pairs[:, 1]] = 1.0
         rows[np.arange(len(pairs)), pairs[:, 0]] = -ratios[tuple(pairs.T)]
         return rows
@@ -403,7 +407,7 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
         return _secret_rows(policy)
     if isinstance(policy, Prior) and size == len(group_of):
         return _prior_rows(policy)
-    found = []
+    listed = []
     for rule in policy.inequalities():
         row = np.zeros(size)
         for x, coefficient in rule.right.items():
@@ -411,10 +415,10 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
         for x, coefficient in rule.left.items():
             row[group_of[x]] -= float(coefficient) * float((-rule.epsilon).exp())
         if np.any(row < 0):
-            found.append(row / np.abs(row).max())
-        if len(found) > _MOST_ROWS:
+            listed.append(row / np.abs(row).max())
+        if len(listed) > _MOST_ROWS:
             raise LimitExceeded(f"a policy of more than {_MOST_ROWS} inequalities is refused")
-    return np.unique(np.array(found), axis=0) if found else np.zeros((0, size))
+    return np.unique(np.array(listed), axis=0) if listed else np.zeros((0, size))
 
 
 def _secret_rows(secret: Secret) -> Floats:
@@ -424,19 +428,21 @@ def _secret_rows(secret: Secret) -> Floats:
     shape = (secret.cells.shape[0], secret.cells.shape[1])
     laws = []
     for s, cells in enumerate(secret.cells):
-        shares = np.array([[float(p) for p in law] for law in secret.distributions.conditionals(s, shape)])
-        rows = np.zeros((len(shares), secret.cells.size))
-        rows[:, cells] = shares
+        probabilities = np.array(
+            [[float(probability) for probability in law] for law in secret.distributions.conditionals(s, shape)]
+        )
+        rows = np.zeros((len(probabilities), secret.cells.size))
+        rows[:, cells] = probabilities
         laws.append(rows)
     count = sum(map(len, laws)) ** 2 - sum(len(rows) ** 2 for rows in laws)
     if count > _MOST_ROWS:
         raise LimitExceeded(f"a policy of more than {_MOST_ROWS} inequalities is refused")
     ratio = float((-secret.epsilon).exp())
-    found = [
+    differences = [
         (right[None] - ratio * left[:, None]).reshape(-1, secret.cells.size)
         for left, right in itertools.permutations(laws, 2)
     ]
-    rows = np.concatenate(found)
+    rows = np.concatenate(differences)
     rows /= np.abs(rows).max(axis=1, keepdims=True)
     # To sort many rows takes longer than all else here, and the laws of a secret differ.
     return np.unique(rows, axis=0) if len(rows) <= _FEW_ROWS else rows
@@ -446,7 +452,7 @@ def _prior_rows(policy: Prior) -> Floats:
     """The rows of each value against the average."""
     if policy.epsilon.is_infinite:
         return np.zeros((0, len(policy.prior)))
-    average, ratio = np.array([float(share) for share in policy.prior]), float((-policy.epsilon).exp())
+    average, ratio = np.array([float(probability) for probability in policy.prior]), float((-policy.epsilon).exp())
     each = np.eye(len(average))
     sides = {"upper": average - ratio * each, "lower": each - ratio * average}
     rows = np.concatenate([row for side, row in sides.items() if policy.side in ("both", side)])
@@ -454,20 +460,20 @@ def _prior_rows(policy: Prior) -> Floats:
     return np.unique(rows / np.abs(rows).max(axis=1, keepdims=True), axis=0)
 
 
-def _enumerate(rows: Floats, p: Floats) -> Floats:
+def _enumerate(rows: Floats, prior: Floats) -> Floats:
     """All vertices, by the intersection of half-spaces around an inner point (qhull)."""
     null_space = import_late("scipy.linalg").null_space
     # 1 lies inside every slice, and the directions that keep v·p are those orthogonal to p.
-    centre = np.ones(len(p)) / p.sum()
+    centre = np.ones(len(prior)) / prior.sum()
     apart = np.abs(rows[:, None] + rows).max(axis=2, initial=0.0)
     opposed, opposite = np.nonzero(apart <= _OPPOSED)
-    along = null_space(np.concatenate([p[None], rows[opposed] - rows[opposite]]), rcond=_OPPOSED)
+    along = null_space(np.concatenate([prior[None], rows[opposed] - rows[opposite]]), rcond=_OPPOSED)
     width = (rows[opposed] @ centre).min(initial=1.0)
     if width > _UNRESOLVED:  # what is thin is stretched to a shape that doubles resolve
-        across = null_space(np.concatenate([p[None], along.T]))
-        basis, faces = np.column_stack([along, width * across]), np.concatenate([rows, np.eye(len(p))])
+        across = null_space(np.concatenate([prior[None], along.T]))
+        basis, faces = np.column_stack([along, width * across]), np.concatenate([rows, np.eye(len(prior))])
     else:
-        basis, faces = along, np.concatenate([np.delete(rows, opposed, axis=0), np.eye(len(p))])
+        basis, faces = along, np.concatenate([np.delete(rows, opposed, axis=0), np.eye(len(prior))])
     distances = faces @ centre
     normals = faces @ basis / distances[:, None]
     if basis.shape[1] < 2:  # a point or a segment
@@ -476,7 +482,7 @@ def _enumerate(rows: Floats, p: Floats) -> Floats:
         ends = _intersections(np.column_stack([-normals, np.full(len(faces), -1.0)]))
     vertices = centre + ends @ basis.T
     vertices[vertices < 1e-14 * vertices.max()] = 0.0  # what rounding left of zero
-    return distinct(np.asarray(vertices / (vertices @ p)[:, None]))
+    return distinct(np.asarray(vertices / (vertices @ prior)[:, None]))
 
 
 def _intersections(halfspaces: Floats) -> Floats:
@@ -484,10 +490,10 @@ def _intersections(halfspaces: Floats) -> Floats:
     spatial = import_late("scipy.spatial")
     inside = np.zeros(halfspaces.shape[1] - 1)
     try:
-        found = spatial.HalfspaceIntersection(halfspaces, inside)
+        polytope = spatial.HalfspaceIntersection(halfspaces, inside)
     except spatial.QhullError:  # faces that all but meet in one vertex; moved by some 1e-10 they do not
         try:
-            found = spatial.HalfspaceIntersection(halfspaces, inside, qhull_options="QJ")
+            polytope = spatial.HalfspaceIntersection(halfspaces, inside, qhull_options="QJ")
         except spatial.QhullError as error:
             raise SolverFailed(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
-    return np.asarray(found.intersections)
+    return np.asarray(polytope.intersections)

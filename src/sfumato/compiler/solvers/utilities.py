@@ -20,10 +20,10 @@ _FEW_DIRECTIONS = 2
 #: Steps are tried from few starts, then from many, before a proof is: for each coordinate. Where rules are met on the
 #: way, only from few: every new ray must be held against all rules.
 _STARTS = (1, 16)
-#: Rays of simplices are enough by themselves where they are worth so much more, as a share of the value; climbing from
-#: them takes longer.
+#: Rays of simplices are enough by themselves where they are worth this much more, as a fraction of the value; climbing
+#: from them takes longer.
 _WORTHWHILE = 0.02
-#: A proof is broken off for a ray that is worth more than enough by this share of the value.
+#: A proof is broken off for a ray that is worth more than enough by this fraction of the value.
 _NOTABLE = 1e-5
 
 
@@ -56,22 +56,22 @@ class ConvexUtility:
         self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
         worth = replace(self.worth, multipliers=prices)
-        found = used
+        rays = used
         if len(worth.directions) > _FEW_DIRECTIONS and enough < np.inf:
             for starts in _STARTS[: 2 if slice_.within is None else 1]:
                 rules = -1
                 # Rules that were met on the way may have drawn the best rays back: again, until none is new.
                 while len(slice_.rows) > rules and not deadline.passed:
                     rules = len(slice_.rows)
-                    found = climb(slice_, worth, found, starts, deadline)
-                    if worth.of(found).max() > enough:
-                        return np.inf, found
+                    rays = climb(slice_, worth, rays, starts, deadline)
+                    if worth.of(rays).max() > enough:
+                        return np.inf, rays
         # No step finds a better ray: prove it, or find one.
-        worths = worth.of(found)
+        worths = worth.of(rays)
         scale = max(abs(float(worths.max() + prices.sum())), 1e-7)
-        start = found[int(worths.argmax())]
-        most, seen = greatest(slice_, worth, start, deadline, 1e-7 * scale, enough + _NOTABLE * scale)
-        return most, slice_.obeying(seen[np.argsort(-worth.of(seen))[: 4 * slice_.size]])
+        start = rays[int(worths.argmax())]
+        most, visited = greatest(slice_, worth, start, deadline, 1e-7 * scale, enough + _NOTABLE * scale)
+        return most, slice_.obeying(visited[np.argsort(-worth.of(visited))[: 4 * slice_.size]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +94,12 @@ class InformationUtility(ConvexUtility):
         """Rays of simplices between the polytope around a confidence set and one in it; then as for all policies."""
         worth = replace(self.worth, multipliers=prices)
         within = slice_.within.simplices if slice_.within is not None else ()
-        most, found = np.inf, []
+        most, parts = np.inf, []
         for simplices in (*within, *slice_.simplices):
             most, rays = simplices.dearest(prices, np.inf, 0.0, Deadline(0.0))
-            found.append(rays[np.argsort(-worth.of(rays))[: max(slice_.size // 6, 8)]])
+            parts.append(rays[np.argsort(-worth.of(rays))[: max(slice_.size // 6, 8)]])
         # Those of the polytope keep all rules. The last bound is one for the set itself.
-        rays = np.concatenate([*found[: len(within)], slice_.drawn(np.concatenate(found[len(within) :]))])
+        rays = np.concatenate([*parts[: len(within)], slice_.drawn(np.concatenate(parts[len(within) :]))])
         if worth.of(rays).max() > enough + _WORTHWHILE * abs(float(prices.sum())) or deadline.passed:
             return np.inf, rays
         bound, climbed = super().search(slice_, prices, np.concatenate([used, rays]), enough, deadline)
@@ -108,7 +108,7 @@ class InformationUtility(ConvexUtility):
 
 @dataclass(frozen=True, eq=False)
 class DecisionUtility:
-    """The greatest of a few linear functions, one for each decision: the best ray of each is a linear programme."""
+    """The greatest of a few linear functions, one for each decision: the best ray of each is a linear program."""
 
     gains: Floats
 
@@ -123,7 +123,7 @@ class DecisionUtility:
         enough: float,  # noqa: ARG002
         deadline: Deadline,
     ) -> tuple[float, Floats]:
-        found = slice_.farthest(self.gains - prices, deadline)
-        if len(found) < len(self.gains):  # the other decisions may have better rays
-            return np.inf, slice_.obeying(found) if len(found) else used
-        return float((self.of(found) - found @ prices).max()), slice_.obeying(found)
+        rays = slice_.farthest(self.gains - prices, deadline)
+        if len(rays) < len(self.gains):  # the other decisions may have better rays
+            return np.inf, slice_.obeying(rays) if len(rays) else used
+        return float((self.of(rays) - rays @ prices).max()), slice_.obeying(rays)

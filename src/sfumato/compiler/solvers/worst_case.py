@@ -1,4 +1,4 @@
-"""The least error at the distribution where it is greatest: weights of rays and that distribution, in one programme.
+"""The least error at the distribution where it is greatest: weights of rays and that distribution, in one program.
 
 The error tr J(p)⁻¹ - |p|² of the efficient estimate, J(p) = Σ_y q_y q_y'/(q_y·p), is convex in the mixture of rays and
 concave in p (it is the least of Σ_y (q_y·p)·|d_y|² - |p|² over unbiased estimates d), so there is a saddle point. The
@@ -19,11 +19,11 @@ from sfumato.compiler.solvers.estimation import Solved, scaled
 from sfumato.compiler.solvers.interior import numerical_error
 from sfumato.compiler.solvers.pricing import sum_of_squares
 
-__all__ = ["LEAST_SHARE", "least_worst_error"]
+__all__ = ["LEAST_PROBABILITY", "least_worst_error"]
 
 
-#: A value that hardly occurs is designed for as if it had this share of a uniform distribution, to bound the slice.
-LEAST_SHARE = 1e-5
+#: A value that hardly occurs is designed for as if it had this fraction of a uniform distribution, to bound the slice.
+LEAST_PROBABILITY = 1e-5
 _TOLERANCE = 1e-10
 #: About how long a step of the solver takes, for each ray and fourth power of the number of coordinates.
 _STEP_SECONDS = 2e-8
@@ -32,7 +32,7 @@ _STEP_SECONDS = 2e-8
 def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     """At the worst distribution for these rays, to which they are to be scaled.
 
-    Where little is told, N and λ are large and nearly cancel on every ray. So the programme is solved in units of an
+    Where little is revealed, N and λ are large and nearly cancel on every ray. So the program is solved in units of an
     information J = Q·diag(s)·Q' of these rays: N = Q·diag(s)^-½·K·diag(s)^-½·Q' and λ = tr J⁻¹·Q·diag(s)^-½·μ, with K
     and μ of order one.
     """
@@ -44,34 +44,34 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     spectrum, turn = np.linalg.eigh(even.T @ even / count)
     if not spectrum[0] > 0:
         raise numerical_error("the worst distribution was not found")
-    unit, level = turn / np.sqrt(spectrum), float(np.sum(1 / spectrum))
-    matrix, names = _cones(rays, rays @ unit, 1 / np.sqrt(spectrum * level))
+    unit, trace = turn / np.sqrt(spectrum), float(np.sum(1 / spectrum))
+    matrix, names = _cones(rays, rays @ unit, 1 / np.sqrt(spectrum * trace))
     variables = matrix.shape[1]
-    first_p = variables - size
+    first_prior = variables - size
     sparse, clarabel = import_late("scipy.sparse"), import_late("clarabel")
-    # In the solver's form: least ½x'Px + c·x, with offset - A·x in the cones. Σ p = 1, and every p at least its share.
-    total, shares = np.zeros((1, variables)), np.zeros((size, variables))
-    total[0, first_p:] = 1
-    shares[np.arange(size), first_p + np.arange(size)] = -1
-    constraints = sparse.vstack([sparse.csr_matrix(total), sparse.csr_matrix(shares), -matrix]).tocsc()
-    offset = np.concatenate([[1.0], np.full(size, -LEAST_SHARE / size), np.zeros(matrix.shape[0])])
-    curvature = sparse.diags(np.concatenate([np.zeros(first_p), np.full(size, 2.0 / level)])).tocsc()
+    # In the solver's form: least ½x'Px + c·x, with offset - A·x in the cones. Σ p = 1, and every p at least its floor.
+    total, floors = np.zeros((1, variables)), np.zeros((size, variables))
+    total[0, first_prior:] = 1
+    floors[np.arange(size), first_prior + np.arange(size)] = -1
+    constraints = sparse.vstack([sparse.csr_matrix(total), sparse.csr_matrix(floors), -matrix]).tocsc()
+    offset = np.concatenate([[1.0], np.full(size, -LEAST_PROBABILITY / size), np.zeros(matrix.shape[0])])
+    curvature = sparse.diags(np.concatenate([np.zeros(first_prior), np.full(size, 2.0 / trace)])).tocsc()
     costs = np.zeros(variables)
-    np.add.at(costs, np.diag(names), -2.0 / (spectrum * level))
-    costs[first_p - size : first_p] = unit.sum(axis=0)
+    np.add.at(costs, np.diag(names), -2.0 / (spectrum * trace))
+    costs[first_prior - size : first_prior] = unit.sum(axis=0)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.time_limit = deadline.left
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(size), *[clarabel.SecondOrderConeT(size + 2)] * count]
-    found = clarabel.DefaultSolver(curvature, costs, constraints, offset, cones, settings).solve()
-    if str(found.status) == "MaxTime":
+    solution = clarabel.DefaultSolver(curvature, costs, constraints, offset, cones, settings).solve()
+    if str(solution.status) == "MaxTime":
         raise OutOfTime
-    if str(found.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
-        raise numerical_error(f"the worst distribution was not found, the solver says {found.status}")
-    x = np.array(found.x)
-    multipliers = np.array(found.z)[1 + size :].reshape(count, size + 2)
-    worst = np.maximum(x[first_p:], LEAST_SHARE / size)
+    if str(solution.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
+        raise numerical_error(f"the worst distribution was not found, the solver says {solution.status}")
+    x = np.array(solution.x)
+    multipliers = np.array(solution.z)[1 + size :].reshape(count, size + 2)
+    worst = np.maximum(x[first_prior:], LEAST_PROBABILITY / size)
     worst /= worst.sum()
     rays_there = scaled(rays, worst)
     # The derivative by λ says Σ_y (z₀ + z₁)·v_y = 1; what the solver left of that is spread over all rays.
@@ -81,7 +81,7 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
         @ np.linalg.pinv((rays_there * weights[:, None]).T @ rays_there)
         @ (rays_there * weights[:, None]).T
     )
-    matrix_n, slopes = unit @ x[names] @ unit.T, level * unit @ x[first_p - size : first_p]
+    matrix_n, slopes = unit @ x[names] @ unit.T, trace * unit @ x[first_prior - size : first_prior]
     information = (rays_there * weights[:, None]).T @ rays_there
     square = float(worst @ worst)
     try:

@@ -1,4 +1,4 @@
-"""Whether one policy implies another, by linear programmes over the rules of both."""
+"""Whether one policy implies another, by linear programs over the rules of both."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def farthest_beyond(first: Case, second: Case) -> float:
     return max((greatest(first.rules, rule, first.size) for rule in second.rules), default=-math.inf)
 
 
-def implied_by_linear_programmes(first: Case, second: Case) -> bool:
+def implied_by_linear_programs(first: Case, second: Case) -> bool:
     """The oracle, in doubles: ties count as implied, what is too near to tell from a tie is not asked."""
     most = farthest_beyond(first, second)
     assume(not 1e-9 < most < 1e-6)
