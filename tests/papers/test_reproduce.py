@@ -202,7 +202,7 @@ def test_the_slides_formula_is_the_exact_risk() -> None:
 
 def tables() -> list[Table]:
     numbers = SeededNumbers(11)
-    drawn = [Table.drawn(numbers, shape, n) for shape in ((2, 2), (2, 3), (3, 2)) for n in (50, 1000)]
+    drawn = [Table.draw(numbers, shape, n) for shape in ((2, 2), (2, 3), (3, 2)) for n in (50, 1000)]
     unseen = Table.counted(np.array([[30, 20], [10, 40], [0, 0]]))
     return [*drawn, unseen]
 
@@ -211,8 +211,8 @@ def test_what_protocols_tell_is_what_their_channels_tell() -> None:
     for table in tables():
         for epsilon in (0.3, 1.0, 4.0):
             for name, matrix in matrices(table, epsilon).items():
-                told = PROTOCOLS[name](table, epsilon).told
-                assert told == pytest.approx(information(table.shares.ravel(), matrix), rel=1e-9, abs=1e-12), name
+                nats = PROTOCOLS[name](table, epsilon).information
+                assert nats == pytest.approx(information(table.frequencies.ravel(), matrix), rel=1e-9, abs=1e-12), name
 
 
 def test_protocols_keep_the_policy() -> None:
@@ -231,8 +231,8 @@ def test_the_responses_without_a_budget_are_those_of_the_library() -> None:
                 ("SRR", SecretRandomizedResponse(domain, "S", epsilon)),
                 ("GRR", RandomizedResponse(domain, epsilon)),
             ):
-                told = information(table.shares.ravel(), mechanism.matrix())
-                assert PROTOCOLS[name](table, epsilon).told == pytest.approx(told, rel=1e-6)
+                nats = information(table.frequencies.ravel(), mechanism.matrix())
+                assert PROTOCOLS[name](table, epsilon).information == pytest.approx(nats, rel=1e-6)
 
 
 def test_the_best_budget_is_at_least_as_good_as_any_that_was_computed_elsewhere() -> None:
@@ -244,10 +244,10 @@ def test_the_best_budget_is_at_least_as_good_as_any_that_was_computed_elsewhere(
         assert table.distances() == pytest.approx(np.array(instance["d_s"]), rel=1e-9)
         for case in instance["cases"]:
             for name, ours in names.items():
-                told = PROTOCOLS[ours](table, case["eps"]).told
-                assert told >= case["channels"][name]["MI"] * (1 - 1e-6)
+                nats = PROTOCOLS[ours](table, case["eps"]).information
+                assert nats >= case["channels"][name]["MI"] * (1 - 1e-6)
                 if name in ("GRR", "SRR"):
-                    assert told == pytest.approx(case["channels"][name]["MI"], rel=1e-9)
+                    assert nats == pytest.approx(case["channels"][name]["MI"], rel=1e-9)
 
 
 def test_more_confidence_is_a_wider_set() -> None:

@@ -74,8 +74,8 @@ def all_experiments() -> dict[str, Experiment]:
     """All experiments by name; figure 2 before figure 10."""
     package = importlib.import_module("sfumato.papers.experiments")
     names = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")]
-    found: list[Experiment] = [importlib.import_module(f"{package.__name__}.{name}").EXPERIMENT for name in names]
-    return {each.name: each for each in sorted(found, key=lambda each: _natural(each.name))}
+    experiments: list[Experiment] = [importlib.import_module(f"{package.__name__}.{name}").EXPERIMENT for name in names]
+    return {each.name: each for each in sorted(experiments, key=lambda each: _natural(each.name))}
 
 
 def experiment_named(name: str) -> Experiment:

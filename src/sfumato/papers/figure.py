@@ -1,4 +1,4 @@
-"""Figures of experiments: panels of curves beside each other."""
+"""Figures of experiments: panels of curves next to each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Curve", "Panel", "draw"]
 
-#: At most so many panels stand in a row.
+#: Maximum number of panels in a row.
 _MOST_BESIDE = 4
 
 

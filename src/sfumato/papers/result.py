@@ -1,4 +1,4 @@
-"""What an experiment gives: rows beside the published numbers, what the paper says of them, and a figure."""
+"""What an experiment gives: rows with the published numbers, what the paper says of them, and a figure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Claim:
 
     text: str
     holds: bool
-    found: str
+    finding: str
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Result:
                 }
                 for row in self.rows
             ],
-            "claims": [{"claim": each.text, "holds": each.holds, "found": each.found} for each in self.claims],
+            "claims": [{"claim": each.text, "holds": each.holds, "found": each.finding} for each in self.claims],
             "notes": list(self.notes),
         }
 
@@ -79,8 +79,8 @@ class Result:
         """Headings and cells as text; a column that would be empty is left out."""
         document = self.document()["rows"]
         names = list(dict.fromkeys([*_FIXED, *(name for row in document for name in row)]))
-        kept = [name for name in names if any(row.get(name) is not None for row in document)]
-        return tuple(kept), [tuple(_text(row.get(name)) for name in kept) for row in document]
+        columns = [name for name in names if any(row.get(name) is not None for row in document)]
+        return tuple(columns), [tuple(_text(row.get(name)) for name in columns) for row in document]
 
 
 def _finite(value: Any) -> Any:

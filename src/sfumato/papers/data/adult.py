@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import InvalidInput
-from sfumato.papers.data.folder import Loaded, bad_line, first_found, parquet_columns, text_lines
+from sfumato.papers.data.folder import Loaded, bad_line, first_existing, parquet_columns, text_lines
 from sfumato.papers.data.seeded import SeededNumbers
 
 __all__ = ["PEOPLE", "census_column", "census_table"]
@@ -28,10 +28,10 @@ def census_column(folder: Path | None, name: str) -> Loaded[npt.NDArray[np.str_]
     """The attribute with this name of every person: from the original file, from a table, or invented."""
     if name not in SIZES:
         raise InvalidInput("census_column", "name", f"be one of {', '.join(SIZES)}", name)
-    original = first_found(folder, _ORIGINAL)
+    original = first_existing(folder, _ORIGINAL)
     if original is not None:
         return Loaded(np.array(_read(original, _COLUMNS.index(name))), f"all people, from {original.name}", False)
-    table = first_found(folder, _TABLE)
+    table = first_existing(folder, _TABLE)
     if table is not None:
         return Loaded(parquet_columns(table, name)[0].astype(np.str_), f"all people, from {table.name}", False)
     return Loaded(_invented(name), "a stand-in: invented people, half of whom are alike in all they say", True)
@@ -63,7 +63,7 @@ def _invented(name: str) -> npt.NDArray[np.str_]:
     """Half of the people say what their number in a common order gives, the others what falls to them."""
     size = SIZES[name]
     alike = SeededNumbers(8).uniforms(2 * PEOPLE).reshape(2, -1)
-    own = SeededNumbers(100 + list(SIZES).index(name)).uniforms(PEOPLE)
-    chosen = np.where(alike[0] < 0.5, alike[1], own)
+    independent = SeededNumbers(100 + list(SIZES).index(name)).uniforms(PEOPLE)
+    chosen = np.where(alike[0] < 0.5, alike[1], independent)
     # Squares make the first values more frequent than the last.
     return np.array([f"{name} {value:02d}" for value in (size * chosen**2).astype(int)])

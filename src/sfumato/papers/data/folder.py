@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from sfumato._core import import_pyarrow
 from sfumato.errors import InvalidInput
 
-__all__ = ["VARIABLE", "Loaded", "bad_line", "data_folder", "first_found", "parquet_columns", "text_lines"]
+__all__ = ["VARIABLE", "Loaded", "bad_line", "data_folder", "first_existing", "parquet_columns", "text_lines"]
 
 #: The environment variable that names the folder.
 VARIABLE = "SFUMATO_DATA"
@@ -31,19 +31,19 @@ class Loaded(Generic[T]):
     stand_in: bool
 
 
-def data_folder(given: Path | str | None = None) -> Path | None:
+def data_folder(path: Path | str | None = None) -> Path | None:
     """The folder that was given, or that ``SFUMATO_DATA`` names; None if neither is. It must be there."""
-    named = given if given is not None else os.environ.get(VARIABLE) or None
+    named = path if path is not None else os.environ.get(VARIABLE) or None
     if named is None:
         return None
     folder = Path(named)
     if not folder.is_dir():
-        where = "--data" if given is not None else VARIABLE
+        where = "--data" if path is not None else VARIABLE
         raise InvalidInput(where, "the folder", "be a directory that is there", str(named))
     return folder
 
 
-def first_found(folder: Path | None, *names: str) -> Path | None:
+def first_existing(folder: Path | None, *names: str) -> Path | None:
     """The first of these files that is in the folder."""
     paths = [] if folder is None else [folder / name for name in names]
     return next((path for path in paths if path.is_file()), None)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats
-from sfumato.papers.data.folder import Loaded, bad_line, first_found, parquet_columns, text_lines
+from sfumato.papers.data.folder import Loaded, bad_line, first_existing, parquet_columns, text_lines
 from sfumato.papers.data.seeded import SeededNumbers
 
 __all__ = ["COLUMNS", "ROWS", "Users", "district_users", "us_grid"]
@@ -28,14 +28,14 @@ _USERS = "gowalla_user_prior_value.parquet"
 #: Cells of 0.2 degrees in 25..50 N, 130..60 W (Acharya et al. 2020, section 7).
 ROWS, COLUMNS = 125, 350
 _SOUTH, _WEST, _DEGREES = 25.0, -130.0, 0.2
-#: Cities of the invented map, and the share of people who are in none.
+#: Cities of the invented map, and the fraction of people who are in none.
 _CITIES, _ANYWHERE = 300, 0.1
-#: Users of the invented district, and the share of them who were ever there.
+#: Users of the invented district, and the fraction of them who were ever there.
 _INVENTED_USERS, _VISITORS = 1000, 0.07
 
 
 class Users(NamedTuple):
-    """For each user: the share of earlier check-ins in the district (``priors``), and whether the last one was."""
+    """For each user: the fraction of earlier check-ins in the district (``priors``), and whether the last one was."""
 
     priors: Floats
     values: npt.NDArray[np.bool_]
@@ -46,10 +46,10 @@ class Users(NamedTuple):
 
 def us_grid(folder: Path | None) -> Loaded[Floats]:
     """Check-ins in each of 125 x 350 cells: from the original file, refined from the coarse map, or invented."""
-    original = first_found(folder, *_ORIGINAL)
+    original = first_existing(folder, *_ORIGINAL)
     if original is not None:
         return Loaded(_counted(original), f"all check-ins in the box, from {original.name}", False)
-    coarse, fine = first_found(folder, _COARSE), first_found(folder, _FINE)
+    coarse, fine = first_existing(folder, _COARSE), first_existing(folder, _FINE)
     if coarse is not None and fine is not None:
         source = (
             f"a stand-in: all check-ins on a coarse grid ({coarse.name}), divided among cells of 0.2 degrees in "
@@ -91,8 +91,8 @@ def _refined(coarse: Path, fine: Path) -> Floats:
     inside /= np.outer(np.diff(world["lat_edges"]), np.diff(world["lon_edges"]))
     weights = (subset + 1) / _DEGREES**2
     total = latitude.T @ weights @ longitude
-    share = np.divide(inside, total, out=np.zeros_like(inside), where=total > 0)
-    return np.asarray(weights * (latitude @ share @ longitude.T))
+    fraction = np.divide(inside, total, out=np.zeros_like(inside), where=total > 0)
+    return np.asarray(weights * (latitude @ fraction @ longitude.T))
 
 
 def _overlaps(coarse: Floats, fine: Floats) -> Floats:
@@ -118,19 +118,19 @@ def _invented() -> Floats:
 
 
 def district_users(folder: Path | None) -> Loaded[Users]:
-    """Users with the share of their earlier check-ins in 50..55 N, 5..0 W (Jiang et al., section V-B), and the last."""
-    original = first_found(folder, *_ORIGINAL)
+    """Load users: the fraction of earlier check-ins in 50..55 N, 5..0 W (Jiang et al., section V-B), and the last."""
+    original = first_existing(folder, *_ORIGINAL)
     if original is not None:
         return Loaded(_last_of_each(original), f"every user with two check-ins or more, from {original.name}", False)
-    reduced = first_found(folder, _USERS)
+    reduced = first_existing(folder, _USERS)
     if reduced is not None:
         source, priors, values = parquet_columns(reduced, "source", "prior", "value")
         timed = source == "timed_1000"
         users = Users(priors[timed].astype(np.float64), values[timed].astype(np.bool_))
         return Loaded(users, f"a stand-in: 1,000 users instead of about 107,000 ({reduced.name})", True)
     numbers = SeededNumbers(6)
-    seldom, share, last = numbers.uniforms(3 * _INVENTED_USERS).reshape(3, -1)
-    invented = np.where(seldom < _VISITORS, share**2, 0.0)
+    seldom, fraction, last = numbers.uniforms(3 * _INVENTED_USERS).reshape(3, -1)
+    invented = np.where(seldom < _VISITORS, fraction**2, 0.0)
     return Loaded(Users(invented, last < invented), "a stand-in: invented users, few of whom were ever there", True)
 
 
@@ -143,9 +143,9 @@ def _last_of_each(path: Path) -> Users:
         if user not in last:
             last[user] = inside
             continue
-        seen = earlier.setdefault(user, [0, 0])
-        seen[0] += inside
-        seen[1] += 1
+        counts = earlier.setdefault(user, [0, 0])
+        counts[0] += inside
+        counts[1] += 1
     users = [user for user in last if user in earlier]
     priors = [earlier[user][0] / earlier[user][1] for user in users]
     return Users(np.array(priors, np.float64), np.array([last[user] for user in users], np.bool_))

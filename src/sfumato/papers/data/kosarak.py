@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.papers.data.folder import Loaded, bad_line, first_found, text_lines
+from sfumato.papers.data.folder import Loaded, bad_line, first_existing, text_lines
 
 __all__ = ["PAGES", "page_clicks"]
 
@@ -20,10 +20,10 @@ PAGES, CLICKS = 41_270, 8_019_015
 
 def page_clicks(folder: Path | None) -> Loaded[npt.NDArray[np.float64]]:
     """How often each page was clicked: from the original file, from an estimate of its counts, or invented."""
-    original = first_found(folder, *_ORIGINAL)
+    original = first_existing(folder, *_ORIGINAL)
     if original is not None:
         return Loaded(_counted(original), f"all clicks, from {original.name}", False)
-    counts = first_found(folder, _COUNTS)
+    counts = first_existing(folder, _COUNTS)
     if counts is not None:
         estimate = np.load(counts)["stratified_full_estimate"][1:].astype(np.float64)
         return Loaded(estimate, f"a stand-in: an estimate of the full counts from two parts ({counts.name})", True)

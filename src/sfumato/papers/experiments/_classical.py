@@ -27,7 +27,7 @@ MECHANISMS: dict[str, Callable[[Domain, str], Mechanism]] = {
     "HR": published_hadamard,
 }
 
-#: A level in each regime of the slides' tables, as a function of ln k.
+#: An epsilon in each regime of the slides' tables, as a function of ln k.
 REGIMES: dict[str, Callable[[float], float]] = {
     "(0, 1)": lambda _: 0.5,
     "(1, log k)": lambda log: (1 + log) / 2,

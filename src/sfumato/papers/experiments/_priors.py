@@ -22,12 +22,12 @@ from sfumato.policy import Prior
 __all__ = [
     "PAPER",
     "Comparison",
+    "audited_epsilon",
     "beats",
     "error_of",
     "models",
     "panel",
     "printed_and_corrected",
-    "real_level",
     "rows_of",
 ]
 
@@ -61,16 +61,16 @@ def error_of(mechanism: Mechanism, policy: Prior) -> float:
     return lip.mmse(mechanism, policy.prior)
 
 
-def real_level(mechanism: Mechanism, policy: Prior) -> float:
+def audited_epsilon(mechanism: Mechanism, policy: Prior) -> float:
     """The ε of the policy that the audit finds a mechanism to keep."""
     return float(policy.epsilon) + float(audit(mechanism, policy).worst.excess)
 
 
-def rows_of(name: str, priors: Floats, levels: list[float]) -> tuple[list[Row], dict[str, list[float]]]:
+def rows_of(name: str, priors: Floats, epsilons: list[float]) -> tuple[list[Row], dict[str, list[float]]]:
     """A row for each ε, and the curves: measured is ε-Opt-LIP as the paper has it, ours the corrected optimum."""
-    found = [models(priors, epsilon) for epsilon in levels]
+    errors_at = [models(priors, epsilon) for epsilon in epsilons]
     rows = []
-    for epsilon, errors in zip(levels, found, strict=True):
+    for epsilon, errors in zip(epsilons, errors_at, strict=True):
         details: dict[str, float | str | None] = {
             "ε-Opt-LDP": errors["ε-Opt-LDP"],
             "ε/2-LIP as printed": errors["ε/2-Opt-LIP as printed"],
@@ -79,7 +79,7 @@ def rows_of(name: str, priors: Floats, levels: list[float]) -> tuple[list[Row], 
         }
         measured, ours = errors["ε-Opt-LIP as printed"], errors["ε-Opt-LIP"]
         rows.append(Row(f"{name}, ε = {epsilon:g}", None, measured, ours, details))
-    return rows, {curve: [errors[curve] for errors in found] for curve in found[0]}
+    return rows, {curve: [errors[curve] for errors in errors_at] for curve in errors_at[0]}
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ class Comparison:
     better: tuple[bool, ...]
 
     @classmethod
-    def of(cls, run: Run, cases: Mapping[str, Callable[[], Floats]], levels: list[float]) -> Comparison:
+    def of(cls, run: Run, cases: Mapping[str, Callable[[], Floats]], epsilons: list[float]) -> Comparison:
         """Compare the models for the priors of each case."""
-        found = [(name, *rows_of(name, priors(), levels)) for name, priors in run.each(cases.items())]
-        lip_and_ldp = [(np.array(curves["ε-Opt-LIP"]), np.array(curves["ε-Opt-LDP"])) for _, _, curves in found]
+        comparisons = [(name, *rows_of(name, priors(), epsilons)) for name, priors in run.each(cases.items())]
+        lip_and_ldp = [(np.array(curves["ε-Opt-LIP"]), np.array(curves["ε-Opt-LDP"])) for _, _, curves in comparisons]
         return cls(
-            tuple(row for _, rows, _ in found for row in rows),
-            tuple(panel(name, levels, curves) for name, _, curves in found),
-            tuple(beats(name, levels, curves) for name, _, curves in found),
+            tuple(row for _, rows, _ in comparisons for row in rows),
+            tuple(panel(name, epsilons, curves) for name, _, curves in comparisons),
+            tuple(beats(name, epsilons, curves) for name, _, curves in comparisons),
             tuple(bool((ours <= ldp * (1 + 1e-12)).all()) for ours, ldp in lip_and_ldp),
         )
 
@@ -119,30 +119,30 @@ class Comparison:
         )
 
 
-def panel(title: str, levels: list[float], curves: dict[str, list[float]], log: str = "y") -> Panel:
+def panel(title: str, epsilons: list[float], curves: dict[str, list[float]], log: str = "y") -> Panel:
     """The curves, dashed where they are those of the printed mechanism."""
     return Panel(
         title,
         "ε",
         "√(E/N)",
         tuple(
-            Curve(name, levels, errors, ours=name == "ε-Opt-LIP", printed=name.endswith("printed"))
+            Curve(name, epsilons, errors, ours=name == "ε-Opt-LIP", printed=name.endswith("printed"))
             for name, errors in curves.items()
         ),
         log,
     )
 
 
-def beats(where: str, levels: list[float], curves: dict[str, list[float]]) -> Claim:
+def beats(where: str, epsilons: list[float], curves: dict[str, list[float]]) -> Claim:
     """The claim that ε/2-LIP is better than ε-LDP somewhere, which Theorem 1 of the paper rules out."""
     ldp, ours = np.array(curves["ε-Opt-LDP"]), np.array(curves["ε/2-Opt-LIP"])
     printed = np.array(curves["ε/2-Opt-LIP as printed"])
-    at = [epsilon for epsilon, better in zip(levels, printed < ldp * (1 - 1e-12), strict=True) if better]
+    at = [epsilon for epsilon, better in zip(epsilons, printed < ldp * (1 - 1e-12), strict=True) if better]
     shown = f"ε = {min(at):g} to {max(at):g}" if at else "no ε"
     holds = bool((ours < ldp * (1 - 1e-12)).any())
-    found = "somewhere" if holds else "nowhere (an ε/2-LIP mechanism is ε-LDP, and Opt-LDP is the best of those)"
+    corrected = "somewhere" if holds else "nowhere (an ε/2-LIP mechanism is ε-LDP, and Opt-LDP is the best of those)"
     return Claim(
         f"ε/2-Opt-LIP is better than ε-Opt-LDP for smaller ε ({where})",
         holds,
-        f"with the printed mechanism, which breaks ε/2-LIP, at {shown}; with the corrected one {found}",
+        f"with the printed mechanism, which breaks ε/2-LIP, at {shown}; with the corrected one {corrected}",
     )

@@ -2,7 +2,7 @@
 
 Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Differential Privacy (RLDP). Our mechanisms
 of the same names compute the noise over the confidence set instead; these bound it by l1 distances (Theorems 15, 17,
-19), so that a table of 6 x 42 cells takes milliseconds. Corrected only where the text cannot be meant: beside another
+19), so that a table of 6 x 42 cells takes milliseconds. Corrected only where the text cannot be meant: next to another
 secret s' Protocol 3 draws from P̂(U|s'), and a secret that was never seen has d_s = 2.
 """
 
@@ -32,24 +32,24 @@ __all__ = [
     "Table",
     "averages",
     "conditional",
+    "epsilon_text",
     "independent",
-    "level_text",
+    "information_fractions",
     "matrices",
     "our_best",
     "our_optimum",
     "polyopt",
-    "told",
     "unary",
 ]
 
 
 PAPER = "Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Differential Privacy"
 ALPHA = "0.05"
-#: One budget is searched on so many points, two on so many each; then twice on finer grids around the best point.
+#: One budget is searched on this many points, two on this many each; then twice on finer grids around the best point.
 _POINTS, _ZOOMS = {1: 33, 2: 11}, 2
-#: The set itself is designed for up to so many cells, and so many seconds.
+#: The set itself is designed for up to this many cells, and this many seconds.
 _MOST_CELLS, _SECONDS = 9, 5.0
-#: Independent reporting is computed over the set for at most so many cells.
+#: Independent reporting is computed over the set for at most this many cells.
 _MOST_INDEPENDENT = 25
 
 
@@ -61,7 +61,7 @@ class Table(NamedTuple):
     truth: Floats
 
     @classmethod
-    def drawn(cls, numbers: SeededNumbers, shape: tuple[int, int], n: int, alpha: str = ALPHA) -> Table:
+    def draw(cls, numbers: SeededNumbers, shape: tuple[int, int], n: int, alpha: str = ALPHA) -> Table:
         """n people from a distribution of the Jeffreys prior."""
         truth = numbers.jeffreys(shape[0] * shape[1])
         return cls(numbers.multinomial(n, truth).reshape(shape), radius_of(n, shape, alpha), truth.reshape(shape))
@@ -74,7 +74,7 @@ class Table(NamedTuple):
         return cls(counts, radius_of(n, (rows, columns), alpha), counts / n)
 
     @property
-    def shares(self) -> Floats:
+    def frequencies(self) -> Floats:
         """P̂."""
         return np.asarray(self.counts / self.counts.sum(), np.float64)
 
@@ -88,11 +88,11 @@ class Table(NamedTuple):
     @property
     def entropy(self) -> float:
         """H(X) at P̂."""
-        return float(_entropy(self.shares.ravel()))
+        return float(_entropy(self.frequencies.ravel()))
 
     def distances(self) -> Floats:
         """d_s of eq. 65."""
-        totals = self.shares.sum(axis=1)
+        totals = self.frequencies.sum(axis=1)
         safe = np.where(totals > 0, totals, 1.0)
         radius = ((np.sqrt(self.radius + 1) - 1 + safe) / safe) ** 2 - 1  # B_s, Lemma 8
         least = self.laws.min(axis=1)
@@ -118,7 +118,7 @@ def radius_of(n: int, shape: tuple[int, int], alpha: str) -> float:
 class Best(NamedTuple):
     """What the best budget tells of X at P̂, in nats, and that budget."""
 
-    told: float
+    information: float
     budget: dict[str, float]
 
 
@@ -134,26 +134,26 @@ def _response_information(law: Floats, gain: Floats) -> Floats:
     """I(R(V);V) for V of this law along the last axis, R randomized response at ε = ln(1 + gain)."""
     values = law.shape[-1]
     output = (1 + gain[..., None] * law) / (values + gain[..., None])
-    own, other = (1 + gain) / (values + gain), 1 / (values + gain)
-    noise = -own * np.log(own) - (values - 1) * other * np.log(other)
+    same, other = (1 + gain) / (values + gain), 1 / (values + gain)
+    noise = -same * np.log(same) - (values - 1) * other * np.log(other)
     return np.asarray(_entropy(output) - noise)
 
 
 def _searched(worth: Callable[..., Floats], *ranges: tuple[float, float]) -> tuple[float, list[float]]:
     """The greatest value on a box, and where: a grid, ends included, then finer ones around the best point."""
     low, high = [a for a, _ in ranges], [b for _, b in ranges]
-    best, found, count = -np.inf, low, _POINTS[len(ranges)]
+    best, point, count = -np.inf, low, _POINTS[len(ranges)]
     for _ in range(1 + _ZOOMS):
         axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
         points = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
         values = worth(*points)
         at = int(np.argmax(values))
         if values[at] > best:
-            best, found = float(values[at]), [float(axis[at]) for axis in points]
+            best, point = float(values[at]), [float(axis[at]) for axis in points]
         widths = [(b - a) / (count - 1) for a, b in zip(low, high, strict=True)]
-        low = [max(x - width, a) for x, width, (a, _) in zip(found, widths, ranges, strict=True)]
-        high = [min(x + width, b) for x, width, (_, b) in zip(found, widths, ranges, strict=True)]
-    return best, found
+        low = [max(x - width, a) for x, width, (a, _) in zip(point, widths, ranges, strict=True)]
+        high = [min(x + width, b) for x, width, (_, b) in zip(point, widths, ranges, strict=True)]
+    return best, point
 
 
 # -- the protocols ---------------------------------------------------------------------------------------------
@@ -161,60 +161,71 @@ def _searched(worth: Callable[..., Floats], *ranges: tuple[float, float]) -> tup
 
 def independent(table: Table, epsilon: float) -> Best:
     """IR: Theorem 15's δ₂ for U, the rest of ε for S, both through randomized response."""
-    shares, laws = table.shares, table.laws
+    frequencies, laws = table.frequencies, table.laws
     apart = max(np.abs(a - b).sum() for a, b in itertools.combinations(laws, 2))
     distance = min(2.0, 2 * table.distances().max() + apart)
-    secrets, size = shares.sum(axis=1), len(shares)
+    secrets, size = frequencies.sum(axis=1), len(frequencies)
 
     def worth(second: Floats) -> Floats:
         first, gain = np.expm1(epsilon - second), 2 * np.expm1(second) / distance
-        after = shares.sum(axis=0) + first[:, None, None] * shares  # joint of R¹(S) and U, times a₁ + first
+        after = frequencies.sum(axis=0) + first[:, None, None] * frequencies  # joint of R¹(S) and U, times a₁ + first
         law = after.sum(axis=-1, keepdims=True)
-        told_of_other = _response_information(after / law, np.broadcast_to(gain[:, None], law.shape[:-1]))
+        of_other = _response_information(after / law, np.broadcast_to(gain[:, None], law.shape[:-1]))
         weights = law[..., 0] / (size + first)[:, None]
-        own = _response_information(np.broadcast_to(secrets, (len(first), size)), first)
-        return np.asarray(own + np.sum(weights * told_of_other, axis=1))
+        of_secret = _response_information(np.broadcast_to(secrets, (len(first), size)), first)
+        return np.asarray(of_secret + np.sum(weights * of_other, axis=1))
 
     value, (second,) = _searched(worth, (0.0, epsilon))
     return Best(value, {"second": second, "gain": 2 * float(np.expm1(second)) / distance})
 
 
 def conditional(table: Table, epsilon: float) -> Best:
-    """GRR-CR: S̃ at ε₁ = ε - ε₂, and U beside it at Theorem 17's δ_s where S̃ = S."""
-    secrets, laws, distances = table.shares.sum(axis=1), table.laws, table.distances()
+    """GRR-CR: S̃ at ε₁ = ε - ε₂, and U with it at Theorem 17's δ_s where S̃ = S."""
+    secrets, laws, distances = table.frequencies.sum(axis=1), table.laws, table.distances()
     size = len(secrets)
 
     def worth(second: Floats) -> Floats:
         first = np.expm1(epsilon - second)
-        own = _response_information(np.broadcast_to(secrets, (len(first), size)), first)
-        kept = (1 + first) / (size + first)
-        return np.asarray(own + kept * _beside(secrets, laws, distances, second))  # Theorem 18
+        of_secret = _response_information(np.broadcast_to(secrets, (len(first), size)), first)
+        true_rate = (1 + first) / (size + first)
+        return np.asarray(
+            of_secret + true_rate * _conditional_information(secrets, laws, distances, second)
+        )  # Theorem 18
 
     value, (second,) = _searched(worth, (0.0, epsilon))
     return Best(value, {"second": second})
 
 
 def unary(table: Table, epsilon: float) -> Best:
-    """UE-CR: a set of secrets with parameters κ and λ, and U beside the own one. Theorem 19: ε₂ ≤ ε/2."""
-    secrets, laws, distances = table.shares.sum(axis=1), table.laws, table.distances()
+    """UE-CR: a set of secrets with parameters κ and λ, and U with the true one. Theorem 19: ε₂ ≤ ε/2."""
+    secrets, laws, distances = table.frequencies.sum(axis=1), table.laws, table.distances()
     members = np.array(list(itertools.product((False, True), repeat=len(secrets))))
     inside, sizes = members @ secrets, members.sum(axis=1)
 
-    def worth(second: Floats, own: Floats) -> Floats:
-        spread = own + (1 - own) * np.exp(epsilon - second)  # κ/λ; and (1-κ)/(1-λ) is that over e^ε₁
-        other = own / spread
+    def worth(second: Floats, inclusion: Floats) -> Floats:
+        spread = inclusion + (1 - inclusion) * np.exp(epsilon - second)  # κ/λ; and (1-κ)/(1-λ) is that over e^ε₁
+        other = inclusion / spread
         within, without = spread[:, None], (spread / np.exp(epsilon - second))[:, None]
         # 0^0 = 1: with κ = λ = 1 only the set of all secrets is left.
         base = other[:, None] ** sizes * (1 - other)[:, None] ** (len(secrets) - sizes)
         mean = within * inside + without * (1 - inside)
         each = within * inside * np.log(within) + without * (1 - inside) * np.log(without) - mean * np.log(mean)
-        return np.asarray(np.sum(base * each, axis=1) + own * _beside(secrets, laws, distances, second))  # Theorem 20
+        return np.asarray(
+            np.sum(base * each, axis=1) + inclusion * _conditional_information(secrets, laws, distances, second)
+        )  # Theorem 20
 
-    value, (second, own) = _searched(worth, (0.0, epsilon / 2), (0.02, 1.0))
-    return Best(value, {"second": second, "own": own, "others": own / (own + (1 - own) * np.exp(epsilon - second))})
+    value, (second, inclusion) = _searched(worth, (0.0, epsilon / 2), (0.02, 1.0))
+    return Best(
+        value,
+        {
+            "second": second,
+            "own": inclusion,
+            "others": inclusion / (inclusion + (1 - inclusion) * np.exp(epsilon - second)),
+        },
+    )
 
 
-def _beside(secrets: Floats, laws: Floats, distances: Floats, second: Floats) -> Floats:
+def _conditional_information(secrets: Floats, laws: Floats, distances: Floats, second: Floats) -> Floats:
     """I(Rˢ(U);U|S) with δ_s = ln(1 + 2(e^ε₂ - 1)/d_s)."""
     gains = 2 * np.expm1(second)[:, None] / distances
     return np.asarray(_response_information(np.broadcast_to(laws, (len(second), *laws.shape)), gains) @ secrets)
@@ -222,18 +233,18 @@ def _beside(secrets: Floats, laws: Floats, distances: Floats, second: Floats) ->
 
 def secret_response(table: Table, epsilon: float) -> Best:
     """SRR, eq. 18."""
-    shares, t = table.shares, np.exp(epsilon)
-    others, cells = shares.shape[1], shares.size
+    frequencies, t = table.frequencies, np.exp(epsilon)
+    others, cells = frequencies.shape[1], frequencies.size
     total = t + (others - 1) / t + cells - others
-    secrets = shares.sum(axis=1, keepdims=True)
-    output = (t * shares + (secrets - shares) / t + 1 - secrets) / total
+    secrets = frequencies.sum(axis=1, keepdims=True)
+    output = (t * frequencies + (secrets - frequencies) / t + 1 - secrets) / total
     row = np.concatenate([[t], np.full(others - 1, 1 / t), np.ones(cells - others)]) / total
     return Best(float(_entropy(output.ravel()) - _entropy(row)), {})
 
 
 def randomized_response(table: Table, epsilon: float) -> Best:
     """GRR over all pairs."""
-    return Best(float(_response_information(table.shares.ravel(), np.expm1(np.array(epsilon)))), {})
+    return Best(float(_response_information(table.frequencies.ravel(), np.expm1(np.array(epsilon)))), {})
 
 
 PROTOCOLS: dict[str, Callable[[Table, float], Best]] = {
@@ -245,15 +256,15 @@ PROTOCOLS: dict[str, Callable[[Table, float], Best]] = {
 }
 
 
-def told(table: Table, epsilon: float) -> dict[str, float]:
+def information_fractions(table: Table, epsilon: float) -> dict[str, float]:
     """I(X;Y)/H(X) at P̂ of each protocol."""
-    return {name: protocol(table, epsilon).told / table.entropy for name, protocol in PROTOCOLS.items()}
+    return {name: protocol(table, epsilon).information / table.entropy for name, protocol in PROTOCOLS.items()}
 
 
 def averages(tables: Iterable[Table], epsilon: float) -> dict[str, float]:
     """The mean of I(X;Y)/H(X) over tables."""
-    found = [told(table, epsilon) for table in tables]
-    return {name: float(np.mean([each[name] for each in found])) for name in PROTOCOLS}
+    fractions = [information_fractions(table, epsilon) for table in tables]
+    return {name: float(np.mean([each[name] for each in fractions])) for name in PROTOCOLS}
 
 
 # -- their channels, to look at them under other distributions, and to audit them ----------------------------------
@@ -265,7 +276,7 @@ def matrices(table: Table, epsilon: float) -> dict[str, Floats]:
     secrets, others = laws.shape
     of_ir, of_cr, of_ue = (PROTOCOLS[name](table, epsilon).budget for name in ("IR", "GRR-CR", "UE-CR"))
     first = float(np.expm1(epsilon - of_ir["second"]))
-    found: dict[str, Floats] = {
+    channels: dict[str, Floats] = {
         "IR": np.asarray(np.kron(_response(secrets, first), _response(others, of_ir["gain"])), np.float64)
     }
 
@@ -276,20 +287,20 @@ def matrices(table: Table, epsilon: float) -> dict[str, Floats]:
 
     outer = _response(secrets, float(np.expm1(epsilon - of_cr["second"])))
     blocks = []
-    for s, (response, drawn) in enumerate(lanes(of_cr["second"])):
-        block = np.tile(drawn, (secrets, others, 1))
+    for s, (response, law) in enumerate(lanes(of_cr["second"])):
+        block = np.tile(law, (secrets, others, 1))
         block[s] = response
         blocks.append((outer[:, s, None, None] * block).reshape(secrets * others, -1))
-    found["GRR-CR"] = np.hstack(blocks)
+    channels["GRR-CR"] = np.hstack(blocks)
 
     matrix = np.ones((secrets * others, 1))
-    for s, (response, drawn) in enumerate(lanes(of_ue["second"])):
-        lane = np.tile(np.hstack([1 - of_ue["others"], of_ue["others"] * drawn]), (secrets, others, 1))
+    for s, (response, law) in enumerate(lanes(of_ue["second"])):
+        lane = np.tile(np.hstack([1 - of_ue["others"], of_ue["others"] * law]), (secrets, others, 1))
         lane[s] = np.hstack([np.full((others, 1), 1 - of_ue["own"]), of_ue["own"] * response])
         rows = lane.reshape(secrets * others, 1, -1)
         matrix = (matrix[:, :, None] * rows).reshape(secrets * others, -1)
-    found["UE-CR"] = matrix
-    return found
+    channels["UE-CR"] = matrix
+    return channels
 
 
 def _response(values: int, gain: float) -> Floats:
@@ -299,36 +310,36 @@ def _response(values: int, gain: float) -> Floats:
 # -- PolyOpt, and ours ---------------------------------------------------------------------------------------------
 
 
-def level_text(epsilon: float) -> str:
+def epsilon_text(epsilon: float) -> str:
     """ε as a policy takes it."""
     return f"{epsilon:g}"
 
 
 def polyopt(table: Table, epsilon: float, seconds: float | None = None) -> Optimum:
     """The best mechanism for the polytope around the confidence set: the paper's PolyOpt, by our solver."""
-    policy = table.policy(level_text(epsilon))
+    policy = table.policy(epsilon_text(epsilon))
     assert isinstance(policy.distributions, ChiSquare)
     around = Secret(policy.domain, "S", policy.epsilon, policy.distributions.polytope())
-    return optimal(around, "mutual-information", p=table.shares.ravel(), max_seconds=seconds)
+    return optimal(around, "mutual-information", p=table.frequencies.ravel(), max_seconds=seconds)
 
 
 def our_optimum(table: Table, epsilon: float, seconds: float = _SECONDS) -> float:
-    """I(X;Y)/H(X) of the best mechanism found in so many seconds for the confidence set itself."""
-    found = optimal(
-        table.policy(level_text(epsilon)), "mutual-information", p=table.shares.ravel(), max_seconds=seconds
+    """I(X;Y)/H(X) of the best mechanism found in this many seconds for the confidence set itself."""
+    optimum = optimal(
+        table.policy(epsilon_text(epsilon)), "mutual-information", p=table.frequencies.ravel(), max_seconds=seconds
     )
-    return float(found.value) / table.entropy
+    return float(optimum.value) / table.entropy
 
 
 def our_best(table: Table, epsilon: float) -> float:
     """I(X;Y)/H(X) of the best of our mechanisms that a table of this size admits."""
     if table.counts.size <= _MOST_CELLS:
         return our_optimum(table, epsilon)
-    policy = table.policy(level_text(epsilon))
-    made: list[Mechanism] = [ConditionalReporting.for_policy(policy)]
+    policy = table.policy(epsilon_text(epsilon))
+    mechanisms: list[Mechanism] = [ConditionalReporting.for_policy(policy)]
     if table.counts.size <= _MOST_INDEPENDENT:
-        made.append(IndependentReporting.for_policy(policy))
+        mechanisms.append(IndependentReporting.for_policy(policy))
     with contextlib.suppress(LimitExceeded):  # too many outputs for a table
-        made.append(ConditionalUnary.for_policy(policy))
-    shares = [robust_information(mechanism, policy).share for mechanism in made]
-    return max(*shares, secret_response(table, epsilon).told / table.entropy)
+        mechanisms.append(ConditionalUnary.for_policy(policy))
+    fractions = [robust_information(mechanism, policy).share for mechanism in mechanisms]
+    return max(*fractions, secret_response(table, epsilon).information / table.entropy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.papers.experiment import Run
-from sfumato.papers.experiments._sweep import LEVELS, drawn, order_claims, sweep
+from sfumato.papers.experiments._sweep import EPSILONS, draw_tables, order_claims, sweep
 from sfumato.papers.result import Result
 
 __all__ = ["run_sizes"]
@@ -12,13 +12,13 @@ __all__ = ["run_sizes"]
 def run_sizes(run: Run, shapes: tuple[tuple[int, int], ...]) -> Result:
     """Tables of 1,000 people from Jeffreys-prior distributions."""
     draws, of_ours = run.of((3, 1), (200, 2))
-    levels, ours_at = run.of(((0.5, 8.0), (0.5,)), (LEVELS, (0.5, 2.0, 6.0)))
+    epsilons, ours_at = run.of(((0.5, 8.0), (0.5,)), (EPSILONS, (0.5, 2.0, 6.0)))
     seeds = run.seeds()
-    kinds = {f"{a} x {b}": drawn(next(seeds), (a, b), 1000, draws) for a, b in shapes}
-    found = sweep(run, kinds, levels, of_ours, ours_at)
-    return found.result(
-        list(kinds),
-        order_claims(found, list(kinds)),
+    cases = {f"{a} x {b}": draw_tables(next(seeds), (a, b), 1000, draws) for a, b in shapes}
+    result = sweep(run, cases, epsilons, of_ours, ours_at)
+    return result.result(
+        list(cases),
+        order_claims(result, list(cases)),
         f"{draws} draws, n = 1000, α = 0.05; ours on the first {of_ours}. The paper shows curves, and prints no "
         "numbers.",
     )

@@ -40,7 +40,7 @@ def _run(run: Run) -> Result:
     errors: dict[tuple[str, int, str, str], list[float]] = {}
     cases = itertools.product(truths, numbers, range(repetitions), mechanisms)
     for truth, n, _, (name, who) in run.each(case for case in cases if case[3][1] == "measured" or case[2] < of_ours):
-        found = simulate(
+        simulation = simulate(
             mechanisms[name, who],
             n=n,
             truth=truths[truth],
@@ -48,7 +48,7 @@ def _run(run: Run) -> Result:
             seed=next(seeds),
             one_by_one=who != "ours",
         )
-        errors.setdefault((truth, n, name, who), []).append(found.tv)
+        errors.setdefault((truth, n, name, who), []).append(simulation.tv)
     means = {key: float(np.mean(values)) for key, values in errors.items()}
     rows = tuple(
         Row(f"{truth}, {name}, n = {n:,}", None, means[truth, n, name, "measured"], means[truth, n, name, "ours"])

@@ -43,18 +43,18 @@ def _run(run: Run) -> Result:
     ]
     seeds = run.seeds()
     errors: dict[tuple[tuple[int, int], str], list[float]] = {}
-    made: dict[tuple[tuple[int, int], str], Mechanism] = {}
+    mechanisms: dict[tuple[tuple[int, int], str], Mechanism] = {}
     for setting, who in run.each(cases):
-        if (setting, who) not in made:
+        if (setting, who) not in mechanisms:
             labels = None if setting == (1, 1) else _tiles(len(grid), grid.shape[1], *setting)
-            made[setting, who] = (published if who == "measured" else best)(domain, labels, 1)
-        mechanism, seed = made[setting, who], next(seeds)
+            mechanisms[setting, who] = (published if who == "measured" else best)(domain, labels, 1)
+        mechanism, seed = mechanisms[setting, who], next(seeds)
         if who == "measured" or run.quick:
             reports = privatize(mechanism, values, InsecureSeeded(seed))
             frequencies = estimate(mechanism, aggregate(mechanism, reports), "simplex").frequencies
         else:
-            drawn = simulate(mechanism, n=len(values), truth=truth, method="simplex", seed=seed, one_by_one=False)
-            frequencies = drawn.estimate.frequencies
+            simulation = simulate(mechanism, n=len(values), truth=truth, method="simplex", seed=seed, one_by_one=False)
+            frequencies = simulation.estimate.frequencies
         errors.setdefault((setting, who), []).append(total_variation(frequencies, truth))
     rows = tuple(_row(setting, errors[setting, "measured"], errors[setting, "ours"]) for setting in _PUBLISHED)
     return Result(
@@ -83,15 +83,15 @@ def _tiles(rows: int, columns: int, down: int, across: int) -> npt.NDArray[np.in
 
 
 def _row(setting: tuple[int, int], measured: list[float], ours: list[float]) -> Row:
-    mean, expected = float(np.mean(measured)), _PUBLISHED[setting]
+    mean, published_error = float(np.mean(measured)), _PUBLISHED[setting]
     name = "LDP" if setting == (1, 1) else f"{setting} blocks"
     details: dict[str, float | str | None] = {
-        "measured/published": mean / expected,
+        "measured/published": mean / published_error,
         "deviation of a run": float(np.std(measured)),
         "runs": str(len(measured)),
         "runs of ours": str(len(ours)),
     }
-    return Row(name, expected, mean, float(np.mean(ours)), details)
+    return Row(name, published_error, mean, float(np.mean(ours)), details)
 
 
 def _claims(rows: tuple[Row, ...]) -> tuple[Claim, ...]:
@@ -109,7 +109,7 @@ def _claims(rows: tuple[Row, ...]) -> tuple[Claim, ...]:
 
 
 def _notes(cells: int, people: int, quick: bool, runs: int, of_ours: int, of_large: int) -> tuple[str, ...]:
-    drawn = (
+    simulated = (
         f"The paper's mechanism randomizes these {people:,} people in each of {runs} runs. For ours, people are drawn "
         f"from the same map and the counts of their reports from their exact law, in {of_ours} runs ({of_large} of "
         "classical LDP, whose reports have one bit a cell): the error then includes that of drawing people."
@@ -120,7 +120,7 @@ def _notes(cells: int, people: int, quick: bool, runs: int, of_ours: int, of_lar
         "chosen to match.",
         "What remains is the map. The more check-ins share a cell, the smaller the error, most of all for large "
         "blocks; where check-ins lie within a coarse cell is only known from a subset that favours popular places.",
-        f"Both randomize these {people:,} people in each run." if quick else drawn,
+        f"Both randomize these {people:,} people in each run." if quick else simulated,
     )
 
 

@@ -6,7 +6,7 @@ import math
 
 from sfumato.estimation import information_privacy as lip
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._priors import PAPER, error_of, printed_and_corrected, real_level
+from sfumato.papers.experiments._priors import PAPER, audited_epsilon, error_of, printed_and_corrected
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 
@@ -16,9 +16,9 @@ _PEOPLE, _PRIOR = 100, 0.1
 
 
 def _run(run: Run) -> Result:
-    levels = run.of([0.5, 1.0], [0.25 * step for step in range(1, 21)])
+    epsilons = run.of([0.5, 1.0], [0.25 * step for step in range(1, 21)])
     rows: list[Row] = []
-    for epsilon in run.each(levels):
+    for epsilon in run.each(epsilons):
         t = math.exp(epsilon)
         printed, corrected, policy = printed_and_corrected(_PRIOR, epsilon)
         free = _PEOPLE * float(lip.context_free_mse(epsilon))
@@ -33,11 +33,14 @@ def _run(run: Run) -> Result:
                 (10 * t - 1) / 0.64,
                 _PEOPLE * error_of(printed, policy),
                 _PEOPLE * error_of(corrected, policy),
-                {"level as printed": real_level(printed, policy), "level of ours": real_level(corrected, policy)},
+                {
+                    "level as printed": audited_epsilon(printed, policy),
+                    "level of ours": audited_epsilon(corrected, policy),
+                },
             ),
         ]
     ldp, opt, lip_rows = rows[::3], rows[1::3], rows[2::3]
-    worst = max(float(row.details["level as printed"] or 0) - e for row, e in zip(lip_rows, levels, strict=True))
+    worst = max(float(row.details["level as printed"] or 0) - e for row, e in zip(lip_rows, epsilons, strict=True))
     return Result(
         quantity="expected square error of the number of infected among 100",
         ours_is="LDP: randomized response with the estimate that knows the prior; LIP: the corrected optimum",
@@ -70,12 +73,12 @@ def _run(run: Run) -> Result:
                 "ε",
                 "expected square error",
                 (
-                    Curve("LDP, formula as printed", levels, [row.published or 0 for row in ldp], printed=True),
-                    Curve("LDP", levels, [row.measured or 0 for row in ldp]),
-                    Curve("Opt-LDP, formula as printed", levels, [row.published or 0 for row in opt], printed=True),
-                    Curve("Opt-LDP", levels, [row.measured or 0 for row in opt]),
-                    Curve("LIP, mechanism as printed", levels, [row.measured or 0 for row in lip_rows], printed=True),
-                    Curve("LIP, corrected", levels, [row.ours or 0 for row in lip_rows], ours=True),
+                    Curve("LDP, formula as printed", epsilons, [row.published or 0 for row in ldp], printed=True),
+                    Curve("LDP", epsilons, [row.measured or 0 for row in ldp]),
+                    Curve("Opt-LDP, formula as printed", epsilons, [row.published or 0 for row in opt], printed=True),
+                    Curve("Opt-LDP", epsilons, [row.measured or 0 for row in opt]),
+                    Curve("LIP, mechanism as printed", epsilons, [row.measured or 0 for row in lip_rows], printed=True),
+                    Curve("LIP, corrected", epsilons, [row.ours or 0 for row in lip_rows], ours=True),
                 ),
                 "y",
             ),

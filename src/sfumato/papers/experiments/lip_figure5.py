@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.estimation import information_privacy as lip
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._priors import PAPER, error_of, printed_and_corrected, real_level
+from sfumato.papers.experiments._priors import PAPER, audited_epsilon, error_of, printed_and_corrected
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 
@@ -16,32 +16,32 @@ _PRIORS = (0.5, 0.99)
 
 
 def _run(run: Run) -> Result:
-    levels = run.of([1.0, 3.0], [1 + 0.5 * step for step in range(9)])
+    epsilons = run.of([1.0, 3.0], [1 + 0.5 * step for step in range(9)])
     rows, panels = [], []
     gaps: dict[str, dict[float, float]] = {"context-free": {}, "as printed": {}, "corrected": {}}
     for p1 in run.each(_PRIORS):
-        found = []
-        for epsilon in levels:
+        errors_at = []
+        for epsilon in epsilons:
             printed, corrected, policy = printed_and_corrected(p1, epsilon)
             free, aware = float(lip.context_free_mse(epsilon)) ** 0.5, float(lip.optimal_ldp_mse(p1, epsilon)) ** 0.5
             errors = error_of(printed, policy) ** 0.5, error_of(corrected, policy) ** 0.5
             details: dict[str, float | str | None] = {
                 "ε-Opt-LDP": aware,
                 "context-free LDP": free,
-                "level as printed": real_level(printed, policy),
+                "level as printed": audited_epsilon(printed, policy),
             }
             rows.append(Row(f"P1 = {p1}, ε = {epsilon:g}", None, *errors, details))
-            found.append((free, aware, *errors))
-        free_, aware_, printed_, ours_ = np.array(found).T
+            errors_at.append((free, aware, *errors))
+        free_, aware_, printed_, ours_ = np.array(errors_at).T
         # The paper's axis is logarithmic: distances in it are ratios.
         gaps["context-free"][p1] = float(np.exp(np.mean(np.log(free_ / aware_))))
         gaps["as printed"][p1] = float(np.exp(np.mean(np.log(aware_ / printed_))))
         gaps["corrected"][p1] = float(np.exp(np.mean(np.log(aware_ / ours_))))
         curves = (
-            Curve("context-free LDP", levels, free_.tolist()),
-            Curve("ε-Opt-LDP", levels, aware_.tolist()),
-            Curve("ε-Opt-LIP as printed", levels, printed_.tolist(), printed=True),
-            Curve("ε-Opt-LIP", levels, ours_.tolist(), ours=True),
+            Curve("context-free LDP", epsilons, free_.tolist()),
+            Curve("ε-Opt-LDP", epsilons, aware_.tolist()),
+            Curve("ε-Opt-LIP as printed", epsilons, printed_.tolist(), printed=True),
+            Curve("ε-Opt-LIP", epsilons, ours_.tolist(), ours=True),
         )
         panels.append(Panel(f"P1 = {p1}", "ε", "√(E/N)", curves, "y"))
     return Result(

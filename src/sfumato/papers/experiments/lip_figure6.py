@@ -17,14 +17,14 @@ _CROSSING = 8.3
 
 
 def _run(run: Run) -> Result:
-    levels = [0.5 * step for step in run.of(range(0, 21, 5), range(21))]
+    epsilons = [0.5 * step for step in run.of(range(0, 21, 5), range(21))]
     rows: list[Row] = []
     panels = []
     curves: dict[float, dict[str, list[float]]] = {}
     for p1 in run.each(_PRIORS):
-        found, curves[p1] = rows_of(f"P1 = {p1}", np.array([p1]), levels)
-        rows += found
-        panels.append(panel(f"P1 = {p1}", levels, curves[p1]))
+        added, curves[p1] = rows_of(f"P1 = {p1}", np.array([p1]), epsilons)
+        rows += added
+        panels.append(panel(f"P1 = {p1}", epsilons, curves[p1]))
     fine = np.linspace(0.05, 12, 20_001)
     ldp = lip.optimal_ldp_mse(0.01, fine)
     printed_better = lip.printed_mse(0.01, fine / 2) < ldp
@@ -48,7 +48,7 @@ def _run(run: Run) -> Result:
                 "at P1 = 0.01 the general model is better than the symmetric one", bool(general.all()), "never worse"
             ),
             Claim("ε-Opt-LIP has smaller errors than ε-Opt-LDP under any prior and ε", all(below), "never larger"),
-            beats("P1 = 0.01, for ε ≤ 8.3", levels, skewed),
+            beats("P1 = 0.01, for ε ≤ 8.3", epsilons, skewed),
         ),
         notes=(
             f"The crossing is at ε = {crossing:.2f} with the formula as printed (the text reads 8.3 off its plot). The "

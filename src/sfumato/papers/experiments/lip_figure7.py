@@ -13,11 +13,11 @@ __all__ = ["EXPERIMENT"]
 
 
 def _run(run: Run) -> Result:
-    levels = [0.5 * step for step in run.of(range(0, 21, 5), range(21))]
+    epsilons = [0.5 * step for step in run.of(range(0, 21, 5), range(21))]
     numbers = run.of((5, 500), (5, 500, 50_000))
     seeds = run.seeds()
     cases = {f"N = {users:,}": functools.partial(SeededNumbers(next(seeds)).uniforms, users) for users in numbers}
-    return Comparison.of(run, cases, levels).result(
+    return Comparison.of(run, cases, epsilons).result(
         "ε-Opt-LIP is always better than ε-Opt-LDP",
         "for {} of {} numbers of users",
         ["Priors are uniform in (0, 1), one simulation each, as in the paper; it prints no numbers."],

@@ -17,14 +17,14 @@ _POPULAR = 15_000
 
 
 def _run(run: Run) -> Result:
-    levels = [0.5 * step for step in run.of(range(0, 21, 5), range(21))]
+    epsilons = [0.5 * step for step in run.of(range(0, 21, 5), range(21))]
     clicks, users = page_clicks(run.folder), district_users(run.folder)
     popular = clicks.value > _POPULAR
     cases = {
         "Kosarak": lambda: np.full(len(popular), popular.mean()),
         "Gowalla": lambda: users.value.priors,
     }
-    return Comparison.of(run, cases, levels).result(
+    return Comparison.of(run, cases, epsilons).result(
         "ε-Opt-LDP has larger errors than ε-Opt-LIP",
         "on {} of {} data sets",
         [

@@ -6,7 +6,7 @@ from sfumato.papers.data.adult import census_table
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._census import PAIRS, QUICK_PAIRS
 from sfumato.papers.experiments._robust import PAPER, Table, polyopt
-from sfumato.papers.experiments._sweep import LEVELS, order_claims, sweep
+from sfumato.papers.experiments._sweep import EPSILONS, order_claims, sweep
 from sfumato.papers.result import Claim, Result
 
 __all__ = ["EXPERIMENT"]
@@ -14,24 +14,26 @@ __all__ = ["EXPERIMENT"]
 
 def _run(run: Run) -> Result:
     pairs = run.of(QUICK_PAIRS, PAIRS)
-    levels, ours_at = run.of(((0.5, 4.0), (0.5,)), (LEVELS, (0.5, 2.0, 6.0)))
+    epsilons, ours_at = run.of(((0.5, 4.0), (0.5,)), (EPSILONS, (0.5, 2.0, 6.0)))
     loaded = [census_table(run.folder, *pair) for pair in pairs]
-    kinds = {
+    cases = {
         f"{secret} & {other} ({each.value.shape[0]} x {each.value.shape[1]})": [Table.counted(each.value)]
         for (secret, other), each in zip(pairs, loaded, strict=True)
     }
-    found = sweep(run, kinds, levels, 1, ours_at)
-    smallest, (table,) = next(iter(kinds.items()))
+    result = sweep(run, cases, epsilons, 1, ours_at)
+    smallest, (table,) = next(iter(cases.items()))
     optima = {epsilon: float(polyopt(table, epsilon).value) / table.entropy for epsilon in ours_at}
-    best = {epsilon: max(found.means[smallest, epsilon].values()) for epsilon in ours_at}
-    shown = ", ".join(f"{share:.3f} against {best[epsilon]:.3f} (ε = {epsilon:g})" for epsilon, share in optima.items())
-    return found.result(
-        list(kinds),
+    best = {epsilon: max(result.means[smallest, epsilon].values()) for epsilon in ours_at}
+    shown = ", ".join(
+        f"{fraction:.3f} against {best[epsilon]:.3f} (ε = {epsilon:g})" for epsilon, fraction in optima.items()
+    )
+    return result.result(
+        list(cases),
         (
-            *order_claims(found, list(kinds)),
+            *order_claims(result, list(cases)),
             Claim(
                 f"PolyOpt is better than all others ({smallest})",
-                all(share >= best[epsilon] - 1e-9 for epsilon, share in optima.items()),
+                all(fraction >= best[epsilon] - 1e-9 for epsilon, fraction in optima.items()),
                 shown,
             ),
         ),

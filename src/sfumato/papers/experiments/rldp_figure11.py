@@ -7,8 +7,8 @@ import numpy as np
 from sfumato.papers.data.adult import PEOPLE, SIZES, census_table
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._census import PAIRS, QUICK_PAIRS
-from sfumato.papers.experiments._robust import PAPER, PROTOCOLS, Table, told
-from sfumato.papers.experiments._sweep import LEVELS, drawn, order_claims, sweep
+from sfumato.papers.experiments._robust import PAPER, PROTOCOLS, Table, information_fractions
+from sfumato.papers.experiments._sweep import EPSILONS, draw_tables, order_claims, sweep
 from sfumato.papers.result import Claim, Result
 
 __all__ = ["EXPERIMENT"]
@@ -17,27 +17,27 @@ __all__ = ["EXPERIMENT"]
 def _run(run: Run) -> Result:
     pairs = run.of(QUICK_PAIRS, PAIRS)
     draws = run.of(3, 200)
-    levels, ours_at = run.of(((0.5, 4.0), (0.5,)), (LEVELS, (0.5, 2.0, 6.0)))
+    epsilons, ours_at = run.of(((0.5, 4.0), (0.5,)), (EPSILONS, (0.5, 2.0, 6.0)))
     seeds = run.seeds()
-    kinds = {
-        f"{SIZES[secret]} x {SIZES[other]}": drawn(next(seeds), (SIZES[secret], SIZES[other]), PEOPLE, draws)
+    cases = {
+        f"{SIZES[secret]} x {SIZES[other]}": draw_tables(next(seeds), (SIZES[secret], SIZES[other]), PEOPLE, draws)
         for secret, other in pairs
     }
-    found = sweep(run, kinds, levels, 1, ours_at)
+    result = sweep(run, cases, epsilons, 1, ours_at)
     census = [census_table(run.folder, *pair) for pair in pairs]
     alike = []
-    for kind, each in zip(kinds, census, strict=True):
-        for epsilon in levels:
-            real = told(Table.counted(each.value), epsilon)
+    for case, each in zip(cases, census, strict=True):
+        for epsilon in epsilons:
+            real = information_fractions(Table.counted(each.value), epsilon)
             first, second = (
                 np.argsort(np.argsort([values[name] for name in PROTOCOLS])).astype(np.float64)
-                for values in (real, found.means[kind, epsilon])
+                for values in (real, result.means[case, epsilon])
             )
             alike.append(float(np.corrcoef(first, second)[0, 1]))
-    return found.result(
-        list(kinds),
+    return result.result(
+        list(cases),
         (
-            *order_claims(found, list(kinds)),
+            *order_claims(result, list(cases)),
             Claim(
                 "the relative behaviour on real and synthetic data of the same size aligns closely",
                 float(np.mean(alike)) > 0.7,

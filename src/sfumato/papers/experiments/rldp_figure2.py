@@ -1,4 +1,4 @@
-"""Lopuhaä-Zwakenberg, Goseling, Figure 2: PolyOpt beside the other protocols, 3 x 3."""
+"""Lopuhaä-Zwakenberg, Goseling, Figure 2: PolyOpt compared with the other protocols, 3 x 3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._robust import PAPER, PROTOCOLS, averages, our_optimum, polyopt
-from sfumato.papers.experiments._sweep import LEVELS, drawn
+from sfumato.papers.experiments._sweep import EPSILONS, draw_tables
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 
@@ -16,24 +16,24 @@ __all__ = ["EXPERIMENT"]
 def _run(run: Run) -> Result:
     shape = run.of((2, 2), (3, 3))
     draws, of_polyopt, of_ours = run.of((3, 2, 1), (200, 20, 2))
-    levels, ours_at = run.of(((0.5, 2.0), (0.5,)), (LEVELS, (0.5, 1.0, 2.0, 4.0)))
-    tables = drawn(next(run.seeds()), shape, 1000, draws)
+    epsilons, ours_at = run.of(((0.5, 2.0), (0.5,)), (EPSILONS, (0.5, 1.0, 2.0, 4.0)))
+    tables = draw_tables(next(run.seeds()), shape, 1000, draws)
     rows: list[Row] = []
     seconds: list[float] = []
     gaps: list[float] = []
-    for epsilon in run.each(levels):
+    for epsilon in run.each(epsilons):
         means = averages(tables, epsilon)
         some = averages(tables[:of_polyopt], epsilon)
         optima = [polyopt(table, epsilon) for table in tables[:of_polyopt]]
         seconds += [float(each.seconds) for each in optima]
         gaps += [float(each.bound) / float(each.value) - 1 for each in optima]
-        shares = [float(each.value) / table.entropy for each, table in zip(optima, tables, strict=False)]
+        fractions = [float(each.value) / table.entropy for each, table in zip(optima, tables, strict=False)]
         ours = [our_optimum(table, epsilon) for table in tables[:of_ours]] if epsilon in ours_at else []
         details: dict[str, float | str | None] = dict(means)
         details["best other on PolyOpt's draws"] = max(some.values())
-        details["PolyOpt on the draws of ours"] = float(np.mean(shares[:of_ours])) if ours else None
+        details["PolyOpt on the draws of ours"] = float(np.mean(fractions[:of_ours])) if ours else None
         best = float(np.mean(ours)) if ours else None
-        rows.append(Row(f"PolyOpt, ε = {epsilon:g}", None, float(np.mean(shares)), best, details))
+        rows.append(Row(f"PolyOpt, ε = {epsilon:g}", None, float(np.mean(fractions)), best, details))
     above = sum((row.measured or 0) > float(row.details["best other on PolyOpt's draws"] or 0) for row in rows)
     compared = [row for row in rows if row.ours is not None]
     beyond = [(row.ours or 0) / float(row.details["PolyOpt on the draws of ours"] or 1) - 1 for row in compared]
@@ -65,8 +65,8 @@ def _run(run: Run) -> Result:
                 "ε",
                 "I(X;Y)/H(X)",
                 (
-                    Curve("PolyOpt", levels, [row.measured or 0 for row in rows]),
-                    *(Curve(name, levels, [float(row.details[name] or 0) for row in rows]) for name in PROTOCOLS),
+                    Curve("PolyOpt", epsilons, [row.measured or 0 for row in rows]),
+                    *(Curve(name, epsilons, [float(row.details[name] or 0) for row in rows]) for name in PROTOCOLS),
                     Curve("ours", list(ours_at), [row.ours or 0 for row in compared], ours=True),
                 ),
             ),

@@ -7,27 +7,27 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.mechanisms import ConditionalReporting
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._robust import PAPER, Table, conditional, independent, level_text, unary
-from sfumato.papers.experiments._sweep import drawn
+from sfumato.papers.experiments._robust import PAPER, Table, conditional, epsilon_text, independent, unary
+from sfumato.papers.experiments._sweep import draw_tables
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 
 __all__ = ["EXPERIMENT"]
 
 _NAMES = ("ε2/ε (IR)", "ε2/ε (GRR-CR)", "κ (UE-CR)", "λ (UE-CR)")
-#: A share of the budget this close to 0 or 1 is all or nothing.
+#: A fraction of the budget this close to 0 or 1 is all or nothing.
 _END = 0.01
 
 
 def _run(run: Run) -> Result:
     shape = run.of((2, 2), (5, 5))
     draws, of_ours = run.of((3, 1), (200, 3))
-    levels = run.of((0.5, 2.0, 4.0), (0.2, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0))
-    tables = drawn(next(run.seeds()), shape, 1000, draws)
-    budgets = {epsilon: np.array([_budget(table, epsilon) for table in tables]) for epsilon in run.each(levels)}
+    epsilons = run.of((0.5, 2.0, 4.0), (0.2, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0))
+    tables = draw_tables(next(run.seeds()), shape, 1000, draws)
+    budgets = {epsilon: np.array([_budget(table, epsilon) for table in tables]) for epsilon in run.each(epsilons)}
     rows = []
-    for epsilon, found in budgets.items():
-        mean = found.mean(axis=0)
+    for epsilon, budget in budgets.items():
+        mean = budget.mean(axis=0)
         details: dict[str, float | str | None] = {name: float(value) for name, value in zip(_NAMES, mean, strict=True)}
         ours = float(np.mean([_ours(table, epsilon) for table in tables[:of_ours]]))
         rows.append(Row(f"ε2/ε of GRR-CR, ε = {epsilon:g}", None, float(mean[1]), ours, details))
@@ -46,14 +46,14 @@ def _run(run: Run) -> Result:
                 "ε",
                 "parameter",
                 tuple(
-                    Curve(name, list(levels), [float(chosen[epsilon][place]) for epsilon in levels])
+                    Curve(name, list(epsilons), [float(chosen[epsilon][place]) for epsilon in epsilons])
                     for place, name in enumerate(_NAMES)
                 ),
             )
             for title, chosen in (
-                ("first draw", {epsilon: found[0] for epsilon, found in budgets.items()}),
-                ("second draw", {epsilon: found[1] for epsilon, found in budgets.items()}),
-                (f"mean of {draws}", {epsilon: found.mean(axis=0) for epsilon, found in budgets.items()}),
+                ("first draw", {epsilon: budget[0] for epsilon, budget in budgets.items()}),
+                ("second draw", {epsilon: budget[1] for epsilon, budget in budgets.items()}),
+                (f"mean of {draws}", {epsilon: budget.mean(axis=0) for epsilon, budget in budgets.items()}),
             )
         ),
     )
@@ -66,18 +66,18 @@ def _budget(table: Table, epsilon: float) -> tuple[float, float, float, float]:
 
 
 def _ours(table: Table, epsilon: float) -> float:
-    mechanism = ConditionalReporting.for_policy(table.policy(level_text(epsilon)))
+    mechanism = ConditionalReporting.for_policy(table.policy(epsilon_text(epsilon)))
     return max(0.0, 1 - float(mechanism.budget["secret"]) / epsilon)
 
 
 def _claims(budgets: dict[float, Floats]) -> tuple[Claim, ...]:
-    low = np.concatenate([found[:, :2] for epsilon, found in budgets.items() if epsilon < 1]).ravel()
+    low = np.concatenate([budget[:, :2] for epsilon, budget in budgets.items() if epsilon < 1]).ravel()
     ends = float(np.mean((low < _END) | (low > 1 - _END)))
-    on_other = float(np.mean(np.concatenate([found[:, 1] for epsilon, found in budgets.items() if epsilon < 1])))
-    middle = [found[:, 1] for epsilon, found in budgets.items() if 1 < epsilon < 3]
+    on_other = float(np.mean(np.concatenate([budget[:, 1] for epsilon, budget in budgets.items() if epsilon < 1])))
+    middle = [budget[:, 1] for epsilon, budget in budgets.items() if 1 < epsilon < 3]
     on_secret = float(np.mean(np.concatenate(middle))) if middle else float("nan")
-    of_ir = [float(found[:, 0].mean()) for found in budgets.values()]
-    sets = np.concatenate([found[:, 2:] for epsilon, found in budgets.items() if epsilon < 1])
+    of_ir = [float(budget[:, 0].mean()) for budget in budgets.values()]
+    sets = np.concatenate([budget[:, 2:] for epsilon, budget in budgets.items() if epsilon < 1])
     whole = float(np.mean(sets.min(axis=1) > 1 - _END))
     return (
         Claim("for low ε it is optimal to take ε2 = 0 or ε2 = ε", ends > 0.9, f"in {ends:.0%} of the draws with ε < 1"),

@@ -8,8 +8,8 @@ from sfumato._core import Floats
 from sfumato.compiler import robust_information
 from sfumato.mechanisms import ConditionalReporting, IndependentReporting
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._robust import PAPER, Table, conditional, independent, level_text
-from sfumato.papers.experiments._sweep import drawn
+from sfumato.papers.experiments._robust import PAPER, Table, conditional, epsilon_text, independent
+from sfumato.papers.experiments._sweep import draw_tables
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 
@@ -23,7 +23,7 @@ _SAME = 1e-6
 def _run(run: Run) -> Result:
     shape = run.of((2, 2), (5, 5))
     draws, of_ours = run.of((20, 2), (2000, 20))
-    tables = drawn(next(run.seeds()), shape, 1000, draws)
+    tables = draw_tables(next(run.seeds()), shape, 1000, draws)
     entropies = np.array([table.entropy for table in tables])
     paper = np.array([_difference(table) for table in run.each(tables)])
     ours = np.array([_our_difference(table) for table in tables[:of_ours]])
@@ -63,11 +63,11 @@ def _run(run: Run) -> Result:
 
 
 def _difference(table: Table) -> float:
-    return (independent(table, _EPSILON).told - conditional(table, _EPSILON).told) / table.entropy
+    return (independent(table, _EPSILON).information - conditional(table, _EPSILON).information) / table.entropy
 
 
 def _our_difference(table: Table) -> float:
-    policy = table.policy(level_text(_EPSILON))
+    policy = table.policy(epsilon_text(_EPSILON))
     first, second = IndependentReporting.for_policy(policy), ConditionalReporting.for_policy(policy)
     return robust_information(first, policy).share - robust_information(second, policy).share
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._robust import PAPER
-from sfumato.papers.experiments._sweep import LEVELS, drawn, sweep
+from sfumato.papers.experiments._sweep import EPSILONS, draw_tables, sweep
 from sfumato.papers.result import Claim, Result
 
 __all__ = ["EXPERIMENT"]
@@ -14,19 +14,19 @@ def _run(run: Run) -> Result:
     shape = run.of((2, 2), (5, 5))
     draws, of_ours = run.of((3, 1), (200, 2))
     numbers = run.of((100, 10_000), (100, 1000, 10_000, 100_000))
-    levels, ours_at = run.of(((0.5, 2.0), (0.5,)), (LEVELS, (0.5, 2.0, 6.0)))
+    epsilons, ours_at = run.of(((0.5, 2.0), (0.5,)), (EPSILONS, (0.5, 2.0, 6.0)))
     seed = next(run.seeds())  # the same for each n: only that shall change
-    kinds = {f"n = {n:,}": drawn(seed, shape, n, draws) for n in numbers}
-    found = sweep(run, kinds, levels, of_ours, ours_at)
-    names = list(kinds)
+    cases = {f"n = {n:,}": draw_tables(seed, shape, n, draws) for n in numbers}
+    result = sweep(run, cases, epsilons, of_ours, ours_at)
+    names = list(cases)
 
     def rise(protocol: str) -> float:
-        """How much more of H(X) is told with the most people than with the fewest, mean of the levels."""
-        ends = [found.means[names[-1], e][protocol] - found.means[names[0], e][protocol] for e in levels]
+        """How much more of H(X) is revealed with the most people than with the fewest, mean of the epsilons."""
+        ends = [result.means[names[-1], e][protocol] - result.means[names[0], e][protocol] for e in epsilons]
         return sum(ends) / len(ends)
 
     rises = {protocol: rise(protocol) for protocol in ("IR", "GRR-CR", "UE-CR", "SRR", "GRR")}
-    return found.result(
+    return result.result(
         names,
         (
             Claim(

@@ -9,8 +9,8 @@ import numpy as np
 from sfumato.compiler import robust_information
 from sfumato.mechanisms import ConditionalReporting
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._robust import PAPER, Table, conditional, independent, level_text, radius_of, unary
-from sfumato.papers.experiments._sweep import drawn
+from sfumato.papers.experiments._robust import PAPER, Table, conditional, epsilon_text, independent, radius_of, unary
+from sfumato.papers.experiments._sweep import draw_tables
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 
@@ -25,16 +25,18 @@ _PUBLISHED = {"IR": 0.0, "GRR-CR": 0.36, "UE-CR": 0.47}
 def _run(run: Run) -> Result:
     shape = run.of((2, 2), (5, 5))
     draws, of_ours = run.of((4, 1), (200, 10))
-    levels = run.of((0.1, 2.0), (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0))
-    tables = drawn(next(run.seeds()), shape, 1000, draws)
+    epsilons = run.of((0.1, 2.0), (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0))
+    tables = draw_tables(next(run.seeds()), shape, 1000, draws)
     means: dict[tuple[str, float, str], float] = {}
     losses: dict[str, float] = {}
-    for name, epsilon in run.each([(name, epsilon) for name in _PROTOCOLS for epsilon in levels]):
-        told = {
-            alpha: np.array([_PROTOCOLS[name](_at(table, alpha), epsilon).told / table.entropy for table in tables])
+    for name, epsilon in run.each([(name, epsilon) for name in _PROTOCOLS for epsilon in epsilons]):
+        fractions = {
+            alpha: np.array(
+                [_PROTOCOLS[name](_at(table, alpha), epsilon).information / table.entropy for table in tables]
+            )
             for alpha in _ALPHAS
         }
-        for alpha, values in told.items():
+        for alpha, values in fractions.items():
             means[name, epsilon, alpha] = float(values.mean())
         if epsilon == 0.1:
             losses[name] = 1 - means[name, epsilon, "0.0001"] / means[name, epsilon, "0.1"]
@@ -50,13 +52,13 @@ def _run(run: Run) -> Result:
         for name in _PROTOCOLS
     ]
     for name in _PROTOCOLS:
-        for epsilon in levels:
+        for epsilon in epsilons:
             details: dict[str, float | str | None] = {f"α = {a}": means[name, epsilon, a] for a in _ALPHAS}
             rows.append(Row(f"{name}, ε = {epsilon:g}", None, means[name, epsilon, "0.01"], None, details))
     falling = all(
         means[name, epsilon, a] <= means[name, epsilon, b] + 1e-12
         for name in ("GRR-CR", "UE-CR")
-        for epsilon in levels
+        for epsilon in epsilons
         for a, b in itertools.pairwise(_ALPHAS)
     )
     return Result(
@@ -80,7 +82,7 @@ def _run(run: Run) -> Result:
                 name,
                 "ε",
                 "I(X;Y)/H(X)",
-                tuple(Curve(f"α = {a}", list(levels), [means[name, e, a] for e in levels]) for a in _ALPHAS),
+                tuple(Curve(f"α = {a}", list(epsilons), [means[name, e, a] for e in epsilons]) for a in _ALPHAS),
             )
             for name in _PROTOCOLS
         ),
@@ -93,7 +95,7 @@ def _at(table: Table, alpha: str) -> Table:
 
 
 def _ours(table: Table, alpha: str) -> float:
-    policy = table.policy(level_text(0.1), alpha)
+    policy = table.policy(epsilon_text(0.1), alpha)
     return robust_information(ConditionalReporting.for_policy(policy), policy).share
 
 

@@ -1,4 +1,4 @@
-"""Lopuhaä-Zwakenberg, Goseling, Figure 9: what is told at the true distribution, 5 x 5."""
+"""Lopuhaä-Zwakenberg, Goseling, Figure 9: what is revealed at the true distribution, 5 x 5."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.mechanisms import ConditionalReporting
 from sfumato.papers.experiment import Experiment, Run
-from sfumato.papers.experiments._robust import PAPER, Table, level_text, matrices
-from sfumato.papers.experiments._sweep import drawn
+from sfumato.papers.experiments._robust import PAPER, Table, epsilon_text, matrices
+from sfumato.papers.experiments._sweep import draw_tables
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 
@@ -21,15 +21,17 @@ def _run(run: Run) -> Result:
     shape = run.of((2, 2), (5, 5))
     draws, of_ours = run.of((3, 1), (200, 3))
     numbers = run.of((100, 10_000), (100, 300, 1000, 3000, 10_000))
-    levels = run.of((2.0,), (1.0, 4.0))
+    epsilons = run.of((2.0,), (1.0, 4.0))
     seed = next(run.seeds())
     rows: list[Row] = []
     means: dict[tuple[float, int, str], float] = {}
-    for epsilon, n in run.each([(epsilon, n) for epsilon in levels for n in numbers]):
-        tables = drawn(seed, shape, n, draws)
-        found = [{name: _difference(table, q) for name, q in matrices(table, epsilon).items()} for table in tables]
+    for epsilon, n in run.each([(epsilon, n) for epsilon in epsilons for n in numbers]):
+        tables = draw_tables(seed, shape, n, draws)
+        differences = [
+            {name: _difference(table, q) for name, q in matrices(table, epsilon).items()} for table in tables
+        ]
         for name in _PROTOCOLS:
-            means[epsilon, n, name] = float(np.mean([each[name] for each in found]))
+            means[epsilon, n, name] = float(np.mean([each[name] for each in differences]))
         ours = float(np.mean([_difference(table, _ours(table, epsilon)) for table in tables[:of_ours]]))
         details: dict[str, float | str | None] = {name: means[epsilon, n, name] for name in _PROTOCOLS}
         largest = max((means[epsilon, n, name] for name in _PROTOCOLS), key=abs)
@@ -66,13 +68,13 @@ def _run(run: Run) -> Result:
                 tuple(Curve(name, list(numbers), [means[epsilon, n, name] for n in numbers]) for name in _PROTOCOLS),
                 "x",
             )
-            for epsilon in levels
+            for epsilon in epsilons
         ),
     )
 
 
 def _difference(table: Table, matrix: Floats) -> float:
-    at_estimate, at_truth = (_information(p.ravel(), matrix) for p in (table.shares, table.truth))
+    at_estimate, at_truth = (_information(p.ravel(), matrix) for p in (table.frequencies, table.truth))
     return (at_estimate - at_truth) / table.entropy
 
 
@@ -84,7 +86,7 @@ def _information(p: Floats, matrix: Floats) -> float:
 
 
 def _ours(table: Table, epsilon: float) -> Floats:
-    policy = table.policy(level_text(epsilon))
+    policy = table.policy(epsilon_text(epsilon))
     return ConditionalReporting.for_policy(policy).matrix()[policy.cells.ravel()]
 
 

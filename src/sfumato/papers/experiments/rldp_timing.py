@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._robust import PAPER, polyopt
-from sfumato.papers.experiments._sweep import drawn
+from sfumato.papers.experiments._sweep import draw_tables
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
 
@@ -19,17 +19,17 @@ _LIMIT = 60.0
 
 def _run(run: Run) -> Result:
     shapes = run.of(((2, 2),), ((2, 2), (3, 3), (3, 4), (4, 4)))
-    draws, levels = run.of((1, (1.0,)), (2, (0.5, 2.0)))
+    draws, epsilons = run.of((1, (1.0,)), (2, (0.5, 2.0)))
     seeds = run.seeds()
     rows: list[Row] = []
     for shape in run.each(shapes):
-        tables = drawn(next(seeds), shape, 1000, draws)
-        found = [polyopt(table, epsilon, _LIMIT) for table in tables for epsilon in levels]
-        seconds = [float(each.seconds) for each in found]
-        gaps = [float(each.bound) / float(each.value) - 1 for each in found]
+        tables = draw_tables(next(seeds), shape, 1000, draws)
+        optima = [polyopt(table, epsilon, _LIMIT) for table in tables for epsilon in epsilons]
+        seconds = [float(each.seconds) for each in optima]
+        gaps = [float(each.bound) / float(each.value) - 1 for each in optima]
         details: dict[str, float | str | None] = {
             "slowest": max(seconds),
-            "proved optimal": f"{sum(each.status == 'optimal' for each in found)} of {len(found)}",
+            "proved optimal": f"{sum(each.status == 'optimal' for each in optima)} of {len(optima)}",
             "widest gap to the bound": max(gaps),
         }
         rows.append(Row(f"{shape[0]} x {shape[1]}", _PUBLISHED.get(shape), float(np.mean(seconds)), None, details))
@@ -46,7 +46,7 @@ def _run(run: Run) -> Result:
             ),
         ),
         notes=(
-            f"{draws} tables of 1,000 people, ε = {', '.join(f'{e:g}' for e in levels)}, at most {_LIMIT:g} s each. "
+            f"{draws} tables of 1,000 people, ε = {', '.join(f'{e:g}' for e in epsilons)}, at most {_LIMIT:g} s each. "
             "The paper enumerates vertices (Matlab, MPT3, Core i7-7700HQ); here rays are generated as they are needed, "
             "and a bound proves the result. For 4 x 4 the paper's computation was ended after 12 hours: the published "
             "number is a lower bound. Times depend on the machine and on what else it does.",

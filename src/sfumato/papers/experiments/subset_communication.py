@@ -41,10 +41,10 @@ def _run(run: Run) -> Result:
     k = run.of(64, 1024)
     domain = Domain.range(k)
     rows: list[Row] = []
-    levels: list[float] = []
-    for regime, level in run.each(REGIMES.items()):
-        levels.append(level(math.log(k)))
-        text = f"{levels[-1]:.4f}"
+    epsilons: list[float] = []
+    for regime, epsilon_at in run.each(REGIMES.items()):
+        epsilons.append(epsilon_at(math.log(k)))
+        text = f"{epsilons[-1]:.4f}"
         bound = least_risk(Uniform(domain, text)) or math.nan
         ours = HadamardResponse(domain, text)
         for name, make in MECHANISMS.items():
@@ -54,8 +54,8 @@ def _run(run: Run) -> Result:
                 "risk/least": mechanism.risk(1) / bound,
                 "ours: risk/least": ours.risk(1) / bound,
             }
-            order = _ORDERS[regime][name](k, levels[-1])
-            rows.append(Row(f"{name}, ε in {regime}", order, _needed(mechanism), ours.bits, details))
+            order = _ORDERS[regime][name](k, epsilons[-1])
+            rows.append(Row(f"{name}, ε in {regime}", order, _least_bits(mechanism), ours.bits, details))
     return Result(
         quantity=f"bits that a report needs, k = {k}; published: the order printed, which has no constant",
         ours_is="Hadamard response with the matrix of least exact risk",
@@ -79,7 +79,7 @@ def _run(run: Run) -> Result:
                 "ε",
                 "bits that a report needs",
                 tuple(
-                    Curve(name, levels, [row.measured or 0 for row in rows if row.setting.startswith(name + ",")])
+                    Curve(name, epsilons, [row.measured or 0 for row in rows if row.setting.startswith(name + ",")])
                     for name in MECHANISMS
                 ),
                 "y",
@@ -88,7 +88,7 @@ def _run(run: Run) -> Result:
     )
 
 
-def _needed(mechanism: Mechanism) -> float:
+def _least_bits(mechanism: Mechanism) -> float:
     """The bits without which a report cannot be written, for people who are spread evenly over the values."""
     k = len(mechanism.domain)
     if isinstance(mechanism, SubsetSelection):

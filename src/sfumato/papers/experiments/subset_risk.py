@@ -47,34 +47,34 @@ _CONSTANT = 2.0
 
 
 def _run(run: Run) -> Result:
-    sizes, levels = run.of(((8,), ("0.5", "2")), ((16, 256), ("0.5", "1", "2", "4", "6")))
+    sizes, epsilons = run.of(((8,), ("0.5", "2")), ((16, 256), ("0.5", "1", "2", "4", "6")))
     n, repetitions = run.of((2000, 2), (10_000, 100))
     seeds = run.seeds()
     rows = []
-    for k, level, name in run.each(itertools.product(sizes, levels, MECHANISMS)):
+    for k, epsilon, name in run.each(itertools.product(sizes, epsilons, MECHANISMS)):
         domain = Domain.range(k)
-        mechanism = MECHANISMS[name](domain, level)
+        mechanism = MECHANISMS[name](domain, epsilon)
         errors = [n * simulate(mechanism, n=n, seed=next(seeds)).l2 for _ in range(repetitions)]
-        rows.append(_row(name, mechanism, k, level, float(np.mean(errors))))
+        rows.append(_row(name, mechanism, k, epsilon, float(np.mean(errors))))
     small, large = run.of((16, 64), (64, 1024))
     orders = [_order_row(regime, name, small, large) for regime in REGIMES for name in MECHANISMS]
     return Result(
         quantity="n times the mean squared l2 error at the uniform distribution; below, l1 risk over its order",
         ours_is="RR and SS: the least risk that is possible; RAPPOR and HR: the same kind with better parameters",
         rows=(*rows, *orders),
-        claims=_claims(rows, orders, sizes, levels),
+        claims=_claims(rows, orders, sizes, epsilons),
         notes=(
             f"Simulated with n = {n:,} and {repetitions} repetitions, the mean of which is off by about "
             f"{math.sqrt(2 / (min(sizes) * repetitions)):.1%} where k = {min(sizes)}. Published: the slides' formula, "
             "for RR their upper bound, which the uniform distribution reaches. Orders are printed without constants.",
             "The expected l1 error is that of the normal approximation.",
         ),
-        panels=(_panel(rows, max(sizes), levels),),
+        panels=(_panel(rows, max(sizes), epsilons),),
     )
 
 
-def _row(name: str, mechanism: Mechanism, k: int, level: str, measured: float) -> Row:
-    t = math.exp(float(level))
+def _row(name: str, mechanism: Mechanism, k: int, epsilon: str, measured: float) -> Row:
+    t = math.exp(float(epsilon))
     published = ours = None
     if isinstance(mechanism, SubsetSelection):
         d = mechanism.size
@@ -82,12 +82,12 @@ def _row(name: str, mechanism: Mechanism, k: int, level: str, measured: float) -
     elif name == "RR":
         published = ((t + k - 1) / (t - 1)) ** 2 * (1 - 1 / k)
     if name == "RAPPOR":
-        ours = UnaryEncoding(mechanism.domain, level, optimized=True).risk(1)
+        ours = UnaryEncoding(mechanism.domain, epsilon, optimized=True).risk(1)
     elif name == "HR":
-        ours = HadamardResponse(mechanism.domain, level).risk(1)
+        ours = HadamardResponse(mechanism.domain, epsilon).risk(1)
     else:
-        ours = least_risk(Uniform(mechanism.domain, level))
-    return Row(f"{name}, k = {k}, ε = {level}", published, measured, ours, {"exact": mechanism.risk(1)})
+        ours = least_risk(Uniform(mechanism.domain, epsilon))
+    return Row(f"{name}, k = {k}, ε = {epsilon}", published, measured, ours, {"exact": mechanism.risk(1)})
 
 
 def _order_row(regime: str, name: str, *sizes: int) -> Row:
@@ -101,9 +101,9 @@ def _order_row(regime: str, name: str, *sizes: int) -> Row:
     return Row(f"l1, {name}, ε in {regime}, constant at k = {sizes[1]}", None, constants[1], None, details)
 
 
-def _claims(rows: list[Row], orders: list[Row], sizes: tuple[int, ...], levels: tuple[str, ...]) -> tuple[Claim, ...]:
+def _claims(rows: list[Row], orders: list[Row], sizes: tuple[int, ...], epsilons: tuple[str, ...]) -> tuple[Claim, ...]:
     exact = {row.setting: float(row.details["exact"] or 0) for row in rows}
-    cases = list(itertools.product(sizes, levels))
+    cases = list(itertools.product(sizes, epsilons))
     ratios = [min(exact[f"{other}, k = {k}, ε = {e}"] for other in MECHANISMS) for k, e in cases]
     least = sum(
         exact[f"SS, k = {k}, ε = {e}"] <= ratio * (1 + 1e-9) for (k, e), ratio in zip(cases, ratios, strict=True)
@@ -133,14 +133,14 @@ def _both(row: Row) -> tuple[float, float]:
     return row.measured, before
 
 
-def _panel(rows: list[Row], k: int, levels: tuple[str, ...]) -> Panel:
-    places = [float(level) for level in levels]
+def _panel(rows: list[Row], k: int, epsilons: tuple[str, ...]) -> Panel:
+    places = [float(epsilon) for epsilon in epsilons]
     by_setting = {row.setting: row for row in rows}
     curves = [
-        Curve(name, places, [by_setting[f"{name}, k = {k}, ε = {e}"].measured or math.nan for e in levels])
+        Curve(name, places, [by_setting[f"{name}, k = {k}, ε = {e}"].measured or math.nan for e in epsilons])
         for name in MECHANISMS
     ]
-    bound = [by_setting[f"SS, k = {k}, ε = {e}"].ours or math.nan for e in levels]
+    bound = [by_setting[f"SS, k = {k}, ε = {e}"].ours or math.nan for e in epsilons]
     curves.append(Curve("least possible", places, bound, ours=True))
     return Panel(f"k = {k}", "ε", "n · squared l2 error", tuple(curves), "y")
 
