@@ -306,14 +306,14 @@ def test_an_interval_of_priors_is_as_bad_as_its_worst_end() -> None:
     assert not found.holds
     assert found.prior == (Fraction("0.92"), Fraction("0.08"))
     grid = [Fraction(8, 100) + Fraction(4 * i, 100 * 200) for i in range(201)]
-    assert found.level == pytest.approx(max(level_at(mechanism, [1 - p, p]) for p in grid), rel=1e-12)
-    assert sf.audit_priors(mechanism, box, found.level + 1e-9).holds
-    assert not sf.audit_priors(mechanism, box, found.level - 1e-9).holds
+    assert found.epsilon == pytest.approx(max(level_at(mechanism, [1 - p, p]) for p in grid), rel=1e-12)
+    assert sf.audit_priors(mechanism, box, found.epsilon + 1e-9).holds
+    assert not sf.audit_priors(mechanism, box, found.epsilon - 1e-9).holds
     assert sf.verify(found.certificate) == found.certificate
     # At the prior itself the level is kept, and classical LDP is kept at every prior.
     assert sf.audit_priors(mechanism, [["0.9", "0.1"]], 1).holds
     assert sf.audit_priors(RandomizedResponse(COIN, 1), sf.PriorBox(COIN, [0, 0], [1, 1]), 1).holds
-    assert sf.audit_priors(mechanism, sf.PriorBox(COIN, [0, 0], [1, 1]), 1).level == pytest.approx(
+    assert sf.audit_priors(mechanism, sf.PriorBox(COIN, [0, 0], [1, 1]), 1).epsilon == pytest.approx(
         mechanism.channel().worst(sf.Uniform(COIN, 0)).excess  # any prior at all: the level of classical LDP
     )
 
@@ -333,16 +333,16 @@ def test_a_list_of_priors_stands_for_its_mixtures_and_a_box_for_its_points(k: in
         for _ in range(5):
             weights = [Fraction(int(n), 20) for n in generator.multinomial(20, np.ones(3) / 3)]
             mixed = [sum((w * p[x] for w, p in zip(weights, listed, strict=True)), Fraction(0)) for x in range(k)]
-            assert law.worst(sf.Prior(domain, mixed, 0, side)).excess <= in_list.level + 1e-12
+            assert law.worst(sf.Prior(domain, mixed, 0, side)).excess <= in_list.epsilon + 1e-12
             x, y = generator.permutation(k)[:2]
             moved = list(centre)
             shift = min(Fraction(int(generator.integers(0, 11)), 100), moved[x])
             moved[x], moved[y] = moved[x] - shift, moved[y] + shift
             if moved[y] <= 1:
-                assert law.worst(sf.Prior(domain, moved, 0, side)).excess <= in_box.level + 1e-12
+                assert law.worst(sf.Prior(domain, moved, 0, side)).excess <= in_box.epsilon + 1e-12
         for found in (in_list, in_box):
             # The level is that of a prior of the set.
-            assert law.worst(sf.Prior(domain, found.prior, 0, side)).excess == pytest.approx(found.level)
+            assert law.worst(sf.Prior(domain, found.prior, 0, side)).excess == pytest.approx(found.epsilon)
 
 
 @pytest.mark.parametrize(
@@ -430,10 +430,10 @@ def test_what_a_wrong_prior_costs_is_known_beforehand() -> None:
     mechanism = PriorBinary.for_policy(learnt.policy(1))
     found = sf.audit_priors(mechanism, learnt.likely, 1)
     assert not found.holds
-    assert 1 < found.level < 1.5
+    assert 1 < found.epsilon < 1.5
     true = [Fraction(float(truth[0])), 1 - Fraction(float(truth[0]))]
     assert learnt.likely.low[0] <= true[0] <= learnt.likely.high[0]
-    assert level_at(mechanism, true) <= found.level
+    assert level_at(mechanism, true) <= found.epsilon
     # A smaller ε by design makes up for it.
     cautious = PriorBinary.for_policy(learnt.policy("0.7"))
     assert sf.audit_priors(cautious, learnt.likely, 1).holds

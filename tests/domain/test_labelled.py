@@ -338,7 +338,7 @@ TAKES_SHARES: dict[str, Callable[[Any], Any]] = {
     "estimate": lambda p: sf.estimate(MECHANISM, COUNTS, "mmse", prior=p).frequencies,
     "linear": lambda p: ESTIMATE.linear(p).value,
     "PriorMixtures": lambda p: PriorMixtures(DOMAIN, [p]).priors,
-    "audit_priors": lambda p: sf.audit_priors(MECHANISM, [p], 2).level,
+    "audit_priors": lambda p: sf.audit_priors(MECHANISM, [p], 2).epsilon,
     "PriorBox": lambda p: sf.PriorBox(DOMAIN, p, p).low,
     "PriorBox.around": lambda p: sf.PriorBox.around(DOMAIN, p, 0).low,
     "learn_prior": lambda p: sf.learn_prior(ESTIMATE, towards=p).prior,

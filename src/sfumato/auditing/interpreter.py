@@ -26,10 +26,10 @@ class TooManyBranches(LimitExceeded):
 class _Path:
     """Draws that follow a path through a sampler's decisions, and extend it by first outcomes where it ends."""
 
-    __slots__ = ("_depth", "_outcomes", "_taken", "total", "weight")
+    __slots__ = ("_choices", "_depth", "_outcomes", "total", "weight")
 
     def __init__(self) -> None:
-        self._taken: list[int] = []
+        self._choices: list[int] = []
         self._outcomes: list[int] = []
         self._depth = 0
         #: The probability of what was decided so far is weight / total.
@@ -42,21 +42,21 @@ class _Path:
 
     def turn(self) -> bool:
         """Whether there is a next path; then this is it: another outcome of the last decision that has one left."""
-        while self._taken and self._taken[-1] == self._outcomes[-1] - 1:
-            self._taken.pop()
+        while self._choices and self._choices[-1] == self._outcomes[-1] - 1:
+            self._choices.pop()
             self._outcomes.pop()
-        if self._taken:
-            self._taken[-1] += 1
-        return bool(self._taken)
+        if self._choices:
+            self._choices[-1] += 1
+        return bool(self._choices)
 
     def _choose(self, outcomes: int, total: int) -> int:
         depth = self._depth
-        if depth == len(self._taken):
-            self._taken.append(0)
+        if depth == len(self._choices):
+            self._choices.append(0)
             self._outcomes.append(outcomes)
         self._depth = depth + 1
         self.total *= total
-        return self._taken[depth]
+        return self._choices[depth]
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
         if not 0 <= numerator <= denominator:

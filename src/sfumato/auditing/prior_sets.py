@@ -41,10 +41,12 @@ class PriorMixtures(PriorSet):
 
     def __init__(self, domain: Domain, priors: Sequence[Sequence[Any] | Mapping[Any, Any]]) -> None:
         self.domain = checked_domain("PriorMixtures", domain)
-        given = read_list("PriorMixtures", "priors", "be a list of priors", priors)
-        if not given:
+        entries = read_list("PriorMixtures", "priors", "be a list of priors", priors)
+        if not entries:
             raise InvalidInput("PriorMixtures", "priors", "hold at least one", priors)
-        self.priors = [read_distribution("PriorMixtures", f"prior {i}", prior, domain) for i, prior in enumerate(given)]
+        self.priors = [
+            read_distribution("PriorMixtures", f"prior {i}", prior, domain) for i, prior in enumerate(entries)
+        ]
 
     def extremes(self, likelihoods: Sequence[Fraction]) -> Iterator[Distribution]:  # noqa: ARG002
         return iter(self.priors)
@@ -77,8 +79,8 @@ class PriorBox(PriorSet):
             raise InvalidInput("PriorBox", "radius", "be at least 0", radius)
         return cls(domain, [max(p - reach, Fraction(0)) for p in centre], [min(p + reach, Fraction(1)) for p in centre])
 
-    def _limits(self, which: str, given: Any) -> Distribution:
-        aligned = align(self.domain, given, "PriorBox", which)
+    def _limits(self, which: str, limits: Any) -> Distribution:
+        aligned = align(self.domain, limits, "PriorBox", which)
         numbers = read_list("PriorBox", which, f"be {len(self.domain)} numbers", aligned)
         if len(numbers) != len(self.domain):
             raise InvalidInput("PriorBox", which, f"have {len(self.domain)} entries", len(numbers))
@@ -95,9 +97,9 @@ class PriorBox(PriorSet):
             prior = list(self.low)
             left = 1 - sum(self.low, Fraction(0))
             for x in order:
-                taken = min(left, self.high[x] - self.low[x])
-                prior[x] += taken
-                left -= taken
+                added = min(left, self.high[x] - self.low[x])
+                prior[x] += added
+                left -= added
             yield tuple(prior)
 
 
@@ -105,13 +107,13 @@ class PriorBox(PriorSet):
 class PriorSetAudit:
     """What was found at the worst prior of a set: ``certificate`` is that of the audit there, and can be checked again.
 
-    ``level``: the least ε that the mechanism keeps for every prior of the set, as a double; infinite where there is
+    ``epsilon``: the least ε that the mechanism keeps for every prior of the set, as a double; infinite where there is
     none. ``holds`` is decided exactly.
     """
 
     certificate: Certificate
     prior: Distribution
-    level: float
+    epsilon: float
 
     @property
     def holds(self) -> bool:
@@ -134,20 +136,20 @@ def audit_priors(
     if chosen.domain != domain:
         raise InvalidInput("audit_priors", "priors", "be over the mechanism's domain", chosen.domain)
     law = mechanism.channel()
-    found: tuple[bool, Fraction] | None = None
+    greatest: tuple[bool, Fraction] | None = None
     sides, worst = (Fraction(0), Fraction(1)), next(chosen.extremes([Fraction(0)] * len(domain)))
     for column in zip(*law.rows, strict=True):
         for prior in chosen.extremes(column) if any(column) else ():
             at = Prior(domain, prior, ZERO, side).worst(column)
             # Compared as the rationals they are, so that the worst is the worst however close another comes.
             ratio = (True, Fraction(0)) if at.right == 0 else (False, at.left / at.right)
-            if found is None or ratio > found:
-                found, sides, worst = ratio, (at.left, at.right), prior
+            if greatest is None or ratio > greatest:
+                greatest, sides, worst = ratio, (at.left, at.right), prior
     return PriorSetAudit(audit(mechanism, Prior(domain, worst, epsilon, side)), worst, excess(*sides, ZERO))
 
 
-def _number(parameter: str, given: Any) -> Fraction:
+def _number(parameter: str, value: Any) -> Fraction:
     try:
-        return exact_fraction(given)
+        return exact_fraction(value)
     except (TypeError, ValueError, ArithmeticError):
-        raise InvalidInput("PriorBox", parameter, "be a number", given) from None
+        raise InvalidInput("PriorBox", parameter, "be a number", value) from None

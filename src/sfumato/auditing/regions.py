@@ -59,7 +59,7 @@ class ErrorRegion:
 class PolicyRegion:
     """The errors that a policy leaves: ``alarm + e^E[other,x]·missed ≥ 1`` and ``e^E[x,other]·alarm + missed ≥ 1``.
 
-    ``epsilon`` is E[x,other], ``epsilon_back`` E[other,x]. An infinite level asks nothing, also where the error it
+    ``epsilon`` is E[x,other], ``epsilon_back`` E[other,x]. An infinite epsilon asks nothing, also where the error it
     multiplies is zero.
     """
 
@@ -74,7 +74,7 @@ class PolicyRegion:
         # Where both bounds meet (Acharya et al. 2020, proof of Thm 2): the errors of the best mechanism for two values.
         a, b = np.exp(-float(self.epsilon)), np.exp(-float(self.epsilon_back))
         left_a, left_b = -np.expm1(-float(self.epsilon)), -np.expm1(-float(self.epsilon_back))
-        if left_a == 0 or left_b == 0:  # a level of zero leaves only tests that do not look at the report
+        if left_a == 0 or left_b == 0:  # an epsilon of zero leaves only tests that do not look at the report
             return np.array([[0.0, 1.0], [1.0, 0.0]])
         whole = left_a + a * left_b  # 1 - ab, without cancellation
         return np.array([[0.0, 1.0], [a * left_b / whole, b * left_a / whole], [1.0, 0.0]])
@@ -102,21 +102,21 @@ def error_region(mechanism: Mechanism | Channel, x: object, other: object) -> Er
     for likelihood, other_likelihood in zip(*rows, strict=True):
         both = likelihood + other_likelihood
         if both:
-            # The share of x in both orders as the ratio does, and is there where the ratio is infinite.
-            share = likelihood / both
-            mass, other_mass = by_ratio.get(share, (Fraction(0), Fraction(0)))
-            by_ratio[share] = (mass + likelihood, other_mass + other_likelihood)
+            # The fraction of x in both orders as the ratio does, and is there where the ratio is infinite.
+            posterior = likelihood / both
+            mass, other_mass = by_ratio.get(posterior, (Fraction(0), Fraction(0)))
+            by_ratio[posterior] = (mass + likelihood, other_mass + other_likelihood)
     alarm, missed = Fraction(0), Fraction(1)
     points = [(alarm, missed)]
-    for share in sorted(by_ratio, reverse=True):
-        mass, other_mass = by_ratio[share]
+    for posterior in sorted(by_ratio, reverse=True):
+        mass, other_mass = by_ratio[posterior]
         alarm, missed = alarm + other_mass, missed - mass
         points.append((alarm, missed))
     return ErrorRegion(x, other, tuple(points))
 
 
 def policy_region(policy: Policy, x: object, other: object) -> PolicyRegion:
-    """The errors that a policy on pairs leaves to tests of ``x`` against ``other``, by its effective levels."""
+    """The errors that a policy on pairs leaves to tests of ``x`` against ``other``, by its effective epsilons."""
     if not isinstance(policy, PairwisePolicy):
         raise InvalidInput("policy_region", "policy", "bind pairs of values", policy.kind)
     i, j = _check_different("policy_region", policy.domain, x, other)

@@ -63,7 +63,7 @@ def audit_sampler(
     calls are independent: a sampler that remembers its answers must be made to forget them.
 
     ``values`` are those to compare; by default up to four spread over the domain, two of them at the policy's least
-    level. ``progress`` is called now and then with a :class:`Progress` that counts calls.
+    epsilon. ``progress`` is called now and then with a :class:`Progress` that counts calls.
     """
     if isinstance(trials, bool) or not hasattr(trials, "__index__") or operator.index(trials) < _FEWEST_TRIALS:
         raise InvalidInput("audit_sampler", "trials", f"be an int of at least {_FEWEST_TRIALS}", trials)
@@ -74,34 +74,36 @@ def audit_sampler(
     if not _LEAST_ALPHA <= risk < 1:
         raise InvalidInput("audit_sampler", "alpha", f"lie between {float(_LEAST_ALPHA):g} and 1", alpha)
     trials = operator.index(trials)
-    indices, levels = _compared(policy, values)
+    indices, epsilons = _compared(policy, values)
     labels = [policy.domain.label(x) for x in indices]
     count = range(len(indices))
-    pairs = [(i, j) for i in count for j in count if i != j and not levels.at(i, j).is_infinite]
+    pairs = [(i, j) for i in count for j in count if i != j and not epsilons.at(i, j).is_infinite]
 
     source = Source(sampler, labels, batch, trials, progress)
     half = trials // 2
-    # Only the ranking depends on these guesses: the share of one limit, and how far to trust what may be followed up.
-    share = float(risk) / (len(pairs) * 2 * 2 * 8)
+    # Only the ranking depends on these guesses: the alpha of one limit, and how far to trust what may be followed up.
+    limit_alpha = float(risk) / (len(pairs) * 2 * 2 * 8)
     samples = source.samples(half)
-    looked = len(samples[0])
-    candidates = propose(samples, pairs, share if looked == half else max(share, _WHILE_LOOKING), _FOLLOWED)
+    sampled = len(samples[0])
+    candidates = propose(
+        samples, pairs, limit_alpha if sampled == half else max(limit_alpha, _WHILE_LOOKING), _FOLLOWED
+    )
     del samples
-    if looked < half:
-        candidates = source.count(candidates, half - looked)
-    kept = {
-        pair: [candidate.afresh() for candidate in best_of_each_family(candidates[pair], share, _TESTED)]
+    if sampled < half:
+        candidates = source.count(candidates, half - sampled)
+    chosen = {
+        pair: [candidate.afresh() for candidate in best_of_each_family(candidates[pair], limit_alpha, _TESTED)]
         for pair in pairs
     }
-    tested = source.count(kept, trials - half)
-    return _Verdict(levels, labels, trials, risk, sum(map(len, tested.values()))).of(tested)
+    tested = source.count(chosen, trials - half)
+    return _Verdict(epsilons, labels, trials, risk, sum(map(len, tested.values()))).of(tested)
 
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Turns counts into the result: the event whose bound exceeds its pair's level the most, or comes closest."""
+    """Turns counts into the result: the event whose bound exceeds its pair's epsilon the most, or comes closest."""
 
-    levels: EpsilonMatrix
+    epsilons: EpsilonMatrix
     labels: Sequence[object]
     trials: int
     alpha: Fraction
@@ -118,10 +120,10 @@ class _Verdict:
 
     def _strongest(self, tested: Sequence[tuple[Pair, Candidate]]) -> tuple[SamplerAudit, bool]:
         estimates = estimated_bounds([candidate for _, candidate in tested], float(self._each))
-        estimates -= [float(self.levels.at(*pair)) for pair, _ in tested]
+        estimates -= [float(self.epsilons.at(*pair)) for pair, _ in tested]
         finalists = [tested[place] for place in np.argsort(-estimates, kind="stable")[:_FINALISTS]]
         results = [(self._exactly(pair, candidate), candidate.is_learned) for pair, candidate in finalists]
-        return max(results, key=lambda r: (r[0].violated, r[0].epsilon_lower - float(r[0].level)))
+        return max(results, key=lambda result: (result[0].violated, result[0].epsilon_lower - float(result[0].level)))
 
     @property
     def _each(self) -> Fraction:
@@ -131,11 +133,11 @@ class _Verdict:
     def _exactly(self, pair: Pair, candidate: Candidate) -> SamplerAudit:
         least = clopper_pearson_lower(candidate.counts[0], candidate.looked, self._each)
         greatest = clopper_pearson_upper(candidate.counts[1], candidate.looked, self._each)
-        level = self.levels.at(*pair)
+        epsilon = self.epsilons.at(*pair)
         return SamplerAudit(
-            violated=exceeds(least, greatest, level),
+            violated=exceeds(least, greatest, epsilon),
             epsilon_lower=_ln_down(least / greatest),
-            level=level,
+            level=epsilon,
             pair=(self.labels[pair[0]], self.labels[pair[1]]),
             event=str(candidate),
             counts=candidate.counts,
@@ -147,7 +149,7 @@ class _Verdict:
 
 
 def _ln_down(ratio: Fraction) -> float:
-    """ln(ratio) rounded down; 0 where it is negative, for no epsilon is."""
+    """ln(ratio) rounded down; 0 where it is negative, because no epsilon is."""
     return max(0.0, math.log(ratio) * (1 - 2**-50)) if ratio > 1 else 0.0
 
 
@@ -173,10 +175,10 @@ def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], 
         indices = sorted({policy.domain.index(value) for value in values})
         if len(indices) < 2:
             raise InvalidInput("audit_sampler", "values", "be at least two different values", values)
-    levels = pairwise.epsilons_on(np.array(indices)).closed()
-    if levels.least()[0].is_infinite:
+    epsilons = pairwise.epsilons_on(np.array(indices)).closed()
+    if epsilons.least()[0].is_infinite:
         raise InvalidInput("audit_sampler", "values", "hold two that the policy asks something of", values)
-    return indices, levels
+    return indices, epsilons
 
 
 def _as_pairwise(policy: Policy) -> PairwisePolicy:

@@ -81,12 +81,12 @@ def estimated_bounds(candidates: Sequence[Candidate], alpha: float) -> Floats:
 def best_of_each_family(candidates: Sequence[Candidate], alpha: float, most: int) -> list[Candidate]:
     """The most promising events of each family; those that promise nothing only where all do."""
     bounds = estimated_bounds(candidates, alpha)
-    kept: list[Candidate] = []
+    best: list[Candidate] = []
     for place in np.argsort(-bounds, kind="stable"):
         candidate = candidates[place]
-        alike = sum(other.family == candidate.family for other in kept)
+        alike = sum(other.family == candidate.family for other in best)
         # Seen equally often: nearly always the same set by another name.
-        same = any((other.counts, other.looked) == (candidate.counts, candidate.looked) for other in kept)
-        if alike < most and not same and (bounds[place] > 0 or not kept):
-            kept.append(candidate)
-    return kept
+        same = any((other.counts, other.looked) == (candidate.counts, candidate.looked) for other in best)
+        if alike < most and not same and (bounds[place] > 0 or not best):
+            best.append(candidate)
+    return best

@@ -66,13 +66,13 @@ class _Family:
     counts: Integers
     make: Callable[[int], Event]
     score: Callable[[Floats], Score] | None = None
-    _made: dict[int, Event] = field(default_factory=dict)
+    _cache: dict[int, Event] = field(default_factory=dict)
 
     def event(self, i: int) -> Event:
         """Event i, the same object each time: pairs that share it are counted once."""
-        if i not in self._made:
-            self._made[i] = self.make(i)
-        return self._made[i]
+        if i not in self._cache:
+            self._cache[i] = self.make(i)
+        return self._cache[i]
 
     @functools.cached_property
     def totals(self) -> Integers:
@@ -107,7 +107,7 @@ class _Look:
         yield self._fingerprints(None)
         if has_parts and outputs.width > 1:
             yield self._occurrences(coder)
-        if outputs.made_of_bytes and outputs.kind != "bool":
+        if outputs.is_bytewise and outputs.kind != "bool":
             yield self._bits(coder, table)
         if has_parts:
             for prefix in _PREFIXES:
@@ -224,13 +224,13 @@ class _Look:
         events = low.shape[1]
         bounds = np.concatenate([ln_ratio(low[x], high[other]), ln_ratio(1 - high[x], 1 - low[other])])
         chosen = np.argpartition(-bounds, most)[:most] if len(bounds) > most else np.arange(len(bounds))
-        found = []
+        candidates = []
         for i in chosen[np.argsort(-bounds[chosen], kind="stable")]:
             denied, place = divmod(int(i), events)
-            seen = (int(family.totals[x, place]), int(family.totals[other, place]))
-            candidate = Candidate(family.name, family.event(place), False, seen, self.size)
-            found.append(candidate.denial() if denied else candidate)
-        return found
+            counts = (int(family.totals[x, place]), int(family.totals[other, place]))
+            candidate = Candidate(family.name, family.event(place), False, counts, self.size)
+            candidates.append(candidate.denial() if denied else candidate)
+        return candidates
 
     def learn(self, family: _Family, x: int, other: int, alpha: float, most: int) -> dict[Pair, list[Candidate]]:
         """Level sets of a score learned on the first half: high scores for x, low ones for the other value."""
@@ -275,12 +275,12 @@ def _distinct_limits(counts: Integers, trials: int, alpha: float) -> Floats:
 class _Coder:
     """Numbers the items that outputs are made of: bytes from 1 in order, others by a dictionary of the frequent ones.
 
-    Code 0 is no item, or one too rare to have a code.
+    Code 0 means no item, or one too rare to have a code.
     """
 
     def __init__(self, outputs: Outputs) -> None:
         self._dictionary: npt.NDArray[np.signedinteger[Any]] | None = None
-        if outputs.made_of_bytes:
+        if outputs.is_bytewise:
             self.size = 257
         else:
             items, counts = np.unique(outputs.items[outputs.items != outputs.fill], return_counts=True)

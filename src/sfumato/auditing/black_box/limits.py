@@ -60,12 +60,12 @@ def clopper_pearson_upper(count: int, trials: int, alpha: Fraction) -> Fraction:
 def chernoff_lower(counts: Integers, trials: int | Integers, alpha: float) -> Floats:
     """The p below the observed frequency q with trials·KL(q, p) = ln(1/alpha), for each count. In doubles."""
     q = counts / trials
-    wanted = -math.log(alpha) / np.asarray(trials)
+    target = -math.log(alpha) / np.asarray(trials)
     low, high = np.zeros_like(q), q.copy()
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(_CHERNOFF_STEPS):
             p = (low + high) / 2
             divergence = np.where(q > 0, q * np.log(q / p), 0) + np.where(q < 1, (1 - q) * np.log((1 - q) / (1 - p)), 0)
-            far = divergence > wanted
+            far = divergence > target
             low, high = np.where(far, p, low), np.where(far, high, p)
     return low

@@ -20,8 +20,8 @@ from sfumato.errors import InvalidInput, shown
 
 __all__ = ["Outputs", "read_outputs"]
 
-_WHAT = "audit_sampler"
-_WANTED = "be bytes, str, int, bool, or a list, tuple or array of ints or bools"
+_SUBJECT = "audit_sampler"
+_ACCEPTED = "be bytes, str, int, bool, or a list, tuple or array of ints or bools"
 #: The type that holds the items of a kind, and one value to spare for "no item here": its smallest.
 _ITEM_TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "bytes": np.int16,
@@ -41,7 +41,7 @@ class Outputs:
     kind: str
     items: npt.NDArray[np.signedinteger[Any]]
     lengths: Integers
-    _kept: dict[object, Any] = field(default_factory=dict)
+    _cache: dict[object, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -57,7 +57,7 @@ class Outputs:
         return int(np.iinfo(self.items.dtype).min)
 
     @property
-    def made_of_bytes(self) -> bool:
+    def is_bytewise(self) -> bool:
         return self.items.dtype == np.int16
 
     def at(self, position: int) -> npt.NDArray[np.signedinteger[Any]]:
@@ -68,10 +68,10 @@ class Outputs:
 
     def once(self, key: object, compute: Callable[[Outputs], T]) -> T:
         """What is computed of these outputs, kept under a key: events share fingerprints, codes and scores."""
-        if key not in self._kept:
-            self._kept[key] = compute(self)
-        kept: T = self._kept[key]
-        return kept
+        if key not in self._cache:
+            self._cache[key] = compute(self)
+        result: T = self._cache[key]
+        return result
 
     def fingerprints(self, prefix: int | None = None) -> Integers:
         """One number for each whole output, or for its first items.
@@ -138,9 +138,9 @@ def read_outputs(returned: Any, count: int) -> Outputs:
     elif isinstance(returned, (list, tuple, np.ndarray)):
         outputs = _of_list(returned.tolist() if isinstance(returned, np.ndarray) else list(returned))
     else:
-        raise InvalidInput(_WHAT, "what the sampler returns for a batch", "be a list or an array", type(returned))
+        raise InvalidInput(_SUBJECT, "what the sampler returns for a batch", "be a list or an array", type(returned))
     if len(outputs) != count:
-        raise InvalidInput(_WHAT, "a batch", f"have {count} outputs", len(outputs))
+        raise InvalidInput(_SUBJECT, "a batch", f"have {count} outputs", len(outputs))
     return outputs
 
 
@@ -154,13 +154,13 @@ def _of_array(array: npt.NDArray[Any]) -> Outputs:
 def _of_list(outputs: list[Any]) -> Outputs:
     kinds = {_kind(output) for output in {type(output): output for output in outputs}.values()}
     if len(kinds) > 1:
-        raise InvalidInput(_WHAT, "every output", "be of one type", " and ".join(sorted(kinds)))
+        raise InvalidInput(_SUBJECT, "every output", "be of one type", " and ".join(sorted(kinds)))
     kind = kinds.pop() if kinds else "bytes"
     if kind in {"int", "bool"}:
         try:
             return _of_array(np.array(outputs, dtype=np.bool_ if kind == "bool" else np.int64))
         except OverflowError:
-            raise InvalidInput(_WHAT, "an int", "fit 64 bits (return a longer one as bytes)", max(outputs)) from None
+            raise InvalidInput(_SUBJECT, "an int", "fit 64 bits (return a longer one as bytes)", max(outputs)) from None
     lengths = np.array([len(output) for output in outputs], dtype=np.int64)
     if kind == "bytes":
         flat: npt.NDArray[Any] = np.frombuffer(b"".join(outputs), dtype=np.uint8)
@@ -185,7 +185,7 @@ def _kind(output: Any) -> str:
         return "int"
     if isinstance(output, (list, tuple)) or (isinstance(output, np.ndarray) and output.ndim == 1):
         return "sequence"
-    raise InvalidInput(_WHAT, "an output", _WANTED, type(output))
+    raise InvalidInput(_SUBJECT, "an output", _ACCEPTED, type(output))
 
 
 def _flat(outputs: list[Any]) -> npt.NDArray[Any]:
@@ -195,17 +195,17 @@ def _flat(outputs: list[Any]) -> npt.NDArray[Any]:
     flat = list(chain.from_iterable(outputs))
     for item in {type(item): item for item in flat}.values():
         if not isinstance(item, (int, np.integer, np.bool_)):
-            raise InvalidInput(_WHAT, "every item of an output", "be an int or a bool", type(item))
+            raise InvalidInput(_SUBJECT, "every item of an output", "be an int or a bool", type(item))
     try:
         return np.array(flat, dtype=np.int64)
     except OverflowError:
-        raise InvalidInput(_WHAT, "every item of an output", "fit 64 bits", max(flat)) from None
+        raise InvalidInput(_SUBJECT, "every item of an output", "fit 64 bits", max(flat)) from None
 
 
 def _fitting(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.dtype.kind not in "biu":
-        raise InvalidInput(_WHAT, "an array of outputs", "hold ints or bools", array.dtype)
-    if array.dtype == np.uint64:  # the same bits: every output keeps a number of its own
+        raise InvalidInput(_SUBJECT, "an array of outputs", "hold ints or bools", array.dtype)
+    if array.dtype == np.uint64:  # the same bits: every output keeps its number
         return array.view(np.int64)
     return array
 

@@ -56,7 +56,7 @@ class Source:
             n -= rows
 
     def samples(self, most: int) -> list[Outputs]:
-        """As many outputs of each value as may be kept, at most so many."""
+        """As many outputs of each value as may be kept, at most ``most``."""
         count = range(len(self._labels))
         first = [self._draw(i, min(most, _FIRST_BLOCK)) for i in count]
         width = max(1, *(outputs.width for outputs in first))
