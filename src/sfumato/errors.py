@@ -50,7 +50,7 @@ class SfumatoError(Exception):
 
 
 class InvalidInput(SfumatoError, ValueError):
-    """Which parameter of what, what it must be, what it got: one template for every refusal.
+    """Subject, parameter, what it must be, what it got: one template for every refusal.
 
     >>> print(InvalidInput("Uniform", "epsilon", "be at least 0", -1))
     Uniform: epsilon must be at least 0; got -1
@@ -58,8 +58,8 @@ class InvalidInput(SfumatoError, ValueError):
     ``row`` is that of the offending report, where the input is a column of them.
     """
 
-    def __init__(self, what: str, parameter: str, must: str, got: object, *, row: int | None = None) -> None:
-        super().__init__(f"{what}: {parameter} must {must}; got {shown(got)}")
+    def __init__(self, subject: str, parameter: str, must: str, got: object, *, row: int | None = None) -> None:
+        super().__init__(f"{subject}: {parameter} must {must}; got {shown(got)}")
         self.row = row
 
 
@@ -128,12 +128,12 @@ class MissingExtra(SfumatoError, ImportError):
         super().__init__(f"{purpose} needs the optional dependency: pip install 'sfumato[{extra}]'")
 
 
-def file_error(error: OSError, what: str, parameter: str, must: str, got: object) -> UnreadableFile:
+def file_error(error: OSError, subject: str, parameter: str, must: str, got: object) -> UnreadableFile:
     """Return the system's error as one of this package: MissingFile if the file does not exist, else UnreadableFile."""
     kind = MissingFile if isinstance(error, FileNotFoundError) else UnreadableFile
-    result = kind(what, parameter, must, got)
+    result = kind(subject, parameter, must, got)
     result.errno, result.strerror = error.errno, error.strerror or str(error)
-    result.filename = what if error.filename is None else error.filename  # pyarrow leaves it out
+    result.filename = subject if error.filename is None else error.filename  # pyarrow leaves it out
     return result
 
 

@@ -170,7 +170,7 @@ def test_reads_infinity(given_value: Any) -> None:
     ids=repr,
 )  # fmt: skip
 def test_refuses_and_shows_what_it_got(given_value: Any) -> None:
-    message = refusal(Epsilon, given_value, what="Uniform", parameter="the level")
+    message = refusal(Epsilon, given_value, subject="Uniform", parameter="the level")
     assert message.startswith("Uniform: the level must ")
     assert message.endswith(f"got {given_value!r}")
 

@@ -52,7 +52,7 @@ def read_label(document: Any) -> Any:
 
 
 def check_keys(
-    what: str,
+    subject: str,
     parameter: str,
     document: object,
     *,
@@ -70,15 +70,17 @@ def check_keys(
     sfumato.errors.InvalidInput: Mug: document key must be one of 'colour', 'size' (did you mean 'size'?); got 'sise'
     """
     if not isinstance(document, Mapping):
-        raise InvalidInput(what, parameter, f"be {form}", document)
+        raise InvalidInput(subject, parameter, f"be {form}", document)
     known = [*required, *optional]
     for key in document:
         if key not in known:
-            raise InvalidInput(what, f"{parameter} key", f"be one of {_quoted(known)}{did_you_mean(key, known)}", key)
+            raise InvalidInput(
+                subject, f"{parameter} key", f"be one of {_quoted(known)}{did_you_mean(key, known)}", key
+            )
     missing = [key for key in required if key not in document]
     if missing:
         plural = "s" if len(missing) > 1 else ""
-        raise InvalidInput(what, parameter, f"have the key{plural} {_quoted(missing)}", list(document))
+        raise InvalidInput(subject, parameter, f"have the key{plural} {_quoted(missing)}", list(document))
     return document
 
 

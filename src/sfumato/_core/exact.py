@@ -83,7 +83,7 @@ _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(/\d+)?$")
 class Epsilon:
     """An exact privacy level: ``rational + Σ exponent·ln prime``, or infinity.
 
-    A refusal calls it ``parameter`` of ``what``.
+    A refusal calls it ``parameter`` of ``subject``.
 
     >>> Epsilon("ln 9") == 2 * Epsilon("ln 3")
     True
@@ -101,7 +101,7 @@ class Epsilon:
     _bounds: tuple[int, int, int] | None
     _hash: int
 
-    def __new__(cls, value: EpsilonLike, *, what: str = "Epsilon", parameter: str = "epsilon") -> Epsilon:
+    def __new__(cls, value: EpsilonLike, *, subject: str = "Epsilon", parameter: str = "epsilon") -> Epsilon:
         """Read ``value`` exactly; refuse what is negative, NaN or not understood."""
         if isinstance(value, Epsilon):
             parsed = value
@@ -109,11 +109,11 @@ class Epsilon:
             try:
                 parsed = _parse(value)
             except (ValueError, ArithmeticError, TypeError):
-                raise InvalidInput(what, parameter, f"be {_ACCEPTED}", value) from None
+                raise InvalidInput(subject, parameter, f"be {_ACCEPTED}", value) from None
         if parsed < ZERO:
-            raise InvalidInput(what, parameter, "be at least 0", value)
+            raise InvalidInput(subject, parameter, "be at least 0", value)
         if not parsed.is_infinite and parsed > _LARGEST_EPSILON:
-            raise InvalidInput(what, parameter, f"be at most {_LARGEST}, or 'inf'", value)
+            raise InvalidInput(subject, parameter, f"be at most {_LARGEST}, or 'inf'", value)
         return parsed
 
     @classmethod

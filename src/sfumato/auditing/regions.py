@@ -123,10 +123,10 @@ def policy_region(policy: Policy, x: object, other: object) -> PolicyRegion:
     return PolicyRegion(x, other, policy.effective_epsilon(i, j), policy.effective_epsilon(j, i))
 
 
-def _check_different(what: str, domain: Domain, x: object, other: object) -> tuple[int, int]:
+def _check_different(subject: str, domain: Domain, x: object, other: object) -> tuple[int, int]:
     i, j = domain.index(x), domain.index(other)
     if i == j:
-        raise InvalidInput(what, "other", "be another value", other)
+        raise InvalidInput(subject, "other", "be another value", other)
     return i, j
 
 

@@ -38,7 +38,7 @@ __all__ = [
 
 def _c(epsilon: EpsilonLike) -> float:
     """(t+1)/(t-1) = 1/tanh(ε/2)."""
-    exact = Epsilon(epsilon, what="a bound")
+    exact = Epsilon(epsilon, subject="a bound")
     return math.inf if exact == ZERO else 1 / math.tanh(float(exact) / 2)
 
 
@@ -152,7 +152,7 @@ def uniform_least_risk(k: int, epsilon: EpsilonLike) -> float:
     (k-1)²(dt + k-d)² / (k(t-1)²·d(k-d)) at the best d: subset selection attains it, and no mechanism has less, for the
     trace of the inverse Fisher information at the uniform distribution is never smaller.
     """
-    return 0.0 if k == 1 else _risk_of_subsets(k, Epsilon(epsilon, what="a bound"))
+    return 0.0 if k == 1 else _risk_of_subsets(k, Epsilon(epsilon, subject="a bound"))
 
 
 @functools.lru_cache(maxsize=1024)  # blocks often come in a few sizes
@@ -242,7 +242,7 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
     >>> round(prior_least_risk(20, "inf"), 2)
     0.95
     """
-    exact = Epsilon(epsilon, what="a bound")
+    exact = Epsilon(epsilon, subject="a bound")
     if k == 1:
         return 0.0
     # All in deviations from the mean, which lose nothing where ε is small. No value of v exceeds k.

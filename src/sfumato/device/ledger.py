@@ -699,11 +699,11 @@ def _read_release(number: int, given: object) -> Release:
     return Release(
         collection,
         _read_hex(f"{what}, mechanism", document["mechanism"], 32).hex(),
-        None if classical is None else Epsilon(classical, what="a ledger", parameter=f"{what}, classical"),
+        None if classical is None else Epsilon(classical, subject="a ledger", parameter=f"{what}, classical"),
         policy,
         None if value is None else _read_hex(f"{what}, value", value, 32).hex(),
         None if report is None else _read_hex(f"{what}, report", report),
-        None if hiding is None else Epsilon(hiding, what="a ledger", parameter=f"{what}, hiding"),
+        None if hiding is None else Epsilon(hiding, subject="a ledger", parameter=f"{what}, hiding"),
     )
 
 

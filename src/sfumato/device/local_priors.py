@@ -121,7 +121,7 @@ class LocalPriors:
         self.domain = Domain([0, 1]) if domain is None else checked_domain("LocalPriors", domain)
         if len(self.domain) != 2:
             raise InvalidInput("LocalPriors", "domain", "have exactly two values", len(self.domain))
-        self.epsilon = Epsilon(epsilon, what="LocalPriors")
+        self.epsilon = Epsilon(epsilon, subject="LocalPriors")
         self.prior_source = prior_source
         self._users = labels_domain(priors, "LocalPriors", "priors")
         self._fixed = _fixed_point("priors", self._by_user("priors", priors))

@@ -134,7 +134,7 @@ class Questionnaire:
 
     def __init__(self, questions: Mapping[str, Domain], epsilon: EpsilonLike) -> None:
         self.questions = _read_questions(questions)
-        self.epsilon = Epsilon(epsilon, what="Questionnaire")
+        self.epsilon = Epsilon(epsilon, subject="Questionnaire")
         if self.epsilon == ZERO:
             raise InvalidInput("Questionnaire", "epsilon", "be more than 0: nothing can be asked for nothing", epsilon)
 

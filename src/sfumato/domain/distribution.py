@@ -21,7 +21,7 @@ Frequencies: TypeAlias = Sequence[float] | Mapping[Any, float] | npt.NDArray[np.
 def checked_distribution(
     probabilities: Frequencies | None,
     domain: Domain,
-    what: str = "risk",
+    subject: str = "risk",
     parameter: str = "p",
     *,
     absent: float | None = None,
@@ -33,13 +33,13 @@ def checked_distribution(
     size = len(domain)
     if probabilities is None:
         return np.full(size, 1 / size)
-    aligned = align(domain, probabilities, what, parameter, absent=absent)
+    aligned = align(domain, probabilities, subject, parameter, absent=absent)
     try:
         array = np.asarray(aligned, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(what, parameter, f"be {size} probabilities", probabilities) from None
+        raise InvalidInput(subject, parameter, f"be {size} probabilities", probabilities) from None
     if array.shape != (size,):
-        raise InvalidInput(what, parameter, f"have {size} entries", array.shape)
+        raise InvalidInput(subject, parameter, f"have {size} entries", array.shape)
     if not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:
-        raise InvalidInput(what, parameter, "be probabilities that sum to one", float(array.sum()))
+        raise InvalidInput(subject, parameter, "be probabilities that sum to one", float(array.sum()))
     return array

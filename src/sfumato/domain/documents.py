@@ -22,14 +22,14 @@ _GRID_KEYS = ("latitude", "longitude", "rows", "columns")
 def read_document(value: object, base: Path | None, at: At) -> DomainKind:
     """The kind that a document describes; ``base`` is the folder of the files it names."""
     companions = [key for key in _COMPANIONS.values() if key]
-    document = check_keys(at.what, at.parameter, value, optional=[*_COMPANIONS, *companions])
+    document = check_keys(at.subject, at.parameter, value, optional=[*_COMPANIONS, *companions])
     keys = [key for key in _COMPANIONS if key in document]
     if len(keys) != 1:
         raise at.refuse(f"have exactly one of the keys {listing(list(_COMPANIONS))}", list(document))
     key = keys[0]
     content = document[key]
     companion = _COMPANIONS[key]
-    check_keys(at.what, at.parameter, document, required=[key], optional=[companion] if companion else [])
+    check_keys(at.subject, at.parameter, document, required=[key], optional=[companion] if companion else [])
     here = at.item(key)
     if key == "values":
         if not isinstance(content, (list, tuple)):
@@ -45,7 +45,7 @@ def read_document(value: object, base: Path | None, at: At) -> DomainKind:
 
 
 def _read_grid(value: object, at: At) -> DomainKind:
-    content = check_keys(at.what, at.parameter, value, required=_GRID_KEYS)
+    content = check_keys(at.subject, at.parameter, value, required=_GRID_KEYS)
     latitude, longitude, rows, columns = (content[key] for key in _GRID_KEYS)
     return grid_of(latitude, longitude, rows, columns, at.item)
 

@@ -214,7 +214,7 @@ class Domain:
         return Domain.from_dict, (self.to_dict(),)
 
 
-def checked_domain(what: str, value: object) -> Domain:
+def checked_domain(subject: str, value: object) -> Domain:
     """Return the domain that was given; reject anything else, such as a list of labels.
 
     >>> checked_domain("Uniform", ["yes", "no"])
@@ -223,7 +223,7 @@ def checked_domain(what: str, value: object) -> Domain:
     sfumato.errors.InvalidInput: Uniform: domain must be a Domain, such as Domain(["yes", "no"]); got ['yes', 'no']
     """
     if not isinstance(value, Domain):
-        raise At(what, "domain").refuse('be a Domain, such as Domain(["yes", "no"])', value)
+        raise At(subject, "domain").refuse('be a Domain, such as Domain(["yes", "no"])', value)
     return value
 
 

@@ -74,7 +74,7 @@ _UNLABELLED = ("polars.Series", "pyarrow.Array", "pyarrow.ChunkedArray")
 _FRAMES = ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
 
 
-def align(domain: Domain, data: Any, what: str, parameter: str, *, absent: float | None = None) -> Any:
+def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: float | None = None) -> Any:
     """Return the entries of a labelled input in the order of the domain.
 
     Parameters
@@ -83,7 +83,7 @@ def align(domain: Domain, data: Any, what: str, parameter: str, *, absent: float
         The values that the entries belong to.
     data
         One entry per value, in any form that the module lists.
-    what, parameter
+    subject, parameter
         The function and its parameter, as error messages name them.
     absent
         The entry of values that a *mapping* leaves out. Without it every value must be named. A Series or a frame must
@@ -112,7 +112,7 @@ def align(domain: Domain, data: Any, what: str, parameter: str, *, absent: float
     """
     if type(data) in (list, tuple, np.ndarray):  # nearly always
         return data
-    form, at = _form(data), At(what, parameter)
+    form, at = _form(data), At(subject, parameter)
     if isinstance(data, (set, frozenset)):
         raise at.refuse("have an order or labels, which a set has not", data)
     if form in ("pyarrow.Array", "pyarrow.ChunkedArray") and _struct_names(data) is None:
@@ -137,7 +137,7 @@ def align(domain: Domain, data: Any, what: str, parameter: str, *, absent: float
 
 
 def align_table(
-    rows: Domain, columns: Domain | None, data: Any, what: str, parameter: str, *, cells: Domain | None = None
+    rows: Domain, columns: Domain | None, data: Any, subject: str, parameter: str, *, cells: Domain | None = None
 ) -> Any:
     """Return a labelled table with its rows, and its columns, in the order of their domains.
 
@@ -147,7 +147,7 @@ def align_table(
         The values of the rows and of the columns. Columns without a domain keep their order, whatever their labels.
     data
         A table, in any form that the module lists; rows of a list may be labelled one by one.
-    what, parameter
+    subject, parameter
         The function and its parameter, as error messages name them.
     cells
         The product of rows and columns, row factor first. With it the cells may also be listed under their tuples (a
@@ -172,43 +172,43 @@ def align_table(
     """
     if isinstance(data, np.ndarray):
         return data
-    form, at = _form(data), At(what, parameter)
+    form, at = _form(data), At(subject, parameter)
     if form == "pandas.DataFrame":
         return _align_pandas_table(rows, columns, data, at, cells)
     if form in _FRAMES:
         return _align_frame_table(rows, columns, data, at)
     if cells is not None and _names_cells(rows, data, form):
-        flat = align(cells, data, what, parameter)
+        flat = align(cells, data, subject, parameter)
         width = len(cells) // len(rows)
         return [flat[start : start + width] for start in range(0, len(flat), width)]
-    outer = align(rows, data, what, parameter)
+    outer = align(rows, data, subject, parameter)
     if not isinstance(outer, (list, tuple)) or not any(_has_labels(row) for row in outer):
         return outer
     if columns is None:
         raise at.refuse("have rows without labels, as its columns have no values", outer[0])
     named = rows.labels if len(outer) == len(rows) else tuple(range(len(outer)))
-    return [align(columns, row, what, f"{parameter}[{name!r}]") for name, row in zip(named, outer, strict=True)]
+    return [align(columns, row, subject, f"{parameter}[{name!r}]") for name, row in zip(named, outer, strict=True)]
 
 
 def read_numbers(
-    domain: Domain, data: Any, what: str, parameter: str, *, absent: float | None = None
+    domain: Domain, data: Any, subject: str, parameter: str, *, absent: float | None = None
 ) -> npt.NDArray[np.float64]:
     """Return one finite double per value in the order of the domain; labels and ``absent`` as for ``align``."""
-    aligned = align(domain, data, what, parameter, absent=absent)
+    aligned = align(domain, data, subject, parameter, absent=absent)
     try:
         numbers = np.asarray(aligned, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(what, parameter, "be numbers", data) from None
+        raise InvalidInput(subject, parameter, "be numbers", data) from None
     if numbers.shape != (len(domain),) or not np.isfinite(numbers).all():
-        raise InvalidInput(what, parameter, f"be {len(domain)} finite numbers", data)
+        raise InvalidInput(subject, parameter, f"be {len(domain)} finite numbers", data)
     return numbers
 
 
-def unaligned_table(data: Any, what: str, parameter: str) -> Any:
+def unaligned_table(data: Any, subject: str, parameter: str) -> Any:
     """Return a labelled table in its own order, for a reader that learns later which values it is about."""
     if isinstance(data, np.ndarray):
         return data
-    form, at = _form(data), At(what, parameter)
+    form, at = _form(data), At(subject, parameter)
     if form == "pandas.DataFrame":
         return data.to_numpy()
     if form in _FRAMES:
@@ -224,7 +224,7 @@ def unaligned_table(data: Any, what: str, parameter: str) -> Any:
         return data
     if any(_has_labels(entry) for entry in entries):
         columns = _domain_of(_labels_of(entries[0]), at)
-        return [align(columns, entry, what, parameter) for entry in entries]
+        return [align(columns, entry, subject, parameter) for entry in entries]
     if labels and all(isinstance(label, tuple) and len(label) > 1 for label in labels):
         return _rows_of_cells(labels, entries, at)
     return entries
@@ -237,14 +237,14 @@ def has_labels(domain: Domain, data: Any) -> bool:
     return _has_labels(data)
 
 
-def labels_domain(data: Any, what: str, parameter: str) -> Domain | None:
+def labels_domain(data: Any, subject: str, parameter: str) -> Domain | None:
     """Return the labels of a Series or a mapping as a domain, in the order they have there; None if it has none."""
     form = _form(data)
     if form != "pandas.Series" and (form is not None or not isinstance(data, Mapping)):
         return None
     if form is not None and _is_default(data.index):
         return Domain.range(len(data))
-    return _domain_of(_labels_of(data), At(what, f"the labels of {parameter}"))
+    return _domain_of(_labels_of(data), At(subject, f"the labels of {parameter}"))
 
 
 def is_missing(entry: object) -> bool:
@@ -267,17 +267,17 @@ def _rows_of_cells(labels: list[Any], entries: list[Any], at: At) -> list[list[A
     return [[by_cell[(row, *column)] for column in columns] for row in rows]
 
 
-def read_mapping(data: Any, what: str, parameter: str, must: str) -> dict[Any, Any]:
+def read_mapping(data: Any, subject: str, parameter: str, must: str) -> dict[Any, Any]:
     """Return a mapping or a pandas Series as a dict from labels to entries, whatever the labels are."""
     form = _form(data)
     if form is None and isinstance(data, Mapping):
         return dict(data)
     if form != "pandas.Series":
-        raise InvalidInput(what, parameter, must, data)
+        raise InvalidInput(subject, parameter, must, data)
     labels, entries = _pairs_of_keys(data, form)
     twice = next((label for n, label in enumerate(labels) if label in labels[:n]), None)
     if twice is not None:
-        raise InvalidInput(what, parameter, "name each once", f"{twice!r} twice")
+        raise InvalidInput(subject, parameter, "name each once", f"{twice!r} twice")
     return dict(zip(labels, entries, strict=True))
 
 
@@ -424,7 +424,7 @@ def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int
     )
     unknown = np.flatnonzero(each < 0)
     if len(unknown):
-        index_of(kind, items[unknown[0]], At(at.what, f"each label of {at.parameter}"))
+        index_of(kind, items[unknown[0]], At(at.subject, f"each label of {at.parameter}"))
     named, counts = np.unique(each, return_counts=True)
     if len(named) < len(each):
         raise at.refuse("name each value once", f"{domain.label(int(named[counts > 1][0]))!r} twice")
@@ -479,7 +479,7 @@ def _align_frame_table(rows: Domain, columns: Domain | None, data: Any, at: At) 
         raise at.refuse("have the labels of its rows in the first column, then a column per value", f"columns {names}")
     by_column = [column(i) for i in range(1, len(names))]
     if columns is not None:
-        by_column = align(columns, dict(zip(names[1:], by_column, strict=True)), at.what, f"{at.parameter}, columns")
+        by_column = align(columns, dict(zip(names[1:], by_column, strict=True)), at.subject, f"{at.parameter}, columns")
     by_row = [list(row) for row in zip(*by_column, strict=True)]
     places = _places(rows, column(0), at.then(", rows"))
     if (places < 0).any():

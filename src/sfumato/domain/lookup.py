@@ -33,5 +33,5 @@ def indices_of(kind: DomainKind, values: object, at: At, first_row: int = 0, *, 
         more = int(np.count_nonzero(refused)) - 1
         part, must, got = kind.fault(value_at(row))
         others = f" (and {more} more row{'s' if more > 1 else ''})" if more else ""
-        raise InvalidInput(at.what, f"row {first_row + row}{part}{others}", must, got)
+        raise InvalidInput(at.subject, f"row {first_row + row}{part}{others}", must, got)
     return codes

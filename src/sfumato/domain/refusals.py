@@ -10,22 +10,22 @@ from sfumato.errors import InvalidInput, UnreadableFile, file_error
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """The place a refusal names: which parameter of what."""
+    """The place a refusal names: which parameter of which subject."""
 
-    what: str
+    subject: str
     parameter: str
 
     def item(self, key: object) -> At:
-        return At(self.what, f"{self.parameter}[{key!r}]")
+        return At(self.subject, f"{self.parameter}[{key!r}]")
 
     def then(self, text: str) -> At:
-        return At(self.what, self.parameter + text)
+        return At(self.subject, self.parameter + text)
 
     def refuse(self, must: str, got: object) -> InvalidInput:
-        return InvalidInput(self.what, self.parameter, must, got)
+        return InvalidInput(self.subject, self.parameter, must, got)
 
     def refuse_file(self, error: OSError, must: str, got: object) -> UnreadableFile:
-        return file_error(error, self.what, self.parameter, must, got)
+        return file_error(error, self.subject, self.parameter, must, got)
 
 
 def listing(labels: Sequence[object], most: int = 5) -> str:

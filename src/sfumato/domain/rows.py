@@ -31,7 +31,7 @@ def split_rows(values: object, spellings: Sequence[Sequence[str]], at: At) -> li
     if not (set(map(type, rows)) <= {tuple, list} and set(map(len, rows)) <= {width}):
         for i, row in enumerate(rows):
             if split_row(row, spellings) is None:
-                raise InvalidInput(at.what, f"row {i}", must, row)
+                raise InvalidInput(at.subject, f"row {i}", must, row)
         rows = [split_row(row, spellings) for row in rows]
     return [[row[part] for row in rows] for part in range(width)]
 

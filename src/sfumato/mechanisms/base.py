@@ -342,7 +342,7 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
 
 def read_epsilon(mechanism: str, epsilon: Any) -> Epsilon:
     """The epsilon of a mechanism, with its name in the error."""
-    return Epsilon(epsilon, what=mechanism)
+    return Epsilon(epsilon, subject=mechanism)
 
 
 def _brief(parameters: dict[str, Any]) -> str:

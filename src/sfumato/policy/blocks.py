@@ -45,7 +45,7 @@ class Blocks(PairwisePolicy):
         renumbered[order] = np.arange(len(order))
         self._block_of = renumbered[labels]
         self._epsilons = tuple(epsilons[block] for block in order)
-        self.across = Epsilon(across, what="Blocks", parameter="across")
+        self.across = Epsilon(across, subject="Blocks", parameter="across")
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:
@@ -159,7 +159,7 @@ def _read_epsilons(epsilon: EpsilonLike | Sequence[EpsilonLike], count: int) -> 
                 "Blocks", "epsilon", f"be one level, or one for each of the {count} blocks", f"{len(epsilon)} levels"
             )
         return tuple(
-            Epsilon(e, what="Blocks", parameter=f"epsilon of block {number}") for number, e in enumerate(epsilon)
+            Epsilon(e, subject="Blocks", parameter=f"epsilon of block {number}") for number, e in enumerate(epsilon)
         )
     single: Any = epsilon
-    return (Epsilon(single, what="Blocks"),) * count
+    return (Epsilon(single, subject="Blocks"),) * count

@@ -31,7 +31,7 @@ class HighLow(PairwisePolicy):
 
     def __init__(self, domain: Domain, sensitive: Iterable[object] | Mapping[Any, bool], epsilon: EpsilonLike) -> None:
         self.domain = checked_domain("HighLow", domain)
-        self.epsilon = Epsilon(epsilon, what="HighLow")
+        self.epsilon = Epsilon(epsilon, subject="HighLow")
         values = read_list("HighLow", "sensitive", "be a list of values", _flagged(domain, sensitive))
         indices = [domain.index(value) for value in values]
         if not indices:

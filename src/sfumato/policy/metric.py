@@ -39,7 +39,7 @@ class Metric(MatrixPolicy):
         self.domain = checked_domain("Metric", domain)
         if len(domain) > LARGEST_DENSE:
             raise InvalidInput("Metric", "domain", f"have at most {LARGEST_DENSE} values", len(domain))
-        self.epsilon = Epsilon(epsilon, what="Metric")
+        self.epsilon = Epsilon(epsilon, subject="Metric")
         self._distance = distance if isinstance(distance, str) else None
         self._places, self._distances = _read_distance(domain, distance)
 

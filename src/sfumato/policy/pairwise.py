@@ -333,7 +333,7 @@ def _read_sparse(domain: Domain, entries: Mapping[Any, EpsilonLike]) -> EpsilonM
 
 
 def _read_entry(entry: Any, domain: Domain, x: int, other: int) -> Epsilon:
-    return Epsilon(entry, what="Pairwise", parameter=f"the matrix at ({domain.label(x)!r}, {domain.label(other)!r})")
+    return Epsilon(entry, subject="Pairwise", parameter=f"the matrix at ({domain.label(x)!r}, {domain.label(other)!r})")
 
 
 def _shape(matrix: Any) -> str:

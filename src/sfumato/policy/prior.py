@@ -63,7 +63,7 @@ class Prior(Policy):
         if side not in SIDES:
             raise InvalidInput("Prior", "side", f"be one of {', '.join(SIDES)}", side)
         self.prior = read_distribution("Prior", "prior", prior, domain)
-        self.epsilon = Epsilon(epsilon, what="Prior")
+        self.epsilon = Epsilon(epsilon, subject="Prior")
         self.side = side
 
     def inequalities(self) -> Iterator[Inequality]:
@@ -284,27 +284,27 @@ def _information_of_one(probability: float, epsilon: float) -> float:
     return probability * most * math.log(most) - (1 - probability) * least * epsilon
 
 
-def read_distribution(what: str, parameter: str, values: Any, domain: Domain) -> tuple[Fraction, ...]:
+def read_distribution(subject: str, parameter: str, values: Any, domain: Domain) -> tuple[Fraction, ...]:
     """Return exact probabilities in domain order, summing to one; those with labels are aligned by them."""
-    aligned = align(domain, values, what, parameter)
-    return read_probabilities(what, parameter, aligned, [repr(label) for label in domain])
+    aligned = align(domain, values, subject, parameter)
+    return read_probabilities(subject, parameter, aligned, [repr(label) for label in domain])
 
 
-def read_probabilities(what: str, parameter: str, values: Any, names: Sequence[str]) -> tuple[Fraction, ...]:
+def read_probabilities(subject: str, parameter: str, values: Any, names: Sequence[str]) -> tuple[Fraction, ...]:
     """Return exact probabilities, one per name, summing to one."""
-    probabilities = read_list(what, parameter, f"be a list of {len(names)} probabilities", values)
+    probabilities = read_list(subject, parameter, f"be a list of {len(names)} probabilities", values)
     if len(probabilities) != len(names):
-        raise InvalidInput(what, parameter, f"have {len(names)} entries", f"{len(probabilities)} entries")
+        raise InvalidInput(subject, parameter, f"have {len(names)} entries", f"{len(probabilities)} entries")
     exact = []
     for name, value in zip(names, probabilities, strict=True):
         try:
             exact.append(exact_fraction(value))
         except (TypeError, ValueError, ArithmeticError):
-            raise InvalidInput(what, f"{parameter} of {name}", "be a number in [0, 1]", value) from None
+            raise InvalidInput(subject, f"{parameter} of {name}", "be a number in [0, 1]", value) from None
         if not 0 <= exact[-1] <= 1:
-            raise InvalidInput(what, f"{parameter} of {name}", "lie in [0, 1]", value)
+            raise InvalidInput(subject, f"{parameter} of {name}", "lie in [0, 1]", value)
     total = sum(exact, Fraction(0))
     inexact = any(not isinstance(value, (int, Fraction, str)) for value in probabilities)
     if total != 1 and not (inexact and abs(total - 1) <= _FLOAT_TOLERANCE):
-        raise InvalidInput(what, parameter, "sum to one", f"a sum of {float(total):.12g}")
+        raise InvalidInput(subject, parameter, "sum to one", f"a sum of {float(total):.12g}")
     return tuple(value / total for value in exact)

@@ -65,7 +65,7 @@ class Secret(Policy):
             )
         self.domain = domain
         self.secret = secret
-        self.epsilon = Epsilon(epsilon, what="Secret")
+        self.epsilon = Epsilon(epsilon, subject="Secret")
         # cells[s, u] is the index in the domain of secret s next to harmless value u.
         axis = list(factors).index(secret)
         grid = np.arange(len(domain)).reshape([len(factor) for factor in factors.values()])

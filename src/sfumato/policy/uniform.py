@@ -24,7 +24,7 @@ class Uniform(PairwisePolicy):
 
     def __init__(self, domain: Domain, epsilon: EpsilonLike) -> None:
         self.domain = checked_domain("Uniform", domain)
-        self.epsilon = Epsilon(epsilon, what="Uniform")
+        self.epsilon = Epsilon(epsilon, subject="Uniform")
 
     def epsilon_between(self, x: int, other: int) -> Epsilon:
         return ZERO if x == other else self.epsilon

@@ -158,7 +158,7 @@ def list_of(values: list[Any], at: At, *, tuples: bool = False) -> DomainKind:
         first = next(i for i, label in enumerate(labels) if table[label] != i)
         places = [at.item(i).parameter for i, label in enumerate(labels) if label == labels[first]]
         named = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
-        raise At(at.what, named).refuse("be distinct", labels[first])
+        raise At(at.subject, named).refuse("be distinct", labels[first])
     assert signature is not None
     if signature == "int" and labels[0] == 0 and labels == list(range(len(labels))):
         return Counted(len(labels))  # one domain, one description

@@ -39,8 +39,8 @@ class NestedMechanism(Mechanism):
     def _read(self, domain: Domain, blocks: Iterable[Any], epsilon: EpsilonLike, across: EpsilonLike) -> None:
         what = type(self).__name__
         self.domain = checked_domain(what, domain)
-        self.epsilon = Epsilon(epsilon, what=what)
-        self.across = Epsilon(across, what=what, parameter="across")
+        self.epsilon = Epsilon(epsilon, subject=what)
+        self.across = Epsilon(across, subject=what, parameter="across")
         if self.across.is_infinite:
             raise InvalidInput(what, "across", "be finite (else blocks are known, and need no hiding)", across)
         if self.epsilon >= self.across:

@@ -33,7 +33,7 @@ class SecretRandomizedResponse(SecretTable):
     name = "secret-randomized-response"
 
     def __init__(self, domain: Domain, secret: str, epsilon: EpsilonLike, *, weights: Any = None) -> None:
-        self.epsilon = Epsilon(epsilon, what="SecretRandomizedResponse")
+        self.epsilon = Epsilon(epsilon, subject="SecretRandomizedResponse")
         super().__init__(domain, secret, _weights(domain, secret, self.epsilon) if weights is None else weights)
 
     def parameters(self) -> dict[str, Any]:

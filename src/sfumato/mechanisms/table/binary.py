@@ -59,8 +59,8 @@ class BinaryOptimal(BinaryMechanism):
         self, domain: Domain, epsilon_first: EpsilonLike, epsilon_second: EpsilonLike, *, weights: Any = None
     ) -> None:
         self.check_two_values("domain", domain)
-        self.epsilon_first = Epsilon(epsilon_first, what="BinaryOptimal", parameter="epsilon_first")
-        self.epsilon_second = Epsilon(epsilon_second, what="BinaryOptimal", parameter="epsilon_second")
+        self.epsilon_first = Epsilon(epsilon_first, subject="BinaryOptimal", parameter="epsilon_first")
+        self.epsilon_second = Epsilon(epsilon_second, subject="BinaryOptimal", parameter="epsilon_second")
         if weights is None:
             weights = weights_rounded_to_privacy(_edge(self.epsilon_first), _edge(self.epsilon_second))
         super().__init__(domain, weights)
