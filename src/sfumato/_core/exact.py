@@ -325,14 +325,14 @@ def exact_fraction(value: object) -> Fraction:
     >>> exact_fraction(0.1)
     Fraction(1, 10)
     """
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    if isinstance(value, bool) or kind == "b":
+    dtype_kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if isinstance(value, bool) or dtype_kind == "b":
         raise TypeError("a truth value is not a number here")
-    if kind in ("i", "u"):
+    if dtype_kind in ("i", "u"):
         return Fraction(int(value))  # type: ignore[call-overload]
-    if kind == "f" or isinstance(value, float):
+    if dtype_kind == "f" or isinstance(value, float):
         # str of a numpy scalar is the shortest decimal at its own width; repr would name its type.
-        return Fraction(str(value) if kind else float.__repr__(value))
+        return Fraction(str(value) if dtype_kind else float.__repr__(value))
     if isinstance(value, str) and (_EXPONENT.search(value) or "_" in value):
         raise ValueError("neither underscores nor an exponent beyond 9999 make a number here")
     if isinstance(value, (int, Fraction, Decimal, str)):

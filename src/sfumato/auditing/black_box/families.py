@@ -97,7 +97,7 @@ class _Look:
     def families(self) -> Iterator[_Family]:
         """Simple events first: of two that promise the same, the first is taken."""
         outputs = self.all
-        has_parts = outputs.kind not in {"int", "bool"}
+        has_parts = outputs.type_name not in {"int", "bool"}
         coder = _Coder(outputs)
         table = self._table(coder)
         if has_parts:
@@ -107,7 +107,7 @@ class _Look:
         yield self._fingerprints(None)
         if has_parts and outputs.width > 1:
             yield self._occurrences(coder)
-        if outputs.is_bytewise and outputs.kind != "bool":
+        if outputs.is_bytewise and outputs.type_name != "bool":
             yield self._bits(coder, table)
         if has_parts:
             for prefix in _PREFIXES:
@@ -163,7 +163,7 @@ class _Look:
         return table.reshape(self.values, 2, coder.positions, coder.size)
 
     def _items(self, coder: _Coder, table: Integers) -> _Family:
-        noun = {"bytes": "byte", "str": "character"}.get(self.all.kind, "item")
+        noun = {"bytes": "byte", "str": "character"}.get(self.all.type_name, "item")
 
         def event(i: int) -> Event:
             position, code = divmod(i, coder.size - 1)
@@ -182,7 +182,7 @@ class _Look:
 
         def event(i: int) -> Event:
             position, bit = divmod(i, 8)
-            name = f"bit {bit} of byte {position}" if self.all.kind == "bytes" else f"bit {i} of the output"
+            name = f"bit {bit} of byte {position}" if self.all.type_name == "bytes" else f"bit {i} of the output"
             # Where there is no byte, the fill has zeros in its low bits.
             return Event(lambda outputs: (outputs.at(position) >> bit & 1) == 1, f"{name} is 1", f"{name} is 0")
 

@@ -1,6 +1,6 @@
 """What a sampler returned, as arrays: one row an output, one column a position.
 
-Every kind of output becomes rows of items (bytes, code points, ints); an int is the eight bytes it takes, least first.
+Every type of output becomes rows of items (bytes, code points, ints); an int is the eight bytes it takes, least first.
 A row shorter than the longest is filled up, so length, prefixes and absence are all plain comparisons.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["Outputs", "read_outputs"]
 
 _SUBJECT = "audit_sampler"
 _ACCEPTED = "be bytes, str, int, bool, or a list, tuple or array of ints or bools"
-#: The type that holds the items of a kind, and one value to spare for "no item here": its smallest.
+#: The numpy type that holds the items of an output type, and one value to spare for "no item here": its smallest.
 _ITEM_TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "bytes": np.int16,
     "int": np.int16,
@@ -36,9 +36,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """Outputs of one kind: ``items[row, position]``, and each row's length."""
+    """Outputs of one type: ``items[row, position]``, and each row's length."""
 
-    kind: str
+    type_name: str
     items: npt.NDArray[np.signedinteger[Any]]
     lengths: Integers
     _cache: dict[object, Any] = field(default_factory=dict)
@@ -86,25 +86,25 @@ class Outputs:
 
     def rows(self, chosen: slice) -> Outputs:
         """Some of the outputs."""
-        return Outputs(self.kind, self.items[chosen], self.lengths[chosen])
+        return Outputs(self.type_name, self.items[chosen], self.lengths[chosen])
 
     def text(self, row: int, prefix: int | None = None) -> str:
         """An output, or its beginning, as a person would write it."""
         items = self.items[row, : self.lengths[row]][:prefix]
-        if self.kind == "bytes":
+        if self.type_name == "bytes":
             return shown(bytes(items.astype(np.uint8)))
-        if self.kind == "str":
+        if self.type_name == "str":
             return shown("".join(map(chr, items)))
-        if self.kind == "sequence":
+        if self.type_name == "sequence":
             return shown(items.tolist())
         number = int.from_bytes(bytes(items.astype(np.uint8)), "little", signed=True)
-        return str(bool(number) if self.kind == "bool" else number)
+        return str(bool(number) if self.type_name == "bool" else number)
 
     def item_text(self, item: int) -> str:
         """One item as a person would write it."""
-        if self.kind == "sequence":
+        if self.type_name == "sequence":
             return str(item)
-        return repr(chr(item)) if self.kind == "str" else repr(bytes([item]))
+        return repr(chr(item)) if self.type_name == "str" else repr(bytes([item]))
 
     @classmethod
     def joined(cls, parts: Sequence[Outputs]) -> Outputs:
@@ -115,7 +115,7 @@ class Outputs:
         for part in parts:
             items[row : row + len(part), : part.width] = part.items
             row += len(part)
-        return cls(parts[0].kind, items, np.concatenate([part.lengths for part in parts]))
+        return cls(parts[0].type_name, items, np.concatenate([part.lengths for part in parts]))
 
 
 @functools.lru_cache(maxsize=64)
@@ -147,34 +147,34 @@ def read_outputs(returned: Any, count: int) -> Outputs:
 def _of_array(array: npt.NDArray[Any]) -> Outputs:
     if array.ndim == 2:
         return _rectangle("sequence", _fitting(array))
-    kind = "bool" if array.dtype.kind == "b" else "int"
-    return _rectangle(kind, _fitting(array).astype("<i8").reshape(-1, 1).view(np.uint8))
+    type_name = "bool" if array.dtype.kind == "b" else "int"
+    return _rectangle(type_name, _fitting(array).astype("<i8").reshape(-1, 1).view(np.uint8))
 
 
 def _of_list(outputs: list[Any]) -> Outputs:
-    kinds = {_kind(output) for output in {type(output): output for output in outputs}.values()}
-    if len(kinds) > 1:
-        raise InvalidInput(_SUBJECT, "every output", "be of one type", " and ".join(sorted(kinds)))
-    kind = kinds.pop() if kinds else "bytes"
-    if kind in {"int", "bool"}:
+    type_names = {_type_name(output) for output in {type(output): output for output in outputs}.values()}
+    if len(type_names) > 1:
+        raise InvalidInput(_SUBJECT, "every output", "be of one type", " and ".join(sorted(type_names)))
+    type_name = type_names.pop() if type_names else "bytes"
+    if type_name in {"int", "bool"}:
         try:
-            return _of_array(np.array(outputs, dtype=np.bool_ if kind == "bool" else np.int64))
+            return _of_array(np.array(outputs, dtype=np.bool_ if type_name == "bool" else np.int64))
         except OverflowError:
             raise InvalidInput(_SUBJECT, "an int", "fit 64 bits (return a longer one as bytes)", max(outputs)) from None
     lengths = np.array([len(output) for output in outputs], dtype=np.int64)
-    if kind == "bytes":
+    if type_name == "bytes":
         flat: npt.NDArray[Any] = np.frombuffer(b"".join(outputs), dtype=np.uint8)
-    elif kind == "str":
+    elif type_name == "str":
         flat = np.frombuffer("".join(outputs).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     else:
         flat = _flat(outputs)
-    item_type = _ITEM_TYPES[kind]
+    item_type = _ITEM_TYPES[type_name]
     items = np.full((len(outputs), int(lengths.max(initial=0))), np.iinfo(item_type).min, dtype=item_type)
     items[np.arange(items.shape[1]) < lengths[:, None]] = flat
-    return Outputs(kind, items, lengths)
+    return Outputs(type_name, items, lengths)
 
 
-def _kind(output: Any) -> str:
+def _type_name(output: Any) -> str:
     if isinstance(output, (bytes, bytearray)):
         return "bytes"
     if isinstance(output, str):
@@ -210,5 +210,5 @@ def _fitting(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def _rectangle(kind: str, items: npt.NDArray[Any]) -> Outputs:
-    return Outputs(kind, items.astype(_ITEM_TYPES[kind]), np.full(len(items), items.shape[1], dtype=np.int64))
+def _rectangle(type_name: str, items: npt.NDArray[Any]) -> Outputs:
+    return Outputs(type_name, items.astype(_ITEM_TYPES[type_name]), np.full(len(items), items.shape[1], dtype=np.int64))

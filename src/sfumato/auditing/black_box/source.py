@@ -32,17 +32,20 @@ class Source:
     ) -> None:
         self._sampler, self._labels, self._batch = sampler, labels, batch
         self._done, self._total, self._progress = 0, trials * len(labels), progress
-        self._kind: str | None = None
+        self._type_name: str | None = None
         self._block = _FIRST_BLOCK
 
     def _draw(self, i: int, n: int) -> Outputs:
         label = self._labels[i]
         outputs = read_outputs(self._sampler(label, n) if self._batch else [self._sampler(label) for _ in range(n)], n)
-        if self._kind not in (None, outputs.kind):
+        if self._type_name not in (None, outputs.type_name):
             raise InvalidInput(
-                "audit_sampler", "every output", "be of one type", f"{self._kind} and, for {label!r}, {outputs.kind}"
+                "audit_sampler",
+                "every output",
+                "be of one type",
+                f"{self._type_name} and, for {label!r}, {outputs.type_name}",
             )
-        self._kind = outputs.kind
+        self._type_name = outputs.type_name
         self._block = min(_LARGEST_BLOCK, max(1, _BLOCK_ITEMS // max(1, outputs.width)))
         self._done += n
         if self._progress is not None:

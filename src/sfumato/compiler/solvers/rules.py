@@ -80,7 +80,7 @@ class Rules:
         first, second = self._pairs.T
         return np.asarray(self._ratio * most[:, first] > least[:, second] * (1 - TOLERANCE))
 
-    def drawn(self, rays: Floats) -> Floats:
+    def draw_inwards(self, rays: Floats) -> Floats:
         """Rays that break no rule by more than rounding: as little of the constant in them as that takes."""
         rays = rays.copy()
         late = np.arange(len(rays))

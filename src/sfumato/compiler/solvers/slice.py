@@ -193,11 +193,11 @@ class Slice:
         added = (broken > TOLERANCE) & (broken >= np.sort(broken, axis=1)[:, -_MOST_MET:][:, :1])
         if added.any():
             self._add(rows[added])
-        return self._rules.drawn(rays)
+        return self._rules.draw_inwards(rays)
 
-    def drawn(self, rays: Floats) -> Floats:
+    def draw_inwards(self, rays: Floats) -> Floats:
         """These rays, drawn towards the constant where they break a rule."""
-        return rays if self._rules is None else self._rules.drawn(rays)
+        return rays if self._rules is None else self._rules.draw_inwards(rays)
 
     def ranges(self, directions: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Floats]:
         """The least and the greatest inner product with each direction; OutOfTime where that takes too long."""

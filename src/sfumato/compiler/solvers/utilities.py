@@ -99,7 +99,7 @@ class InformationUtility(ConvexUtility):
             most, rays = simplices.dearest(prices, np.inf, 0.0, Deadline(0.0))
             parts.append(rays[np.argsort(-worth.of(rays))[: max(slice_.size // 6, 8)]])
         # Those of the polytope keep all rules. The last bound is one for the set itself.
-        rays = np.concatenate([*parts[: len(within)], slice_.drawn(np.concatenate(parts[len(within) :]))])
+        rays = np.concatenate([*parts[: len(within)], slice_.draw_inwards(np.concatenate(parts[len(within) :]))])
         if worth.of(rays).max() > enough + _WORTHWHILE * abs(float(prices.sum())) or deadline.passed:
             return np.inf, rays
         bound, climbed = super().search(slice_, prices, np.concatenate([used, rays]), enough, deadline)
