@@ -170,7 +170,7 @@ TYPES = {
 }
 #: Classes inside Sfumato that signatures mention and users need not know.
 INNER_TYPES = {
-    *("AliasTable", "Deadline", "Decoder", "Draws", "Events", "Fit", "Layout", "Levels", "MixtureMechanism"),
+    *("AliasTable", "Deadline", "Draws", "EpsilonMatrix", "Estimator", "Events", "Fit", "Layout", "MixtureMechanism"),
     *("SecondMoments", "Slice", "Solved", "Utility", "Words"),
 }
 #: Known from elsewhere: Python, numpy, Arrow, matplotlib, Spark.
