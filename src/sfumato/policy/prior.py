@@ -143,8 +143,9 @@ class Prior(Policy):
     def largest_ratio(self, probability: Fraction) -> tuple[Terms, Terms]:
         """Numerator and denominator of the largest T_x/T_x' under one side; a denominator of none means no bound.
 
-        ``lower``: all but x stand at e^-ε of the average, and x, of prior ``held``, takes the rest. ``upper``: all but
-        x' stand at e^ε times the average, and what that leaves for x', of prior ``held``, may be nothing.
+        ``lower``: all but x stand at e^-ε of the average, and x, of this prior ``probability``, takes the rest.
+        ``upper``: all but x' stand at e^ε times the average, and what that leaves for x', of this prior, may be
+        nothing.
         """
         one: Terms = [(Fraction(1), ZERO)]
         if self.epsilon.is_infinite or probability == 0:

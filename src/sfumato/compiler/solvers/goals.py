@@ -60,7 +60,7 @@ class Goal(ABC):
 
     @abstractmethod
     def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:
-        """What no mechanism is better than, from what was found over rays."""
+        """Return what no mechanism is better than, from the ``optimum`` over rays."""
 
     def outputs(self, columns: Floats, prior: Floats) -> Floats:
         """The columns of a mechanism as its outputs are numbered: likely ones first."""
