@@ -39,7 +39,6 @@ from sfumato.mechanisms import (
     UnaryEncoding,
     add_bit_sums,
     add_histogram,
-    estimator_for,
     kernel_for,
 )
 
@@ -267,7 +266,7 @@ def machine_goals(machine: Limits) -> list[Goal]:
     goals.append(Goal("aggregate, Parquet, all cores: of bare decoding on one", 0.7, of_bare_decoding(indices)))
     long = HadamardResponse(sf.Domain.range(2**20 - 1), EPSILON, block_size=2**20)
     shares = generator.random(2**20)
-    estimator = estimator_for(long)
+    estimator = long.estimator
     room = np.empty_like(shares)
     copied, decoded = in_turn(1, lambda: np.copyto(room, shares), lambda: estimator.frequencies(shares), runs=51)
     goals.append(

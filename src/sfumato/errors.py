@@ -2,6 +2,7 @@
 
 SfumatoError
 ├── InvalidInput (ValueError)     a parameter that cannot be accepted; nothing was built
+│   ├── NotIdentifiable           reports do not tell all values apart: nothing to estimate (sfumato.mechanisms)
 │   ├── UnknownSpec               a spec, policy or certificate of a kind or version not known here
 │   ├── UnreadableFile (OSError)  a file that cannot be opened, read or written; errno and filename are the system's
 │   │   └── MissingFile           the same for a file that does not exist (FileNotFoundError)

@@ -11,7 +11,6 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism, mechanism_from_spec
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from support.policies import random_pairwise
@@ -31,7 +30,7 @@ SYMPTOMS = sf.Pairwise(
 
 def errors_of(mechanism: Mechanism, p: Any, n: int = 1000) -> list[float]:
     """n times the expected squared error at p as every part of the library states it."""
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     return [
         mechanism.risk(1, p),
         mechanism.risk(n, p) * n,

@@ -19,6 +19,7 @@ from sfumato.auditing.prior_sets import PriorMixtures
 from sfumato.device.local_priors import DECLARATIONS, LAYOUT, LocalTotal, _least_rounded_up, user_thresholds
 from sfumato.errors import InvalidInput
 from sfumato.estimation import information_privacy
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Draws
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -295,7 +296,7 @@ def test_bad_input_is_refused_by_name(build: Any, culprit: str) -> None:
 # -- a set of priors -------------------------------------------------------------------------------------------
 
 
-def level_at(mechanism: sf.mechanisms.Mechanism, prior: Any) -> float:
+def level_at(mechanism: Mechanism, prior: Any) -> float:
     return mechanism.channel().worst(sf.Prior(mechanism.domain, prior, 0)).excess
 
 

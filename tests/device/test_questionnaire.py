@@ -14,7 +14,6 @@ import sfumato as sf
 from sfumato.auditing.interpreter import branches
 from sfumato.device.questionnaire import Questionnaire, QuestionnairePlan, Strategy, cross_table
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.estimators.registry import estimator_for
 
 SMOKES = sf.Domain(["yes", "no"])
 COLOURS = sf.Domain(["red", "green", "blue"])
@@ -144,7 +143,7 @@ def test_joint_risks_are_the_traces_of_the_marginals_covariances(planned: Questi
     row = strategy(planned, "joint")
     mechanism = row.mechanisms["age"]
     domain = questionnaire().joint().domain
-    covariance = estimator_for(mechanism).covariance(np.full(len(domain), 1 / len(domain))).reshape(2 * domain.shape)
+    covariance = mechanism.estimator.covariance(np.full(len(domain), 1 / len(domain))).reshape(2 * domain.shape)
     for question, summed in (("smokes", "abcade->"), ("colour", "abcdbe->"), ("age", "abcdec->")):
         assert row.risks[question] == pytest.approx(float(np.einsum(summed, covariance)) / 9600)
     assert sf.audit(mechanism, questionnaire().joint()).holds
@@ -156,7 +155,7 @@ def test_the_joint_mechanism_is_the_best_for_the_marginals() -> None:
     row = strategy(two.plan(100), "joint")
     uniform = np.full(6, 1 / 6)
     for other in sf.plan(two.joint(), 100).rows:
-        estimator = estimator_for(other.mechanism)
+        estimator = other.mechanism.estimator
         groups = [*np.repeat(np.eye(2), 3, axis=1), *np.tile(np.eye(3), 2)]
         assert row.risk <= sum(estimator.variance(group, uniform) for group in groups) / 100 * (1 + 1e-12)
 

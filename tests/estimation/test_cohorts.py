@@ -11,7 +11,6 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InvalidInput, Undecided
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -24,7 +23,7 @@ P = np.array([0.5, 0.3, 0.05, 0.15])
 
 def exact_counts(mechanism: Mechanism, n: int, p: np.ndarray[tuple[int], np.dtype[np.float64]] = P) -> sf.Aggregate:
     """Counts at their expectation, to the nearest integer: an estimate from them is p, nearly exactly."""
-    expected = estimator_for(mechanism).expected_counts(p) * n
+    expected = mechanism.estimator.expected_counts(p) * n
     counts = np.floor(expected).astype(np.int64)
     missing = round(float(expected.sum())) - int(counts.sum())
     counts[np.argsort(counts - expected)[:missing]] += 1  # largest remainders first
@@ -154,7 +153,7 @@ def test_combining_does_not_move_what_the_cohorts_agree_on(size: int) -> None:
     domain, p = sf.Domain.range(size), np.zeros(size)
     p[[0, size - 1]] = 0.25, 0.75
     mechanisms = [sf.design(sf.HighLow(domain, [0, 1], epsilon), n=100) for epsilon in (1, 2)]
-    parts = [sf.Estimate(domain, 100, "unbiased", p, p, p, estimator_for(mechanism)) for mechanism in mechanisms]
+    parts = [sf.Estimate(domain, 100, "unbiased", p, p, p, mechanism.estimator) for mechanism in mechanisms]
     np.testing.assert_allclose(sf.combine(parts).frequencies, p, atol=1e-12)
 
 

@@ -28,7 +28,6 @@ from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.inclusion import InclusionEstimator
 from sfumato.mechanisms.estimators.likelihood import fit_bits, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -73,7 +72,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "table, wide": random_table(3, 7, 1),
     "table, an output never used": random_table(3, 4, 2, unused=True),
 }
-HISTOGRAMS = sorted(name for name, m in MECHANISMS.items() if isinstance(estimator_for(m), HistogramEstimator))
+HISTOGRAMS = sorted(name for name, m in MECHANISMS.items() if isinstance(m.estimator, HistogramEstimator))
 BITMAPS = sorted(name for name, m in MECHANISMS.items() if m.encoding == "bitmap")
 
 
@@ -87,7 +86,7 @@ class Enumeration:
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
-        self.estimator = estimator_for(mechanism)
+        self.estimator = mechanism.estimator
         outputs = list(mechanism.reports())
         size = len(mechanism.domain)
         self.law = [[mechanism.probability(y, x) for y in outputs] for x in range(size)]  # exact
@@ -171,7 +170,7 @@ def test_risk_is_the_trace_of_the_covariance(mechanism: Mechanism) -> None:
 
 
 def test_the_covariance_is_positive_semidefinite(mechanism: Mechanism) -> None:
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     for p in distributions(estimator.size):
         covariance = estimator.covariance(p)
         assert np.array_equal(covariance, covariance.T) or covariance == pytest.approx(covariance.T, rel=1e-12)
@@ -211,7 +210,7 @@ def test_two_people_give_half_the_covariance() -> None:
         mean += law[i] * law[j] * estimate.frequencies
         square += law[i] * law[j] * np.outer(estimate.frequencies, estimate.frequencies)
     assert mean == pytest.approx(p)
-    assert square - np.outer(mean, mean) == pytest.approx(estimator_for(mechanism).covariance(p) / 2)
+    assert square - np.outer(mean, mean) == pytest.approx(mechanism.estimator.covariance(p) / 2)
 
 
 def test_the_fast_transform_is_the_slow_one() -> None:
@@ -228,7 +227,7 @@ def test_the_fast_transform_is_the_slow_one() -> None:
 
 def expected_aggregate(mechanism: Mechanism, p: Floats, n: int) -> Aggregate:
     """An aggregate whose shares are those expected at p, rounded to whole reports."""
-    shares = np.maximum(estimator_for(mechanism).expected_counts(p), 0)  # rounding may leave a zero below zero
+    shares = np.maximum(mechanism.estimator.expected_counts(p), 0)  # rounding may leave a zero below zero
     counts = np.floor(shares * n).astype(np.int64)
     if mechanism.encoding == "index":
         counts[np.argsort(-shares)[: n - counts.sum()]] += 1
@@ -385,7 +384,7 @@ def test_em_is_certified(name: str) -> None:
 def test_em_never_loses_likelihood() -> None:
     for name in ("response", "hadamard, two blocks", "hadamard, one ragged block", "table, wide"):
         mechanism = MECHANISMS[name]
-        estimator = estimator_for(mechanism)
+        estimator = mechanism.estimator
         assert isinstance(estimator, HistogramEstimator)
         counts = random_counts(mechanism, 1)
         fits = [
@@ -444,9 +443,9 @@ def bit_likelihood(shares: Floats, q: Floats) -> float:
 @pytest.mark.parametrize("name", BITMAPS)
 def test_the_fit_of_bits_is_certified(name: str) -> None:
     mechanism = MECHANISMS[name]
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     assert isinstance(estimator, InclusionEstimator)
-    own, other = (float(probability) for probability in mechanism.inclusion)  # type: ignore[attr-defined]
+    own, other = float(estimator.inclusion.own), float(estimator.inclusion.other)
     for seed in range(20):
         counts = random_counts(mechanism, seed)
         n = int(np.random.default_rng(seed).integers(counts.max(), counts.max() + 20))
@@ -476,7 +475,8 @@ def test_the_fit_of_bits_is_certified(name: str) -> None:
 
 def test_the_fit_of_bits_agrees_with_a_general_optimizer() -> None:
     mechanism = MECHANISMS["unary optimized"]
-    own, other = (float(probability) for probability in mechanism.inclusion)  # type: ignore[attr-defined]
+    assert isinstance(mechanism, UnaryEncoding)
+    own, other = (float(probability) for probability in mechanism.bit_probabilities)
     for seed in range(5):
         counts = random_counts(mechanism, seed)
         n = int(counts.max()) + 5
@@ -492,7 +492,7 @@ def test_the_fit_of_bits_agrees_with_a_general_optimizer() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_bits_all_alike_fit_the_uniform_distribution(share: float) -> None:
     for name in ("unary", "unary optimized"):
-        estimator = estimator_for(MECHANISMS[name])
+        estimator = MECHANISMS[name].estimator
         assert isinstance(estimator, InclusionEstimator)
         fit = fit_bits(np.full(4, share), estimator.other, estimator.gap)
         assert fit.frequencies == pytest.approx(np.full(4, 0.25), abs=1e-9)
@@ -503,7 +503,7 @@ def test_many_values_and_a_sparse_truth_converge() -> None:
     p = 1 / np.arange(1, size + 1) ** 1.2
     p /= p.sum()
     for mechanism in (RandomizedResponse(R(size), 1), HadamardResponse(R(size), "0.5")):
-        law = estimator_for(mechanism).expected_counts(p)
+        law = mechanism.estimator.expected_counts(p)
         counts = np.random.default_rng(1).multinomial(n, law / law.sum())
         estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, n, counts), "mle")
         assert estimate.fit is not None
@@ -661,7 +661,7 @@ def test_limits_of_a_revealed_count_are_where_each_tail_has_half_of_alpha(n: int
 def test_coverage_of_randomized_response_over_two_values_is_exactly_known(epsilon: int, n: int) -> None:
     """Summed over all counts, on a grid of frequencies: the normal interval covers 0.849 at ε = 5, n = 20."""
     mechanism = RandomizedResponse(R(2), epsilon)
-    own, other = (float(chance) for chance in mechanism.inclusion)
+    own, other = (float(mechanism.probability(0, x)) for x in range(2))
     counts, truth = np.arange(n + 1), np.linspace(0, 1, 401)
     estimate = (counts / n - other) / (own - other)
     low, high = confidence_limits([two_scores(own, other, n, n + 1)], estimate, 0.05)
@@ -950,9 +950,10 @@ def test_mechanisms_that_tell_nothing_apart_are_refused() -> None:
         assert mechanism.risk(1) == math.inf
 
 
-def test_a_mechanism_without_a_decoder_is_refused() -> None:
+def test_a_bitmap_without_an_estimator_is_refused() -> None:
     class Foreign(Mechanism):
-        step = probability = second_moments = from_parameters = None  # type: ignore[assignment]
+        encoding = "bitmap"
+        step = probability = from_parameters = None  # type: ignore[assignment]
         reports = outputs = bits = None  # type: ignore[assignment]
 
         def parameters(self) -> dict[str, Any]:
@@ -960,8 +961,8 @@ def test_a_mechanism_without_a_decoder_is_refused() -> None:
 
     foreign = Foreign()
     foreign.domain = R(2)
-    with pytest.raises(InvalidInput, match="the mechanism must have a estimator; got Foreign"):
-        estimator_for(foreign)
+    with pytest.raises(InvalidInput, match="must report an index, or have an estimator of its family; got Foreign"):
+        _ = foreign.estimator
 
 
 def test_an_estimate_is_a_table() -> None:
@@ -994,7 +995,7 @@ def test_an_estimate_can_be_printed() -> None:
 
 
 def test_decoders_are_what_they_are_said_to_be(mechanism: Mechanism) -> None:
-    estimator: Estimator = estimator_for(mechanism)
+    estimator: Estimator = mechanism.estimator
     assert estimator.size == len(mechanism.domain)
     assert isinstance(estimator, HistogramEstimator) == (mechanism.encoding == "index")
 

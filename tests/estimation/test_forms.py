@@ -13,7 +13,6 @@ from sfumato.collecting import Aggregate
 from sfumato.estimation.result import LawHolder, LinearEstimate, frequency_of
 from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
 from sfumato.mechanisms.estimators.forms import tilted
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.estimators.scores import SubsetScores
 from support.surveys import FAMILIES, counts_of, too_few, truths
 
@@ -54,7 +53,7 @@ def test_a_set_under_randomized_response_has_a_binomial_count() -> None:
     mechanism, n = RandomizedResponse(sf.Domain.range(7), 3), 40
     estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, n, np.array([4, 6, 1, 9, 11, 7, 2])))
     low, high = estimate.share([0, 2, 5]).interval()
-    own, other = (float(rate) for rate in mechanism.inclusion)
+    own, other = (float(mechanism.probability(0, x)) for x in range(2))
     for limit, tail in ((low, stats.binom.sf), (high, lambda k, *law: stats.binom.cdf(k - 1, *law))):
         chance = 3 * other + (own - other) * limit
         assert tail(12, n, chance) + stats.binom.pmf(12, n, chance) / 2 == pytest.approx(0.025, rel=1e-6)
@@ -68,7 +67,7 @@ def test_exact_coverage_of_a_share(epsilon: int) -> None:
     held = []
     for p in np.linspace(0, 1, 101):
         inside = (limits[:, 0] <= p + 1e-12) & (p <= limits[:, 1] + 1e-12)
-        law = stats.binom.pmf(range(n + 1), n, estimator_for(mechanism).expected_counts(np.array([1 - p, p]))[1])
+        law = stats.binom.pmf(range(n + 1), n, mechanism.estimator.expected_counts(np.array([1 - p, p]))[1])
         held.append(float(law @ inside))
     assert min(held) >= 0.915
     assert np.mean(held) >= 0.94
@@ -80,7 +79,7 @@ def test_exact_coverage_of_a_difference(epsilon: int, first: int, second: int) -
     mechanism = RandomizedResponse(sf.Domain.range(2), epsilon)
     groups = [[frequency(mechanism, n, count) for count in range(n + 1)] for n in (first, second)]
     limits = np.array([[(a - b).interval() for b in groups[1]] for a in groups[0]])
-    chances = [estimator_for(mechanism).expected_counts(np.array([1 - p, p]))[1] for p in GRID]
+    chances = [mechanism.estimator.expected_counts(np.array([1 - p, p]))[1] for p in GRID]
     laws = [[stats.binom.pmf(range(n + 1), n, chance) for chance in chances] for n in (first, second)]
     held = []
     for (i, p), (j, q) in itertools.product(enumerate(GRID), repeat=2):
@@ -135,7 +134,7 @@ def test_p_values_of_differences_agree_with_intervals() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_transforms_have_the_moments_of_the_estimate(name: str) -> None:
     mechanism = FAMILIES[name](1)
-    estimator, size = estimator_for(mechanism), len(mechanism.domain)
+    estimator, size = mechanism.estimator, len(mechanism.domain)
     random = np.random.default_rng(0)
     parts = random.dirichlet(np.ones(size), 3)
     for weights in (random.normal(size=size), (np.arange(size) % 2).astype(float)):

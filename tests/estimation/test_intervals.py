@@ -16,7 +16,6 @@ from sfumato.collecting.aggregates import Aggregate
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -53,7 +52,7 @@ def limits(estimator: Estimator, counts: npt.NDArray[np.int64], n: int, alpha: f
 
 def coverage(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int = 1) -> tuple[Floats, float]:
     """How often the interval of each value, and how often all simultaneous intervals together, hold the truth."""
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     counts, weight = np.unique(counts_of(mechanism, n, truth, repetitions, seed), axis=0, return_counts=True)
     held = []
     for alpha in (0.05, 0.05 / len(truth)):
@@ -74,7 +73,7 @@ def test_intervals_of_every_family_hold_the_truth(name: str, request: pytest.Fix
     soak = request.config.getoption("--soak")
     repetitions = 20_000 if soak else 120 if name == "nested" else 300  # its limits take longest to compute
     few = list(zip((SETTINGS[0], SETTINGS[-1]), SHAPES, strict=True))
-    binomial = estimator_for(FAMILIES[name](1)).score_levels()[0].shape[1] == 2  # these take no time
+    binomial = FAMILIES[name](1).estimator.score_levels()[0].shape[1] == 2  # these take no time
     for (epsilon, n), shape in itertools.product(SETTINGS, SHAPES) if soak and binomial else few:
         mechanism = FAMILIES[name](epsilon)
         truth = truths(len(mechanism.domain))[shape]
@@ -102,10 +101,10 @@ def test_limits_of_many_collections_are_those_of_each() -> None:
     for name in ("subset", "hadamard, blocks", "high-low subset", "composed", "table"):
         mechanism = FAMILIES[name](1)
         counts = counts_of(mechanism, 60, truths(5)["falling"], 3, 5)
-        low, high = limits(estimator_for(mechanism), counts, 60, 0.05)
+        low, high = limits(mechanism.estimator, counts, 60, 0.05)
         for row, least, greatest in zip(counts, low, high, strict=True):
             one = sf.estimate(mechanism, Aggregate(mechanism.hash, 60, row), "unbiased").interval()
-            inside = np.clip(estimator_for(mechanism).frequencies(row / 60), 0, 1)
+            inside = np.clip(mechanism.estimator.frequencies(row / 60), 0, 1)
             np.testing.assert_allclose(one, [np.minimum(least, inside), np.maximum(greatest, inside)], atol=1e-5)
 
 
@@ -159,7 +158,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind: type[RandomizedResp
     False rejection: at most 1e-6 in all, by exact binomial quantiles. Power: intervals 5% too short are rejected.
     """
     mechanism, truth = kind(sf.Domain.range(20), 1), zipf(20)
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     counts = counts_of(mechanism, REPORTS, truth, COLLECTIONS, 20_240_229)
     low, high = limits(estimator, counts, REPORTS, 0.05)
     held = ((low <= truth) & (truth <= high)).mean(axis=0)
@@ -172,7 +171,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind: type[RandomizedResp
 def test_the_normal_approximation_costs_less_than_the_tolerance() -> None:
     # Randomized response counts a binomial for each value: the coverage of the limits is a finite sum.
     mechanism, truth = RandomizedResponse(sf.Domain.range(20), 1), zipf(20)
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     counts = np.arange(REPORTS + 1)
     (law,) = estimator.score_laws(truth, REPORTS)
     for value, chance in enumerate(estimator.expected_counts(truth)):

@@ -16,7 +16,6 @@ from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.binary import BinaryOptimal
@@ -232,7 +231,7 @@ def test_the_preprints_matrix_breaks_the_policy() -> None:
 def test_the_estimate_is_unbiased_and_its_risk_exact(first: str, second: str) -> None:
     """By enumeration of all sequences of two reports."""
     mechanism, p = BinaryOptimal(COIN, first, second), np.array([0.3, 0.7])
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     law = p @ mechanism.matrix()
     mean, risk = np.zeros(2), 0.0
     for reports in itertools.product(range(2), repeat=2):

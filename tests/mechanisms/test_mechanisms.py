@@ -14,6 +14,7 @@ from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.estimators.inclusion import InclusionEstimator, SetEstimator
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection, best_subset_size
@@ -163,8 +164,7 @@ def test_randomized_response_and_rappor_reproduce_the_reference_values() -> None
         assert float(rappor.bit_probability(0, 1)) == pytest.approx(case["rappor_flip"], rel=1e-11)
         assert rappor.risk(1, case["p"]) == pytest.approx(case["rappor_risk_at_p_n1"], rel=1e-11)
         for mechanism, key in ((rr, "krr_estimate"), (rappor, "rappor_estimate")):
-            own, other = map(float, mechanism.inclusion)
-            estimate = (np.array(case["T"]) / case["n"] - other) / (own - other)
+            estimate = mechanism.estimator.frequencies(np.array(case["T"]) / case["n"])
             assert estimate.tolist() == pytest.approx(case[key], rel=1e-11)
 
 
@@ -182,7 +182,9 @@ def test_subset_selection_reproduces_the_reference_values() -> None:
         assert best.size == case["d_star"]
         assert best.risk(1) == pytest.approx(case["risk_uniform_n1"], rel=1e-11)
         assert best.risk(1, increasing(case["k"])) == pytest.approx(case["risk_at_p_n1"], rel=1e-11)
-        own, other = map(float, best.inclusion)
+        estimator = best.estimator
+        assert isinstance(estimator, SetEstimator)
+        own, other = float(estimator.inclusion.own), float(estimator.inclusion.other)
         assert own == pytest.approx(case["prob_own_included"], rel=1e-11)
         assert 1 / (own - other) == pytest.approx(case["coef_T_over_n"], rel=1e-11)
         assert other / (own - other) == pytest.approx(case["offset"], rel=1e-11)
@@ -233,7 +235,9 @@ def exact_risk(mechanism: Mechanism, p: list[float]) -> float:
         scores = signs / float(mechanism.gamma)
     else:
         assert isinstance(mechanism, (RandomizedResponse, UnaryEncoding, SubsetSelection))
-        own, other = map(float, mechanism.inclusion)
+        estimator = mechanism.estimator
+        assert isinstance(estimator, InclusionEstimator)
+        own, other = float(estimator.inclusion.own), float(estimator.inclusion.other)
         held = np.array([[mechanism.in_set(y, x) for y in mechanism.reports()] for x in range(k)])
         scores = (held - other) / (own - other)
     law = np.asarray(p) @ matrix

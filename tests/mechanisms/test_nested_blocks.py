@@ -23,7 +23,6 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets, _descend, _least, _risk, best_nested_sizes
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import ONE
@@ -128,7 +127,7 @@ class Enumeration:
         law = [[mechanism.probability(y, x) for y in outputs] for x in range(size)]
         assert all(sum(row) == 1 for row in law)
         self.law = np.array([[float(entry) for entry in row] for row in law])
-        self.estimator = estimator_for(mechanism)
+        self.estimator = mechanism.estimator
         rows = np.array([np.frombuffer(mechanism.serialise(y), np.uint8) for y in outputs])
         self.shares = np.array([sf.aggregate(mechanism, row[None]).counts for row in rows], np.float64)
         self.decoded = np.array([self.estimator.frequencies(row) for row in self.shares])
@@ -205,10 +204,8 @@ def test_the_correction_is_the_best_of_its_kind_at_the_uniform_distribution(name
     # Normal equations: no direction in which the residual still explains a part of the estimate.
     whole = enumeration(mechanism)
     weights = np.full(size, 1 / size) @ whole.law
-    own, other = mechanism.values.inclusion
-    label_own, label_other = mechanism.labels.inclusion
-    of_values = (whole.shares[:, :size] - float(other)) / float(own - other)
-    of_blocks = (whole.shares[:, size:] - float(label_other)) / float(label_own - label_other)
+    of_values = mechanism.values.estimator.frequencies(whole.shares[:, :size])
+    of_blocks = mechanism.labels.estimator.frequencies(whole.shares[:, size:])
     sums = np.stack([of_values[:, mechanism.block_of == j].sum(axis=1) for j in range(mechanism.blocks)], axis=1)
     residual = of_blocks - sums
     assert (whole.decoded * weights[:, None]).T @ residual == pytest.approx(0, abs=1e-10 * whole.scale)
@@ -416,7 +413,7 @@ def test_a_mechanism_that_tells_nothing_has_no_estimate() -> None:
     for mechanism in (NestedSubsets(R(4), "abba", 0, 2), ComposedSubsets(R(4), "abba", 0, 2)):
         assert mechanism.risk(1) == math.inf
         with pytest.raises(InvalidInput, match="tell values apart"):
-            estimator_for(mechanism)
+            _ = mechanism.estimator
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.estimators.base import HistogramEstimator
-from sfumato.mechanisms.estimators.registry import estimator_for
+from sfumato.mechanisms.estimators.matrix import MatrixEstimator
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
@@ -37,7 +37,6 @@ from sfumato.mechanisms.partitioned.report_kernel import add_counts, first_fault
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.reports.counting import count_size
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.table.estimator import TableEstimator
 from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
@@ -437,7 +436,7 @@ def all_reports(mechanism: Mechanism) -> tuple[Floats, Floats, Floats]:
     """The law, the counts of each report alone, and the estimate from each."""
     counts = [sf.aggregate(mechanism, as_array(mechanism, [y])).counts for y in mechanism.reports()]
     shares = np.array(counts, np.float64)
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     return mechanism.matrix(), shares, np.array([estimator.frequencies(row) for row in shares])
 
 
@@ -448,7 +447,7 @@ def distributions(size: int) -> list[Floats]:
 
 def test_the_decoder_is_exact_by_enumeration(mechanism: PartitionedMechanism) -> None:
     k = len(mechanism.domain)
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     law, counts, decoded = all_reports(mechanism)
     scale = float(np.abs(decoded).max()) ** 2
     assert law @ decoded == pytest.approx(np.eye(k), abs=1e-12 * scale)  # unbiased, value by value
@@ -468,7 +467,7 @@ def test_the_decoder_is_exact_by_enumeration(mechanism: PartitionedMechanism) ->
 
 def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: PartitionedMechanism) -> None:
     law, _, decoded = all_reports(mechanism)
-    low, high = estimator_for(mechanism).score_bounds()
+    low, high = mechanism.estimator.score_bounds()
     possible = decoded[law.any(axis=0)]
     assert (low <= possible.min(axis=0) + 1e-12).all()
     assert (high >= possible.max(axis=0) - 1e-12).all()
@@ -479,7 +478,7 @@ def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: PartitionedMe
 
 
 def test_pull_is_the_adjoint_of_shares(mechanism: PartitionedMechanism) -> None:
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     assert isinstance(estimator, HistogramEstimator) == (mechanism.encoding == "index")
     if isinstance(estimator, HistogramEstimator):
         for weights in np.random.default_rng(4).normal(size=(4, mechanism.outputs)):
@@ -489,7 +488,7 @@ def test_pull_is_the_adjoint_of_shares(mechanism: PartitionedMechanism) -> None:
 def test_the_worst_risk_is_attained_and_certified(mechanism: PartitionedMechanism) -> None:
     law, _, decoded = all_reports(mechanism)
     second_moments = law @ (decoded**2).sum(axis=1)
-    assert mechanism.second_moments() == pytest.approx(second_moments, rel=1e-9)
+    assert mechanism.estimator.second_moments() == pytest.approx(second_moments, rel=1e-9)
     worst = project_to_simplex(second_moments / 2)
     assert worst.sum() == pytest.approx(1)
     slopes = second_moments - 2 * worst  # of the concave risk: equal where p > 0, no greater elsewhere
@@ -507,7 +506,6 @@ def test_no_budget_tells_nothing_and_gives_no_estimate() -> None:
         assert len({tuple(sorted(sampler_law(mechanism, x)[0].items())) for x in range(5)}) == 1
         for policy in (sf.HighLow(R(5), [1, 2, 4], 0), sf.Uniform(R(5), 0), sf.Prior(R(5), [1, 0, 0, 0, 0], 0)):
             assert sf.audit(mechanism, policy).holds
-        assert mechanism.second_moments() is None
         assert math.isinf(mechanism.risk(10))
         assert math.isinf(mechanism.worst_risk(10))
         with pytest.raises(InvalidInput, match="its epsilon is 0"):
@@ -593,7 +591,7 @@ def test_a_block_without_reports_has_frequency_zero(method: str) -> None:
 
 def expected_aggregate(mechanism: PartitionedMechanism, p: Floats, n: int) -> sf.Aggregate:
     """Counts as expected at p, rounded so that they are those of n reports."""
-    exact = estimator_for(mechanism).expected_counts(p) * n
+    exact = mechanism.estimator.expected_counts(p) * n
     counts = np.floor(exact).astype(np.int64)
     last = mechanism.count_offsets[-1]
     reports = 0
@@ -628,7 +626,7 @@ def test_maximum_likelihood_never_leaves_the_simplex(mechanism: PartitionedMecha
 @pytest.mark.parametrize(("k", "s", "epsilon"), [(5, 2, "0.5"), (8, 3, "1"), (9, 5, "2"), (6, 6, "1"), (7, 4, "4")])
 def test_the_efficient_estimate_is_unbiased_and_no_worse(k: int, s: int, epsilon: str) -> None:
     mechanism = HighLowHadamard.published(R(k), range(s), epsilon)
-    estimator = TableEstimator(mechanism)
+    estimator = MatrixEstimator.of(mechanism)
     law, counts, own = all_reports(mechanism)
     decoded = np.array([estimator.frequencies(row) for row in counts])
     assert law @ decoded == pytest.approx(np.eye(k), abs=1e-9)
@@ -869,7 +867,7 @@ def test_high_low_hadamard_reproduces_the_reference_values() -> None:
         assert (mechanism.mixture.outputs, mechanism.outputs) == (case["S"], case["outputs"])
         assert mechanism.matrix() == near(case["Q"])
         p, n = np.array(case["p"]), case["n"]
-        estimator = estimator_for(mechanism)
+        estimator = mechanism.estimator
         assert estimator.expected_counts(p) == near(case["output_dist"])
         assert estimator.variances(p) / n == near(case["var_per_symbol"])
         assert mechanism.risk(n, p) == near(case["l2_risk"])
@@ -896,7 +894,7 @@ def test_blocks_of_hadamard_responses_reproduce_the_reference_values() -> None:
         assert [part.outputs for part in mechanism.parts] == case["K"]
         assert mechanism.matrix() == near(case["Q"])
         p, n = np.array(case["p"]), case["n"]
-        estimator = estimator_for(mechanism)
+        estimator = mechanism.estimator
         assert estimator.expected_counts(p) == near(case["output_dist"])
         assert estimator.variances(p) / n == near(case["var_per_symbol"])
         assert mechanism.risk(n, p) == near(case["l2_risk"])
@@ -928,7 +926,7 @@ def test_the_printed_channel_uses_the_row_of_ones_and_is_none(k: int, s: int, ep
     assert printed[0].sum() > 1.2
     # Scaled to a channel and decoded with the rows that the estimator has, it is biased.
     scaled = printed / printed.sum(axis=1, keepdims=True)
-    decoded = np.array([estimator_for(mechanism).frequencies(unit) for unit in np.eye(mechanism.outputs)])
+    decoded = np.array([mechanism.estimator.frequencies(unit) for unit in np.eye(mechanism.outputs)])
     assert right @ decoded == pytest.approx(np.eye(k), abs=1e-12)
     assert np.abs(scaled @ decoded - np.eye(k)).max() > 0.2
 
@@ -1098,7 +1096,7 @@ def test_each_block_has_the_part_of_least_risk() -> None:
         for own, other in zip(mechanism.parts, BlockMechanism.for_policy(policy, inner).parts, strict=True):
             assert own.risk(1) <= other.risk(1) * (1 + 1e-12)
     assert mechanism.parts[2] == RandomizedResponse(R(1), "inf")
-    assert mechanism.risk(1) == pytest.approx(np.trace(estimator_for(mechanism).covariance(np.full(30, 1 / 30))))
+    assert mechanism.risk(1) == pytest.approx(np.trace(mechanism.estimator.covariance(np.full(30, 1 / 30))))
 
 
 BLOCKS = BlockMechanism.for_policy(sf.Blocks(R(5), [0, 0, 1, 1, 1], [1, 2]), "subset")

@@ -18,7 +18,6 @@ from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput, PolicyViolated
 from sfumato.estimation import information_privacy
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.prior.symmetric import PriorSymmetric
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -407,7 +406,7 @@ def test_levels_and_certainty_in_the_curves() -> None:
 def test_the_estimate_is_unbiased_and_its_risk_exact(second: str) -> None:
     """By enumeration of all sequences of two reports."""
     mechanism, p = PriorBinary(COIN, of(second), 1), np.array([0.3, 0.7])
-    estimator, law = estimator_for(mechanism), p @ mechanism.matrix()
+    estimator, law = mechanism.estimator, p @ mechanism.matrix()
     mean, risk = np.zeros(2), 0.0
     for reports in itertools.product(range(2), repeat=2):
         estimate = estimator.frequencies(np.bincount(reports, minlength=2) / 2)

@@ -18,7 +18,6 @@ from sfumato._core.exact import Epsilon
 from sfumato.compiler.candidates import candidates
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
@@ -367,7 +366,7 @@ def test_the_estimated_table_is_unbiased_and_its_errors_exact(kind: Any) -> None
         kind(policy.domain, "S", 1) if kind is SecretRandomizedResponse else kind.for_policy(policy, "estimation")
     )
     p = np.array([0.1, 0.15, 0.25, 0.3, 0.05, 0.15])
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     law = p @ mechanism.matrix()
     mean, second = np.zeros(6), np.zeros((6, 6))
     for reports in itertools.product(range(mechanism.outputs), repeat=2):

@@ -22,7 +22,6 @@ from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.estimators.likelihood import fit_bits
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.two_level import ONE
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
@@ -215,7 +214,7 @@ def all_reports(mechanism: UtilityOptimizedRappor) -> tuple[npt.NDArray[np.float
 @pytest.mark.parametrize("mechanism", ESTIMATED, ids=range(len(ESTIMATED)))
 def test_the_decoder_is_exact_by_enumeration(mechanism: UtilityOptimizedRappor) -> None:
     k = len(mechanism.domain)
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     law, counts = all_reports(mechanism)
     decoded = np.array([estimator.frequencies(row) for row in counts])
     scale = float(np.abs(decoded).max()) ** 2
@@ -259,7 +258,7 @@ def test_the_estimate_of_many_reports_is_near_the_truth_by_every_method() -> Non
     mechanism = UtilityOptimizedRappor(R(70), range(0, 70, 7), 1)
     truth = np.arange(1, 71) / 2485
     n = 200_000
-    counts = np.round(n * estimator_for(mechanism).expected_counts(truth)).astype(np.int64)
+    counts = np.round(n * mechanism.estimator.expected_counts(truth)).astype(np.int64)
     aggregate = sf.Aggregate(mechanism.hash, n, counts)
     for method in ("unbiased", "simplex", "mle"):
         estimate = sf.estimate(mechanism, aggregate, method)

@@ -13,7 +13,6 @@ from sfumato.compiler.count_laws import law_of_counts
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.estimators.registry import estimator_for
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
@@ -75,7 +74,7 @@ def truths(size: int) -> dict[str, Floats]:
 
 def counts_of(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int) -> npt.NDArray[np.int64]:
     """The counts of many collections."""
-    estimator = estimator_for(mechanism)
+    estimator = mechanism.estimator
     if mechanism.encoding == "index":
         law = np.maximum(estimator.expected_counts(truth), 0)
         return np.random.default_rng(seed).multinomial(n, law / law.sum(), repetitions)

@@ -18,8 +18,8 @@ from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.domain import Frequencies, checked_distribution
-from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
-from sfumato.mechanisms import Mechanism, estimator_for
+from sfumato.errors import InvalidInput, NoAnswer
+from sfumato.mechanisms import Mechanism
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Prior, Uniform, disclosure_warnings, structure_of
 
 __all__ = [
@@ -389,7 +389,7 @@ def expected_tv(mechanism: Mechanism, p: npt.NDArray[np.float64]) -> float:
 
     It is the total variation error where the estimate is a distribution; from few people it may exceed 1.
     """
-    deviations = np.sqrt(np.maximum(estimator_for(mechanism).variances(p), 0))
+    deviations = np.sqrt(np.maximum(mechanism.estimator.variances(p), 0))
     return float(deviations.sum()) * _MEAN_ABSOLUTE_NORMAL / 2
 
 

@@ -21,7 +21,7 @@ from sfumato.compiler import Row, plan
 from sfumato.domain import Domain, read_mapping
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, LinearEstimate
-from sfumato.mechanisms import BitDraws, Draws, Mechanism, estimator_for
+from sfumato.mechanisms import BitDraws, Draws, Mechanism
 from sfumato.policy import Uniform
 from sfumato.randomness import AUXILIARY, Stream, WordReader, secure
 
@@ -212,7 +212,7 @@ class Questionnaire:
         for row in compared.rows:
             risks = dict.fromkeys(self.questions, math.inf)
             if math.isfinite(row.risk):
-                estimator, uniform = estimator_for(row.mechanism), np.full(len(policy.domain), 1 / len(policy.domain))
+                estimator, uniform = row.mechanism.estimator, np.full(len(policy.domain), 1 / len(policy.domain))
                 for name in self.questions:
                     groups = _indicators(policy.domain, name)
                     risks[name] = sum(estimator.variance(group, uniform) for group in groups) / n

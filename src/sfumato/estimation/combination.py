@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato._core import Floats, project_protected
 from sfumato.errors import InvalidInput, Undecided
 from sfumato.estimation.result import Estimate
-from sfumato.mechanisms import Cohort, Estimator, ScoreLaw, relative_spread
+from sfumato.mechanisms import Cohort, SamplingDistribution, ScoreLaw, relative_spread
 
 __all__ = ["combine"]
 
@@ -20,22 +20,16 @@ __all__ = ["combine"]
 _LARGEST_FULL = 1000
 
 
-class CombinedEstimator(Estimator):
-    """Σ_i A_i·p̂_i over independent cohorts, whose covariances add."""
+class CombinedDistribution(SamplingDistribution):
+    """The law of Σ_i A_i·p̂_i over independent cohorts, whose covariances add."""
 
     def __init__(self, cohorts: Sequence[Estimate], weights: Sequence[Floats]) -> None:
         self.size = len(cohorts[0].domain)
         self._parts = [(cohort.estimator, cohort.n) for cohort in cohorts]
         self._n = sum(cohort.n for cohort in cohorts)
         self._weights = weights
-        self._own = [np.diag(weight) if weight.ndim == 2 else weight for weight in weights]
+        self._diagonals = [np.diag(weight) if weight.ndim == 2 else weight for weight in weights]
         self._least = [cohort.least_variances for cohort in cohorts]
-
-    def frequencies(self, shares: Floats) -> Floats:  # noqa: ARG002
-        raise InvalidInput("combine", "shares", "be given per cohort", "one vector")
-
-    def expected_counts(self, p: Floats) -> Floats:
-        return self.frequencies(p)
 
     def variances(self, p: Floats) -> Floats:
         if self._weights[0].ndim == 2:
@@ -52,19 +46,13 @@ class CombinedEstimator(Estimator):
 
     def variance(self, weights: Floats, p: Floats) -> float:
         parts = zip(self._weights, self._parts, strict=True)
-        pulled = ((w.T @ weights if w.ndim == 2 else w * weights, estimator, n) for w, (estimator, n) in parts)
-        return self._n * sum(estimator.variance(vector, p) / n for vector, estimator, n in pulled)
-
-    def score_levels(self) -> tuple[Floats, Floats]:
-        raise InvalidInput("combine", "scores", "be those of a cohort", "all cohorts")
-
-    def score_probabilities(self, p: Floats) -> Floats:  # noqa: ARG002
-        raise InvalidInput("combine", "scores", "be those of a cohort", "all cohorts")
+        vectors = ((w.T @ weights if w.ndim == 2 else w * weights, estimator, n) for w, (estimator, n) in parts)
+        return self._n * sum(estimator.variance(vector, p) / n for vector, estimator, n in vectors)
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:  # noqa: ARG002
         """Return the laws of the cohorts by a value's own weights, with the variance of the combined estimate."""
-        whole = np.sum(self._own, axis=0)
-        weights = [own / whole for own in self._own]
+        whole = np.sum(self._diagonals, axis=0)
+        weights = [diagonal / whole for diagonal in self._diagonals]
         apart = sum(
             (w**2 * estimator.variances(p) / size for w, (estimator, size) in zip(weights, self._parts, strict=True)),
             np.zeros(self.size),
@@ -79,10 +67,10 @@ class CombinedEstimator(Estimator):
 
     def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:  # noqa: ARG002
         """Return the laws of all cohorts, each with what its frequencies weigh in the sum."""
-        pulled = (w.T @ weights if w.ndim == 2 else w * weights for w in self._weights)
+        vectors = (w.T @ weights if w.ndim == 2 else w * weights for w in self._weights)
         return [
             cohort
-            for vector, (estimator, size) in zip(pulled, self._parts, strict=True)
+            for vector, (estimator, size) in zip(vectors, self._parts, strict=True)
             for cohort in estimator.cohorts(vector, parts, size)
         ]
 
@@ -91,19 +79,19 @@ class CombinedEstimator(Estimator):
 
     def honest_score_bounds(self) -> tuple[Floats, Floats]:
         # By a value's own weights, made to sum to one: what a report says of other values counts far less for it.
-        whole = np.sum(self._own, axis=0)
+        whole = np.sum(self._diagonals, axis=0)
         ends = [
             np.array(estimator.honest_score_bounds()) * weight / whole * (self._n / n)
-            for weight, (estimator, n) in zip(self._own, self._parts, strict=True)
+            for weight, (estimator, n) in zip(self._diagonals, self._parts, strict=True)
         ]
         return np.min([least for least, _ in ends], axis=0), np.max([greatest for _, greatest in ends], axis=0)
 
     def least_variances(self) -> Floats:
-        found = zip(self._own, self._least, self._parts, strict=True)
-        return self._n * sum((own**2 * least / n for own, least, (_, n) in found), np.zeros(self.size))
+        parts = zip(self._diagonals, self._least, self._parts, strict=True)
+        return self._n * sum((diagonal**2 * least / n for diagonal, least, (_, n) in parts), np.zeros(self.size))
 
     def revealed(self) -> npt.NDArray[np.bool_]:
-        return _clear_to_all([estimator for estimator, _ in self._parts])
+        return _revealed_to_all([estimator for estimator, _ in self._parts])
 
 
 def combine(estimates: Iterable[Estimate]) -> Estimate:
@@ -141,7 +129,7 @@ def combine(estimates: Iterable[Estimate]) -> Estimate:
         weights = [precision / np.sum(precisions, axis=0) for precision in precisions]
         combined = sum((w * c.unbiased for w, c in zip(weights, cohorts, strict=True)), np.zeros(len(domain)))
     n = sum(cohort.n for cohort in cohorts)
-    estimator = CombinedEstimator(cohorts, weights)
+    estimator = CombinedDistribution(cohorts, weights)
     nearest = project_protected(combined, estimator.revealed())
     return Estimate(domain, n, "combined", combined, combined, nearest, estimator)
 
@@ -151,15 +139,15 @@ def _pooled(cohorts: Sequence[Estimate]) -> Floats:
     size, n = len(cohorts[0].domain), sum(cohort.n for cohort in cohorts)
     precision = [c.n / float(c.estimator.variances(_with_halves(c.nearest, c.n)).sum()) for c in cohorts]
     pooled = sum((w * c.unbiased for w, c in zip(precision, cohorts, strict=True)), np.zeros(size)) / sum(precision)
-    return _with_halves(project_protected(pooled, _clear_to_all([c.estimator for c in cohorts])), n)
+    return _with_halves(project_protected(pooled, _revealed_to_all([c.estimator for c in cohorts])), n)
 
 
 def _with_halves(p: Floats, n: int) -> Floats:
     return np.asarray((n * p + 0.5) / (n + len(p) / 2))
 
 
-def _clear_to_all(estimators: Sequence[Estimator]) -> npt.NDArray[np.bool_]:
-    """Which values every cohort tells in clear."""
+def _revealed_to_all(estimators: Sequence[SamplingDistribution]) -> npt.NDArray[np.bool_]:
+    """Return which values are revealed by the reports of every cohort."""
     return np.asarray(np.all([estimator.revealed() for estimator in estimators], axis=0))
 
 

@@ -5,28 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from sfumato.collecting import Aggregate
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.estimation.combination import combine
 from sfumato.estimation.groups import GroupedEstimate, merged
 from sfumato.estimation.result import Estimate, LinearEstimate
-from sfumato.mechanisms import (
-    Estimator,
-    Fit,
-    HistogramEstimator,
-    InclusionEstimator,
-    Mechanism,
-    PartitionedEstimator,
-    TableEstimator,
-    UtilityOptimizedRapporEstimator,
-    estimator_for,
-    fit_bits,
-    fit_histogram,
-)
+from sfumato.mechanisms import Estimator, Fit, Mechanism, efficient_estimator
 
 __all__ = [
     "METHODS",
@@ -77,11 +62,11 @@ def estimate(
     if method == "simplex":
         frequencies = nearest
     elif method == "mle":
-        fit = _fit(estimator, shares, aggregate.n)
+        fit = estimator.fit(shares, aggregate.n)
         frequencies = fit.frequencies
     elif method == "mmse":
-        believed = checked_distribution(prior, mechanism.domain, "estimate", "prior")
-        frequencies = _mean_posterior(mechanism, estimator, shares, believed)
+        distribution = checked_distribution(prior, mechanism.domain, "estimate", "prior")
+        frequencies = estimator.mean_posterior(shares, distribution)
     return Estimate(mechanism.domain, aggregate.n, method, frequencies, unbiased, nearest, estimator, fit)
 
 
@@ -97,37 +82,7 @@ def _check(mechanism: object, aggregate: object) -> None:
 
 def estimator_of_method(mechanism: Mechanism, method: str) -> Estimator:
     """Return the estimator that ``estimate`` uses for a method."""
-    if method != "efficient":
-        return estimator_for(mechanism)
-    if mechanism.encoding != "index":
-        must = "not be 'efficient' for bitmaps, whose own estimate is"
-        raise InvalidInput("estimate", "method", must, mechanism.name)
-    return TableEstimator(mechanism)
-
-
-def _fit(estimator: Estimator, shares: npt.NDArray[np.float64], n: int) -> Fit:
-    if isinstance(estimator, HistogramEstimator):
-        # To within a thousandth in the log-likelihood of all reports: far below what they can tell.
-        return fit_histogram(
-            shares, estimator.expected_counts, estimator.adjoint, estimator.size, tolerance=max(1e-9, 1e-3 / n)
-        )
-    if isinstance(estimator, PartitionedEstimator):
-        return estimator.fit(shares)
-    if isinstance(estimator, (InclusionEstimator, UtilityOptimizedRapporEstimator)):
-        return fit_bits(shares, estimator.other, estimator.gap)
-    raise InvalidInput("estimate", "method", "not be 'mle' for this mechanism", type(estimator).__name__)
-
-
-def _mean_posterior(
-    mechanism: Mechanism, estimator: Estimator, shares: npt.NDArray[np.float64], prior: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Σ_y share_y·π_x Q(y|x)/(π·Q_y): what each report makes of the prior, on average over the reports."""
-    if not isinstance(estimator, HistogramEstimator):
-        raise InvalidInput(
-            "estimate", "method", "not be 'mmse' for bitmaps, whose counts do not hold it", mechanism.name
-        )
-    law = estimator.expected_counts(prior)
-    return np.asarray(prior * estimator.adjoint(np.where(law > 0, shares / np.where(law > 0, law, 1), 0)))
+    return efficient_estimator(mechanism) if method == "efficient" else mechanism.estimator
 
 
 def estimate_groups(

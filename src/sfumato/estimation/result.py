@@ -18,10 +18,10 @@ from sfumato.domain import Domain, read_numbers
 from sfumato.errors import InvalidInput, LimitExceeded, MissingExtra
 from sfumato.mechanisms import (
     Cohort,
-    Estimator,
     Fit,
     Form,
     FormLaw,
+    SamplingDistribution,
     ScoreLaw,
     confidence_limits,
     tilted,
@@ -137,7 +137,7 @@ class Estimate:
     unbiased: Floats
     #: A distribution near the unbiased estimate, at which variances are computed: never negative, consistent.
     nearest: Floats
-    estimator: Estimator
+    estimator: SamplingDistribution
     fit: Fit | None = None
 
     @property

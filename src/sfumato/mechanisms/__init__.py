@@ -64,20 +64,21 @@ from sfumato.mechanisms.draws import (
 from sfumato.mechanisms.estimators.base import (
     Estimator as Estimator,
     HistogramEstimator as HistogramEstimator,
+    SamplingDistribution as SamplingDistribution,
     with_some_mass as with_some_mass,
 )
 from sfumato.mechanisms.estimators.forms import Cohort as Cohort, Form as Form, FormLaw as FormLaw, tilted as tilted
-from sfumato.mechanisms.estimators.inclusion import InclusionEstimator as InclusionEstimator
-from sfumato.mechanisms.estimators.likelihood import Fit as Fit, fit_bits as fit_bits, fit_histogram as fit_histogram
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable as NotIdentifiable
+from sfumato.mechanisms.estimators.likelihood import Fit as Fit
 from sfumato.mechanisms.estimators.limits import (
     ScoreLaw as ScoreLaw,
     confidence_limits as confidence_limits,
     relative_spread as relative_spread,
 )
+from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficient_estimator
 from sfumato.mechanisms.estimators.registry import estimator_for as estimator_for
 from sfumato.mechanisms.kernels import kernel_for as kernel_for, write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
-from sfumato.mechanisms.partitioned.estimator import PartitionedEstimator as PartitionedEstimator
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism as PartitionedMechanism
 from sfumato.mechanisms.prior.designs import (
     prior_hadamard as prior_hadamard,
@@ -95,7 +96,6 @@ from sfumato.mechanisms.secret.base import information as information, offered_s
 from sfumato.mechanisms.secret.conditional import is_too_large as is_too_large
 from sfumato.mechanisms.secret.randomized_response import known_response as known_response
 from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS
-from sfumato.mechanisms.table.estimator import TableEstimator as TableEstimator
 from sfumato.mechanisms.table.metric_exponential import best_exponential as best_exponential
 from sfumato.mechanisms.two_level import (
     ONE as ONE,
@@ -104,6 +104,3 @@ from sfumato.mechanisms.two_level import (
     TwoLevelMechanism as TwoLevelMechanism,
 )
 from sfumato.mechanisms.unary.mechanism import IndependentBits as IndependentBits
-from sfumato.mechanisms.utility_optimized_rappor.estimator import (
-    UtilityOptimizedRapporEstimator as UtilityOptimizedRapporEstimator,
-)

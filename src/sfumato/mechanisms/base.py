@@ -13,17 +13,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, canonical_hash, checked_count, project_to_simplex
+from sfumato._core import Epsilon, Floats, canonical_hash, checked_count, project_to_simplex
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.channel import Channel, check_channel_size
 from sfumato.mechanisms.draws import Draws, Layout
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.policy import Policy
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.estimators.base import Estimator
 
 __all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
 
@@ -168,32 +172,68 @@ class Mechanism(ABC):
         greatest = (max(self.probability(y, x) for x in range(size)) for y in self.reports())
         return sum(greatest, Fraction(0)) / size
 
-    @abstractmethod
-    def second_moments(self) -> npt.NDArray[np.float64] | None:
-        """For each value the mean of |φ(Y)|², φ the unbiased estimate from one report; None where there is none."""
+    @functools.cached_property
+    def estimator(self) -> Estimator:
+        """The estimator of frequencies from the counts of this mechanism's reports.
+
+        It has the moments that risks, plans, standard errors and intervals are computed from. Accessing it raises
+        ``NotIdentifiable``, an ``InvalidInput``, if reports do not tell all values apart, as at epsilon 0.
+        """
+        from sfumato.mechanisms.estimators.registry import estimator_for
+
+        return estimator_for(self)
 
     def risk(self, n: int, p: Frequencies | None = None) -> float:
-        """Expected squared l2 error of the unbiased estimate from n reports; p defaults to uniform.
+        """Return the expected squared l2 error of the unbiased estimate from n reports.
 
-        p is in domain order, or has labels (a mapping, a pandas Series) and is aligned by them.
+        Parameters
+        ----------
+        n
+            The number of reports.
+        p
+            The distribution of the values, uniform unless given: in domain order, or with labels (a mapping, a pandas
+            Series) by which it is aligned.
+
+        Returns
+        -------
+        float
+            The risk; infinite if reports do not tell all values apart.
         """
         # E|mean φ - p|² = (E|φ|² - |p|²)/n for any estimate that is a mean over the reports.
+        count = checked_count("risk", n)
         probabilities = checked_distribution(p, self.domain)
-        second_moments = self.second_moments()
+        second_moments = self._second_moments()
         if second_moments is None:
             return math.inf
-        return max(float(second_moments @ probabilities - probabilities @ probabilities), 0.0) / checked_count(
-            "risk", n
-        )
+        return max(float(second_moments @ probabilities - probabilities @ probabilities), 0.0) / count
 
     def worst_risk(self, n: int) -> float:
-        """The greatest risk over all distributions."""
+        """Return the greatest risk over all distributions of the values.
+
+        Parameters
+        ----------
+        n
+            The number of reports.
+
+        Returns
+        -------
+        float
+            The risk; infinite if reports do not tell all values apart.
+        """
         # m·p - |p|², m the second moments, is concave: greatest where p = max(m - λ, 0)/2 sums to one, the point of the
         # simplex nearest to m/2.
-        second_moments = self.second_moments()
+        count = checked_count("worst_risk", n)
+        second_moments = self._second_moments()
         if second_moments is None:
             return math.inf
-        return self.risk(n, project_to_simplex(second_moments / 2))
+        return self.risk(count, project_to_simplex(second_moments / 2))
+
+    def _second_moments(self) -> Floats | None:
+        """Return the second moments of the estimator, or None if reports do not tell all values apart."""
+        try:
+            return self.estimator.second_moments()
+        except NotIdentifiable:
+            return None
 
     def matrix(self) -> npt.NDArray[np.float64]:
         """Q(y|x) in doubles: one row per value in domain order, one column per report."""

@@ -8,13 +8,9 @@ lightest and the heaviest set, so audits cost next to nothing for any number of 
 from __future__ import annotations
 
 import functools
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-
-import numpy as np
-import numpy.typing as npt
 
 from sfumato._core import Epsilon, floor_of_ratio
 from sfumato.mechanisms.base import Mechanism
@@ -23,7 +19,6 @@ from sfumato.policy import PairwisePolicy, Policy, Prior
 __all__ = [
     "ONE",
     "OUTSIDE",
-    "InclusionMechanism",
     "InclusionMixture",
     "MixtureMechanism",
     "TwoLevelMechanism",
@@ -75,24 +70,6 @@ class TwoLevelMechanism(Mechanism):
         """A report whose set, neither empty nor everything, weighs most."""
 
 
-class InclusionMechanism(TwoLevelMechanism):
-    """A two-level mechanism that is decoded by counting, for each value, the reports whose set holds it."""
-
-    @functools.cached_property
-    @abstractmethod
-    def inclusion(self) -> tuple[Fraction, Fraction]:
-        """Probabilities that a report's set holds the true value, and that it holds a given other value."""
-
-    def second_moments(self) -> npt.NDArray[np.float64] | None:
-        # φ_x = (1[x in set] - b)/(a - b), and the set holds x with probability b + (a - b)·1[x true]:
-        # Σ_z E φ_z² = (k·b(1-b) + (a-b)(1-2b))/(a-b)², whatever the true value.
-        own, other = self.inclusion
-        if own == other:
-            return None
-        gap, size = own - other, len(self.domain)
-        return np.full(size, float((size * other * (1 - other) + gap * (1 - 2 * other)) / gap**2))
-
-
 class MixtureMechanism(TwoLevelMechanism):
     """With probability γ a report is uniform over the outputs whose set holds the true value, a ``share`` of all
     outputs; otherwise it is uniform over all outputs.
@@ -135,42 +112,9 @@ class MixtureMechanism(TwoLevelMechanism):
         empty = self.empty_outputs()
         return ((self.outputs - empty) * high + empty * low) / len(self.domain)
 
-    @abstractmethod
-    def unprotected_second_moment(self) -> float:
-        """The energy of OUTSIDE, whose report tells it with probability γ and is otherwise uniform."""
 
-
-class InclusionMixture(MixtureMechanism, InclusionMechanism):
+class InclusionMixture(MixtureMechanism):
     """A uniform set of d of k values, forced with probability γ to hold the true one: d = share·k."""
-
-    @property
-    def company(self) -> Fraction:
-        """The probability that a set which is forced to hold one value holds a given other one."""
-        size = len(self.domain)
-        return (self.share * size - 1) / (size - 1) if size > 1 else Fraction(0)
-
-    @functools.cached_property
-    def inclusion(self) -> tuple[Fraction, Fraction]:
-        free = (1 - self.gamma) * self.share
-        return self.gamma + free, self.gamma * self.company + free
-
-    @property
-    def pairs(self) -> tuple[Fraction, Fraction]:
-        """Probabilities that two given values are in the set: one of them being the true one, or neither."""
-        size, company = len(self.domain), self.company
-        third = company * (self.share * size - 2) / (size - 2) if size > 2 else Fraction(0)
-        free = (1 - self.gamma) * self.share * company
-        return self.gamma * company + free, self.gamma * third + free
-
-    def unprotected_second_moment(self) -> float:
-        # Told in clear, OUTSIDE counts 1/γ for itself, and for each value what is left when the mass of all values,
-        # 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - free)/(a - b).
-        second_moments = self.second_moments()
-        if second_moments is None:
-            return math.inf
-        gamma, size = self.gamma, len(self.domain)
-        spread = (1 - gamma) * (self.company - self.share) / (gamma * (1 - self.company))
-        return float(1 - gamma) * float(second_moments[0]) + float(gamma * (size * spread**2 + 1 / gamma**2))
 
 
 def mixing_threshold(epsilon: Epsilon, share: Fraction) -> int:

@@ -22,7 +22,7 @@ from sfumato.compiler.solvers.utilities import ConvexUtility, DecisionUtility, I
 from sfumato.compiler.solvers.worst_case import least_worst_error
 from sfumato.domain import Domain, align_table, read_numbers, unaligned_table
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism, TableMechanism
+from sfumato.mechanisms import Mechanism
 
 __all__ = [
     "Estimation",
@@ -34,6 +34,9 @@ __all__ = [
     "WorstEstimation",
     "goal_of",
 ]
+
+#: A matrix whose least singular value is this share of the greatest is singular but for rounding.
+_LEAST_CONDITION = 1e-7
 
 
 class Goal(ABC):
@@ -85,11 +88,10 @@ class Estimation(Goal):
         return float(np.sum(singular_values**-2.0) - prior @ prior) if len(singular_values) else np.inf
 
     def value_of(self, mechanism: Mechanism, prior: Floats) -> float:
-        if isinstance(mechanism, TableMechanism):
-            design_prior = np.ones(len(prior)) if mechanism.design_prior is None else mechanism.design_prior
-            if np.isinf(self.value(mechanism.matrix(), design_prior / design_prior.sum())):
-                return np.inf  # doubles see nothing but the rounding of such a table
-        return self.error_of(mechanism, prior)
+        error = self.error_of(mechanism, prior)
+        if np.isinf(error) or mechanism.estimator.condition <= _LEAST_CONDITION:
+            return np.inf  # doubles see nothing but the rounding of such a table
+        return error
 
     def error_of(self, mechanism: Mechanism, prior: Floats) -> float:
         """The error of a mechanism's unbiased estimate from one report."""
@@ -119,7 +121,7 @@ def _information(matrix: Floats, prior: Floats) -> Floats:
     """The singular values of Q/√law, whose squares are the eigenvalues of J; none where J is singular."""
     law = prior @ matrix
     singular_values = np.linalg.svd(matrix[:, law > 0] / np.sqrt(law[law > 0]), compute_uv=False)
-    if len(singular_values) < len(prior) or singular_values[-1] <= 1e-7 * singular_values[0]:
+    if len(singular_values) < len(prior) or singular_values[-1] <= _LEAST_CONDITION * singular_values[0]:
         return np.zeros(0)
     return np.asarray(singular_values)
 

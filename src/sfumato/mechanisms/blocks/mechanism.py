@@ -86,18 +86,6 @@ class BlockMechanism(PartitionedMechanism):
         blocks = np.repeat(np.arange(len(parts)), [len(part.domain) for part in parts])
         return type(self)(Domain.range(len(blocks)), blocks, parts)
 
-    def second_moments(self) -> npt.NDArray[np.float64] | None:
-        second_moments = np.empty(len(self.domain))
-        known: dict[int, npt.NDArray[np.float64] | None] = {}
-        for number, part in enumerate(self.parts):
-            if id(part) not in known:
-                known[id(part)] = part.second_moments()
-            own = known[id(part)]
-            if own is None:
-                return None
-            second_moments[self.protected(number)] = own
-        return second_moments
-
     def parameters(self) -> dict[str, Any]:
         documents = [part_document(part) for part in dict.fromkeys(self.parts)]
         place = {part: number for number, part in enumerate(dict.fromkeys(self.parts))}

@@ -3,53 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import InvalidInput
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.forms import Cohort
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.inclusion import SetEstimator
 from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
-from sfumato.mechanisms.estimators.scores import StretchedScores, SubsetScores
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.estimators.scores import StretchedScores
 
 __all__ = ["ComposedSubsetsEstimator"]
 
+#: A variance below this is the rounding of zero.
+_NO_NOISE = 1e-12
+
 
 class ComposedSubsetsEstimator(Estimator):
-    """Counts of values, then of blocks: p̂ = p̂₁ + D·r, r = q̂ - S·p̂₁ (see ``ComposedSubsets.correction``).
+    """Counts of values, then of blocks: p̂ = p̂₁ + D·r, r = q̂ - S·p̂₁ (see ``_best_correction``).
 
     With the second moments of p̂₁ and q̂, which are independent given the true value,
     E[r_i p̂₁_z] = p_z·1[z in i] - (the sum of E[p̂₁_y p̂₁_z] over the values y of block i).
     """
 
     def __init__(self, mechanism: ComposedSubsets) -> None:
-        if mechanism.moments is None:
-            raise InvalidInput("estimate", "the mechanism", "tell values apart (its epsilon is too small)", mechanism)
+        if 0 in (mechanism.values.threshold, mechanism.labels.threshold):
+            raise NotIdentifiable("tell values apart (its epsilon is too small)", mechanism)
         self.size = len(mechanism.domain)
-        self._mechanism = mechanism
-        self._moments = mechanism.moments[0]
         self._block_of, self._blocks = mechanism.block_of, mechanism.blocks
-        self._correction, self._sizes = mechanism.correction, mechanism.block_sizes
-        (self._other, self._gap), (self._label_other, self._label_gap) = (
-            (float(part.inclusion[1]), float(part.inclusion[0] - part.inclusion[1]))
-            for part in (mechanism.values, mechanism.labels)
-        )
+        self._sizes = np.bincount(self._block_of).astype(np.float64)
+        self._values, self._labels = SetEstimator(mechanism.values), SetEstimator(mechanism.labels)
+        self._moments, self._label_moments = _PairMoments.of(self._values), _PairMoments.of(self._labels)
+        self._correction = self._best_correction()
 
     def _masses(self, weights: Floats) -> Floats:
         return np.asarray(np.bincount(self._block_of, weights=weights, minlength=self._blocks), np.float64)
 
     def frequencies(self, shares: Floats) -> Floats:
-        alone = (shares[: self.size] - self._other) / self._gap
-        of_blocks = (shares[self.size :] - self._label_other) / self._label_gap
+        alone = self._values.frequencies(shares[: self.size])
+        of_blocks = self._labels.frequencies(shares[self.size :])
         return np.asarray(alone + (self._correction @ (of_blocks - self._masses(alone)))[self._block_of])
 
     def expected_counts(self, p: Floats) -> Floats:
-        of_blocks = self._label_other + self._label_gap * self._masses(p)
-        return np.concatenate([self._other + self._gap * p, of_blocks])
+        return np.concatenate([self._values.expected_counts(p), self._labels.expected_counts(self._masses(p))])
+
+    def _best_correction(self) -> Floats:
+        """Return D of p̂ = p̂₁ + D·(q̂ - S·p̂₁), one row for all values of a block; S sums over blocks.
+
+        Both terms in brackets estimate the blocks' frequencies, so their difference r has mean zero and any D leaves
+        the estimate unbiased. Best is -Cov(p̂₁, r)·Var(r)⁻¹. At the uniform distribution Cov(p̂₁) = α(I - 11'/k), and
+        Cov(p̂₁, q̂) = (I - 11'/k)S'/k, as the reports are independent given the value. The entries of r sum to zero, so
+        any inverse of Var(r) on such vectors will do.
+        """
+        size, sizes = self.size, self._sizes
+        alpha = self._moments.own + self._moments.own_slope / size
+        shares = sizes / size
+        residual = self._label_moments.matrix(shares) - np.outer(shares, shares)
+        residual += (alpha - 2 / size) * (np.diag(sizes) - np.outer(sizes, sizes) / size)
+        spread = float(np.trace(residual))
+        if spread < _NO_NOISE:
+            return np.zeros((self._blocks, self._blocks))  # both estimates are certain: nothing is to be corrected
+        inverse = np.linalg.inv(residual + spread / self._blocks**2)
+        return np.asarray((alpha - 1 / size) * (inverse - sizes @ inverse / size))
 
     # -- its errors ------------------------------------------------------------------------------------------
 
@@ -61,9 +79,27 @@ class ComposedSubsetsEstimator(Estimator):
         return own, free, -moments.slope * towards
 
     def _corrections(self, p: Floats) -> Floats:
-        """E[(D·r)(D·r)']: one row and column a block."""
-        residuals = self._mechanism.residuals(self._masses(p))
+        """Return E[(D·r)(D·r)'], with a row and a column per block."""
+        # E[r r']: q̂ and S·p̂₁ are independent given the value.
+        masses = self._masses(p)
+        residuals = self._label_moments.matrix(masses) - 2 * np.diag(masses) + self._moments.matrix(masses, self._sizes)
         return np.asarray(self._correction @ residuals @ self._correction.T)
+
+    def second_moments(self) -> Floats:
+        of_values, of_labels = self._moments, self._label_moments
+        sizes, D, size = self._sizes, self._correction, self.size
+        # Σ_x E[p̂_x²] = Σ E[p̂₁²] + 2·Σ E[p̂₁·(D r)] + Σ_j size_j·E[(D r)_j²], for a true value of each block.
+        alone = size * (of_values.own + of_values.both) + of_values.own_slope + 2 * of_values.slope
+        diagonal, towards, back = np.diag(D), D @ sizes, sizes @ D
+        moved = diagonal * (1 - of_values.own_slope) - of_values.slope * (back + towards)
+        moved -= of_values.own * (diagonal @ sizes) + of_values.both * (sizes @ towards)
+        weights = D.T @ (sizes[:, None] * D)
+        own_weights = np.diag(weights)
+        spread = own_weights * (of_labels.own_slope + of_values.own_slope - 2)
+        spread += 2 * of_labels.slope * weights.sum(axis=1) + 2 * of_values.slope * (weights @ sizes)
+        spread += own_weights @ (of_labels.own + of_values.own * sizes)
+        spread += of_labels.both * weights.sum() + of_values.both * (sizes @ weights @ sizes)
+        return np.asarray((alone + 2 * moved + spread)[self._block_of])
 
     def variances(self, p: Floats) -> Floats:
         moments = self._moments
@@ -93,26 +129,19 @@ class ComposedSubsetsEstimator(Estimator):
 
     def score_levels(self) -> tuple[Floats, Floats]:
         """Return the scores of p̂₁, which the correction by blocks changes little but for their variance."""
-        own = self._other + self._gap
-        levels = (np.array([0.0, 1.0]) - self._other) / self._gap
-        return np.tile(levels, (self.size, 1)), np.tile([1 - own, own], (self.size, 1))
+        return self._values.score_levels()
 
     def score_probabilities(self, p: Floats) -> Floats:
-        held = self._other + self._gap * p
-        return np.column_stack([1 - held, held])
+        return self._values.score_probabilities(p)
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
         """Return the law of p̂₁, with the variance of the corrected estimate."""
         (law,) = super().score_laws(p, n)
-        held = self._other + self._gap * p
-        alone = held * (1 - held) / self._gap**2
-        return [replace(law, spread=relative_spread(self.variances(p), alone))]
+        return [replace(law, spread=relative_spread(self.variances(p), self._values.variances(p)))]
 
     def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:
         """Return the law of p̂₁, with the variance of the corrected estimate."""
-        values = self._mechanism.values
-        constant = -self._other * float(weights.sum()) / self._gap
-        scores = SubsetScores(weights / self._gap, values.size, float(values.gamma), constant)
+        scores = self._values.set_scores(weights)
         moments, means, total = self._moments, parts @ weights, float(weights.sum())
         alone = weights**2 @ (moments.own + moments.own_slope * parts.T)
         alone = alone + moments.both * total**2 + 2 * moments.slope * total * means
@@ -129,18 +158,47 @@ class ComposedSubsetsEstimator(Estimator):
 
     def _end(self, block: int, sign: int) -> float:
         """The most that sign·estimate can be, for a value of this block."""
-        row, mechanism = sign * self._correction[block], self._mechanism
+        row, values, labels = sign * self._correction[block], self._values, self._labels
         # The value itself, and the values of each block but for it.
         counts = np.append(self._sizes - (np.arange(self._blocks) == block), 1)
         each = np.append(-row, sign - row[block])
-        of_values = _most(each, counts, mechanism.values) - self._other * float(each @ counts)
-        of_labels = _most(row, np.ones(self._blocks), mechanism.labels) - self._label_other * float(row.sum())
-        return of_values / self._gap + of_labels / self._label_gap
+        of_values = _greatest_sum(each, counts, values.each) - values.other * float(each @ counts)
+        of_labels = _greatest_sum(row, np.ones(self._blocks), labels.each) - labels.other * float(row.sum())
+        return of_values / values.gap + of_labels / labels.gap
 
 
-def _most(each: Floats, counts: Floats, part: SubsetSelection) -> float:
-    """The greatest sum over a set of the part's size, of numbers that occur ``counts`` times."""
+def _greatest_sum(each: Floats, counts: Floats, size: int) -> float:
+    """Return the greatest sum over a set of this size, of numbers that occur ``counts`` times."""
     order = np.argsort(-each)
     before = np.cumsum(counts[order]) - counts[order]
-    taken = np.clip(part.size - before, 0, counts[order])
-    return float(each[order] @ taken)
+    members = np.clip(size - before, 0, counts[order])
+    return float(each[order] @ members)
+
+
+@dataclass(frozen=True)
+class _PairMoments:
+    """E[p̂p̂'] = diag(own + own_slope·p) + both·11' + slope·(1p' + p1') of subset selection's estimate from a report."""
+
+    own: float
+    own_slope: float
+    both: float
+    slope: float
+
+    @classmethod
+    def of(cls, estimator: SetEstimator) -> _PairMoments:
+        # p̂_x = (1[x in set] - b)/(a-b); two values are in the set with probability c₀ + (p_x + p_y)(c₁ - c₀).
+        inclusion = estimator.inclusion
+        other, gap, without_own = inclusion.other, inclusion.gap, inclusion.without_own
+        step = inclusion.with_own - without_own
+        scaled = (other - without_own, gap - 2 * step, without_own - other**2, step - other * gap)
+        return cls(*(float(part / gap**2) for part in scaled))
+
+    def matrix(self, p: Floats, sizes: Floats | None = None) -> Floats:
+        """Return the matrix at p; with ``sizes`` that of sums over blocks, p then being the blocks' frequencies."""
+        ones = np.ones(len(p)) if sizes is None else sizes
+        crossed = np.outer(ones, p)
+        return np.asarray(
+            np.diag(self.own * ones + self.own_slope * p)
+            + self.both * np.outer(ones, ones)
+            + self.slope * (crossed + crossed.T)
+        )

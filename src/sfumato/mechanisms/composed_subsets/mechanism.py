@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import collections
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from sfumato._core import EpsilonLike, Floats
+from sfumato._core import EpsilonLike
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished
@@ -21,14 +19,11 @@ from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
 
-__all__ = ["MOST_BLOCKS", "ComposedSubsets", "SecondMoments"]
+__all__ = ["MOST_BLOCKS", "ComposedSubsets"]
 
 
 #: The estimate needs a matrix of the blocks by the blocks.
 MOST_BLOCKS = 4096
-
-#: A variance below this is the rounding of none.
-_NO_NOISE = 1e-12
 
 
 class ComposedSubsets(NestedMechanism):
@@ -141,66 +136,6 @@ class ComposedSubsets(NestedMechanism):
             others = (own + 1) % self.blocks
         yield self.values.separating(x, other) | self.labels.separating(own, others) << len(self.domain)
 
-    # -- the estimate and its risk -----------------------------------------------------------------------------
-
-    @functools.cached_property
-    def moments(self) -> tuple[SecondMoments, SecondMoments] | None:
-        """Of the values' and of the blocks' own estimates; None where one of them tells nothing apart."""
-        if 0 in (self.values.threshold, self.labels.threshold):
-            return None
-        return SecondMoments.of(self.values), SecondMoments.of(self.labels)
-
-    @functools.cached_property
-    def block_sizes(self) -> Floats:
-        """How many values each block has."""
-        return np.bincount(self.block_of).astype(np.float64)
-
-    @functools.cached_property
-    def correction(self) -> Floats:
-        """D in p̂ = p̂₁ + D·(q̂ - S·p̂₁), one row for all values of a block; S sums over blocks.
-
-        Both terms in brackets estimate the blocks' frequencies, so their difference r has mean zero and any D leaves
-        the estimate unbiased. Best is -Cov(p̂₁, r)·Var(r)⁻¹. At the uniform distribution Cov(p̂₁) = α(I - 11'/k), and
-        Cov(p̂₁, q̂) = (I - 11'/k)S'/k, as the reports are independent given the value. The entries of r sum to zero, so
-        any inverse of Var(r) on such vectors will do.
-        """
-        assert self.moments is not None
-        of_values, of_labels = self.moments
-        size, sizes = len(self.domain), self.block_sizes
-        alpha = of_values.own + of_values.own_slope / size
-        shares = sizes / size
-        residual = of_labels.matrix(shares) - np.outer(shares, shares)
-        residual += (alpha - 2 / size) * (np.diag(sizes) - np.outer(sizes, sizes) / size)
-        spread = float(np.trace(residual))
-        if spread < _NO_NOISE:
-            return np.zeros((self.blocks, self.blocks))  # both estimates are certain: nothing is to be corrected
-        inverse = np.linalg.inv(residual + spread / self.blocks**2)
-        return np.asarray((alpha - 1 / size) * (inverse - sizes @ inverse / size))
-
-    def residuals(self, masses: Floats) -> Floats:
-        """E[r r'] where these are the blocks' frequencies (``masses``): q̂ and S·p̂₁ are independent given the value."""
-        assert self.moments is not None
-        of_values, of_labels = self.moments
-        return of_labels.matrix(masses) - 2 * np.diag(masses) + of_values.matrix(masses, self.block_sizes)
-
-    def second_moments(self) -> Floats | None:
-        if self.moments is None:
-            return None
-        of_values, of_labels = self.moments
-        sizes, D, size = self.block_sizes, self.correction, len(self.domain)
-        # Σ_x E[p̂_x²] = Σ E[p̂₁²] + 2·Σ E[p̂₁·(D r)] + Σ_j size_j·E[(D r)_j²], for a true value of each block.
-        alone = size * (of_values.own + of_values.both) + of_values.own_slope + 2 * of_values.slope
-        diagonal, towards, back = np.diag(D), D @ sizes, sizes @ D
-        moved = diagonal * (1 - of_values.own_slope) - of_values.slope * (back + towards)
-        moved -= of_values.own * (diagonal @ sizes) + of_values.both * (sizes @ towards)
-        weights = D.T @ (sizes[:, None] * D)
-        own_weights = np.diag(weights)
-        spread = own_weights * (of_labels.own_slope + of_values.own_slope - 2)
-        spread += 2 * of_labels.slope * weights.sum(axis=1) + 2 * of_values.slope * (weights @ sizes)
-        spread += own_weights @ (of_labels.own + of_values.own * sizes)
-        spread += of_labels.both * weights.sum() + of_values.both * (sizes @ weights @ sizes)
-        return np.asarray((alone + 2 * moved + spread)[self.block_of])
-
     def parameters(self) -> dict[str, Any]:
         parts = (self.values, self.labels)
         return {
@@ -237,32 +172,3 @@ def _stage(state: Any, part: SubsetSelection) -> int:
     if len(state) == 1:
         return _FRESH
     return _FLIPPING if state[2] < len(part.domain) else _MENDING
-
-
-@dataclass(frozen=True)
-class SecondMoments:
-    """E[p̂p̂'] = diag(own + own_slope·p) + both·11' + slope·(1p' + p1') of subset selection's estimate from a report."""
-
-    own: float
-    own_slope: float
-    both: float
-    slope: float
-
-    @classmethod
-    def of(cls, mechanism: SubsetSelection) -> SecondMoments:
-        # p̂_x = (1[x in set] - b)/(a-b); two values are in the set with probability c₀ + (p_x + p_y)(c₁ - c₀).
-        own, other = mechanism.inclusion
-        with_own, without_own = mechanism.pairs
-        gap, step = own - other, with_own - without_own
-        scaled = (other - without_own, gap - 2 * step, without_own - other**2, step - other * gap)
-        return cls(*(float(part / gap**2) for part in scaled))
-
-    def matrix(self, p: Floats, sizes: Floats | None = None) -> Floats:
-        """The matrix at p; with ``sizes`` that of sums over blocks, p then being the blocks' frequencies."""
-        ones = np.ones(len(p)) if sizes is None else sizes
-        crossed = np.outer(ones, p)
-        return np.asarray(
-            np.diag(self.own * ones + self.own_slope * p)
-            + self.both * np.outer(ones, ones)
-            + self.slope * (crossed + crossed.T)
-        )

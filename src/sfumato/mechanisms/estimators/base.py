@@ -1,7 +1,10 @@
-"""What a estimator is: from counts to unbiased frequencies, and the exact covariance of that estimate.
+"""The base of estimators: from counts to unbiased frequencies, with all moments of that estimate.
 
-A estimator is linear in the counts, so what it says is exact for every n: the estimate is unbiased, and the covariance
-of n reports is 1/n of what ``covariance(p)`` gives for one report of a person drawn from p.
+An estimator is linear in the counts, so its statements are exact for every n: the estimate is unbiased, and the
+covariance of n reports is 1/n of what ``covariance(p)`` gives for one report of a person drawn from p.
+
+An estimator is the only place that states the errors of a mechanism. Risks and plans read ``second_moments``, standard
+errors read ``variances``, intervals read ``score_laws``; tests hold them equal to one another and to the exact law.
 """
 
 from __future__ import annotations
@@ -13,14 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats, project_protected
+from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.forms import Cohort
+from sfumato.mechanisms.estimators.likelihood import Fit, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw
 from sfumato.mechanisms.estimators.scores import LevelScores, Scores
 
-__all__ = ["Estimator", "HistogramEstimator", "with_some_mass"]
+__all__ = ["Estimator", "HistogramEstimator", "SamplingDistribution", "with_some_mass"]
 
 
-#: Beside what a report counts for a value, this is nothing: rounding of a matrix that was inverted.
+#: A score below this share of the greatest one is the rounding of zero in a matrix that was inverted.
 _NOTHING = 1e-9
 #: Mass of the uniform distribution that is mixed into p before it is divided by.
 _LEAST_MASS = 1e-6
@@ -31,42 +36,111 @@ def with_some_mass(p: Floats) -> Floats:
     return np.asarray((1 - _LEAST_MASS) * p + _LEAST_MASS / len(p))
 
 
-class Estimator(ABC):
-    """The unbiased linear estimate of one mechanism."""
+class SamplingDistribution(ABC):
+    """The law of unbiased frequencies over repeated samples of reports: the source of all error bars.
+
+    A mechanism's estimator has one, and so has a combination of several estimates.
+    """
 
     size: int
 
     @abstractmethod
-    def frequencies(self, shares: Floats) -> Floats:
-        """The estimate from shares: counts divided by the number of reports."""
-
-    @abstractmethod
-    def expected_counts(self, p: Floats) -> Floats:
-        """The expected shares at p: ``frequencies(expected_counts(p)) == p``."""
-
-    def nearest(self, unbiased: Floats, shares: Floats) -> Floats:  # noqa: ARG002
-        """A distribution near the unbiased estimate, among those with the totals that the counts know.
-
-        Values told in clear keep what they are told to have; the others are the nearest in l2 to theirs.
-        """
-        return project_protected(unbiased, self.revealed())
-
-    def revealed(self) -> npt.NDArray[np.bool_]:
-        """Which values are told in clear: no report counts against them, so their estimate is a count of reports."""
-        least, greatest = self.honest_score_bounds()
-        return np.asarray((greatest > 0) & (least >= -_NOTHING * greatest))
-
-    @abstractmethod
     def variances(self, p: Floats) -> Floats:
-        """The variance of each frequency from one report at p."""
+        """Return the variance of each frequency from one report at p."""
 
     @abstractmethod
     def covariance(self, p: Floats) -> Floats:
-        """The covariance of the frequencies from one report at p."""
+        """Return the covariance of the frequencies from one report at p."""
 
     @abstractmethod
     def variance(self, weights: Floats, p: Floats) -> float:
-        """The variance of Σ weight·frequency from one report at p: weights·covariance·weights, without the matrix."""
+        """Return the variance of Σ weight·frequency from one report at p, without the covariance matrix."""
+
+    @abstractmethod
+    def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
+        """Return the law of each value's scores over n reports, with the groups' totals and make-up at p."""
+
+    @abstractmethod
+    def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:
+        """Return the law of the estimate of Σ weight·frequency over n reports, in each of several parts of the people.
+
+        A part is a distribution over the values.
+        """
+
+    @abstractmethod
+    def score_bounds(self) -> tuple[Floats, Floats]:
+        """Return the least and the greatest score of any report for each value, dishonest reports included.
+
+        Raises LimitExceeded if dishonest reports can move an estimate by more than their scores.
+        """
+
+    @abstractmethod
+    def honest_score_bounds(self) -> tuple[Floats, Floats]:
+        """Return the least and the greatest score of an honest report for each value."""
+
+    def revealed(self) -> npt.NDArray[np.bool_]:
+        """Return which values are revealed: their scores are never negative, so their estimate is a count."""
+        least, greatest = self.honest_score_bounds()
+        return np.asarray((greatest > 0) & (least >= -_NOTHING * greatest))
+
+    def least_variances(self) -> Floats:
+        """Return the least variance of each frequency from one report, whatever the counts are."""
+        return np.zeros(self.size)
+
+    def known_groups(self) -> npt.NDArray[np.int64]:
+        """Return the number of each value's group: every report reveals the group, so its total is a count."""
+        return np.zeros(self.size, dtype=np.int64)
+
+
+class Estimator(SamplingDistribution):
+    """The unbiased linear estimate of one mechanism.
+
+    The score φ(y) of a report y is the estimate from that report alone: the estimate is the mean score.
+    """
+
+    #: The least singular value that the estimate divides by, relative to the greatest; 1 if it inverts no matrix.
+    condition: float = 1.0
+
+    @abstractmethod
+    def frequencies(self, shares: Floats) -> Floats:
+        """Return the estimate from shares: counts divided by the number of reports."""
+
+    @abstractmethod
+    def expected_counts(self, p: Floats) -> Floats:
+        """Return the expected shares at p: ``frequencies(expected_counts(p)) == p``."""
+
+    @abstractmethod
+    def second_moments(self) -> Floats:
+        """Return the mean of |φ(Y)|² for each true value.
+
+        The risk follows: Σ variances(p) = second_moments·p - |p|². Never needs a matrix of values by values.
+        """
+
+    def nearest(self, unbiased: Floats, shares: Floats) -> Floats:  # noqa: ARG002
+        """Return a distribution near the unbiased estimate, among those with the totals that the counts reveal.
+
+        Revealed values keep their estimates; the others are the nearest in l2 to theirs.
+        """
+        return project_protected(unbiased, self.revealed())
+
+    # -- methods that not every mechanism has ------------------------------------------------------------------
+
+    def fit(self, shares: Floats, n: int) -> Fit:  # noqa: ARG002
+        """Return the distribution of maximum likelihood for the counts of n reports.
+
+        Raises InvalidInput if no likelihood of the counts is known.
+        """
+        raise InvalidInput("estimate", "method", "not be 'mle' for this mechanism", type(self).__name__)
+
+    def mean_posterior(self, shares: Floats, prior: Floats) -> Floats:  # noqa: ARG002
+        """Return the mean over the reports of the posterior under a prior.
+
+        Raises InvalidInput if the counts do not determine it.
+        """
+        must = "not be 'mmse' for bitmaps, whose counts do not determine posteriors"
+        raise InvalidInput("estimate", "method", must, type(self).__name__)
+
+    # -- the scores of one report ------------------------------------------------------------------------------
 
     @abstractmethod
     def score_levels(self) -> tuple[Floats, Floats]:
@@ -84,7 +158,6 @@ class Estimator(ABC):
         return np.zeros(self.score_levels()[1].shape)
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
-        """Return the law of each value's scores over n reports, with the groups' totals and make-up at p."""
         p = with_some_mass(p)
         levels, own = self.score_levels()
         elsewhere = self.score_elsewhere()
@@ -103,41 +176,34 @@ class Estimator(ABC):
         return None
 
     def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:
-        """Return the law of the estimate of Σ weight·frequency over n reports, in each of several parts of the people.
-
-        A part is a distribution over the values.
-        """
         means = parts @ weights
         squares = np.array([self.variance(weights, part) for part in parts]) + means**2
         return [Cohort(n, 1.0, means, squares, self.scores(weights), parts)]
 
-    @abstractmethod
-    def score_bounds(self) -> tuple[Floats, Floats]:
-        """The least and the greatest that one report can count for each frequency."""
-
-    def least_variances(self) -> Floats:
-        """The variance from one report that each frequency has at least, whatever the counts seem to say."""
-        return np.zeros(self.size)
-
-    def known_groups(self) -> npt.NDArray[np.int64]:
-        """For each value the number of its group: every report tells the group, so its total is a count of reports."""
-        return np.zeros(self.size, dtype=np.int64)
-
     def honest_score_bounds(self) -> tuple[Floats, Floats]:
-        """The least and the greatest that one honest report counts: what intervals from few reports rest on."""
         return self.score_bounds()
 
 
 class HistogramEstimator(Estimator):
-    """A estimator whose counts are a histogram over the outputs: ``shares`` is the law of the outputs at p."""
+    """An estimator whose counts are a histogram: ``expected_counts`` is the law of the outputs at p."""
 
     @abstractmethod
     def output_scores(self, weights: Floats) -> Floats:
         """Return what a report of each output adds to the estimate of Σ weight·frequency: ``frequencies``' adjoint."""
 
+    @abstractmethod
+    def adjoint(self, weights: Floats) -> Floats:
+        """Return Σ_y Q(y|x)·weights_y for every value x: the adjoint of ``expected_counts``."""
+
     def scores(self, weights: Floats) -> Scores:
         return LevelScores.of(self.output_scores(weights), self.expected_counts, self.size)
 
-    @abstractmethod
-    def adjoint(self, weights: Floats) -> Floats:
-        """Σ_y Q(y|x)·weights_y for every value x: the adjoint of ``shares``."""
+    def fit(self, shares: Floats, n: int) -> Fit:
+        # To within a thousandth in the log-likelihood of all reports: far below what they can tell.
+        tolerance = max(1e-9, 1e-3 / n)
+        return fit_histogram(shares, self.expected_counts, self.adjoint, self.size, tolerance=tolerance)
+
+    def mean_posterior(self, shares: Floats, prior: Floats) -> Floats:
+        # Σ_y share_y·π_x Q(y|x)/(π·Q_y).
+        law = self.expected_counts(prior)
+        return np.asarray(prior * self.adjoint(np.where(law > 0, shares / np.where(law > 0, law, 1), 0)))

@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.likelihood import Fit, fit_bits
+from sfumato.mechanisms.estimators.parts import PartEstimator
 from sfumato.mechanisms.estimators.scores import BitScores, Scores, SubsetScores
-from sfumato.mechanisms.two_level import InclusionMechanism, InclusionMixture
+from sfumato.mechanisms.two_level import InclusionMixture, TwoLevelMechanism
 
-__all__ = ["InclusionEstimator", "ResponseEstimator", "SetEstimator"]
+__all__ = ["Inclusion", "InclusionEstimator", "ResponseEstimator", "SetEstimator"]
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """Exact probabilities that a report's set holds given values.
+
+    ``own`` and ``other``: that it holds the true value, and a given other one. ``with_own`` and ``without_own``: that
+    it holds two given values, if one of them is the true one, and if neither is.
+    """
+
+    own: Fraction
+    other: Fraction
+    with_own: Fraction
+    without_own: Fraction
+
+    @property
+    def gap(self) -> Fraction:
+        """How much likelier the true value is to be held than another one."""
+        return self.own - self.other
+
+    @classmethod
+    def of_bits(cls, own: Fraction, other: Fraction) -> Inclusion:
+        """Return the probabilities of sets whose members are independent."""
+        return cls(own, other, own * other, other * other)
+
+    @classmethod
+    def of_mixture(cls, mechanism: InclusionMixture) -> Inclusion:
+        """Return the probabilities of uniform sets that are forced with probability γ to hold the true value."""
+        size, share, gamma, company = len(mechanism.domain), mechanism.share, mechanism.gamma, _company(mechanism)
+        third = company * (share * size - 2) / (size - 2) if size > 2 else Fraction(0)
+        free, free_pair = (1 - gamma) * share, (1 - gamma) * share * company
+        return cls(gamma + free, gamma * company + free, gamma * company + free_pair, gamma * third + free_pair)
+
+
+def _company(mechanism: InclusionMixture) -> Fraction:
+    """Return the probability that a set which is forced to hold one value holds a given other one."""
+    size = len(mechanism.domain)
+    return (mechanism.share * size - 1) / (size - 1) if size > 1 else Fraction(0)
 
 
 class InclusionEstimator(Estimator):
@@ -22,13 +63,13 @@ class InclusionEstimator(Estimator):
     them is the true one, else with c₀. So E[both] = c₀ + (p_x + p_y)(c₁ - c₀).
     """
 
-    def __init__(self, mechanism: InclusionMechanism, with_own: Fraction, without_own: Fraction) -> None:
-        own, other = mechanism.inclusion
-        if own == other:
-            raise InvalidInput("estimate", "the mechanism", "tell values apart (its epsilon is 0)", mechanism)
+    def __init__(self, mechanism: TwoLevelMechanism, inclusion: Inclusion) -> None:
+        if inclusion.gap == 0:
+            raise NotIdentifiable("tell values apart (its epsilon is 0)", mechanism)
         self.size = len(mechanism.domain)
-        self.other, self.gap = float(other), float(own - other)
-        self._with_own, self._without_own = float(with_own), float(without_own)
+        self.inclusion = inclusion
+        self.other, self.gap = float(inclusion.other), float(inclusion.gap)
+        self._with_own, self._without_own = float(inclusion.with_own), float(inclusion.without_own)
 
     def frequencies(self, shares: Floats) -> Floats:
         return (shares - self.other) / self.gap
@@ -36,34 +77,43 @@ class InclusionEstimator(Estimator):
     def expected_counts(self, p: Floats) -> Floats:
         return self.other + self.gap * p
 
+    def second_moments(self) -> Floats:
+        # φ_x = (1[x in set] - b)/(a - b), and the set holds x with probability b + (a - b)·1[x true]:
+        # Σ_z E φ_z² = (k·b(1-b) + (a-b)(1-2b))/(a-b)², whatever the true value.
+        other, gap = self.inclusion.other, self.inclusion.gap
+        return np.full(self.size, float((self.size * other * (1 - other) + gap * (1 - 2 * other)) / gap**2))
+
     def variances(self, p: Floats) -> Floats:
-        held = self.expected_counts(p)
-        return held * (1 - held) / self.gap**2
+        rates = self.expected_counts(p)
+        return rates * (1 - rates) / self.gap**2
 
     def covariance(self, p: Floats) -> Floats:
-        held = self.expected_counts(p)
+        rates = self.expected_counts(p)
         both = self._without_own + (p[:, None] + p) * (self._with_own - self._without_own)
-        both[np.diag_indices(self.size)] = held
-        return np.asarray((both - np.outer(held, held)) / self.gap**2)
+        both[np.diag_indices(self.size)] = rates
+        return np.asarray((both - np.outer(rates, rates)) / self.gap**2)
 
     def variance(self, weights: Floats, p: Floats) -> float:
-        held, total = self.expected_counts(p), float(weights.sum())
+        rates, total = self.expected_counts(p), float(weights.sum())
         # Σ_{x≠y} w_x w_y E[both], with the sums over y done first.
         pairs = self._without_own * (total**2 - weights @ weights)
         pairs += 2 * (self._with_own - self._without_own) * ((weights * p) @ (total - weights))
-        return float(weights**2 @ held + pairs - (weights @ held) ** 2) / self.gap**2
+        return float(weights**2 @ rates + pairs - (weights @ rates) ** 2) / self.gap**2
+
+    def fit(self, shares: Floats, n: int) -> Fit:  # noqa: ARG002
+        return fit_bits(shares, self.other, self.gap)
 
     def score_levels(self) -> tuple[Floats, Floats]:
         own = self.other + self.gap
         return np.tile(self.set_levels, (self.size, 1)), np.tile([1 - own, own], (self.size, 1))
 
     def score_probabilities(self, p: Floats) -> Floats:
-        held = self.expected_counts(p)
-        return np.column_stack([1 - held, held])
+        rates = self.expected_counts(p)
+        return np.column_stack([1 - rates, rates])
 
     def scores(self, weights: Floats) -> Scores:
-        rates = np.ones(self.size)
-        return BitScores(weights / self.gap, self.other * rates, self.gap * rates)
+        ones = np.ones(self.size)
+        return BitScores(weights / self.gap, self.other * ones, self.gap * ones)
 
     @property
     def set_levels(self) -> Floats:
@@ -71,79 +121,78 @@ class InclusionEstimator(Estimator):
         return (np.array([0.0, 1.0]) - self.other) / self.gap
 
     def score_bounds(self) -> tuple[Floats, Floats]:
-        ends = np.array([0.0, 1.0]) - self.other
-        return np.full(self.size, ends[0] / self.gap), np.full(self.size, ends[1] / self.gap)
+        least, greatest = self.set_levels
+        return np.full(self.size, least), np.full(self.size, greatest)
 
 
-class SetEstimator(InclusionEstimator):
-    """Uniform sets of d of k values, forced with probability γ to hold the true one (subset selection).
-
-    It also decodes a part of a larger mechanism: ``p`` then sums to the mass of the part's hidden values, and ``total``
-    is that with the part's open values, whose reports are sets with probability 1 - γ only.
-    """
+class SetEstimator(InclusionEstimator, PartEstimator):
+    """Uniform sets of d of k values, forced with probability γ to hold the true one (subset selection)."""
 
     def __init__(self, mechanism: InclusionMixture) -> None:
-        super().__init__(mechanism, *mechanism.pairs)
-        company, share, gamma = mechanism.company, mechanism.share, mechanism.gamma
+        super().__init__(mechanism, Inclusion.of_mixture(mechanism))
+        company, share, gamma = _company(mechanism), mechanism.share, mechanism.gamma
         free_pair = (1 - gamma) * share * company
-        with_own, without_own = mechanism.pairs
+        with_own, without_own = self.inclusion.with_own, self.inclusion.without_own
         self.each = int(share * self.size)
         self.gamma, self._rest = float(gamma), float(1 - gamma)
         self._pull, self._free = float(gamma * company), float((1 - gamma) * share)
-        self._pair_hidden, self._pair_total = float(without_own - free_pair), float(free_pair)
+        self._pair_protected, self._pair_total = float(without_own - free_pair), float(free_pair)
         self._pair_slope = float(with_own - without_own)
-        #: What a report in clear of an open value counts for each hidden one.
-        self.revealed_score = float((1 - gamma) * (company - share) / (gamma * (1 - company)))
+        # Revealed, an unprotected value has the score 1/γ. Each protected value has what is left when the mass of all
+        # protected values, 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - free)/(a - b).
+        spread = (1 - gamma) * (company - share) / (gamma * (1 - company))
+        self.revealed_score = float(spread)
+        self._revealed_moment = float(gamma * (self.size * spread**2 + 1 / gamma**2))
+
+    def unprotected_second_moment(self) -> float:
+        return self._rest * float(self.second_moments()[0]) + self._revealed_moment
 
     def scores(self, weights: Floats) -> Scores:
         return self.set_scores(weights)
 
     def set_scores(self, weights: Floats) -> SubsetScores:
-        """Return what a set report adds to Σ weight·frequency."""
         constant = -self.other * float(weights.sum()) / self.gap
         return SubsetScores(weights / self.gap, self.each, self.gamma, constant)
 
     def law(self, p: Floats, total: float) -> Floats:
-        """How often the sets hold each value."""
         return np.asarray(self.gap * p + self._pull * p.sum() + self._free * total)
 
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:
-        """The inverse of ``law``, given the mass of the hidden values."""
         return np.asarray((counts - self._pull * protected - self._free * total) / self.gap)
 
-    def energy(self, p: Floats, total: float) -> Floats:
-        """E[φ²; a set] of each value's score φ = (1[held] - b)/(a - b)."""
+    def fit_part(self, shares: Floats) -> Fit:
+        return fit_bits(shares, self.other, self.gap)
+
+    def squared_scores(self, p: Floats, total: float) -> Floats:
         sets = self.gamma * float(p.sum()) + self._rest * total
         return np.asarray((self.law(p, total) * (1 - 2 * self.other) + sets * self.other**2) / self.gap**2)
 
     def set_probabilities(self, p: Floats, total: float) -> Floats:
-        """Return the probabilities of ``set_levels`` for each value; they sum to that of a set report."""
-        held = self.law(p, total)
+        rates = self.law(p, total)
         sets = self.gamma * float(p.sum()) + self._rest * total
-        return np.column_stack([np.maximum(sets - held, 0.0), held])
+        return np.column_stack([np.maximum(sets - rates, 0.0), rates])
 
     def products(self, p: Floats, total: float) -> Floats:
-        """E[φφ'; a set]."""
-        level, sets, held = self._pairs(p, total)
-        both = level + self._pair_slope * (p[:, None] + p) - self.other * (held[:, None] + held) + sets * self.other**2
+        level, sets, rates = self._pairs(p, total)
+        both = level + self._pair_slope * (p[:, None] + p) - self.other * (rates[:, None] + rates)
+        both += sets * self.other**2
         both /= self.gap**2
-        both[np.diag_indices(self.size)] = self.energy(p, total)
+        both[np.diag_indices(self.size)] = self.squared_scores(p, total)
         return np.asarray(both)
 
     def quadratic(self, weights: Floats, p: Floats, total: float) -> float:
-        """E[(Σ weight·φ)²; a set], without the matrix."""
-        level, sets, held = self._pairs(p, total)
+        level, sets, rates = self._pairs(p, total)
         everything = float(weights.sum())
         pairs = level * (everything**2 - weights @ weights)
         pairs += 2 * self._pair_slope * ((weights * p) @ (everything - weights))
         offset = self.other * everything
-        squares = weights**2 @ held + pairs - 2 * offset * (weights @ held) + offset**2 * sets
+        squares = weights**2 @ rates + pairs - 2 * offset * (weights @ rates) + offset**2 * sets
         return float(squares) / self.gap**2
 
     def _pairs(self, p: Floats, total: float) -> tuple[float, float, Floats]:
-        """P(z and w held) less the slope times p_z + p_w; the mass of set reports; P(z held)."""
+        """P(both of z and w in the set) less the slope times p_z + p_w; the mass of sets; P(z in the set)."""
         protected = float(p.sum())
-        level = self._pair_hidden * protected + self._pair_total * total
+        level = self._pair_protected * protected + self._pair_total * total
         return level, self.gamma * protected + self._rest * total, self.law(p, total)
 
 
@@ -152,6 +201,12 @@ class ResponseEstimator(SetEstimator, HistogramEstimator):
 
     def scores(self, weights: Floats) -> Scores:
         return HistogramEstimator.scores(self, weights)
+
+    def fit(self, shares: Floats, n: int) -> Fit:
+        return HistogramEstimator.fit(self, shares, n)
+
+    def mean_posterior(self, shares: Floats, prior: Floats) -> Floats:
+        return HistogramEstimator.mean_posterior(self, shares, prior)
 
     def output_scores(self, weights: Floats) -> Floats:
         return np.asarray((weights - self.other * weights.sum()) / self.gap)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.base import HistogramEstimator
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.likelihood import Fit, fit_histogram
+from sfumato.mechanisms.estimators.parts import PartEstimator
 from sfumato.mechanisms.estimators.scores import ColumnScores
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
 
@@ -25,21 +27,19 @@ def _transform(rows: Floats, scale: float = 1.0) -> Floats:
     return transform_rows(rows, scale)
 
 
-class HadamardEstimator(HistogramEstimator):
+class HadamardEstimator(HistogramEstimator, PartEstimator):
     """Scores ±1 in the own block: p̂ = mean score / γ, by one fast transform per block.
 
     The product of the scores of two values of a block is the score of the row row_x XOR row_y, whose mean is γ times
-    the frequency of the value that owns this row, or zero if none does. It also decodes a part of a larger mechanism,
-    as ``SetEstimator`` does.
+    the frequency of the value that owns this row, or zero if none does.
     """
 
     each = 1
-    #: A report in clear of an open value says nothing of the hidden ones.
     revealed_score = 0.0
 
     def __init__(self, mechanism: HadamardResponse) -> None:
         if mechanism.threshold == 0:
-            raise InvalidInput("estimate", "the mechanism", "tell values apart (its epsilon is 0)", mechanism)
+            raise NotIdentifiable("tell values apart (its epsilon is 0)", mechanism)
         self.size = len(mechanism.domain)
         self._blocks, self._columns = mechanism.blocks, mechanism.block_size
         self.gamma, self._rest = float(mechanism.gamma), float(1 - mechanism.gamma)
@@ -67,7 +67,6 @@ class HadamardEstimator(HistogramEstimator):
         return self.law(p, 1.0)
 
     def law(self, p: Floats, total: float) -> Floats:
-        """How often each column is reported."""
         rows = self._by_row(p)
         rows[:, 0] = rows.sum(axis=1)  # +1 everywhere: together they select the columns of sign +1
         law = _transform(rows, self.gamma / self._columns)
@@ -75,33 +74,41 @@ class HadamardEstimator(HistogramEstimator):
         return law.ravel()
 
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:  # noqa: ARG002
-        """As ``frequencies``: the uniform columns of any mass cancel."""
-        return self.frequencies(counts)
+        return self.frequencies(counts)  # the uniform columns of any mass cancel
 
-    def energy(self, p: Floats, total: float) -> Floats:
-        """E[φ²; a column] of each value's score φ = ±1/γ in its block."""
+    def fit_part(self, shares: Floats) -> Fit:
+        return fit_histogram(shares, self.expected_counts, self.adjoint, self.size)
+
+    def second_moments(self) -> Floats:
+        # φ_x = ±1/γ in the own block, since rows are orthogonal and row 0 is skipped: a report in a block of s values
+        # has |φ|² = s/γ², and lies in the own block with probability γ + (1-γ)/B.
+        rows = self._columns - 1
+        in_own_block = np.minimum(rows, self.size - np.arange(self.size) // rows * rows)
+        return np.asarray(in_own_block / self.gamma + self._rest * self.size / (self._blocks * self.gamma**2))
+
+    def unprotected_second_moment(self) -> float:
+        return self._rest * self.size / (self._blocks * self.gamma**2) + 1 / self.gamma
+
+    def squared_scores(self, p: Floats, total: float) -> Floats:
         in_block = self.gamma * self._by_row(p).sum(axis=1) + self._rest * total / self._blocks
         return np.asarray(self._of_blocks(in_block) / self.gamma**2)
 
     def products(self, p: Floats, total: float) -> Floats:
-        """E[φφ'; a column]."""
         rows = self._by_row(p)
         block, row = np.divmod(np.arange(self.size), self._columns - 1)
         row += 1
         same = block[:, None] == block
         products = np.where(same, rows[block[:, None], row[:, None] ^ row] / self.gamma, 0.0)
-        products[np.diag_indices(self.size)] = self.energy(p, total)
+        products[np.diag_indices(self.size)] = self.squared_scores(p, total)
         return products
 
     def quadratic(self, weights: Floats, p: Floats, total: float) -> float:
-        """E[(Σ weight·φ)²; a column], without the matrix."""
         return float(self.law(p, total) @ self.output_scores(weights) ** 2)
 
     def output_scores(self, weights: Floats) -> Floats:
         return _transform(self._by_row(weights)).ravel() / self.gamma
 
     def set_scores(self, weights: Floats) -> ColumnScores:
-        """Return what a column report adds to Σ weight·frequency."""
         return ColumnScores(self.output_scores(weights), self.law)
 
     def adjoint(self, weights: Floats) -> Floats:
@@ -118,7 +125,6 @@ class HadamardEstimator(HistogramEstimator):
         return levels[:2] if self._blocks == 1 else levels
 
     def set_probabilities(self, p: Floats, total: float) -> Floats:
-        """Return the probabilities of ``set_levels`` for each value; they sum to that of a column report."""
         in_block = self._of_blocks(self.gamma * self._by_row(p).sum(axis=1) + self._rest * total / self._blocks)
         columns = self.gamma * float(p.sum()) + self._rest * total
         signs = [(in_block - self.gamma * p) / 2, (in_block + self.gamma * p) / 2, columns - in_block]
@@ -135,12 +141,3 @@ class HadamardEstimator(HistogramEstimator):
 
     def score_bounds(self) -> tuple[Floats, Floats]:
         return np.full(self.size, -1 / self.gamma), np.full(self.size, 1 / self.gamma)
-
-    def variances(self, p: Floats) -> Floats:
-        return self.energy(p, 1.0) - p**2
-
-    def variance(self, weights: Floats, p: Floats) -> float:
-        return self.quadratic(weights, p, 1.0) - float(weights @ p) ** 2
-
-    def covariance(self, p: Floats) -> Floats:
-        return self.products(p, 1.0) - np.outer(p, p)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -146,21 +145,6 @@ class HadamardResponse(MixtureMechanism):
         ones[1 : count + 1] = 1
         members = (count + walsh_hadamard(ones[None])[0]) // 2
         return np.asarray((members > 0) & (members < len(self.domain)))
-
-    def second_moments(self) -> npt.NDArray[np.float64] | None:
-        # φ_x = ±1/γ in the own block, since rows are orthogonal and row 0 is skipped: a report in a block of s values
-        # has the energy s/γ², and lies in the own block with probability γ + (1-γ)/B.
-        if self.threshold == 0:
-            return None
-        size, rows, gamma = len(self.domain), self.block_size - 1, float(self.gamma)
-        in_own_block = np.minimum(rows, size - np.arange(size) // rows * rows)
-        return np.asarray(in_own_block / gamma + float(1 - self.gamma) * size / (self.blocks * gamma**2))
-
-    def unprotected_second_moment(self) -> float:
-        if self.threshold == 0:
-            return math.inf
-        gamma = float(self.gamma)
-        return float(1 - self.gamma) * len(self.domain) / (self.blocks * gamma**2) + 1 / gamma
 
     def parameters(self) -> dict[str, Any]:
         return {

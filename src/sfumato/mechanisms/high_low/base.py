@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato._core import Epsilon, checked_integer
 from sfumato.domain import Domain
@@ -41,14 +40,6 @@ class HighLowMechanism(PartitionedMechanism):
     def sensitive(self) -> list[object]:
         """The sensitive values, in domain order."""
         return list(self.domain.decode(self.protected(0)))
-
-    def second_moments(self) -> npt.NDArray[np.float64] | None:
-        protected = self.mixture.second_moments()
-        if protected is None:
-            return None
-        second_moments = np.full(len(self.domain), self.mixture.unprotected_second_moment())
-        second_moments[self.protected(0)] = protected
-        return second_moments
 
     def parameters(self) -> dict[str, Any]:
         own = {"sensitive": self.protected(0).tolist(), "epsilon": str(self.epsilon)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from sfumato._core import Epsilon, EpsilonLike
 from sfumato.domain import Domain
+from sfumato.mechanisms.hadamard.estimator import HadamardEstimator
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.policy import HighLow
@@ -61,12 +63,10 @@ def _best_block_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
 
     def risk(block_size: int) -> tuple[float, int]:
         mixture = HadamardResponse(Domain.range(sensitive), epsilon, block_size=block_size)
-        second_moments = mixture.second_moments()
-        total = (
-            float("inf")
-            if second_moments is None
-            else float(second_moments.sum()) + harmless * mixture.unprotected_second_moment()
-        )
+        if mixture.threshold == 0:
+            return math.inf, mixture.blocks
+        estimator = HadamardEstimator(mixture)
+        total = float(estimator.second_moments().sum()) + harmless * estimator.unprotected_second_moment()
         return total, mixture.blocks
 
     return min((1 << bits for bits in range(1, sensitive.bit_length() + 1)), key=risk)

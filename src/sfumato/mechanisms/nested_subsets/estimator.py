@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.base import Estimator
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets, spread_of_levels
 
 __all__ = ["NestedSubsetsEstimator"]
 
@@ -28,9 +29,10 @@ class NestedSubsetsEstimator(Estimator):
     """
 
     def __init__(self, mechanism: NestedSubsets) -> None:
-        between, within = map(float, mechanism.spreads)
-        if between == 0 or within == 0:
-            raise InvalidInput("estimate", "the mechanism", "tell values apart (its epsilon is too small)", mechanism)
+        self._spreads = _spreads(mechanism)
+        if 0 in self._spreads:
+            raise NotIdentifiable("tell values apart (its epsilon is too small)", mechanism)
+        between, within = map(float, self._spreads)
         self.size = len(mechanism.domain)
         self._block_of, self._blocks, self._block_size = mechanism.block_of, mechanism.blocks, mechanism.block_size
         self._high, self._sizes = mechanism.high, mechanism.sizes
@@ -71,18 +73,18 @@ class NestedSubsetsEstimator(Estimator):
     def expected_counts(self, p: Floats) -> Floats:
         masses = self._masses(p)
         mass = masses[self._block_of]
-        found = []
+        rows = []
         for status in (0, 1):
-            held = np.zeros((2, 2))
-            held[status, 0] = 1
-            own, same = self._mean(("aa", held, self._levels)), self._mean(("ab", held, self._levels))
-            other = self._mean(("a", held), ("a", self._levels))
-            found.append(own * p + same * (mass - p) + other * (1 - mass))
+            indicator = np.zeros((2, 2))
+            indicator[status, 0] = 1
+            own, same = self._mean(("aa", indicator, self._levels)), self._mean(("ab", indicator, self._levels))
+            other = self._mean(("a", indicator), ("a", self._levels))
+            rows.append(own * p + same * (mass - p) + other * (1 - mass))
         high = self._high / self._blocks
         # E[v | high] of a value of the block is its mean; of other blocks, what that leaves of all high blocks.
         own_high = high * self._means[0]
         elsewhere = (self._high - own_high) / (self._blocks - 1)
-        return np.concatenate([*found, elsewhere + (own_high - elsewhere) * masses])
+        return np.concatenate([*rows, elsewhere + (own_high - elsewhere) * masses])
 
     def score_levels(self) -> tuple[Floats, Floats]:
         first = np.zeros(self.size)
@@ -101,6 +103,12 @@ class NestedSubsetsEstimator(Estimator):
         return np.full(self.size, possible.min()), np.full(self.size, possible.max())
 
     # -- its errors ------------------------------------------------------------------------------------------
+
+    def second_moments(self) -> Floats:
+        # Σ_x E φ_x² is the trace of E[v v']⁻¹ at the uniform distribution, and by symmetry the same for every value.
+        between, within = self._spreads
+        trace = Fraction(1, self.size) + (self._blocks - 1) / between + (self.size - self._blocks) / within
+        return np.full(self.size, float(trace))
 
     def _masses(self, weights: Floats) -> Floats:
         return np.asarray(np.bincount(self._block_of, weights=weights, minlength=self._blocks), np.float64)
@@ -158,6 +166,21 @@ class NestedSubsetsEstimator(Estimator):
             product = math.prod(float(table[status, bit_of[name]]) for name, table in zip(names, tables, strict=True))
             total += product * _chance(bits, self._sizes[status], self._block_size)
         return total
+
+
+def _spreads(mechanism: NestedSubsets) -> tuple[Fraction, Fraction]:
+    """Return what the likelihoods v tell between blocks and within them: eigenvalues of E[v v'] under the uniform law.
+
+    E[v v'] has the eigenvalue k for the vector of ones, the first of these for differences between blocks and the
+    second for differences within blocks. v·1 = k for every output, so at the uniform distribution all outputs are
+    equally likely and the best unbiased estimate is E[v v']⁻¹ applied to the mean of v.
+    """
+    blocks, block_size = mechanism.blocks, mechanism.block_size
+    share = Fraction(mechanism.high, blocks)
+    means, variances = spread_of_levels(mechanism.levels, [Fraction(size, block_size) for size in mechanism.sizes])
+    between = share * (1 - share) * (means[0] - means[1]) ** 2 * (blocks * block_size) / (blocks - 1)
+    within = share * variances[0] + (1 - share) * variances[1]
+    return between, within * Fraction(block_size, block_size - 1)
 
 
 def _chance(places: Sequence[int], size: int, among: int) -> float:

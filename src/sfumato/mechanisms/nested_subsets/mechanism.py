@@ -21,7 +21,7 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.subset.mechanism import MOST_PLANES, cheap_planes, nth_set_bit, scaled_size
 from sfumato.mechanisms.two_level import ONE, mixing_threshold
 
-__all__ = ["NestedSubsets", "best_nested_sizes"]
+__all__ = ["NestedSubsets", "best_nested_sizes", "spread_of_levels"]
 
 #: Up to this many choices of sizes all are compared; beyond, each size in turn is made the best for the others.
 _MOST_CHOICES = 2**21
@@ -239,31 +239,6 @@ class NestedSubsets(NestedMechanism):
         row: list[int] = self.order[block * self.block_size : (block + 1) * self.block_size].tolist()
         return sorted(row, key=lambda z: (z != x, z == other))[: self.sizes[0 if high else 1]]
 
-    # -- the risk --------------------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def spreads(self) -> tuple[Fraction, Fraction]:
-        """What the likelihoods v tell between blocks and within them: eigenvalues of E[v v'] under the uniform law.
-
-        E[v v'] has the eigenvalue k for the vector of ones, the first of these for differences between blocks and the
-        second for differences within blocks. v·1 = k for every output, so at the uniform distribution all outputs are
-        equally likely and the best unbiased estimate is E[v v']⁻¹ applied to the mean of v.
-        """
-        share = Fraction(self.high, self.blocks)
-        means, variances = _spread(self.levels, [Fraction(size, self.block_size) for size in self.sizes])
-        between = share * (1 - share) * (means[0] - means[1]) ** 2 * len(self.domain) / (self.blocks - 1)
-        within = share * variances[0] + (1 - share) * variances[1]
-        return between, within * Fraction(self.block_size, self.block_size - 1)
-
-    def second_moments(self) -> npt.NDArray[np.float64] | None:
-        # Σ_x E φ_x² is the trace of E[v v']⁻¹ at the uniform distribution, and by symmetry the same for every value.
-        between, within = self.spreads
-        if between == 0 or within == 0:
-            return None
-        size = len(self.domain)
-        energy = Fraction(1, size) + (self.blocks - 1) / between + (size - self.blocks) / within
-        return np.full(size, float(energy))
-
     def parameters(self) -> dict[str, Any]:
         return {
             **super().parameters(),
@@ -302,7 +277,7 @@ def _levels(
     return found[0], found[1]
 
 
-def _spread(levels: Any, shares: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def spread_of_levels(levels: Any, shares: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Mean and variance of the likelihoods in a high and in a low block, of which these shares are in the set."""
     means = [share * inside + (1 - share) * outside for (inside, outside), share in zip(levels, shares, strict=True)]
     steps = [inside - outside for inside, outside in levels]
@@ -343,9 +318,9 @@ def _descend(risk: Any, axes: list[npt.NDArray[np.int64]], at: tuple[int, int, i
 
 
 def _risk(blocks: int, block_size: int, epsilon: float, across: float, high: Any, size: Any, low: Any) -> Any:
-    """The trace of the inverse of E[v v'], less that of the vector of ones (see ``spreads``)."""
+    """The trace of the inverse of E[v v'], less that of the vector of ones (see ``NestedSubsetsEstimator``)."""
     levels = ((1.0, math.exp(-epsilon)), (math.exp(epsilon - across), math.exp(-across)))
-    means, variances = _spread(levels, (size / block_size, low / block_size))
+    means, variances = spread_of_levels(levels, (size / block_size, low / block_size))
     share = high / blocks
     unit = (share * means[0] + (1 - share) * means[1]) ** 2
     between = share * (1 - share) * (means[0] - means[1]) ** 2 / unit * (blocks * block_size) / (blocks - 1)

@@ -1,7 +1,7 @@
-"""The estimator of mechanisms made of parts: each part by its own estimator, with the totals that the reports tell.
+"""The estimator of mechanisms made of parts: each part by its estimator, with the totals that the reports reveal.
 
-A report tells its part, so the mass of a part is known up to sampling. Where a part has open values, the share C told
-in clear gives their mass C/γ, and with it the mass of the hidden values.
+A report reveals its part, so the mass of a part is known up to sampling. If a part has unprotected values, the share C
+of reports that reveal one gives their mass C/γ, and with it the mass of the protected values.
 """
 
 from __future__ import annotations
@@ -13,24 +13,18 @@ import numpy as np
 
 from sfumato._core import Floats, Integers, project_protected
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
-from sfumato.mechanisms.estimators.inclusion import ResponseEstimator, SetEstimator
-from sfumato.mechanisms.estimators.likelihood import Fit, fit_bits, fit_histogram
+from sfumato.mechanisms.estimators.likelihood import Fit
+from sfumato.mechanisms.estimators.parts import PartEstimator
 from sfumato.mechanisms.estimators.scores import PartedScores, Piece, Scores
-from sfumato.mechanisms.hadamard.estimator import HadamardEstimator
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import MixtureMechanism
 
 __all__ = ["PartitionedEstimator", "partitioned_estimator"]
 
-PartEstimator = SetEstimator | HadamardEstimator
-
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One part: its estimator, where its counts stand, its hidden and its open values, and the counts of the latter."""
+    """One part: its estimator, its counts, its protected and unprotected values, and the counts of the latter."""
 
     estimator: PartEstimator
     counts: slice
@@ -39,7 +33,7 @@ class _Part:
     unprotected_counts: Integers
 
     def masses(self, shares: Floats) -> tuple[float, float]:
-        """The mass of the hidden values, and that of all values of the part."""
+        """Return the mass of the protected values, and that of all values of the part."""
         revealed = float(shares[self.unprotected_counts].sum())
         total = float(shares[self.counts].sum()) / self.estimator.each + revealed
         return total - revealed / self.estimator.gamma, total
@@ -56,12 +50,12 @@ class PartitionedEstimator(Estimator):
         self.parts = []
         for number, mixture in enumerate(mechanism.parts):
             if mixture not in known:
-                known[mixture] = _part_decoder(mixture)
+                known[mixture] = _part_estimator(mixture)
             counts = slice(mechanism.count_offsets[number], mechanism.count_offsets[number + 1])
-            mine = np.flatnonzero(unprotected_part == number)
-            unprotected_counts = mechanism.count_offsets[-1] + mine
+            members = np.flatnonzero(unprotected_part == number)
+            unprotected_counts = mechanism.count_offsets[-1] + members
             part = _Part(
-                known[mixture], counts, mechanism.protected(number), mechanism.unprotected[mine], unprotected_counts
+                known[mixture], counts, mechanism.protected(number), mechanism.unprotected[members], unprotected_counts
             )
             self.parts.append(part)
 
@@ -85,29 +79,25 @@ class PartitionedEstimator(Estimator):
     def nearest(self, unbiased: Floats, shares: Floats) -> Floats:
         nearest = np.empty(self.size)
         for part in self.parts:
-            own = np.concatenate([part.protected, part.unprotected])
-            revealed = np.arange(len(own)) >= len(part.protected)
-            nearest[own] = project_protected(unbiased[own], revealed, part.masses(shares)[1])
+            values = np.concatenate([part.protected, part.unprotected])
+            revealed = np.arange(len(values)) >= len(part.protected)
+            nearest[values] = project_protected(unbiased[values], revealed, part.masses(shares)[1])
         return nearest
 
-    def fit(self, shares: Floats) -> Fit:
-        """Maximum composite likelihood part by part: totals and values in clear by their shares, sets by their bits."""
+    def fit(self, shares: Floats, n: int) -> Fit:  # noqa: ARG002
+        """Maximize composite likelihood: of revealed values and totals by their shares, of sets by their bits."""
         frequencies = np.zeros(self.size)
         fits = []
         for part in self.parts:
             protected, total = part.masses(shares)
             protected = min(max(protected, 0.0), total)
-            told = shares[part.unprotected_counts]
-            frequencies[part.unprotected] = told / told.sum() * (total - protected) if told.any() else 0.0
+            revealed = shares[part.unprotected_counts]
+            frequencies[part.unprotected] = revealed / revealed.sum() * (total - protected) if revealed.any() else 0.0
             estimator = part.estimator
             if protected > 0:
-                # What open values add to the counts is known; the rest is as if all came from hidden values.
-                own = (shares[part.counts] - estimator.law(np.zeros(estimator.size), total - protected)) / protected
-                own = np.clip(own, 0.0, 1.0)
-                if isinstance(estimator, SetEstimator):
-                    fits.append(fit_bits(own, estimator.other, estimator.gap))
-                else:
-                    fits.append(fit_histogram(own, estimator.expected_counts, estimator.adjoint, estimator.size))
+                # What unprotected values add to the counts is known; the rest is as if all came from protected ones.
+                rest = (shares[part.counts] - estimator.law(np.zeros(estimator.size), total - protected)) / protected
+                fits.append(estimator.fit_part(np.clip(rest, 0.0, 1.0)))
                 frequencies[part.protected] = protected * fits[-1].frequencies
         return Fit(
             frequencies,
@@ -117,34 +107,45 @@ class PartitionedEstimator(Estimator):
             max((fit.bound for fit in fits), default=0.0),
         )
 
-    def variances(self, p: Floats) -> Floats:
+    def second_moments(self) -> Floats:
+        # A report of one part has the score 0 for the values of all others.
         second_moments = np.empty(self.size)
+        known: dict[PartEstimator, tuple[Floats, float]] = {}
+        for part in self.parts:
+            estimator = part.estimator
+            if estimator not in known:
+                known[estimator] = estimator.second_moments(), estimator.unprotected_second_moment()
+            second_moments[part.protected], second_moments[part.unprotected] = known[estimator]
+        return second_moments
+
+    def variances(self, p: Floats) -> Floats:
+        squares = np.empty(self.size)
         for part, total in self._with_totals(p):
-            revealed = part.estimator.gamma * float(p[part.unprotected].sum())
-            second_moments[part.protected] = (
-                part.estimator.energy(p[part.protected], total) + revealed * part.estimator.revealed_score**2
-            )
-            second_moments[part.unprotected] = p[part.unprotected] / part.estimator.gamma
-        return np.asarray(second_moments - p**2)
+            estimator = part.estimator
+            revealed = estimator.gamma * float(p[part.unprotected].sum())
+            of_sets = estimator.squared_scores(p[part.protected], total)
+            squares[part.protected] = of_sets + revealed * estimator.revealed_score**2
+            squares[part.unprotected] = p[part.unprotected] / estimator.gamma
+        return np.asarray(squares - p**2)
 
     def covariance(self, p: Floats) -> Floats:
         products = np.zeros((self.size, self.size))
         for part, total in self._with_totals(p):
-            estimator, told = part.estimator, p[part.unprotected]
+            estimator, unprotected = part.estimator, p[part.unprotected]
             within = estimator.products(p[part.protected], total)
-            within += estimator.gamma * told.sum() * estimator.revealed_score**2
+            within += estimator.gamma * unprotected.sum() * estimator.revealed_score**2
             products[np.ix_(part.protected, part.protected)] = within
-            products[np.ix_(part.protected, part.unprotected)] = estimator.revealed_score * told
-            products[np.ix_(part.unprotected, part.protected)] = estimator.revealed_score * told[:, None]
-            products[part.unprotected, part.unprotected] = told / estimator.gamma
+            products[np.ix_(part.protected, part.unprotected)] = estimator.revealed_score * unprotected
+            products[np.ix_(part.unprotected, part.protected)] = estimator.revealed_score * unprotected[:, None]
+            products[part.unprotected, part.unprotected] = unprotected / estimator.gamma
         return products - np.outer(p, p)
 
     def variance(self, weights: Floats, p: Floats) -> float:
         square = 0.0
         for part, total in self._with_totals(p):
-            estimator, mine = part.estimator, weights[part.protected]
-            square += estimator.quadratic(mine, p[part.protected], total)
-            scores = estimator.revealed_score * mine.sum() + weights[part.unprotected] / estimator.gamma
+            estimator, protected = part.estimator, weights[part.protected]
+            square += estimator.quadratic(protected, p[part.protected], total)
+            scores = estimator.revealed_score * protected.sum() + weights[part.unprotected] / estimator.gamma
             square += float(estimator.gamma * p[part.unprotected] @ scores**2)
         return square - float(weights @ p) ** 2
 
@@ -184,9 +185,8 @@ class PartitionedEstimator(Estimator):
             sets = len(estimator.set_levels)
             levels[part.protected, :sets] = estimator.set_levels
             levels[part.protected, sets] = estimator.revealed_score
-            own[part.protected, :sets] = estimator.set_probabilities(first, 1.0)[
-                0
-            ]  # the same for every value of the part
+            # The same for every value of the part.
+            own[part.protected, :sets] = estimator.set_probabilities(first, 1.0)[0]
             levels[part.unprotected, 1] = 1 / estimator.gamma
             own[part.unprotected, :2] = 1 - estimator.gamma, estimator.gamma
         return levels, own
@@ -198,8 +198,8 @@ class PartitionedEstimator(Estimator):
             probabilities[part.protected, :sets] = estimator.set_probabilities(p[part.protected], total)
             probabilities[part.protected, sets] = estimator.gamma * float(p[part.unprotected].sum())
             probabilities[part.protected, sets + 1] = max(1 - total, 0.0) if len(self.parts) > 1 else 0.0
-            told = estimator.gamma * p[part.unprotected]
-            probabilities[part.unprotected, 0], probabilities[part.unprotected, 1] = 1 - told, told
+            revealed = estimator.gamma * p[part.unprotected]
+            probabilities[part.unprotected, 0], probabilities[part.unprotected, 1] = 1 - revealed, revealed
         return probabilities
 
     def score_elsewhere(self) -> Floats:
@@ -224,16 +224,16 @@ class PartitionedEstimator(Estimator):
         low, high = np.zeros(self.size), np.zeros(self.size)
         for part in self.parts:
             least, greatest = part.estimator.score_bounds()
-            told = [part.estimator.revealed_score] if len(part.unprotected) else []
+            revealed = [part.estimator.revealed_score] if len(part.unprotected) else []
             elsewhere = [0.0] if len(self.parts) > 1 else []
-            low[part.protected] = np.minimum(least, min([*told, *elsewhere], default=np.inf))
-            high[part.protected] = np.maximum(greatest, max([*told, *elsewhere], default=-np.inf))
+            low[part.protected] = np.minimum(least, min([*revealed, *elsewhere], default=np.inf))
+            high[part.protected] = np.maximum(greatest, max([*revealed, *elsewhere], default=-np.inf))
             high[part.unprotected] = 1 / part.estimator.gamma
         return low, high
 
 
 class PartitionedHistogramEstimator(PartitionedEstimator, HistogramEstimator):
-    """Where every part reports an index, the counts are a histogram over all outputs."""
+    """If every part reports an index, the counts are a histogram over all outputs."""
 
     def output_scores(self, weights: Floats) -> Floats:
         scores = np.empty(self._length)
@@ -249,29 +249,31 @@ class PartitionedHistogramEstimator(PartitionedEstimator, HistogramEstimator):
     def scores(self, weights: Floats) -> Scores:
         return HistogramEstimator.scores(self, weights)
 
+    def fit(self, shares: Floats, n: int) -> Fit:
+        return HistogramEstimator.fit(self, shares, n)
+
+    def mean_posterior(self, shares: Floats, prior: Floats) -> Floats:
+        return HistogramEstimator.mean_posterior(self, shares, prior)
+
     def adjoint(self, weights: Floats) -> Floats:
-        pulled = np.empty(self.size)
+        means = np.empty(self.size)
         for part in self.parts:
-            estimator, own = part.estimator, weights[part.counts]
+            estimator, of_sets = part.estimator, weights[part.counts]
             assert isinstance(estimator, HistogramEstimator)
-            pulled[part.protected] = estimator.adjoint(own)
-            pulled[part.unprotected] = (1 - estimator.gamma) * own.mean() + estimator.gamma * weights[
-                part.unprotected_counts
-            ]
-        return pulled
+            means[part.protected] = estimator.adjoint(of_sets)
+            revealed = estimator.gamma * weights[part.unprotected_counts]
+            means[part.unprotected] = (1 - estimator.gamma) * of_sets.mean() + revealed
+        return means
 
 
 def partitioned_estimator(mechanism: PartitionedMechanism) -> PartitionedEstimator:
-    """The estimator of a mechanism made of parts."""
+    """Return the estimator of a mechanism made of parts."""
     return (
         PartitionedHistogramEstimator(mechanism) if mechanism.encoding == "index" else PartitionedEstimator(mechanism)
     )
 
 
-def _part_decoder(mixture: MixtureMechanism) -> PartEstimator:
-    if isinstance(mixture, HadamardResponse):
-        return HadamardEstimator(mixture)
-    if isinstance(mixture, RandomizedResponse):
-        return ResponseEstimator(mixture)
-    assert isinstance(mixture, SubsetSelection)
-    return SetEstimator(mixture)
+def _part_estimator(mixture: MixtureMechanism) -> PartEstimator:
+    estimator = mixture.estimator
+    assert isinstance(estimator, PartEstimator)
+    return estimator

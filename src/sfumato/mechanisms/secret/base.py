@@ -17,7 +17,9 @@ import numpy.typing as npt
 from sfumato._core import Epsilon, Floats, canonical_hash
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.table.mechanism import TableMechanism, left_inverse
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.matrix import MatrixEstimator
+from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import ChiSquare, Policy, Secret
 
 __all__ = [
@@ -161,10 +163,10 @@ def risk_of(*factors: Floats) -> float:
     """
     moment, size = 1.0, 1
     for matrix in factors:
-        inverse = left_inverse(matrix)
-        if inverse is None:
+        try:
+            moment *= float(np.mean(MatrixEstimator(matrix).second_moments()))
+        except NotIdentifiable:
             return math.inf
-        moment *= float(np.mean(matrix @ np.sum(inverse**2, axis=0)))
         size *= len(matrix)
     return moment - 1 / size
 

@@ -20,7 +20,7 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.table.alias import TOTAL, TOTAL_BITS, AliasTable
 from sfumato.policy import PairwisePolicy, Policy
 
-__all__ = ["TableMechanism", "left_inverse"]
+__all__ = ["TableMechanism"]
 
 #: A row of doubles may miss one by this much before it is refused.
 _ROW_TOLERANCE = 1e-9
@@ -112,15 +112,6 @@ class TableMechanism(Mechanism):
         matrix: npt.NDArray[np.float64] = self.weights / TOTAL
         return matrix
 
-    @functools.cached_property
-    def estimator(self) -> npt.NDArray[np.float64] | None:
-        """The matrix of the unbiased estimate: ``left_inverse`` at the distribution that the table was designed for."""
-        return left_inverse(self.matrix(), None if self.design_prior is None else self.design_prior / TOTAL)
-
-    def second_moments(self) -> npt.NDArray[np.float64] | None:
-        inverse = self.estimator
-        return None if inverse is None else np.asarray(self.matrix() @ np.sum(inverse**2, axis=0))
-
     def parameters(self) -> dict[str, Any]:
         table = {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
         if self.design_prior is not None:
@@ -140,26 +131,6 @@ class TableMechanism(Mechanism):
         if prior is None:
             return cls(domain, weights)
         return cls(domain, weights, design_prior=prior)
-
-
-def left_inverse(
-    matrix: npt.NDArray[np.float64], p: npt.NDArray[np.float64] | None = None
-) -> npt.NDArray[np.float64] | None:
-    """The matrix A of the unbiased estimate p̂ = A·(shares of the outputs), or None if values cannot be told apart.
-
-    Least squares weighted by the output law at p, uniform unless given: A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y.
-    The weights are fixed, so the estimate is linear and exactly unbiased at every distribution.
-    """
-    law = matrix.mean(axis=0) if p is None else p @ matrix
-    used = law > 0
-    scaled = matrix[:, used] / np.sqrt(law[used])
-    left, singular_values, right = np.linalg.svd(scaled, full_matrices=False)
-    k = len(matrix)
-    if len(singular_values) < k or singular_values[-1] <= singular_values[0] * k * np.finfo(float).eps:
-        return None
-    inverse = np.zeros_like(matrix)
-    inverse[:, used] = (left / singular_values) @ right / np.sqrt(law[used])
-    return inverse
 
 
 def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:

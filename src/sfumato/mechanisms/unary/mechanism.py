@@ -13,7 +13,7 @@ from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished, Mechanism, read_epsilon
 from sfumato.mechanisms.draws import Draws, Layout
-from sfumato.mechanisms.two_level import ONE, InclusionMechanism, extreme_indices
+from sfumato.mechanisms.two_level import ONE, TwoLevelMechanism, extreme_indices
 
 __all__ = ["PLANES", "IndependentBits", "UnaryEncoding"]
 
@@ -74,7 +74,7 @@ class IndependentBits(Mechanism):
         return result
 
 
-class UnaryEncoding(IndependentBits, InclusionMechanism):
+class UnaryEncoding(IndependentBits, TwoLevelMechanism):
     """The own bit is set with probability p, every other bit with probability q.
 
     Symmetric (k-RAPPOR): p = e^(ε/2)/(e^(ε/2)+1), q = 1 - p. Optimized: p = ½, q = 1/(e^ε+1). A column is high
@@ -113,15 +113,16 @@ class UnaryEncoding(IndependentBits, InclusionMechanism):
 
     @functools.cached_property
     def levels(self) -> tuple[Fraction, Fraction]:
-        own, other = self.inclusion
+        own, other = self.bit_probabilities
         return own * (1 - other), other * (1 - own)
 
-    @functools.cached_property
-    def inclusion(self) -> tuple[Fraction, Fraction]:
+    @property
+    def bit_probabilities(self) -> tuple[Fraction, Fraction]:
+        """The exact probabilities that the bit of the true value is set, and that of any other value."""
         return Fraction(self.own, ONE), Fraction(self.other, ONE)
 
     def guess_probability(self) -> Fraction:
-        own, other = self.inclusion
+        own, other = self.bit_probabilities
         size = len(self.domain)
         # own ≥ other: a value whose bit is set is likeliest, unless no bit is.
         no_bit = (1 - own) * (1 - other) ** (size - 1)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.base import Estimator
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.likelihood import Fit, fit_bits
 from sfumato.mechanisms.estimators.scores import BitScores, Scores
+from sfumato.mechanisms.two_level import ONE
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
 __all__ = ["UtilityOptimizedRapporEstimator"]
@@ -23,10 +25,12 @@ class UtilityOptimizedRapporEstimator(Estimator):
 
     def __init__(self, mechanism: UtilityOptimizedRappor) -> None:
         self.size = len(mechanism.domain)
-        self.other, self.gap = mechanism.bit_rates()
-        if not self.gap.all():
-            raise InvalidInput("estimate", "the mechanism", "tell values apart (its epsilon is 0)", mechanism)
         self._sensitive = mechanism.is_sensitive
+        # The bit of x is set in a share other_x + gap_x·p_x of all reports.
+        self.other = np.where(self._sensitive, mechanism.other / ONE, 0.0)
+        self.gap = np.where(self._sensitive, (mechanism.own - mechanism.other) / ONE, mechanism.harmless / ONE)
+        if not self.gap.all():
+            raise NotIdentifiable("tell values apart (its epsilon is 0)", mechanism)
         first = mechanism.representatives()[0]
         self._noise, self._slope = float(self.other[first]), float(self.gap[first])
 
@@ -36,29 +40,37 @@ class UtilityOptimizedRapporEstimator(Estimator):
     def expected_counts(self, p: Floats) -> Floats:
         return np.asarray(self.other + self.gap * p)
 
+    def second_moments(self) -> Floats:
+        # φ_x = (bit_x - b)/g, and bit x is set with probability b, or b + g if x is the true value.
+        other, gap = self.other, self.gap
+        return np.asarray(np.sum(other * (1 - other) / gap**2) + (1 - 2 * other) / gap)
+
+    def fit(self, shares: Floats, n: int) -> Fit:  # noqa: ARG002
+        return fit_bits(shares, self.other, self.gap)
+
     def variances(self, p: Floats) -> Floats:
-        held = self.expected_counts(p)
-        return np.asarray(held * (1 - held) / self.gap**2)
+        rates = self.expected_counts(p)
+        return np.asarray(rates * (1 - rates) / self.gap**2)
 
     def covariance(self, p: Floats) -> Floats:
-        held, sensitive = self.expected_counts(p), self._sensitive
-        revealed = np.where(sensitive, 0.0, held)
+        rates, sensitive = self.expected_counts(p), self._sensitive
+        revealed = np.where(sensitive, 0.0, rates)
         both = self._noise**2 + (p[:, None] + p) * (self._noise * self._slope)
         both[~sensitive] = self._noise * revealed[~sensitive][:, None]
         both[:, ~sensitive] = self._noise * revealed[~sensitive]
         both[np.ix_(~sensitive, ~sensitive)] = 0.0
-        both[np.diag_indices(self.size)] = held
-        return np.asarray((both - np.outer(held, held)) / np.outer(self.gap, self.gap))
+        both[np.diag_indices(self.size)] = rates
+        return np.asarray((both - np.outer(rates, rates)) / np.outer(self.gap, self.gap))
 
     def variance(self, weights: Floats, p: Floats) -> float:
-        held, scaled = self.expected_counts(p), weights / self.gap
-        noisy, revealed = scaled[self._sensitive], scaled[~self._sensitive] @ held[~self._sensitive]
+        rates, scaled = self.expected_counts(p), weights / self.gap
+        noisy, revealed = scaled[self._sensitive], scaled[~self._sensitive] @ rates[~self._sensitive]
         total = noisy.sum()
         # Σ_{x≠y} w_x w_y E[both], with the sums over y done first.
         pairs = self._noise**2 * (total**2 - noisy @ noisy)
         pairs += 2 * self._noise * self._slope * ((noisy * p[self._sensitive]) @ (total - noisy))
         pairs += 2 * self._noise * total * revealed
-        return float(scaled**2 @ held + pairs - (scaled @ held) ** 2)
+        return float(scaled**2 @ rates + pairs - (scaled @ rates) ** 2)
 
     def scores(self, weights: Floats) -> Scores:
         return BitScores(weights / self.gap, self.other, self.gap)
@@ -68,8 +80,8 @@ class UtilityOptimizedRapporEstimator(Estimator):
         return np.column_stack([-self.other, 1 - self.other]) / self.gap[:, None], np.column_stack([1 - own, own])
 
     def score_probabilities(self, p: Floats) -> Floats:
-        held = self.expected_counts(p)
-        return np.column_stack([1 - held, held])
+        rates = self.expected_counts(p)
+        return np.column_stack([1 - rates, rates])
 
     def score_bounds(self) -> tuple[Floats, Floats]:
         return -self.other / self.gap, (1 - self.other) / self.gap

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato._core import Epsilon, EpsilonLike, checked_integer, floor_of_ratio
 from sfumato.domain import Domain, checked_domain
@@ -144,21 +143,6 @@ class UtilityOptimizedRappor(IndependentBits):
         likelihoods = [Fraction(0)] * len(self.domain)
         likelihoods[x] = Fraction(1)
         return 1 << x, likelihoods
-
-    # -- the risk ----------------------------------------------------------------------------------------
-
-    def bit_rates(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Offsets b and slopes g: the bit of x is set in a share b_x + g_x·p_x of all reports."""
-        offset = np.where(self.is_sensitive, self.other / ONE, 0.0)
-        slope = np.where(self.is_sensitive, (self.own - self.other) / ONE, self.harmless / ONE)
-        return offset, slope
-
-    def second_moments(self) -> npt.NDArray[np.float64] | None:
-        # φ_x = (bit_x - b)/g, and bit x is set with probability b, or b + g if x is the true value.
-        offset, slope = self.bit_rates()
-        if not slope.all():
-            return None
-        return np.asarray(np.sum(offset * (1 - offset) / slope**2) + (1 - 2 * offset) / slope)
 
     # -- the spec ----------------------------------------------------------------------------------------
 

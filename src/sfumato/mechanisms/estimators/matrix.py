@@ -1,0 +1,102 @@
+"""The estimator by the exact law: the default of every mechanism whose reports are indices."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from sfumato._core import Floats
+from sfumato.errors import InvalidInput, LimitExceeded
+from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism
+from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+
+__all__ = ["MatrixEstimator", "default_estimator", "efficient_estimator"]
+
+
+class MatrixEstimator(HistogramEstimator):
+    """Least squares weighted by the law of the outputs at one distribution, uniform unless given.
+
+    p̂ = A·shares with A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y. The weights are fixed, so the estimate is linear and exactly
+    unbiased at every distribution, and it has the least variance of all such estimates at the given one.
+    """
+
+    def __init__(self, matrix: Floats, p: Floats | None = None) -> None:
+        self.size = len(matrix)
+        self._matrix = matrix
+        law = matrix.mean(axis=0) if p is None else p @ matrix
+        used = law > 0
+        scaled = matrix[:, used] / np.sqrt(law[used])
+        left, singular_values, right = np.linalg.svd(scaled, full_matrices=False)
+        rank = len(singular_values)
+        self.condition = float(singular_values[-1] / singular_values[0]) if rank == self.size else 0.0
+        if self.condition <= self.size * np.finfo(float).eps:
+            must = "tell all values apart (its matrix is singular)"
+            raise NotIdentifiable(must, f"a matrix of {len(matrix)} values by {matrix.shape[1]} outputs")
+        self._left_inverse = np.zeros_like(matrix)
+        self._left_inverse[:, used] = (left / singular_values) @ right / np.sqrt(law[used])
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, p: Floats | None = None) -> Self:
+        """Return the estimator of a mechanism whose law can be written out."""
+        values, outputs = len(mechanism.domain), mechanism.outputs
+        if values * outputs > LARGEST_MATRIX:
+            raise LimitExceeded(
+                f"the efficient estimate needs the law of {mechanism.name} written out: {values} values by {outputs} "
+                f"outputs are more than {LARGEST_MATRIX} entries"
+            )
+        return cls(mechanism.matrix(), p)
+
+    def frequencies(self, shares: Floats) -> Floats:
+        return np.asarray(self._left_inverse @ shares)
+
+    def expected_counts(self, p: Floats) -> Floats:
+        return np.asarray(p @ self._matrix)
+
+    def output_scores(self, weights: Floats) -> Floats:
+        return np.asarray(weights @ self._left_inverse)
+
+    def adjoint(self, weights: Floats) -> Floats:
+        return np.asarray(self._matrix @ weights)
+
+    def second_moments(self) -> Floats:
+        return np.asarray(self._matrix @ np.sum(self._left_inverse**2, axis=0))
+
+    def variances(self, p: Floats) -> Floats:
+        return np.asarray(self._left_inverse**2 @ self.expected_counts(p) - p**2)
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        return float(self.expected_counts(p) @ (weights @ self._left_inverse) ** 2 - (weights @ p) ** 2)
+
+    def covariance(self, p: Floats) -> Floats:
+        return (self._left_inverse * self.expected_counts(p)) @ self._left_inverse.T - np.outer(p, p)
+
+    def score_levels(self) -> tuple[Floats, Floats]:
+        return self._left_inverse, self._matrix
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        return np.broadcast_to(self.expected_counts(p), self._matrix.shape)
+
+    def score_bounds(self) -> tuple[Floats, Floats]:
+        return self._left_inverse.min(axis=1), self._left_inverse.max(axis=1)
+
+
+def default_estimator(mechanism: Mechanism) -> Estimator:
+    """Return the estimator of a mechanism that has none of its family: by the exact law of its outputs."""
+    if mechanism.encoding != "index":
+        must = "report an index, or have an estimator of its family"
+        raise InvalidInput("estimate", "the mechanism", must, mechanism)
+    return MatrixEstimator.of(mechanism)
+
+
+def efficient_estimator(mechanism: Mechanism) -> Estimator:
+    """Return the estimator of least variance at the uniform distribution, or at that which a table was designed for.
+
+    Raises InvalidInput for bitmaps, and LimitExceeded if the law has too many entries.
+    """
+    if mechanism.encoding != "index":
+        must = "not be 'efficient' for bitmaps, whose own estimate is"
+        raise InvalidInput("estimate", "method", must, mechanism.name)
+    estimator = mechanism.estimator
+    return estimator if isinstance(estimator, MatrixEstimator) else MatrixEstimator.of(mechanism)
