@@ -38,7 +38,7 @@ from sfumato._core.plots import load_plots_with, plot_result, register_plot
 from sfumato._core.progress import Progress, ProgressCallback
 from sfumato._core.results import Result, text_table
 from sfumato._core.simplex import project_protected, project_to_simplex
-from sfumato._core.text import percent
+from sfumato._core.text import count_text, percent
 from sfumato._core.types import Floats, Integers, Words
 from sfumato._core.validation import (
     MOST_PEOPLE,
@@ -78,6 +78,7 @@ __all__ = [
     "checked_seconds",
     "chi_square_is_likelier",
     "core_count",
+    "count_text",
     "did_you_mean",
     "digits_of",
     "dot",

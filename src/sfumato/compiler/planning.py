@@ -18,7 +18,7 @@ from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.domain import Frequencies, checked_distribution
-from sfumato.errors import InvalidInput, NoAnswer
+from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Prior, Uniform, disclosure_warnings, structure_of
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, Floats, canonical_hash, checked_count, project_to_simplex
+from sfumato._core import Epsilon, Floats, canonical_hash, checked_count, count_text, project_to_simplex
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.channel import Channel, check_channel_size
@@ -239,7 +239,7 @@ class Mechanism(ABC):
         """Q(y|x) in doubles: one row per value in domain order, one column per report."""
         entries = len(self.domain) * self.outputs
         if entries > LARGEST_MATRIX:
-            raise LimitExceeded(f"a matrix of {entries} entries is refused (at most {LARGEST_MATRIX})")
+            raise LimitExceeded(f"a matrix of {count_text(entries)} entries is refused (at most {LARGEST_MATRIX})")
         reports = list(self.reports())
         return np.array([[float(self.probability(y, x)) for y in reports] for x in range(len(self.domain))])
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import dot, exact_fraction, information
+from sfumato._core import count_text, dot, exact_fraction, information
 from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.policy import UNCONSTRAINED, Policy, TightestConstraint
@@ -133,7 +133,8 @@ def check_channel_size(rows: int, columns: int, what: str) -> None:
     """Raise LimitExceeded if a channel has too many entries to be enumerated."""
     if rows * columns > _LARGEST_CHANNEL:
         raise LimitExceeded(
-            f"{what} over {rows} values has {columns} outputs; more than {_LARGEST_CHANNEL} entries are not enumerated"
+            f"{what} over {rows} values has {count_text(columns)} outputs; more than {_LARGEST_CHANNEL} entries are "
+            "not enumerated"
         )
 
 

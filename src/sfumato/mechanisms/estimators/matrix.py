@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from sfumato._core import Floats
+from sfumato._core import Floats, count_text
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
@@ -43,8 +43,8 @@ class MatrixEstimator(HistogramEstimator):
         values, outputs = len(mechanism.domain), mechanism.outputs
         if values * outputs > LARGEST_MATRIX:
             raise LimitExceeded(
-                f"the efficient estimate needs the law of {mechanism.name} written out: {values} values by {outputs} "
-                f"outputs are more than {LARGEST_MATRIX} entries"
+                f"the efficient estimate needs the law of {mechanism.name} written out: {values} values by "
+                f"{count_text(outputs)} outputs are more than {LARGEST_MATRIX} entries"
             )
         return cls(mechanism.matrix(), p)
 
