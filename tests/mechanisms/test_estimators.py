@@ -290,3 +290,27 @@ def test_the_efficient_estimate_of_a_table_is_its_estimator() -> None:
     assert estimator_of_method(table, "efficient") is table.estimator
     with pytest.raises(InvalidInput, match="not be 'efficient' for bitmaps"):
         estimator_of_method(UnaryEncoding(R(3), 1), "efficient")
+
+
+# -- design parameters -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.2", "1", "3"])
+@pytest.mark.parametrize("size", [3, 8, 20])
+def test_default_sizes_have_the_least_risk_that_the_estimator_states(epsilon: str, size: int) -> None:
+    domain, sensitive = R(size), range(0, size, 2)
+    powers = [2**bits for bits in range(1, size.bit_length() + 1)]
+    choices: list[tuple[Mechanism, list[Mechanism]]] = [
+        (SubsetSelection(domain, epsilon), [SubsetSelection(domain, epsilon, d) for d in range(1, size)]),
+        (
+            HighLowSubset(domain, sensitive, epsilon),
+            [HighLowSubset(domain, sensitive, epsilon, d) for d in range(1, len(sensitive))],
+        ),
+        (HadamardResponse(domain, epsilon), [HadamardResponse(domain, epsilon, block_size=b) for b in powers]),
+        (
+            HighLowHadamard(domain, sensitive, epsilon),
+            [HighLowHadamard(domain, sensitive, epsilon, block_size=b) for b in powers],
+        ),
+    ]
+    for mechanism, others in choices:
+        assert all(mechanism.risk(1) <= other.risk(1) * (1 + 1e-12) for other in others)

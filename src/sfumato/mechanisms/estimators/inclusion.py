@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from sfumato.mechanisms.estimators.parts import PartEstimator
 from sfumato.mechanisms.estimators.scores import BitScores, Scores, SubsetScores
 from sfumato.mechanisms.two_level import InclusionMixture, TwoLevelMechanism
 
-__all__ = ["Inclusion", "InclusionEstimator", "ResponseEstimator", "SetEstimator"]
+__all__ = ["Inclusion", "InclusionEstimator", "ResponseEstimator", "SetEstimator", "set_moments"]
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,19 @@ class InclusionEstimator(Estimator):
         return np.full(self.size, least), np.full(self.size, greatest)
 
 
+def set_moments(size: Any, members: Any, gamma: Any, rest: Any) -> tuple[Any, Any]:
+    """Return |φ|² of a set, and of a report that reveals an unprotected value, for sets of some members of ``size``.
+
+    Numbers are Fractions or doubles, or arrays of them. ``rest`` is 1 - γ, which doubles would lose at γ near 1.
+    """
+    company, share = (members - 1) / max(size - 1, 1), members / size
+    other, gap = rest * share + gamma * company, gamma * (1 - company)
+    of_set = (members * (1 - other) ** 2 + (size - members) * other**2) / gap**2
+    # Revealed, an unprotected value has the score 1/γ. Each protected value has what is left when the mass of all
+    # protected values, 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - (1 - γ)·share)/(a - b).
+    return of_set, size * (rest * (company - share) / gap) ** 2 + 1 / gamma**2
+
+
 class SetEstimator(InclusionEstimator, PartEstimator):
     """Uniform sets of d of k values, forced with probability γ to hold the true one (subset selection)."""
 
@@ -138,14 +152,15 @@ class SetEstimator(InclusionEstimator, PartEstimator):
         self._pull, self._free = float(gamma * company), float((1 - gamma) * share)
         self._pair_protected, self._pair_total = float(without_own - free_pair), float(free_pair)
         self._pair_slope = float(with_own - without_own)
-        # Revealed, an unprotected value has the score 1/γ. Each protected value has what is left when the mass of all
-        # protected values, 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - free)/(a - b).
-        spread = (1 - gamma) * (company - share) / (gamma * (1 - company))
-        self.revealed_score = float(spread)
-        self._revealed_moment = float(gamma * (self.size * spread**2 + 1 / gamma**2))
+        self.revealed_score = float((1 - gamma) * (company - share) / (gamma * (1 - company)))
+        of_set, of_revealed = set_moments(self.size, share * self.size, gamma, 1 - gamma)
+        self._set_moment, self._revealed_moment = float(of_set), float(gamma * of_revealed)
+
+    def second_moments(self) -> Floats:
+        return np.full(self.size, self._set_moment)  # all sets have as many members
 
     def unprotected_second_moment(self) -> float:
-        return self._rest * float(self.second_moments()[0]) + self._revealed_moment
+        return self._rest * self._set_moment + self._revealed_moment
 
     def scores(self, weights: Floats) -> Scores:
         return self.set_scores(weights)
@@ -196,17 +211,8 @@ class SetEstimator(InclusionEstimator, PartEstimator):
         return level, self.gamma * protected + self._rest * total, self.law(p, total)
 
 
-class ResponseEstimator(SetEstimator, HistogramEstimator):
+class ResponseEstimator(HistogramEstimator, SetEstimator):
     """Randomized response: the sets are single values, so their counts are the histogram."""
-
-    def scores(self, weights: Floats) -> Scores:
-        return HistogramEstimator.scores(self, weights)
-
-    def fit(self, shares: Floats, n: int) -> Fit:
-        return HistogramEstimator.fit(self, shares, n)
-
-    def mean_posterior(self, shares: Floats, prior: Floats) -> Floats:
-        return HistogramEstimator.mean_posterior(self, shares, prior)
 
     def output_scores(self, weights: Floats) -> Floats:
         return np.asarray((weights - self.other * weights.sum()) / self.gap)

@@ -10,6 +10,7 @@ import numpy as np
 from sfumato._core import Epsilon, EpsilonLike, checked_integer
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import FEW_VALUES
+from sfumato.mechanisms.estimators.inclusion import set_moments
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
@@ -56,11 +57,12 @@ class HighLowSubset(HighLowMechanism):
         self._hide(policy, mixture)
 
     def audit_surrogate(self) -> HighLowSubset:
-        protected, told = min(len(self.mixture.domain), FEW_VALUES), min(len(self.unprotected), 2)
+        protected, unprotected = min(len(self.mixture.domain), FEW_VALUES), min(len(self.unprotected), 2)
         # Of one member or of several: these are different samplers.
         size = 1 if self.size == 1 else scaled_size(self.mixture.share, protected, least=2)
         return self.from_parameters(
-            Domain.range(protected + told), self.parameters() | {"sensitive": list(range(protected)), "size": size}
+            Domain.range(protected + unprotected),
+            self.parameters() | {"sensitive": list(range(protected)), "size": size},
         )
 
     def parameters(self) -> dict[str, Any]:
@@ -75,8 +77,8 @@ class HighLowSubset(HighLowMechanism):
 def best_high_low_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
     """The subset size 1 ≤ d < s of least exact risk at the uniform distribution.
 
-    With r = (d-1)/(s-1), β = (1-γ)d/s + γr and κ = 1/(γ(1-r)), a subset has the energy κ²(d(1-β)² + (s-d)β²), and a
-    harmless value in clear sκ²(1-γ)²(r - d/s)² + 1/γ² (docs/proofs/high-low-subset.md).
+    With r = (d-1)/(s-1), β = (1-γ)d/s + γr and κ = 1/(γ(1-r)), a subset has |φ|² = κ²(d(1-β)² + (s-d)β²), and a
+    revealed harmless value sκ²(1-γ)²(r - d/s)² + 1/γ² (docs/proofs/high-low-subset.md).
     """
     if epsilon.is_infinite or sensitive == 1:
         return 1
@@ -84,10 +86,6 @@ def best_high_low_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
     odds = np.expm1(min(float(epsilon), 700.0)) * d  # beyond, one member is best whatever the rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma, rest = odds / (odds + sensitive), sensitive / (odds + sensitive)
-        company, share = (d - 1) / (sensitive - 1), d / sensitive
-        held = rest * share + gamma * company
-        scale = 1 / (gamma * (1 - company)) ** 2
-        of_subset = scale * (d * (1 - held) ** 2 + (sensitive - d) * held**2)
-        revealed = sensitive * scale * (rest * (company - share)) ** 2 + 1 / gamma**2
-        risks = sensitive * of_subset + harmless * (rest * of_subset + gamma * revealed)
+        of_subset, of_revealed = set_moments(sensitive, d, gamma, rest)
+        risks = sensitive * of_subset + harmless * (rest * of_subset + gamma * of_revealed)
     return int(np.nanargmin(risks)) + 1 if np.isfinite(risks).any() else max(1, sensitive // 2)

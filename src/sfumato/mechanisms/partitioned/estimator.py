@@ -232,7 +232,7 @@ class PartitionedEstimator(Estimator):
         return low, high
 
 
-class PartitionedHistogramEstimator(PartitionedEstimator, HistogramEstimator):
+class PartitionedHistogramEstimator(HistogramEstimator, PartitionedEstimator):
     """If every part reports an index, the counts are a histogram over all outputs."""
 
     def output_scores(self, weights: Floats) -> Floats:
@@ -245,15 +245,6 @@ class PartitionedHistogramEstimator(PartitionedEstimator, HistogramEstimator):
                 estimator.revealed_score * float(protected.sum()) + weights[part.unprotected] / estimator.gamma
             )
         return scores
-
-    def scores(self, weights: Floats) -> Scores:
-        return HistogramEstimator.scores(self, weights)
-
-    def fit(self, shares: Floats, n: int) -> Fit:
-        return HistogramEstimator.fit(self, shares, n)
-
-    def mean_posterior(self, shares: Floats, prior: Floats) -> Floats:
-        return HistogramEstimator.mean_posterior(self, shares, prior)
 
     def adjoint(self, weights: Floats) -> Floats:
         means = np.empty(self.size)
