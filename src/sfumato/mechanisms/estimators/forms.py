@@ -206,10 +206,10 @@ def tilted(masses: Floats, weights: Floats) -> tuple[Floats, Floats]:
     means[0], means[-1] = 0.0, 1.0
     forward = np.concatenate([[True], np.diff(np.maximum.accumulate(means)) > 1e-12])
     forward[-1] = True
-    kept = np.flatnonzero(forward)
-    if len(kept) > 1 and means[kept[-2]] >= 1.0 - 1e-12:
-        kept = np.delete(kept, -2)
-    return means[kept], points[kept]
+    indices = np.flatnonzero(forward)
+    if len(indices) > 1 and means[indices[-2]] >= 1.0 - 1e-12:
+        indices = np.delete(indices, -2)
+    return means[indices], points[indices]
 
 
 class Form:
@@ -261,8 +261,8 @@ class Form:
         tracks = [np.asarray(np.interp(every, push, grid)) for push, grid in zip(pushes, ways, strict=True)]
         sums = sum((c * track for (c, _), track in zip(self._terms, tracks, strict=True)), np.zeros(len(every)))
         totals = np.maximum.accumulate(self._offset + sums)
-        kept = np.concatenate([[True], np.diff(totals) > 0])
-        return totals[kept], [track[kept] for track in tracks]
+        rising = np.concatenate([[True], np.diff(totals) > 0])
+        return totals[rising], [track[rising] for track in tracks]
 
     def _numbers(self, value: float) -> list[float]:
         """Return the number of each group if the form has a value."""
@@ -421,19 +421,19 @@ class _Inversion:
         low, high = form.ends
         first, last = max(form._estimate - self._reach, low), min(form._estimate + self._reach, high)
         first, last = min(first, high), max(last, low)
-        found = []
+        limits = []
         for side, (end, start, stop) in enumerate(((low, first, last), (high, last, first))):
             level = alpha * min(self.tails(end)[side], 0.5)
             if level <= LEAST_TAIL:
-                found.append(form._normal_limits(alpha)[1 - side])
+                limits.append(form._normal_limits(alpha)[1 - side])
                 continue
             target = float(ndtri(level))
 
             def distance(value: float, side: int = side, target: float = target) -> float:
                 return float(np.clip(ndtri(self.tails(value)[side]), -40, 40)) - target
 
-            found.append(_root(distance, start, stop))
-        return found[1], found[0]
+            limits.append(_root(distance, start, stop))
+        return limits[1], limits[0]
 
 
 def _root(distance: Callable[[float], float], first: float, last: float) -> float:

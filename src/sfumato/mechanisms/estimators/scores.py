@@ -206,11 +206,11 @@ def _two_kinds(weights: Floats, counts: npt.NDArray[np.int64], size: int, points
     from scipy import stats
 
     def transform(others: npt.NDArray[np.int64], members: int) -> Waves:
-        held = np.arange(min(members, int(others[1])) + 1)
-        chance = stats.hypergeom.pmf(held, int(others.sum()), int(others[1]), members)
+        greater = np.arange(min(members, int(others[1])) + 1)
+        chance = stats.hypergeom.pmf(greater, int(others.sum()), int(others[1]), members)
         likely = chance > 0
-        added = members * weights[0] + held[likely] * (weights[1] - weights[0])
-        return np.asarray(chance[likely] @ np.exp(1j * np.outer(added, points)))
+        total = members * weights[0] + greater[likely] * (weights[1] - weights[0])
+        return np.asarray(chance[likely] @ np.exp(1j * np.outer(total, points)))
 
     rest = [transform(counts - np.array([kind == 0, kind == 1]), size - 1) for kind in (0, 1)]
     return transform(counts, size), np.array(rest)
@@ -290,7 +290,7 @@ class ColumnScores:
 class Piece:
     """The scores of reports from one part of a mechanism: of sets or columns, and of values that are revealed.
 
-    ``revealed`` has the score of each open value, which is reported with probability ``gamma``.
+    ``revealed`` has the score of each unprotected value, which is reported with probability ``gamma``.
     """
 
     scores: SubsetScores | ColumnScores
@@ -310,7 +310,7 @@ class PartedScores(Scores):
     def transform(self, parts: Floats, points: Floats) -> Waves:
         total = np.zeros((len(parts), len(points)), np.complex128)
         for piece in self.pieces:
-            protected, opened = parts[:, piece.protected], parts[:, piece.unprotected]
-            total += piece.scores.reports(protected, protected.sum(axis=1) + opened.sum(axis=1), points)
-            total += piece.gamma * (opened @ np.exp(1j * np.outer(piece.revealed, points)))
+            protected, unprotected = parts[:, piece.protected], parts[:, piece.unprotected]
+            total += piece.scores.reports(protected, protected.sum(axis=1) + unprotected.sum(axis=1), points)
+            total += piece.gamma * (unprotected @ np.exp(1j * np.outer(piece.revealed, points)))
         return total
