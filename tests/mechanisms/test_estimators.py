@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import sfumato as sf
 from sfumato._core.types import Floats
-from sfumato.errors import CannotDecide, InvalidInput
+from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.estimation.frequencies import estimator_of_method
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
@@ -190,9 +190,9 @@ LARGE: dict[str, Callable[[], Mechanism]] = {
 @pytest.mark.parametrize("family", LARGE)
 def test_moments_of_many_values_need_no_matrix(family: str) -> None:
     mechanism = LARGE[family]()
-    with pytest.raises(CannotDecide, match="entries"):
+    with pytest.raises(LimitExceeded, match="entries"):
         mechanism.matrix()
-    with pytest.raises(CannotDecide, match="outputs"):
+    with pytest.raises(LimitExceeded, match="outputs"):
         mechanism.channel()
     p = np.arange(1, MANY + 1) / (MANY * (MANY + 1) / 2)
     variances = mechanism.estimator.variances(p)
@@ -273,7 +273,7 @@ def test_an_index_mechanism_without_an_estimator_has_the_efficient_one(monkeypat
 
 def test_a_law_that_cannot_be_inverted_or_written_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Neighbours, "name", "neighbours", raising=False)
-    with pytest.raises(CannotDecide, match="needs the law of neighbours written out: 4000 values by 4001 outputs"):
+    with pytest.raises(LimitExceeded, match="needs the law of neighbours written out: 4000 values by 4001 outputs"):
         _ = Neighbours(R(4000)).estimator
 
     class Silent(Neighbours):
