@@ -36,7 +36,7 @@ from sfumato._core.optional import import_late, import_optional, import_pyarrow
 from sfumato._core.parallel import by_threads, core_count
 from sfumato._core.plots import load_plots_with, plot_result, register_plot
 from sfumato._core.progress import Progress, ProgressCallback
-from sfumato._core.results import Result, text_table
+from sfumato._core.results import MOST_ROWS, FrozenData, Result, same_content, text_table
 from sfumato._core.simplex import project_protected, project_to_simplex
 from sfumato._core.text import count_text, percent
 from sfumato._core.types import Floats, Integers, Words
@@ -54,11 +54,13 @@ from sfumato._core.validation import (
 __all__ = [
     "INFINITE",
     "MOST_PEOPLE",
+    "MOST_ROWS",
     "PIPE",
     "ZERO",
     "Epsilon",
     "EpsilonLike",
     "Floats",
+    "FrozenData",
     "Integers",
     "Progress",
     "ProgressCallback",
@@ -105,6 +107,7 @@ __all__ = [
     "read_list",
     "register_plot",
     "replacing",
+    "same_content",
     "sign_of_sum",
     "text_table",
     "to_arb",

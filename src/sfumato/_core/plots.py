@@ -28,7 +28,8 @@ def register_plot(result_type: type) -> Callable[[Function], Function]:
 
 
 def plot_result(result: object, *arguments: Any, **options: Any) -> Any:
-    """Return the figure of a result, drawn by the function that is registered for its class."""
+    """Return the figure of a result, drawn by the function that is registered for its class or the nearest base."""
     while _LOADERS:
         _LOADERS.pop()()
-    return _PLOTS[type(result)](result, *arguments, **options)
+    kind = next(kind for kind in type(result).__mro__ if kind in _PLOTS)
+    return _PLOTS[kind](result, *arguments, **options)
