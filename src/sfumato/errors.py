@@ -3,6 +3,7 @@
 SfumatoError
 ├── InvalidInput (ValueError)     a parameter that cannot be accepted; nothing was built
 │   ├── NotIdentifiable           reports do not tell all values apart: nothing to estimate (sfumato.mechanisms)
+│   ├── UnknownLabel (KeyError)   a result has no row with this label
 │   ├── UnknownSpec               a spec, policy or certificate of a kind or version not known here
 │   ├── UnreadableFile (OSError)  a file that cannot be opened, read or written; errno and filename are the system's
 │   │   └── MissingFile           the same for a file that does not exist (FileNotFoundError)
@@ -38,6 +39,7 @@ __all__ = [
     "SfumatoError",
     "SolverFailed",
     "Undecided",
+    "UnknownLabel",
     "UnknownSpec",
     "UnreadableFile",
     "ValueChanged",
@@ -62,6 +64,12 @@ class InvalidInput(SfumatoError, ValueError):
     def __init__(self, subject: str, parameter: str, must: str, got: object, *, row: int | None = None) -> None:
         super().__init__(f"{subject}: {parameter} must {must}; got {shown(got)}")
         self.row = row
+
+
+class UnknownLabel(InvalidInput, KeyError):
+    """A result was asked for a value or a group that it does not have: ``estimate["label"]``."""
+
+    __str__ = Exception.__str__  # that of KeyError quotes the message
 
 
 class UnknownSpec(InvalidInput):
