@@ -16,14 +16,14 @@ from sfumato.auditing import Channel, error_region, policy_region
 from sfumato.compiler import Plan, plan
 from sfumato.domain import align
 from sfumato.errors import InvalidInput
-from sfumato.estimation import Estimate
+from sfumato.estimation import Estimate, GroupedEstimate
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import PairwisePolicy, Policy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_error_region", "plot_estimate", "plot_levels", "plot_plan", "save"]
+__all__ = ["plot_error_region", "plot_estimate", "plot_groups", "plot_levels", "plot_plan", "save"]
 
 #: More bars than this would be a comb: the frequencies are then drawn as a line with a band.
 _MOST_BARS = 60
@@ -50,7 +50,9 @@ def save(figure: Figure, path: Path | str) -> None:
 
 
 @register_plot(Estimate)
-def plot_estimate(estimate: Estimate, level: float = 0.95, truth: Any = None, *, simultaneous: bool = False) -> Figure:
+def plot_estimate(
+    estimate: Estimate, confidence: float = 0.95, truth: Any = None, *, simultaneous: bool = False
+) -> Figure:
     """Plot frequencies with their intervals: bars, or a map if the domain is a grid; with the truth if given.
 
     ``simultaneous`` intervals hold all together, as those of ``Estimate.interval``. The truth is in domain order, or
@@ -63,8 +65,8 @@ def plot_estimate(estimate: Estimate, level: float = 0.95, truth: Any = None, *,
         if np.shape(truth) != (len(estimate.domain),):
             must = f"have {len(estimate.domain)} entries, one for each value"
             raise InvalidInput("plot_estimate", "truth", must, truth)
-    low, high = estimate.interval(level, simultaneous=simultaneous)
-    shown = f"{percent(level)} interval{', all together' if simultaneous else ''}"
+    low, high = estimate.interval(confidence, simultaneous=simultaneous)
+    shown = f"{percent(confidence)} interval{', all together' if simultaneous else ''}"
     places = np.arange(len(estimate.domain))
     few = len(places) <= _MOST_BARS
     figure, axes = _figure(max(6.0, 0.28 * len(places) if few else 10.0), 4.0)
@@ -97,6 +99,34 @@ def _plot_map(estimate: Estimate) -> Figure:
     axes.set_xlabel("longitude")
     axes.set_ylabel("latitude")
     axes.set_title(f"{estimate.n:,} reports, method {estimate.method}")
+    return figure
+
+
+@register_plot(GroupedEstimate)
+def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
+    """Plot a ``grouped`` estimate: one bar per group and value, with its interval.
+
+    The most frequent values are drawn if there are too many bars, in domain order.
+    """
+    names = list(grouped)
+    most = max(1, _MOST_BARS // len(names))
+    chosen = np.sort(np.argsort(-grouped.total.frequencies, kind="stable")[:most])
+    places = np.arange(len(chosen))
+    width = 0.8 / len(names)
+    figure, axes = _figure(max(6.0, 0.28 * len(chosen) * len(names)), 4.0)
+    for number, name in enumerate(names):
+        estimate = grouped[name]
+        low, high = estimate.interval(confidence)
+        at = places + (number - (len(names) - 1) / 2) * width
+        axes.bar(at, estimate.frequencies[chosen], width, label=str(name))
+        axes.vlines(at, low[chosen], high[chosen], color=_INK, linewidth=1.0)
+    axes.set_xticks(places, [str(grouped.total.domain.label(x)) for x in chosen.tolist()], rotation=45, ha="right")
+    axes.set_ylabel("frequency")
+    axes.set_ylim(bottom=0)
+    left_out = len(grouped.total) - len(chosen)
+    most_frequent = f", the {len(chosen)} most frequent values" if left_out else ""
+    axes.set_title(f"{grouped.total.n:,} reports, {percent(confidence)} intervals{most_frequent}")
+    axes.legend(frameon=False)
     return figure
 
 

@@ -266,7 +266,7 @@ def test_counts_are_not_written_under_the_name_of_another_format(
     ("level", "shown"), [("0.95", "95%"), ("0.975", "97.5%"), ("0.995", "99.5%"), ("0.9999", "99.99%")]
 )
 def test_a_level_is_shown_as_it_is(level: str, shown: str, collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("estimate", "mechanism.json", "counts.json", "--level", level, "--plot", "e.svg")
+    run("estimate", "mechanism.json", "counts.json", "--confidence", level, "--plot", "e.svg")
     out = capsys.readouterr().out
     assert f"low ({shown})" in out
     assert f"high ({shown})" in out
@@ -283,7 +283,7 @@ def test_the_share_of_liars_is_shown_as_it_is(share: str, shown: str, capsys: py
 def test_simultaneous_intervals_are_shown_written_and_drawn(
     collected: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ("estimate", "mechanism.json", "counts.json", "--simultaneous", "--level", "0.9")
+    command = ("estimate", "mechanism.json", "counts.json", "--simultaneous", "--confidence", "0.9")
     found = answer(capsys, *command, "--json", "-o", "estimate.csv", "--plot", "e.svg")
     mechanism = sf.mechanism_from_spec((collected / "mechanism.json").read_bytes())
     counts = sf.Aggregate.from_json((collected / "counts.json").read_bytes())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.collecting import Aggregate
 from sfumato.errors import InvalidInput, Undecided
+from sfumato.estimation import MechanismEstimate
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
@@ -153,7 +156,10 @@ def test_combining_does_not_move_what_the_cohorts_agree_on(size: int) -> None:
     domain, p = sf.Domain.range(size), np.zeros(size)
     p[[0, size - 1]] = 0.25, 0.75
     mechanisms = [sf.design(sf.HighLow(domain, [0, 1], epsilon), n=100) for epsilon in (1, 2)]
-    parts = [sf.Estimate(domain, 100, "unbiased", p, p, p, mechanism.estimator) for mechanism in mechanisms]
+    parts = [
+        MechanismEstimate("unbiased", p, p, p, mechanism=mechanism, counts=replace(Aggregate.empty(mechanism), n=100))
+        for mechanism in mechanisms
+    ]
     np.testing.assert_allclose(sf.combine(parts).frequencies, p, atol=1e-12)
 
 

@@ -21,7 +21,7 @@ import sfumato as sf
 from sfumato._core.simplex import project_protected, project_to_simplex
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.errors import InvalidInput, LimitExceeded, MissingExtra
-from sfumato.estimation.result import LinearEstimate
+from sfumato.estimation import LinearEstimate, MechanismEstimate
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
@@ -718,7 +718,7 @@ def test_intervals_of_harmless_values_hold_the_truth(
     stated, found = [], []
     for seed in range(60):
         run = sf.simulate(mechanism, n=n, truth=truth, seed=seed, one_by_one=False, method="simplex").estimate
-        unbiased = sf.Estimate(run.domain, n, "unbiased", run.unbiased, run.unbiased, run.nearest, run.estimator)
+        unbiased = replace(run, method="unbiased", frequencies=run.unbiased)
         low, high = unbiased.interval()
         held += (low <= truth) & (truth <= high)
         errors += [float(np.abs(p - truth)[sensitive:].sum()) for p in (run.frequencies, run.unbiased)]
@@ -767,17 +767,17 @@ def test_simultaneous_intervals_share_the_error_among_the_values() -> None:
     assert np.concatenate(together) == pytest.approx(np.concatenate(alone))  # 5% over 5 values
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan, "0.9", None])
-def test_a_level_outside_its_range_is_refused(level: float) -> None:
-    with pytest.raises(InvalidInput, match="level must lie between 0 and 1"):
-        sampled_estimate("response").interval(level)
-    with pytest.raises(InvalidInput, match="level must lie between 0 and 1"):
-        LinearEstimate(0.5, 0.1).interval(level)
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 95, math.nan, "0.9", None])
+def test_a_confidence_outside_its_range_is_rejected(confidence: float) -> None:
+    with pytest.raises(InvalidInput, match="confidence must lie between 0 and 1"):
+        sampled_estimate("response").interval(confidence)
+    with pytest.raises(InvalidInput, match="confidence must lie between 0 and 1"):
+        LinearEstimate(0.5, 0.1).interval(confidence)
 
 
-def test_a_level_next_to_one_is_refused() -> None:
+def test_a_confidence_next_to_one_is_rejected() -> None:
     least = 1 - 2.0**-53  # half of what is beyond it is nothing, beside 1
-    with pytest.raises(InvalidInput, match="level must be so far from 1"):
+    with pytest.raises(InvalidInput, match="confidence must be so far from 1"):
         LinearEstimate(0.5, 0.1).interval(least)
     assert LinearEstimate(0.5, 0.1).interval(1 - 2.0**-52)[0] < 0
 
@@ -883,7 +883,8 @@ def test_the_influence_of_dishonest_reports_is_attained_and_never_exceeded(name:
     mechanism = MECHANISMS[name]
     all_of_it = enumeration(mechanism)
     p = distributions(len(mechanism.domain))[3]
-    estimate = sf.Estimate(mechanism.domain, 1000, "unbiased", p, p, p, all_of_it.estimator)
+    counts = Aggregate(mechanism.hash, 1000, np.zeros(all_of_it.shares.shape[1], np.int64))
+    estimate = MechanismEstimate("unbiased", p, p, p, mechanism=mechanism, counts=counts)
     bound = estimate.influence(fraction)
     honest = all_of_it.estimator.expected_counts(p)
     moved = [
@@ -989,7 +990,7 @@ def test_a_table_without_pyarrow_names_the_extra(monkeypatch: pytest.MonkeyPatch
 def test_an_estimate_can_be_printed() -> None:
     text = str(sampled_estimate("response"))
     assert text.startswith("500 reports, method unbiased, 95% intervals\n")
-    assert len(text.splitlines()) == 6
+    assert len(text.splitlines()) == 7
     many = RandomizedResponse(R(30), 1)
     assert str(sf.estimate(many, sf.aggregate(many, [0]))).endswith("… 10 more")
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.collecting import Aggregate
-from sfumato.estimation.result import LawHolder, LinearEstimate, frequency_of
+from sfumato.estimation import LinearEstimate, MechanismEstimate
 from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
 from sfumato.mechanisms.estimators.forms import tilted
 from sfumato.mechanisms.estimators.scores import SubsetScores
@@ -19,7 +19,7 @@ from support.surveys import FAMILIES, counts_of, too_few, truths
 GRID = np.concatenate([[0, 0.01, 0.02], np.linspace(0.05, 0.95, 10), [0.98, 0.99, 1]])
 
 
-def one_estimate(name: str, n: int, epsilon: int = 2, seed: int = 3) -> sf.Estimate:
+def one_estimate(name: str, n: int, epsilon: int = 2, seed: int = 3) -> MechanismEstimate:
     mechanism = FAMILIES[name](epsilon)
     (row,) = counts_of(mechanism, n, truths(len(mechanism.domain))["falling"], 1, seed)
     return sf.estimate(mechanism, Aggregate(mechanism.hash, n, row))
@@ -28,7 +28,7 @@ def one_estimate(name: str, n: int, epsilon: int = 2, seed: int = 3) -> sf.Estim
 def frequency(mechanism: RandomizedResponse, n: int, count: int) -> LinearEstimate:
     """The frequency of the second of two values, of which this many reports were received."""
     estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, n, np.array([n - count, count])))
-    return frequency_of(estimate, 1, LawHolder(estimate))
+    return estimate[1]
 
 
 @pytest.mark.slow
@@ -162,15 +162,9 @@ def test_sets_of_many_values_are_nearly_independent() -> None:
 @pytest.mark.parametrize("name", sorted({*FAMILIES} - {"binary"}))
 def test_limits_of_many_reports_are_normal(name: str) -> None:
     estimate = one_estimate(name, 4_000)
-    many = sf.Estimate(
-        estimate.domain,
-        10**9,
-        "unbiased",
-        truths(len(estimate.domain))["falling"],
-        truths(len(estimate.domain))["falling"],
-        truths(len(estimate.domain))["falling"],
-        estimate.estimator,
-    )
+    truth = truths(len(estimate.domain))["falling"]
+    counts = Aggregate(estimate.mechanism.hash, 10**9, estimate.counts.counts)
+    many = MechanismEstimate("unbiased", truth, truth, truth, mechanism=estimate.mechanism, counts=counts)
     for form in (many.share([0, 2]), many.mean(), many.share([0, 2]) - many.share([1])):
         low, high = form.interval()
         assert (low + high) / 2 == pytest.approx(form.value, abs=1e-2 * form.standard_error)

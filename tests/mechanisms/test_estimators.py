@@ -15,13 +15,12 @@ from hypothesis import given, settings, strategies as st
 import sfumato as sf
 from sfumato._core.types import Floats
 from sfumato.errors import InvalidInput, LimitExceeded
-from sfumato.estimation.frequencies import estimator_of_method
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.estimators.matrix import MatrixEstimator
+from sfumato.mechanisms.estimators.matrix import MatrixEstimator, efficient_estimator
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
@@ -254,7 +253,7 @@ def test_an_index_mechanism_without_an_estimator_has_the_efficient_one(monkeypat
     monkeypatch.setattr(Neighbours, "name", "neighbours", raising=False)
     mechanism = Neighbours(R(5))
     assert isinstance(mechanism.estimator, MatrixEstimator)
-    assert estimator_of_method(mechanism, "efficient") is mechanism.estimator
+    assert efficient_estimator(mechanism) is mechanism.estimator
     p = np.array([0.1, 0.2, 0.3, 0.3, 0.1])
     law = p @ mechanism.matrix()
     # No unbiased estimate has less variance at the uniform distribution: the trace of the inverse information.
@@ -287,9 +286,9 @@ def test_a_law_that_cannot_be_inverted_or_written_out_is_refused(monkeypatch: py
 
 def test_the_efficient_estimate_of_a_table_is_its_estimator() -> None:
     table = TableMechanism.from_matrix(R(2), [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]], design_prior=[0.9, 0.1])
-    assert estimator_of_method(table, "efficient") is table.estimator
+    assert efficient_estimator(table) is table.estimator
     with pytest.raises(InvalidInput, match="not be 'efficient' for bitmaps"):
-        estimator_of_method(UnaryEncoding(R(3), 1), "efficient")
+        efficient_estimator(UnaryEncoding(R(3), 1))
 
 
 # -- design parameters -----------------------------------------------------------------------------------------------

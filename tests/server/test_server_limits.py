@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -217,7 +218,7 @@ def test_an_estimate_is_computed_once_for_all_levels(
     assert computed == [3, 6]
 
 
-def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -> None:
+def test_the_document_of_an_estimate_is_cached_and_gives_every_interval() -> None:
     from sfumato.server.jobs.estimates import cached_estimate, estimate_of
 
     mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(300), 100)  # nearly the truth: some have no error
@@ -225,9 +226,11 @@ def test_what_is_kept_of_an_estimate_tells_every_interval_and_holds_no_table() -
     for method in ("unbiased", "efficient", "simplex", "mle"):
         estimate = sf.estimate(mechanism, counts, method)
         assert np.sqrt(estimate.estimator.variances(estimate.nearest).min()) < 1e-7
-        cached = cached_estimate(mechanism, counts, method)
-        assert len(cached) == 300 * 3 * 8  # the matrix alone takes 300 times 300 numbers
-        again = estimate_of(mechanism, counts.n, method, cached)
+        document = cached_estimate(mechanism, counts, method)
+        assert json.loads(document) == estimate.to_dict()
+        assert len(document) < 300 * 100  # the matrix alone has 300 times 300 numbers
+        again = estimate_of(mechanism, document)
+        assert again == estimate
         for confidence in (0.5, 0.95, 0.9999999999999998):
             np.testing.assert_array_equal(again.interval(confidence), estimate.interval(confidence))
         np.testing.assert_array_equal(again.standard_errors, estimate.standard_errors)

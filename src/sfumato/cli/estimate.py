@@ -30,7 +30,7 @@ _FORMATS = ("csv", "parquet", "arrow")
 )
 @format_option(_FORMATS)
 @METHOD_OPTION
-@click.option("--level", type=float, default=0.95, show_default=True, help="The level of the intervals.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="The confidence of the intervals.")
 @click.option("--simultaneous", is_flag=True, help="Make the intervals so wide that all of them hold together.")
 @click.option("--plot", type=PLOT_FILE, help="Draw the estimate to this file: .svg or .png.")
 @click.option(
@@ -43,7 +43,7 @@ def command(
     output: str | None,
     form: str | None,
     method: str,
-    level: float,
+    confidence: float,
     simultaneous: bool,
     plot: str | None,
     dishonest: float | None,
@@ -59,38 +59,38 @@ def command(
     from sfumato.estimation import estimate
 
     piped = piped_suffix(output, form, _FORMATS)
-    made = read_mechanism(mechanism)
-    found = estimate(made, counts_of(made, read_bytes(counts), named(counts, "input")), method)
-    low, high = found.interval(level, simultaneous=simultaneous)
-    influence = None if dishonest is None else found.influence(dishonest)
+    sampler = read_mechanism(mechanism)
+    result = estimate(sampler, counts_of(sampler, read_bytes(counts), named(counts, "input")), method)
+    low, high = result.interval(confidence, simultaneous=simultaneous)
+    influence = None if dishonest is None else result.influence(dishonest)
     if plot is not None:
         from sfumato.plotting import plot_estimate, save
 
-        save(plot_estimate(found, level, simultaneous=simultaneous), plot)
+        save(plot_estimate(result, confidence, simultaneous=simultaneous), plot)
     if output is not None:
         from sfumato.collecting import write_table
 
-        write_table(output, found.to_arrow(level, simultaneous=simultaneous), piped=piped)
+        write_table(output, result.to_arrow(confidence, simultaneous=simultaneous), piped=piped)
     aside = output == PIPE
-    at = f"{percent(level)}{', all' if simultaneous else ''}"
+    at = f"{percent(confidence)}{', all' if simultaneous else ''}"
     columns = ["value", "frequency", "standard error", f"low ({at})", f"high ({at})"]
-    numbers = [found.frequencies, found.standard_errors, low, high]
+    numbers = [result.frequencies, result.standard_errors, low, high]
     names = ["frequency", "standard_error", "low", "high"]
     if dishonest is not None and influence is not None:
         columns.append(f"± if {percent(dishonest)} lie")
         numbers.append(influence)
         names.append("influence")
-    labels = found.domain.labels
+    labels = result.domain.labels
     if as_json:
         rows = [
             {"value": label, **dict(zip(names, row, strict=True))}
             for label, row in zip(labels, np.column_stack(numbers).tolist(), strict=True)
         ]
-        answer = {"n": found.n, "method": method, "level": level, "simultaneous": simultaneous, "rows": rows}
-        show_json(answer, aside=aside)
+        document = {"n": result.n, "method": method, "level": confidence, "simultaneous": simultaneous, "rows": rows}
+        show_json(document, aside=aside)
         return
-    order = np.argsort(-found.frequencies, kind="stable")[:_MOST_ROWS].tolist()
+    order = np.argsort(-result.frequencies, kind="stable")[:_MOST_ROWS].tolist()
     table = [(str(labels[x]), *(f"{column[x]:.5f}" for column in numbers)) for x in order]
-    show_table(columns, table, title=f"{quantity(found.n, 'report')}, method {method}", aside=aside)
+    show_table(columns, table, title=f"{quantity(result.n, 'report')}, method {method}", aside=aside)
     if len(labels) > _MOST_ROWS:
         click.echo(f"the {_MOST_ROWS} most frequent of {len(labels):,} values; -o writes them all", err=aside)

@@ -12,16 +12,16 @@ says which. A prior learnt from a person's private history tells that history.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike, Floats, Words, core_count, floor_of_ratio
+from sfumato._core import Epsilon, EpsilonLike, Floats, Words, checked_count, core_count, floor_of_ratio
 from sfumato.auditing import Channel
 from sfumato.domain import Domain, align, checked_domain, labels_domain
 from sfumato.errors import InvalidInput
@@ -57,8 +57,8 @@ def user_thresholds(prior: int, least: int) -> tuple[int, int]:
     whole = left + right - left * right // TOTAL
     if whole == 0:
         return TOTAL // 2, TOTAL // 2
-    told = right * TOTAL // whole
-    return told, _up(first * told, TOTAL)
+    second = right * TOTAL // whole
+    return second, _up(first * second, TOTAL)
 
 
 def _edge(held: int, least: int) -> int:
@@ -78,7 +78,7 @@ def _up(numerator: int, denominator: int) -> int:
     return -(-numerator // denominator)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocalTotal(EventEstimate):
     """How many of ``n`` users hold the second value: ``value`` with its ``standard_error``.
 
@@ -88,13 +88,23 @@ class LocalTotal(EventEstimate):
 
     n: int
 
+    format: ClassVar[str] = "sfumato-local-total"
+    _further_keys: ClassVar[tuple[str, ...]] = ("events", "n")
+
+    def _further(self) -> dict[str, Any]:
+        return {**super()._further(), "n": self.n}
+
+    @classmethod
+    def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super()._read_further(document), "n": checked_count("LocalTotal", document["n"])}
+
     @property
     def share(self) -> EventEstimate:
-        """The same, as a share of the users."""
+        """The same number as a fraction of the users."""
         return self.scaled(1 / self.n)
 
     def merge(self, other: LocalTotal) -> LocalTotal:
-        """The total of both groups of users: independent, so variances add."""
+        """Return the total of both groups of users: independent, so variances add."""
         error = float(np.hypot(self.standard_error, other.standard_error))
         return LocalTotal(self.value + other.value, error, self.n + other.n, events=self.events + other.events)
 
@@ -139,16 +149,16 @@ class LocalPriors:
         """A row of ``user_thresholds`` for each user."""
         from sfumato.mechanisms import write_thresholds
 
-        found = np.empty((len(self), 2), np.uint64)
+        thresholds = np.empty((len(self), 2), np.uint64)
         least = np.uint64(_least_rounded_up(self.epsilon))
         parts = [slice(*ends) for ends in _parts(len(self))]
         if len(parts) == 1:
-            write_thresholds(self._fixed, least, found)
+            write_thresholds(self._fixed, least, thresholds)
         else:
             with ThreadPoolExecutor(len(parts)) as pool:
-                list(pool.map(lambda part: write_thresholds(self._fixed[part], least, found[part]), parts))
-        found.setflags(write=False)
-        return found
+                list(pool.map(lambda part: write_thresholds(self._fixed[part], least, thresholds[part]), parts))
+        thresholds.setflags(write=False)
+        return thresholds
 
     # -- one user ----------------------------------------------------------------------------------------------
 
@@ -204,11 +214,11 @@ class LocalPriors:
             return LocalTotal(float(means.sum()), error, len(self), events=tuple(Events.of(means, -ones, ones)))
         if method != "unbiased":
             raise InvalidInput("LocalPriors", "method", "be one of mmse, unbiased", method)
-        told = self.thresholds.astype(np.int64)
-        gap = (told[:, 0] - told[:, 1]) / TOTAL
+        thresholds = self.thresholds.astype(np.int64)
+        gap = (thresholds[:, 0] - thresholds[:, 1]) / TOTAL
         if not gap.all():
             raise InvalidInput("LocalPriors", "method", "not be 'unbiased' where a report tells nothing", method)
-        ones = 1 - told / TOTAL  # Pr(Y=1|x)
+        ones = 1 - thresholds / TOTAL  # Pr(Y=1|x)
         each = (chosen - ones[:, 0]) / gap
         noise = ones * (1 - ones)
         variance = float(np.sum((noise[:, 0] + each * (noise[:, 1] - noise[:, 0])) / gap**2))

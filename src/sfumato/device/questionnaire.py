@@ -8,18 +8,30 @@ depend on each other. ``plan`` predicts the error of each.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, Floats, checked_count, checked_kind, exact_fraction
+from sfumato._core import (
+    ZERO,
+    Epsilon,
+    EpsilonLike,
+    Floats,
+    FrozenData,
+    Result,
+    check_keys,
+    checked_count,
+    checked_kind,
+    exact_fraction,
+)
 from sfumato.compiler import Row, plan
 from sfumato.domain import Domain, read_mapping
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.estimation import Estimate, LinearEstimate
 from sfumato.mechanisms import BitDraws, Draws, Mechanism
 from sfumato.policy import Uniform
@@ -36,6 +48,8 @@ _PARTS = 32
 _LARGEST_JOINT = 10**7
 #: ``below`` reads 32 bits.
 _LARGEST_DENOMINATOR = 2**32
+#: Columns of numbers in a cross-table; a question with one of these names is renamed.
+_TABLE_COLUMNS = ("frequency", "standard_error")
 
 
 @dataclass(frozen=True)
@@ -286,20 +300,95 @@ def _best_shares(cost: Callable[[str, Fraction], float], even: dict[str, Fractio
 # -- what joint reports tell -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class CrossTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossTable(FrozenData, Result):
     """How often the answers of two questions occur together: one row per answer of the first.
 
     ``labels`` are the answers of both; ``frequencies`` and their ``standard_errors`` have one column per answer of the
     second.
-    ``marginals`` has for each of the two questions its answers with their estimated shares.
+    ``marginals`` has for each of the two questions its answers with their estimated frequencies. All follow from
+    the ``estimate`` of the joint answers: cells are its frequencies, marginals and errors those of its unbiased form.
     """
 
+    estimate: Estimate
     questions: tuple[str, str]
-    labels: tuple[tuple[Any, ...], tuple[Any, ...]]
-    frequencies: Floats
-    standard_errors: Floats
-    marginals: dict[str, dict[Any, LinearEstimate]]
+
+    format: ClassVar[str] = "sfumato-cross-table"
+
+    @property
+    def labels(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The answers of both questions."""
+        rows, columns = (self.estimate.domain.factors[name].labels for name in self.questions)
+        return rows, columns
+
+    @functools.cached_property
+    def frequencies(self) -> Floats:
+        """The frequency of each pair of answers."""
+        return self._table(self.estimate.frequencies)
+
+    @functools.cached_property
+    def standard_errors(self) -> Floats:
+        """The standard error of each frequency."""
+        estimate, domain = self.estimate, self.estimate.domain
+        if len(domain.factors) == 2:
+            return self._table(estimate.standard_errors)
+        rows, columns = (_indicators(domain, name) for name in self.questions)
+        return np.array([[estimate.linear(a * b).standard_error for b in columns] for a in rows])
+
+    @functools.cached_property
+    def marginals(self) -> dict[str, dict[Any, LinearEstimate]]:
+        """For each of the two questions its answers with their estimated frequencies."""
+        domain = self.estimate.domain
+        return {
+            name: {
+                label: self.estimate.linear(group)
+                for label, group in zip(domain.factors[name], _indicators(domain, name), strict=True)
+            }
+            for name in self.questions
+        }
+
+    def _table(self, vector: Floats) -> Floats:
+        """Return a number per combination of all answers, summed over the other questions."""
+        names = list(self.estimate.domain.factors)
+        first, second = (names.index(name) for name in self.questions)
+        others = tuple(axis for axis in range(len(names)) if axis not in (first, second))
+        sums = vector.reshape(self.estimate.domain.shape).sum(axis=others)
+        return np.asarray(sums if first < second else sums.T)
+
+    def _columns(self) -> Mapping[str, Any]:
+        rows, columns = self.labels
+        first, second = (f"{name}_value" if name in _TABLE_COLUMNS else name for name in self.questions)
+        return {
+            first: [row for row in rows for _ in columns],
+            second: [column for _ in rows for column in columns],
+            "frequency": self.frequencies.ravel(),
+            "standard_error": self.standard_errors.ravel(),
+        }
+
+    def _title(self) -> str:
+        return f"{self.questions[0]} by {self.questions[1]}, {self.estimate.n:,} reports"
+
+    def __repr__(self) -> str:
+        return f"CrossTable(questions={self.questions}, n={self.estimate.n})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as a document of plain JSON types, from which ``from_dict`` makes an equal one."""
+        return {
+            "format": self.format,
+            "version": 1,
+            "estimate": self.estimate.to_dict(),
+            "questions": list(self.questions),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> CrossTable:
+        """Return the table that ``to_dict`` described."""
+        what = "CrossTable.from_dict"
+        document = check_keys(what, "the document", document, required=("format", "version", "estimate", "questions"))
+        if (document["format"], document["version"]) != (cls.format, 1):
+            must = f"be {cls.format!r} in version 1"
+            raise UnknownSpec(what, "format", must, (document["format"], document["version"]))
+        return cross_table(Estimate.from_dict(document["estimate"]), *document["questions"])
 
     def __str__(self) -> str:
         corner = f"{self.questions[0]} by {self.questions[1]}"
@@ -311,7 +400,7 @@ class CrossTable:
 
 
 def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None = None) -> CrossTable:
-    """The cross-table of two questions from joint reports, with the standard error of every cell.
+    """Return the cross-table of two questions from joint reports, with the standard error of every cell.
 
     ``rows`` and ``columns`` name two factors of the estimate's ``Domain.product``; they may be left out where it has
     only two. Cells are the estimate's frequencies; marginals and errors are those of its unbiased form.
@@ -328,27 +417,7 @@ def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None
         raise InvalidInput("cross_table", "rows and columns", must, (rows, columns))
     assert rows is not None
     assert columns is not None
-    names = list(factors)
-    first, second = names.index(rows), names.index(columns)
-    others = tuple(axis for axis in range(len(names)) if axis not in (first, second))
-
-    def table(vector: Floats) -> Floats:
-        summed = vector.reshape(domain.shape).sum(axis=others)
-        return np.asarray(summed if first < second else summed.T)
-
-    if others:
-        pairs = [[a * b for b in _indicators(domain, columns)] for a in _indicators(domain, rows)]
-        errors = np.array([[estimate.linear(cell).standard_error for cell in row] for row in pairs])
-    else:
-        errors = table(estimate.standard_errors)
-    marginals = {
-        name: {
-            label: estimate.linear(group) for label, group in zip(factors[name], _indicators(domain, name), strict=True)
-        }
-        for name in (rows, columns)
-    }
-    labels = (factors[rows].labels, factors[columns].labels)
-    return CrossTable((rows, columns), labels, table(estimate.frequencies), errors, marginals)
+    return CrossTable(estimate, (rows, columns))
 
 
 def _indicators(domain: Domain, name: str) -> list[Floats]:

@@ -1,17 +1,27 @@
 """Estimation: frequencies with standard errors, intervals and covariance, from exact counts."""
 
 from sfumato.estimation import information_privacy
-from sfumato.estimation.combination import combine
+from sfumato.estimation.combination import CombinedEstimate, combine
+from sfumato.estimation.estimates import Estimate, FrequencyEstimate, MechanismEstimate
 from sfumato.estimation.frequencies import estimate, estimate_groups
-from sfumato.estimation.groups import GroupedEstimate
+from sfumato.estimation.groups import FrequencyTable, GroupedEstimate
+from sfumato.estimation.linear import LinearEstimate
+from sfumato.estimation.noise import EventEstimate, Events
 from sfumato.estimation.prior_learning import LearntPrior, learn_prior
-from sfumato.estimation.result import Estimate, LinearEstimate
+from sfumato.mechanisms import Fit
 
 __all__ = [
+    "CombinedEstimate",
     "Estimate",
+    "EventEstimate",
+    "Events",
+    "Fit",
+    "FrequencyEstimate",
+    "FrequencyTable",
     "GroupedEstimate",
     "LearntPrior",
     "LinearEstimate",
+    "MechanismEstimate",
     "combine",
     "estimate",
     "estimate_groups",
@@ -21,5 +31,4 @@ __all__ = [
 
 
 # For the other packages of Sfumato; not part of the public interface.
-from sfumato.estimation.frequencies import estimator_of_method as estimator_of_method
-from sfumato.estimation.noise import EventEstimate as EventEstimate, Events as Events
+from sfumato.estimation.estimators import check_estimable as check_estimable

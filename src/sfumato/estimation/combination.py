@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats, project_protected
+from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, Undecided
-from sfumato.estimation.result import Estimate
-from sfumato.mechanisms import Cohort, SamplingDistribution, ScoreLaw, relative_spread
+from sfumato.estimation.documents import check_document
+from sfumato.estimation.estimates import RESULT_KEYS, Estimate
+from sfumato.mechanisms import Cohort, Mechanism, SamplingDistribution, ScoreLaw, relative_spread
 
-__all__ = ["combine"]
+__all__ = ["CombinedEstimate", "combine"]
 
 
 #: Up to this many values the full covariances are used; beyond, each value is weighted by its variance alone.
@@ -94,44 +98,112 @@ class CombinedDistribution(SamplingDistribution):
         return _revealed_to_all([estimator for estimator, _ in self._parts])
 
 
-def combine(estimates: Iterable[Estimate]) -> Estimate:
-    """Generalised least squares over cohorts drawn from one population, each with its own mechanism or epsilon.
+@dataclass(frozen=True, eq=False, repr=False)
+class CombinedEstimate(Estimate):
+    """The estimate from several cohorts of one population, as :func:`combine` returns it.
 
+    ``parts`` are the estimates of the cohorts. The weights of the cohorts follow from them and are computed again when
+    an error is derived. ``nearest`` is the distribution near the unbiased estimate at which variances are computed.
+    """
+
+    parts: tuple[Estimate, ...] = field(kw_only=True)
+
+    format: ClassVar[str] = "sfumato-combined-estimate"
+
+    @property
+    def domain(self) -> Domain:
+        """The domain whose values the frequencies belong to."""
+        return self.parts[0].domain
+
+    @property
+    def n(self) -> int:
+        """The number of reports of all cohorts."""
+        return sum(part.n for part in self.parts)
+
+    @functools.cached_property
+    def estimator(self) -> SamplingDistribution:
+        """The estimator that errors are derived from; computed when it is first needed, and not part of the data."""
+        return CombinedDistribution(self.parts, _weights(self.parts))
+
+    def _source(self) -> str:
+        return f"cohorts={len(self.parts)}"
+
+    def _further(self) -> dict[str, Any]:
+        return {"parts": [part.to_dict() for part in self.parts]}
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> CombinedEstimate:
+        document = check_document("Estimate.from_dict", document, (*RESULT_KEYS, "parts"))
+        if mechanism is not None:
+            raise InvalidInput("Estimate.from_dict", "the mechanism", "be left out for several cohorts", mechanism)
+        if not isinstance(document["parts"], list):
+            raise InvalidInput("Estimate.from_dict", "parts", "be a list", document["parts"])
+        parts = _checked([Estimate.from_dict(part) for part in document["parts"]])
+        return cls(**cls._read_results(document, len(parts[0].domain)), parts=parts)
+
+
+def combine(estimates: Iterable[Estimate]) -> CombinedEstimate:
+    """Combine the estimates of cohorts that were drawn from one population, each with its own mechanism or epsilon.
+
+    Parameters
+    ----------
+    estimates
+        One estimate per cohort, over the same domain and from different people.
+
+    Returns
+    -------
+    CombinedEstimate
+        The frequencies by generalised least squares, with their errors; it holds the estimates it was made of.
+
+    Raises
+    ------
+    InvalidInput
+        If these are not estimates over one domain, or one of them has no error to be weighted by.
+
+    Notes
+    -----
     Up to a thousand values the full covariances weigh the cohorts, and that frequencies sum to one is used; beyond that
     each value is weighted by its own variances. Weights are computed at the pooled estimate, with half a person more
     for every value: where nobody was seen no variance could be computed. Whatever the point, the weights of all cohorts
     sum to the identity, so that a poor one costs precision alone.
     """
-    if not isinstance(estimates, Iterable):
+    if isinstance(estimates, Estimate) or not isinstance(estimates, Iterable):
         raise InvalidInput("combine", "estimates", "be a list of them", estimates)
-    cohorts = list(estimates)
-    if not cohorts:
-        raise InvalidInput("combine", "estimates", "hold at least one", [])
-    for number, cohort in enumerate(cohorts):
-        if not isinstance(cohort, Estimate):
-            raise InvalidInput(
-                "combine", f"estimate {number}", "be one, made by estimate(mechanism, aggregate)", cohort
-            )
-    domain = cohorts[0].domain
-    for number, cohort in enumerate(cohorts):
-        if cohort.domain != domain:
-            raise InvalidInput("combine", f"estimate {number}", "be over the domain of the first", cohort.domain)
-        if not cohort.estimator.variances(cohort.nearest).any():
-            raise InvalidInput("combine", f"estimate {number}", "have an error to be weighted by", "none")
-    parts = [(cohort.estimator, cohort.n) for cohort in cohorts]
-    point = _pooled(cohorts)
-    if len(domain) <= _LARGEST_FULL:
-        weights = _full_weights([estimator.covariance(point) / n for estimator, n in parts])
-        uniform = np.full(len(domain), 1 / len(domain))
-        combined = sum((w @ (c.unbiased - uniform) for w, c in zip(weights, cohorts, strict=True)), uniform)
+    parts = _checked(list(estimates))
+    weights = _weights(parts)
+    size = len(parts[0].domain)
+    if weights[0].ndim == 2:
+        uniform = np.full(size, 1 / size)
+        combined = sum((w @ (part.unbiased - uniform) for w, part in zip(weights, parts, strict=True)), uniform)
     else:
-        precisions = [n / estimator.variances(point) for estimator, n in parts]
-        weights = [precision / np.sum(precisions, axis=0) for precision in precisions]
-        combined = sum((w * c.unbiased for w, c in zip(weights, cohorts, strict=True)), np.zeros(len(domain)))
-    n = sum(cohort.n for cohort in cohorts)
-    estimator = CombinedDistribution(cohorts, weights)
-    nearest = project_protected(combined, estimator.revealed())
-    return Estimate(domain, n, "combined", combined, combined, nearest, estimator)
+        combined = sum((w * part.unbiased for w, part in zip(weights, parts, strict=True)), np.zeros(size))
+    nearest = project_protected(combined, _revealed_to_all([part.estimator for part in parts]))
+    return CombinedEstimate("combined", combined, combined, nearest, parts=parts)
+
+
+def _checked(parts: list[Estimate]) -> tuple[Estimate, ...]:
+    """Return the estimates of cohorts as a tuple, if they can be combined."""
+    if not parts:
+        raise InvalidInput("combine", "estimates", "hold at least one", [])
+    for number, part in enumerate(parts):
+        if not isinstance(part, Estimate):
+            raise InvalidInput("combine", f"estimate {number}", "be one, made by estimate(mechanism, aggregate)", part)
+    for number, part in enumerate(parts):
+        if part.domain != parts[0].domain:
+            raise InvalidInput("combine", f"estimate {number}", "be over the domain of the first", part.domain)
+        if not part.estimator.variances(part.nearest).any():
+            raise InvalidInput("combine", f"estimate {number}", "have an error to be weighted by", "none")
+    return tuple(parts)
+
+
+def _weights(parts: Sequence[Estimate]) -> list[Floats]:
+    """Return the weights of the cohorts: matrices up to a thousand values, a weight per value beyond."""
+    point = _pooled(parts)
+    if len(point) <= _LARGEST_FULL:
+        return _full_weights([part.estimator.covariance(point) / part.n for part in parts])
+    precisions = [part.n / part.estimator.variances(point) for part in parts]
+    whole = np.sum(precisions, axis=0)
+    return [precision / whole for precision in precisions]
 
 
 def _pooled(cohorts: Sequence[Estimate]) -> Floats:

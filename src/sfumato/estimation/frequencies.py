@@ -8,21 +8,12 @@ from typing import Any
 from sfumato.collecting import Aggregate
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
-from sfumato.estimation.combination import combine
+from sfumato.estimation.estimates import MechanismEstimate
+from sfumato.estimation.estimators import estimator_of
 from sfumato.estimation.groups import GroupedEstimate, merged
-from sfumato.estimation.result import Estimate, LinearEstimate
-from sfumato.mechanisms import Estimator, Fit, Mechanism, efficient_estimator
+from sfumato.mechanisms import Fit, Mechanism
 
-__all__ = [
-    "METHODS",
-    "Estimate",
-    "GroupedEstimate",
-    "LinearEstimate",
-    "combine",
-    "estimate",
-    "estimate_groups",
-    "estimator_of_method",
-]
+__all__ = ["METHODS", "estimate", "estimate_groups"]
 
 METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
 
@@ -33,18 +24,41 @@ def estimate(
     method: str = "unbiased",
     *,
     prior: Frequencies | None = None,
-) -> Estimate:
+) -> MechanismEstimate:
     """Estimate how frequent each value is among the people who reported.
 
-    ``unbiased``: right on average, may leave [0, 1]; the mechanism's own estimator. ``efficient``: as right, by least
-    squares weighted with the law of the outputs at the uniform distribution (or at the one that a table was designed
-    for), for mechanisms with indexed reports and a matrix that can be written out; it differs from the former where
-    outputs outnumber values. ``simplex``: the nearest
-    distribution to the unbiased estimate, block by block where the reports tell the block, and beside the values that
-    are told in clear. ``mle``: maximum likelihood (EM for indices; composite likelihood of the bit counts for bitmaps);
-    at many values with few reports a projection is usually closer to the truth. ``mmse``: the mean over reports of the
-    posterior under a given ``prior``, for mechanisms with indexed reports. Standard errors and intervals come with all
-    of them.
+    Parameters
+    ----------
+    mechanism
+        The mechanism that produced the reports.
+    aggregate
+        The exact counts of the reports, from :func:`aggregate`.
+    method
+        One of the methods below; standard errors and intervals come with all of them.
+    prior
+        The distribution that method "mmse" assumes: in domain order, or with labels.
+
+    Returns
+    -------
+    MechanismEstimate
+        Frequencies with standard errors, intervals and covariance.
+
+    Raises
+    ------
+    InvalidInput
+        If the counts are not those of the mechanism, there are none, or the mechanism has no such method.
+
+    Notes
+    -----
+    - ``unbiased``: right on average, may leave [0, 1]; the mechanism's own estimator.
+    - ``efficient``: unbiased too, by least squares weighted with the law of the outputs at the uniform distribution (or
+      at the one that a table was designed for), for mechanisms with indexed reports and a matrix that can be written
+      out; it differs from the former if outputs outnumber values.
+    - ``simplex``: the distribution nearest to the unbiased estimate, block by block if the reports reveal the block;
+      revealed values keep their frequencies.
+    - ``mle``: maximum likelihood (EM for indices; composite likelihood of the bit counts for bitmaps); at many values
+      with few reports a projection is usually closer to the truth.
+    - ``mmse``: the mean over reports of the posterior under a given prior, for mechanisms with indexed reports.
     """
     if method not in METHODS:
         raise InvalidInput("estimate", "method", f"be one of {', '.join(METHODS)}", method)
@@ -53,7 +67,7 @@ def estimate(
         raise InvalidInput("estimate", "the aggregate", "have at least one report", 0)
     if (method == "mmse") != (prior is not None):
         raise InvalidInput("estimate", "prior", "be given with method 'mmse', and only with it", method)
-    estimator = estimator_of_method(mechanism, method)
+    estimator = estimator_of(mechanism, method)
     shares = aggregate.counts / aggregate.n
     unbiased = estimator.frequencies(shares)
     nearest = estimator.nearest(unbiased, shares)
@@ -67,7 +81,7 @@ def estimate(
     elif method == "mmse":
         distribution = checked_distribution(prior, mechanism.domain, "estimate", "prior")
         frequencies = estimator.mean_posterior(shares, distribution)
-    return Estimate(mechanism.domain, aggregate.n, method, frequencies, unbiased, nearest, estimator, fit)
+    return MechanismEstimate(method, frequencies, unbiased, nearest, fit=fit, mechanism=mechanism, counts=aggregate)
 
 
 def _check(mechanism: object, aggregate: object) -> None:
@@ -80,15 +94,30 @@ def _check(mechanism: object, aggregate: object) -> None:
     aggregate.check(mechanism)
 
 
-def estimator_of_method(mechanism: Mechanism, method: str) -> Estimator:
-    """Return the estimator that ``estimate`` uses for a method."""
-    return efficient_estimator(mechanism) if method == "efficient" else mechanism.estimator
-
-
 def estimate_groups(
     mechanism: Mechanism, aggregates: Mapping[Any, Aggregate], method: str = "unbiased"
 ) -> GroupedEstimate:
-    """An estimate for each public group of people, and for all of them together."""
+    """Estimate the frequencies in each public group of people, and in all of them together.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism that produced the reports of all groups.
+    aggregates
+        The counts of each group by its name.
+    method
+        A method of :func:`estimate`.
+
+    Returns
+    -------
+    GroupedEstimate
+        The estimates of the groups and of all people, with differences and weighted sums of them.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no group, or one of them cannot be estimated.
+    """
     if not isinstance(aggregates, Mapping):
         raise InvalidInput("estimate_groups", "the aggregates", "be a mapping from groups to aggregates", aggregates)
     groups = {name: estimate(mechanism, aggregate, method) for name, aggregate in aggregates.items()}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats
-from sfumato.estimation.result import LinearEstimate
+from sfumato.estimation.documents import number_document, read_number
+from sfumato.estimation.linear import LinearEstimate
 
 __all__ = ["EventEstimate", "Events"]
 
@@ -29,8 +31,8 @@ _REACH = 7.0
 class Events:
     """Independent events, each of which moves an estimate by ``size``: a binomial count of them, less its mean.
 
-    ``trials`` need not be an integer: the events may have different probabilities, of which the count has the same mean
-    and variance.
+    Each of the ``trials`` is an event with the same ``probability``. ``trials`` need not be an integer: the events may
+    have different probabilities, of which the count has the same mean and variance.
     """
 
     trials: float
@@ -58,11 +60,11 @@ class Events:
         return events
 
     def scaled(self, factor: float) -> Events:
-        """Return events of another size."""
+        """Return events whose size is multiplied by a ``factor``."""
         return replace(self, size=factor * self.size)
 
     def logarithm(self, points: Floats) -> npt.NDArray[np.complex128]:
-        """Return the logarithm of the characteristic function of the sum."""
+        """Return the logarithm of the characteristic function of the sum at some ``points``."""
         waves = np.expm1(1j * self.size * points)
         if self.probability == 0:  # infinitely many trials: Poisson, with ``trials`` for its mean
             return np.asarray(self.trials * (waves - 1j * self.size * points))
@@ -71,7 +73,7 @@ class Events:
             return np.asarray(self.trials * (np.log1p(self.probability * waves) - centre))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EventEstimate(LinearEstimate):
     """An estimated number whose error is made of ``events``.
 
@@ -80,21 +82,32 @@ class EventEstimate(LinearEstimate):
 
     events: tuple[Events, ...] = field(default=(), kw_only=True)
 
+    format: ClassVar[str] = "sfumato-event-estimate"
+    _further_keys: ClassVar[tuple[str, ...]] = ("events",)
+
     @property
     def _few_events(self) -> bool:
         largest = max((abs(event.size) for event in self.events), default=0.0)
         return 0 < self.standard_error < _NORMAL_FROM * largest
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval: a truth is left out only if so large an error has probability (1 - level)/2."""
-        normal = super().interval(level)
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the lower and upper confidence limits.
+
+        A number is left out only if an error as large as its distance has probability at most (1 - confidence)/2.
+
+        Parameters
+        ----------
+        confidence
+            The confidence level: how often the interval holds the true number.
+        """
+        normal = super().interval(confidence)
         if not self._few_events:
             return normal
-        least, greatest = _largest_errors(self.events, self.standard_error, 1 - level)
+        least, greatest = _largest_errors(self.events, self.standard_error, 1 - confidence)
         return self.value - greatest, self.value - least
 
     def p_value(self, null: float = 0.0) -> float:
-        """Return the two-sided probability of so large a distance from ``null`` if it is the truth."""
+        """Return the two-sided p-value of ``null``: the probability of at least this distance if it is the truth."""
         if not self._few_events:
             return super().p_value(null)
         tails = _error_tails(self.events, self.standard_error, np.array([self.value - null]))
@@ -104,6 +117,16 @@ class EventEstimate(LinearEstimate):
         """Return the estimate of the number times a factor."""
         events = tuple(event.scaled(factor) for event in self.events)
         return EventEstimate(factor * self.value, abs(factor) * self.standard_error, events=events)
+
+    def _further(self) -> dict[str, Any]:
+        rows = [[number_document(x) for x in (event.trials, event.probability, event.size)] for event in self.events]
+        return {"events": rows}
+
+    @classmethod
+    def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        what = "LinearEstimate.from_dict"
+        rows = [[read_number(what, "an event", number) for number in row] for row in document["events"]]
+        return {"events": tuple(Events(*row) for row in rows)}
 
     def __sub__(self, other: LinearEstimate) -> LinearEstimate:
         """Return the difference of two estimates from different people."""
@@ -135,12 +158,12 @@ def _largest_errors(events: Sequence[Events], deviation: float, alpha: float) ->
     """Return the least and the greatest error, each of which is passed with a probability of at most α/2."""
     unit = max(abs(event.size) for event in events)
     ends = [-_REACH * (deviation + unit), _REACH * (deviation + unit)]
-    found = []
+    limits = []
     for side in (0, 1):
         inner, outer = 0.0, ends[side]
         for _ in range(30):
             middle = (inner + outer) / 2
             likely = _error_tails(events, deviation, np.array([middle]))[side][0] > alpha / 2
             inner, outer = (middle, outer) if likely else (inner, middle)
-        found.append(outer)
-    return found[0], found[1]
+        limits.append(outer)
+    return limits[0], limits[1]

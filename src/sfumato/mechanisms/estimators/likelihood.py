@@ -21,7 +21,7 @@ _KEPT = 0.01
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted distribution, and whether the iteration came to rest.
+    """A fitted distribution, ``frequencies``, and whether the search ``converged`` within its ``iterations``.
 
     ``gain`` is the mean log-likelihood per report above that of the uniform distribution; ``bound`` says how much more
     any distribution could gain.

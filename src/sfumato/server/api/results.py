@@ -110,7 +110,7 @@ async def _estimate(collector: Collector, collection: Collection, counts: Aggreg
         return await collector.workers.run(cached_estimate, collection.mechanism, counts, method)
 
     cached = await collector.cached_estimates.get((collection.id, counts.n, method), computed)
-    return await collector.workers.run(estimate_of, collection.mechanism, counts.n, method, cached)
+    return await collector.workers.run(estimate_of, collection.mechanism, cached)
 
 
 def _encode(collection: Collection, method: str, confidence: float, estimate: Estimate | None) -> bytes:

@@ -1,22 +1,21 @@
 """Estimates, computed once: a cache of results that took long, and the cached form of an estimate.
 
-Three numbers per value are cached, from which intervals of every confidence follow.
+The document of an estimate is cached. It holds no errors; the library derives them, for every confidence.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any
 
-import numpy as np
+import msgspec
 
 from sfumato.collecting import Aggregate
 from sfumato.errors import SfumatoError
-from sfumato.estimation import Estimate, estimate, estimator_of_method
-from sfumato.mechanisms import Estimator, Mechanism
+from sfumato.estimation import Estimate, estimate
+from sfumato.mechanisms import Mechanism
 from sfumato.server.http.responses import ApiError
 
 __all__ = ["ResultCache", "cached_estimate", "estimate_of", "in_words"]
@@ -68,15 +67,12 @@ def _size(result: bytes | ApiError) -> int:
 
 
 def cached_estimate(mechanism: Mechanism, counts: Aggregate, method: str) -> bytes:
-    """Return the frequencies of an estimate, the unbiased ones and the nearest distribution, as bytes.
-
-    The estimator is left out, because it may hold large tables; it is built again from the mechanism.
-    """
+    """Return the document of an estimate, ``Estimate.to_dict()``, as JSON."""
     try:
         result = estimate(mechanism, counts, method)
     except SfumatoError as error:
         raise ApiError("invalid", f"this cannot be estimated: {in_words(error)}") from None
-    return np.stack([result.frequencies, result.unbiased, result.nearest]).tobytes()
+    return msgspec.json.encode(result.to_dict())
 
 
 def in_words(error: SfumatoError) -> str:
@@ -84,12 +80,6 @@ def in_words(error: SfumatoError) -> str:
     return str(error).removeprefix("estimate: ").partition("; got ")[0]
 
 
-def estimate_of(mechanism: Mechanism, n: int, method: str, cached: bytes) -> Estimate:
-    """Return the estimate, from the bytes of ``cached_estimate``."""
-    frequencies, unbiased, nearest = np.frombuffer(cached).reshape(3, -1)
-    return Estimate(mechanism.domain, n, method, frequencies, unbiased, nearest, _decoder(mechanism, method))
-
-
-@functools.lru_cache(maxsize=4)  # a estimator may hold large tables, and take seconds to build
-def _decoder(mechanism: Mechanism, method: str) -> Estimator:
-    return estimator_of_method(mechanism, method)
+def estimate_of(mechanism: Mechanism, cached: bytes) -> Estimate:
+    """Return the estimate, from the document of ``cached_estimate``."""
+    return Estimate.from_dict(msgspec.json.decode(cached), mechanism=mechanism)

@@ -19,6 +19,7 @@ from sfumato._core import canonical_json, finite
 from sfumato.auditing import audit, policy_region
 from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, designed, plan
 from sfumato.errors import InvalidInput, SfumatoError
+from sfumato.estimation import check_estimable
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.policy import Blocks, PairwisePolicy, Policy, Secret, describe, policy_from_dict, strictest, suspicions
 from sfumato.server.http.responses import ApiError
@@ -208,7 +209,7 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
         )
         mechanism, why = designed(policy, request["n"], requested, "estimation", None, None, seconds, None)
     try:
-        _ = mechanism.estimator
+        check_estimable(mechanism)
     except InvalidInput as error:
         raise ApiError("invalid", f"nothing could be estimated from the answers: {in_words(error)}") from None
     certificate = audit(mechanism, policy).raise_if_violated()

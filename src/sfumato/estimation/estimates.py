@@ -1,0 +1,714 @@
+"""What an estimate is: the counts and the frequencies, from which errors, intervals and linear forms follow.
+
+An estimate is data. It derives errors through the estimator of its mechanism, which it looks up and does not hold.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import MOST_ROWS, Floats, FrozenData, Result, checked_kind, is_number, percent, plot_result
+from sfumato.collecting import Aggregate
+from sfumato.domain import Domain, read_numbers
+from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
+from sfumato.estimation.documents import (
+    VERSION,
+    check_document,
+    number_document,
+    numbers,
+    read_header,
+    read_number,
+    read_numbers_of,
+)
+from sfumato.estimation.estimators import estimator_of
+from sfumato.estimation.linear import LawSource, LinearEstimate, check_confidence
+from sfumato.mechanisms import (
+    Cohort,
+    Estimator,
+    Fit,
+    FormLaw,
+    Mechanism,
+    SamplingDistribution,
+    ScoreLaw,
+    confidence_limits,
+    mechanism_from_spec,
+    tilted,
+    with_some_mass,
+)
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    from matplotlib.figure import Figure
+
+__all__ = ["RESULT_KEYS", "Estimate", "FrequencyEstimate", "MechanismEstimate", "frequency_of", "value_table"]
+
+
+#: A dense covariance of more values than this is refused (it would take over 3 GB).
+_LARGEST_COVARIANCE = 20_000
+#: A variance that is this part of the square of what one report counts is rounding: all reports said the same.
+_SILENT = 1e-12
+#: Different weights that the make-up of the people is followed for; more are put into as many bins.
+_MOST_BINS = 64
+#: Columns in the tables of results; an attribute of a product with one of these names is renamed.
+_RESERVED = ("value", "frequency", "standard_error", "low", "high", "group", "difference", "prior")
+
+_WHAT = "Estimate.from_dict"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyEstimate(LinearEstimate):
+    """The estimated frequency of one value: ``estimate[label]``.
+
+    ``value`` is the frequency by the method of the estimate. Error, limits and sums are those of the ``unbiased`` one.
+    """
+
+    unbiased: float = field(kw_only=True)
+
+    format: ClassVar[str] = "sfumato-frequency-estimate"
+    _further_keys: ClassVar[tuple[str, ...]] = ("unbiased",)
+
+    @property
+    def _unbiased(self) -> float:
+        return self.unbiased
+
+    def _further(self) -> dict[str, Any]:
+        return {"unbiased": number_document(self.unbiased)}
+
+    @classmethod
+    def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"unbiased": read_number(_WHAT, "unbiased", document["unbiased"])}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate(FrozenData, Result):
+    """Estimated frequencies of the values of a domain.
+
+    ``frequencies`` are those of the chosen method. Errors and intervals are those of the *unbiased* estimate, whatever
+    the method: a projection can only come closer to the truth, and honest intervals do not shrink because of it.
+    ``fit`` describes the maximum-likelihood search of method "mle".
+
+    An estimate is frozen data. ``to_dict`` and ``from_dict`` store it without loss, and two estimates with the same
+    content are equal. :func:`estimate` returns a ``MechanismEstimate``, :func:`combine` a ``CombinedEstimate``.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
+    >>> result
+    Estimate(n=100, values=3, method='unbiased', mechanism='randomized-response')
+    >>> print(result)
+    100 reports, method unbiased, 95% intervals
+    value  frequency  standard_error      low     high
+    none     0.71429         0.06999  0.57395  0.84646
+    flu      0.28571         0.06547  0.16621  0.42155
+    hiv      0.00000         0.04286  0.00000  0.10142
+    >>> result["flu"]
+    FrequencyEstimate(value=0.2857142857142857, standard_error=0.06546536707079771)
+    """
+
+    method: str
+    frequencies: Floats
+    unbiased: Floats
+    #: A distribution near the unbiased estimate, at which variances are computed: never negative, consistent.
+    nearest: Floats
+    fit: Fit | None = field(default=None, kw_only=True)
+
+    #: The word that stands for the class in documents.
+    format: ClassVar[str]
+    formats: ClassVar[dict[str, type[Estimate]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Estimate.formats[cls.format] = cls
+
+    def __post_init__(self) -> None:
+        for name in ("frequencies", "unbiased", "nearest"):
+            array = np.array(getattr(self, name), np.float64)
+            if array.shape != (len(self.domain),):
+                raise InvalidInput("Estimate", name, f"have {len(self.domain)} entries", f"shape {array.shape}")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    # -- where the reports came from ---------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The domain whose values the frequencies belong to."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """The number of reports."""
+
+    @property
+    @abstractmethod
+    def estimator(self) -> SamplingDistribution:
+        """The estimator that errors are derived from. It is looked up, and not part of the data."""
+
+    @abstractmethod
+    def _source(self) -> str:
+        """Return what is shown of where the reports came from."""
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values that the frequencies belong to, in the same order."""
+        return self.domain.labels
+
+    # -- single values -----------------------------------------------------------------------------------------
+
+    def __getitem__(self, label: object) -> FrequencyEstimate:
+        """Return the frequency of one value, with its standard error and interval.
+
+        A value of a grid or a product is a tuple: ``estimate[2, 5]``. Raise UnknownLabel, which is also a KeyError, for
+        what is not a value of the domain.
+        """
+        if label not in self.domain:
+            raise UnknownLabel("Estimate", "the label", f"be a value of {self.domain!r}", label)
+        return frequency_of(self, self.domain.index(label))
+
+    def __len__(self) -> int:
+        return len(self.domain)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.domain)
+
+    def __contains__(self, label: object) -> bool:
+        return label in self.domain
+
+    # -- errors ------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def standard_errors(self) -> Floats:
+        """The standard error of each frequency: randomization and sampling together.
+
+        Of a value for which all reports said the same, as if one of them had been another.
+        """
+        return np.sqrt(np.maximum(self._variances, self.least_variances) / self.n)
+
+    @functools.cached_property
+    def _variances(self) -> Floats:
+        """The variance of each frequency from one report, at the nearest distribution."""
+        return np.maximum(self.estimator.variances(self.nearest), 0)
+
+    @functools.cached_property
+    def _far(self) -> Floats:
+        """The most that one report may count above or below each frequency."""
+        least, greatest = self.estimator.honest_score_bounds()
+        return np.maximum(greatest - self.nearest, self.nearest - least)
+
+    @functools.cached_property
+    def _revealed(self) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return the revealed values, and the number of reports that reveal each."""
+        estimator = self.estimator
+        revealed = np.flatnonzero(estimator.revealed())
+        most = estimator.honest_score_bounds()[1]
+        return revealed, np.clip(self.unbiased[revealed] / most[revealed], 0, 1) * self.n
+
+    @functools.cached_property
+    def _silent(self) -> npt.NDArray[np.bool_]:
+        """For which values all reports said the same: no variance can be computed from them."""
+        silent = self._variances < _SILENT * self._far**2
+        revealed, reports = self._revealed
+        silent[revealed] = np.minimum(reports, self.n - reports) < 0.5
+        return np.asarray(silent & (len(self.domain) > 1))  # of a single value there is nothing else to say
+
+    @functools.cached_property
+    def least_variances(self) -> Floats:
+        """The variance from one report that each frequency has at least.
+
+        Where all reports said the same, as if one in n had been another, or as few as can be if all people had it.
+        """
+        fraction = np.minimum(1 / max(self.n, 2), 1 / np.maximum(self._far, 1))
+        return np.where(self._silent, fraction * (1 - fraction) * self._far**2, self.estimator.least_variances())
+
+    @functools.cached_property
+    def covariance(self) -> Floats:
+        """The covariance matrix of the unbiased frequencies."""
+        if len(self.domain) > _LARGEST_COVARIANCE:
+            raise LimitExceeded(
+                f"a covariance of {len(self.domain)} values is refused (at most {_LARGEST_COVARIANCE}); "
+                "standard_errors has its diagonal"
+            )
+        return self.estimator.covariance(self.nearest) / self.n
+
+    @functools.cached_property
+    def _score_laws(self) -> Sequence[ScoreLaw]:
+        """The laws of all frequencies, with a row per value; computed once for the frequencies of single values."""
+        return self.estimator.score_laws(self.nearest, self.n)
+
+    def interval(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
+        """Return lower and upper confidence limits of each frequency, within [0, 1].
+
+        Parameters
+        ----------
+        confidence
+            The confidence level: how often the interval of a value holds its true frequency.
+        simultaneous
+            Whether all intervals together hold with this confidence (Bonferroni).
+
+        Returns
+        -------
+        tuple of arrays
+            The lower and the upper limits, in domain order.
+
+        Raises
+        ------
+        InvalidInput
+            If the confidence does not lie between 0 and 1, or is too near to 1.
+
+        Notes
+        -----
+        The limits invert the law of the unbiased estimate (see ``sfumato.mechanisms.estimators.limits``): the binomial
+        law of a value's count where it has one, elsewhere the law of the sum of scores by its characteristic function,
+        and the normal law for large counts. An interval is a single point only if the domain has a single value. It is
+        widened to hold a projected or fitted frequency that lies outside.
+        """
+        return self._limits(slice(None), confidence, simultaneous=simultaneous)
+
+    def _limits(self, chosen: Any, confidence: float, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
+        """Return the limits of some values: those at the indices ``chosen``, or all of them."""
+        tests = len(self.domain) if simultaneous else 1
+        check_confidence(confidence, tests)
+        if len(self.domain) == 1:
+            return np.ones(1), np.ones(1)
+        laws = self.estimator.score_laws(self.nearest, self.n)
+        if not isinstance(chosen, slice):
+            laws = [law.rows(chosen) for law in laws]
+        low, high = confidence_limits(laws, self.unbiased[chosen], (1 - confidence) / tests)
+        inside = np.clip(self.frequencies[chosen], 0, 1)
+        return np.minimum(low, inside), np.maximum(high, inside)
+
+    @property
+    def expected_tv(self) -> float:
+        """The expected total variation error of the unbiased frequencies, in the normal approximation."""
+        return float(np.sum(np.sqrt(self._variances / self.n))) * float(np.sqrt(2 / np.pi)) / 2
+
+    # -- sums of frequencies -----------------------------------------------------------------------------------
+
+    def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
+        """Return the estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast.
+
+        Weights are in domain order, or have labels (a pandas Series) and are aligned by them; a mapping may leave out
+        values of weight zero. Frequencies sum to one: where there are two different weights, the sum is estimated from
+        the frequencies of the fewer values, and a sum with one weight alone is known.
+        """
+        vector = self._weights(weights)
+        source: LawSource
+        different = np.unique(vector)
+        if len(different) == 1:
+            return LinearEstimate(float(vector[0]), 0.0)
+        if len(different) == 2:
+            chosen = vector == different[1]
+            sign = 1.0 if 2 * np.count_nonzero(chosen) <= len(vector) else -1.0
+            members = np.flatnonzero(chosen if sign > 0 else ~chosen)
+            base, gap = float(different[0 if sign > 0 else 1]), sign * float(different[1] - different[0])
+            one_way = np.zeros(len(vector))
+            one_way[members] = 1.0
+            source = FrequencySource(self, int(members[0])) if len(members) == 1 else ShareSource(self, members)
+            value = base + gap * float(one_way @ self.unbiased)
+            error, unseen = self._linear_error(gap * one_way)
+        else:
+            value, gap, source = float(vector @ self.unbiased), float(np.ptp(vector)), MeanSource(self, vector)
+            error, unseen = self._linear_error(vector)
+        return LinearEstimate(value, error, unseen=unseen, terms=((gap, source),))
+
+    def _linear_error(self, vector: Floats) -> tuple[float, float]:
+        """Return the standard error of Σ weight·frequency, and how far one more report could move it."""
+        estimator = self.estimator
+        # How far one report of each value moves the sum: not at all if all values have one weight.
+        expected = float(vector @ self.nearest)
+        least = float(((vector - expected) ** 2 * self.least_variances).max())
+        variance = max(estimator.variance(vector, self.nearest), least)
+        # For a group of values with one weight a report counts once, however much it counts for each of them.
+        group = estimator.known_groups()
+        least, greatest = np.full((2, group.max() + 1), np.inf) * [[1], [-1]]
+        np.minimum.at(least, group, vector)
+        np.maximum.at(greatest, group, vector)
+        counts = np.where((least == greatest)[group], 1.0, self._far)
+        return (variance / self.n) ** 0.5, float((np.abs(vector - expected) * counts).max()) / self.n
+
+    def share(self, values: object) -> LinearEstimate:
+        """Return the share of people whose value is one of these: a value, or several of them in a list or a column."""
+        if isinstance(values, Mapping):
+            raise InvalidInput("share", "values", "be a value, or a list of values", values)
+        # A string is one value, never its letters; a tuple is one value of a product or a grid, or several of others.
+        single = not isinstance(values, Iterable) or isinstance(values, str)
+        single = single or (isinstance(values, tuple) and values in self.domain)
+        chosen = [values] if single else list(cast("Iterable[object]", values))
+        weights = np.zeros(len(self.domain))
+        weights[[self.domain.index(value) for value in chosen]] = 1.0
+        return self.linear(weights)
+
+    def mean(self) -> LinearEstimate:
+        """Return the mean of numeric labels."""
+        labels = self.domain.labels
+        if not all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in labels):
+            raise InvalidInput("mean", "the labels", "be numbers", labels[0])
+        return self.linear(np.array(labels, dtype=np.float64))
+
+    def _weights(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
+        return read_numbers(self.domain, weights, "linear", "weights", absent=0.0)
+
+    def influence(self, fraction: float) -> Floats:
+        """Return the most that a fraction of dishonest reports can move each frequency, up or down."""
+        if not (is_number(fraction) and 0 <= fraction <= 1):
+            raise InvalidInput("influence", "fraction", "lie in [0, 1]", fraction)
+        low, high = self.estimator.score_bounds()
+        return fraction * np.maximum(high - self.nearest, self.nearest - low)
+
+    # -- tables and pictures -----------------------------------------------------------------------------------
+
+    def to_pandas(self, confidence: float = 0.95, *, simultaneous: bool = False) -> pandas.DataFrame:
+        """Return a table with a row per value: value, frequency, standard_error, low, high.
+
+        After these, the cells of a grid have the latitude and longitude of their centre, and the values of a product a
+        column per attribute; an attribute with the name of another column has "_value" appended.
+
+        Parameters
+        ----------
+        confidence
+            The confidence level of the limits ``low`` and ``high``.
+        simultaneous
+            Whether all intervals together hold with this confidence (Bonferroni).
+        """
+        return super().to_pandas(confidence, simultaneous=simultaneous)
+
+    def to_arrow(self, confidence: float = 0.95, *, simultaneous: bool = False) -> pyarrow.Table:
+        """Return the table of ``to_pandas`` as an Arrow table; labels that are tuples become strings."""
+        return super().to_arrow(confidence, simultaneous=simultaneous)
+
+    def plot(self, confidence: float = 0.95, truth: Any = None) -> Figure:
+        """Return a figure: bars with their intervals, a line for many values, a map if the domain is a grid."""
+        figure: Figure = plot_result(self, confidence, truth)
+        return figure
+
+    def _columns(self, confidence: float = 0.95, *, simultaneous: bool = False) -> Mapping[str, Sequence[Any]]:
+        low, high = self.interval(confidence, simultaneous=simultaneous)
+        frequency, error = self.frequencies, self.standard_errors
+        return value_table(self.domain, {"frequency": frequency, "standard_error": error, "low": low, "high": high})
+
+    def _top(self) -> npt.NDArray[np.int64]:
+        """Return the values that are printed: all in domain order, or the most frequent ones if they are too many."""
+        if len(self) <= MOST_ROWS:
+            return np.arange(len(self))
+        return np.argsort(-self.frequencies, kind="stable")[:MOST_ROWS]
+
+    def _shown(self) -> Mapping[str, Sequence[Any]]:
+        top = self._top()
+        low, high = self._limits(top, 0.95)
+        columns = {
+            "frequency": self.frequencies[top],
+            "standard_error": self.standard_errors[top],
+            "low": low,
+            "high": high,
+        }
+        labels = [str(self.domain.label(x)) for x in top.tolist()]
+        return {"value": labels, **{name: [f"{number:.5f}" for number in column] for name, column in columns.items()}}
+
+    def _left_out(self) -> int:
+        return max(0, len(self) - MOST_ROWS)
+
+    def _title(self) -> str:
+        most = f", the {MOST_ROWS} most frequent of {len(self):,} values" if self._left_out() else ""
+        return f"{self.n:,} report{'s' if self.n != 1 else ''}, method {self.method}, {percent(0.95)} intervals{most}"
+
+    def __repr__(self) -> str:
+        return f"Estimate(n={self.n}, values={len(self)}, method={self.method!r}, {self._source()})"
+
+    # -- documents ---------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as a document of plain JSON types, from which ``from_dict`` makes an equal one.
+
+        It holds the spec and the counts, and no errors: they are derived again.
+        """
+        return {
+            "format": self.format,
+            "version": VERSION,
+            "method": self.method,
+            "frequencies": numbers(self.frequencies),
+            "unbiased": numbers(self.unbiased),
+            "nearest": numbers(self.nearest),
+            "fit": _fit_document(self.fit),
+            **self._further(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, mechanism: Mechanism | None = None) -> Estimate:
+        """Return the estimate that ``to_dict`` described: equal to it, with the same errors and intervals.
+
+        Parameters
+        ----------
+        document
+            The document, also after a round trip through JSON.
+        mechanism
+            The mechanism of the estimate, if the caller has it: it is not built again from its spec.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is not one of an estimate, or not of this mechanism.
+        """
+        kind: type[Estimate] = read_header(_WHAT, document, Estimate.formats)
+        return kind._read(document, mechanism)
+
+    @abstractmethod
+    def _further(self) -> dict[str, Any]:
+        """Return what the document has of where the reports came from."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> Estimate:
+        """Return the estimate that a document of this class describes."""
+
+    @staticmethod
+    def _read_results(document: Mapping[str, Any], size: int) -> dict[str, Any]:
+        """Return the arguments that all estimates have."""
+        if not isinstance(document["method"], str):
+            raise InvalidInput(_WHAT, "method", "be a string", document["method"])
+        arrays = {
+            name: read_numbers_of(_WHAT, name, document[name], size) for name in ("frequencies", "unbiased", "nearest")
+        }
+        return {"method": document["method"], "fit": _read_fit(document["fit"], arrays["frequencies"]), **arrays}
+
+
+#: Keys that the documents of all estimates have, besides format and version.
+RESULT_KEYS = ("method", "frequencies", "unbiased", "nearest", "fit")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MechanismEstimate(Estimate):
+    """The estimate from the ``counts`` of one ``mechanism``, as :func:`estimate` returns it.
+
+    ``nearest`` is the distribution near the unbiased estimate at which variances are computed.
+    """
+
+    mechanism: Mechanism = field(kw_only=True)
+    counts: Aggregate = field(kw_only=True)
+
+    format: ClassVar[str] = "sfumato-estimate"
+
+    @property
+    def domain(self) -> Domain:
+        """The domain whose values the frequencies belong to."""
+        return self.mechanism.domain
+
+    @property
+    def n(self) -> int:
+        """The number of reports."""
+        return self.counts.n
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator of the mechanism, which errors are derived from. It is looked up, and not part of the data."""
+        return estimator_of(self.mechanism, self.method)
+
+    def _source(self) -> str:
+        return f"mechanism={self.mechanism.name!r}"
+
+    def _further(self) -> dict[str, Any]:
+        return {"mechanism": self.mechanism.spec, "n": self.n, "counts": self.counts.counts.tolist()}
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> MechanismEstimate:
+        document = check_document(_WHAT, document, (*RESULT_KEYS, "n", "counts"), ("mechanism",))
+        mechanism = read_mechanism(document.get("mechanism"), mechanism)
+        counts = Aggregate(mechanism.hash, document["n"], document["counts"])
+        counts.check(mechanism)
+        return cls(**cls._read_results(document, len(mechanism.domain)), mechanism=mechanism, counts=counts)
+
+
+def read_mechanism(spec: Any, mechanism: Mechanism | None) -> Mechanism:
+    """Return the mechanism of a document: the one at hand, if it has the document's spec, or one built from it."""
+    if mechanism is None:
+        return mechanism_from_spec(spec)
+    checked_kind(_WHAT, "the mechanism", mechanism, Mechanism)
+    if spec is not None and mechanism.spec != spec:
+        raise InvalidInput(_WHAT, "the mechanism", "be that of the document", mechanism)
+    return mechanism
+
+
+def _fit_document(fit: Fit | None) -> dict[str, Any] | None:
+    if fit is None:
+        return None
+    gain, bound = number_document(fit.gain), number_document(fit.bound)
+    return {"converged": bool(fit.converged), "iterations": int(fit.iterations), "gain": gain, "bound": bound}
+
+
+def _read_fit(document: Any, frequencies: Floats) -> Fit | None:
+    if document is None:
+        return None
+    keys = ("converged", "iterations", "gain", "bound")
+    if not isinstance(document, Mapping) or set(document) != set(keys):
+        raise InvalidInput(_WHAT, "fit", f"have the keys {', '.join(keys)}", document)
+    gain, bound = (read_number(_WHAT, f"the {key} of fit", document[key]) for key in ("gain", "bound"))
+    return Fit(frequencies, document["converged"], document["iterations"], gain, bound)
+
+
+def value_table(domain: Domain, columns: Mapping[str, Floats]) -> dict[str, Any]:
+    """Return the columns of a table with a row per value: labels, the given numbers, and coordinates or attributes."""
+    labels = list(domain.labels)
+    table: dict[str, Any] = {"value": labels, **columns}
+    if domain.kind == "grid":
+        table["latitude"], table["longitude"] = domain.centres().T
+    for axis, name in enumerate(domain.factors):
+        table[f"{name}_value" if name in _RESERVED else name] = [cast("Any", label)[axis] for label in labels]
+    return table
+
+
+# -- the laws of linear estimates ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencySource(LawSource):
+    """The frequency of one value."""
+
+    estimate: Estimate
+    index: int
+
+    form: ClassVar[str] = "frequency"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"form": self.form, "index": self.index, "estimate": self.estimate.to_dict()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> FrequencySource:
+        estimate = Estimate.from_dict(document["estimate"])
+        return cls(estimate, _read_indices([document["index"]], len(estimate))[0])
+
+    def _law(self) -> FormLaw:
+        estimate, x = self.estimate, self.index
+        rows = [law.rows(np.array([x])) for law in estimate._score_laws]
+        return FormLaw.of_rows(rows, float(estimate.unbiased[x]), min(max(float(estimate.frequencies[x]), 0.0), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ShareSource(LawSource):
+    """The share of people who have one of some values."""
+
+    estimate: Estimate
+    members: npt.NDArray[np.int64]
+
+    form: ClassVar[str] = "share"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"form": self.form, "members": self.members.tolist(), "estimate": self.estimate.to_dict()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> ShareSource:
+        estimate = Estimate.from_dict(document["estimate"])
+        return cls(estimate, np.array(_read_indices(document["members"], len(estimate)), np.int64))
+
+    def _law(self) -> FormLaw:
+        estimate, estimator = self.estimate, self.estimate.estimator
+        weights = np.zeros(len(estimate.domain))
+        weights[self.members] = 1.0
+        p = with_some_mass(estimate.nearest)
+        group = estimator.known_groups()
+        mine = group == group[self.members[0]]
+        if mine[self.members].all() and not mine.all() and not weights[mine].all():
+            # Within a group of values whose total the reports reveal, the total stays as observed.
+            masks = [weights > 0, (weights == 0) & mine, ~mine]
+            mass = float(p[mine].sum())
+        else:
+            masks, mass = [weights > 0, weights == 0], 1.0
+        parts = np.array([np.where(mask, p, 0.0) / p[mask].sum() for mask in masks])
+        cohorts = estimator.cohorts(weights, parts, estimate.n)
+        value, inside = float(weights @ estimate.unbiased), float(weights @ estimate.frequencies)
+        inside = min(max(inside, 0.0), 1.0)
+        rows = _two_score_rows(cohorts, mass)
+        if rows is not None:
+            return FormLaw.of_rows(rows, value, inside)
+        if len(masks) == 2:
+            return FormLaw(value, inside, np.array([0.0, 1.0]), np.array([[0.0, 1.0], [1.0, 0.0]]), cohorts)
+        fractions = np.array([[0, mass, 1 - mass], [mass, 0, 1 - mass], [1, 0, 0]])
+        return FormLaw(value, inside, np.array([0.0, mass, 1.0]), fractions, cohorts)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSource(LawSource):
+    """The mean of weights, of which the least counts as 0 and the greatest as 1."""
+
+    estimate: Estimate
+    weights: Floats
+
+    form: ClassVar[str] = "mean"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"form": self.form, "weights": numbers(self.weights), "estimate": self.estimate.to_dict()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> MeanSource:
+        estimate = Estimate.from_dict(document["estimate"])
+        return cls(estimate, read_numbers_of(_WHAT, "weights", document["weights"], len(estimate)))
+
+    def _law(self) -> FormLaw:
+        estimate, weights = self.estimate, self.weights
+        least, gap = float(weights.min()), float(np.ptp(weights))
+        unit = (weights - least) / gap
+        # One more person, with any value: a value that is absent from a small sample may still move a mean far.
+        p = (estimate.n * estimate.nearest + 1 / len(weights)) / (estimate.n + 1)
+        place = _places(unit)
+        masses = np.asarray(np.bincount(place, weights=p), np.float64)
+        parts = np.zeros((len(masses), len(p)))
+        parts[place, np.arange(len(p))] = p / masses[place]
+        knots, fractions = tilted(masses, parts @ unit)
+        value, inside = (float(weights @ each - least) / gap for each in (estimate.unbiased, estimate.frequencies))
+        cohorts = estimate.estimator.cohorts(weights / gap, parts, estimate.n)
+        return FormLaw(value, min(max(inside, 0.0), 1.0), knots, fractions, cohorts)
+
+
+def _places(unit: Floats) -> npt.NDArray[np.int64]:
+    """Return the number of the bin of each weight in [0, 1]: bins of 0 and of 1 alone, and some between them."""
+    different, place = np.unique(unit, return_inverse=True)
+    if len(different) > _MOST_BINS:
+        inner = 1 + np.minimum((unit * (_MOST_BINS - 2)).astype(np.int64), _MOST_BINS - 3)
+        inner[unit == 0], inner[unit == 1] = 0, _MOST_BINS - 1
+        place = np.unique(inner, return_inverse=True)[1]
+    return np.asarray(place.ravel(), np.int64)
+
+
+def _two_score_rows(cohorts: Sequence[Cohort], mass: float) -> list[ScoreLaw] | None:
+    """Return the law of a share whose reports have one of two scores, or None: its count is binomial."""
+    cohort, *others = cohorts
+    listed = None if others or cohort.scores is None else cohort.scores.levels(cohort.parts)
+    if listed is None or len(listed[0]) != 2:
+        return None
+    levels, probabilities = listed
+    within, same, *elsewhere = probabilities / probabilities.sum(axis=1, keepdims=True)
+    ones = np.ones(1)
+    last = elsewhere[0] if elsewhere else np.zeros(2)
+    return [
+        ScoreLaw(levels[None], within[None], same[None], last[None], mass * ones, cohort.reports * ones, ones, ones)
+    ]
+
+
+def _read_indices(document: Any, size: int) -> list[int]:
+    """Return indices of values as a document holds them."""
+    if not isinstance(document, list) or not all(type(x) is int and 0 <= x < size for x in document):
+        raise InvalidInput(_WHAT, "indices", f"be integers from 0 to {size - 1}", document)
+    return document
+
+
+def frequency_of(estimate: Estimate, x: int) -> FrequencyEstimate:
+    """Return the frequency of the value with index x."""
+    value, unbiased = float(estimate.frequencies[x]), float(estimate.unbiased[x])
+    if len(estimate.domain) == 1:
+        return FrequencyEstimate(1.0, 0.0, unbiased=1.0)
+    return FrequencyEstimate(
+        value,
+        float(estimate.standard_errors[x]),
+        unbiased=unbiased,
+        unseen=float(estimate._far[x]) / estimate.n,
+        terms=((1.0, FrequencySource(estimate, x)),),
+    )

@@ -1,0 +1,455 @@
+"""Results are data: equal after a round trip through JSON, without an estimator inside, and tables."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import pickle
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato as sf
+from sfumato.device import CrossTable, cross_table
+from sfumato.errors import InvalidInput, UnknownLabel, UnknownSpec
+from sfumato.estimation import (
+    CombinedEstimate,
+    EventEstimate,
+    FrequencyTable,
+    LearntPrior,
+    LinearEstimate,
+    MechanismEstimate,
+)
+from sfumato.mechanisms import Estimator, HadamardResponse, RandomizedResponse
+from sfumato.mechanisms.base import Mechanism
+from support.examples import EXAMPLES, FIRST_EXAMPLES, METHODS, estimated
+
+DISEASES = sf.Domain(["none", "flu", "hiv", "cancer"])
+
+
+def estimate_of(domain: sf.Domain = DISEASES, n: int = 300, method: str = "unbiased") -> MechanismEstimate:
+    mechanism = RandomizedResponse(domain, 2)
+    reports = np.minimum(np.random.default_rng(n).geometric(0.4, n) - 1, len(domain) - 1)
+    return sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
+
+
+def grouped() -> sf.GroupedEstimate:
+    mechanism = RandomizedResponse(DISEASES, 2)
+    groups = {"north": [0] * 50 + [1] * 30 + [2] * 10, "south": [0] * 40 + [3] * 30, 7: [1] * 20, ("a", 1): [2] * 9}
+    return sf.estimate_groups(mechanism, {name: sf.aggregate(mechanism, reports) for name, reports in groups.items()})
+
+
+def through_json(document: dict[str, Any]) -> Any:
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+def assert_same(first: sf.Estimate, second: sf.Estimate) -> None:
+    assert second == first
+    np.testing.assert_array_equal(second.standard_errors, first.standard_errors)
+    for confidence in (0.5, 0.95):
+        np.testing.assert_array_equal(second.interval(confidence), first.interval(confidence))
+
+
+# -- documents ---------------------------------------------------------------------------------------------
+
+
+def test_every_mechanism_has_an_example() -> None:
+    names = {kind.name for kind in Mechanism.registry.values() if kind.__module__.startswith("sfumato.mechanisms.")}
+    assert {example.mechanism.name for example in EXAMPLES.values()} == names
+    assert {example.mechanism.domain.kind for example in EXAMPLES.values()} == {"list", "range", "product", "grid"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", FIRST_EXAMPLES)
+def test_an_estimate_of_every_mechanism_survives_json(name: str, method: str) -> None:
+    example = EXAMPLES[name]
+    first = estimated(example, method)
+    if first is None:  # some methods do not exist for bitmaps
+        assert example.mechanism.encoding != "index" or method == "mle"
+        return
+    document = through_json(first.to_dict())
+    assert_same(first, sf.Estimate.from_dict(document))
+    again = sf.Estimate.from_dict(document, mechanism=example.mechanism)
+    assert isinstance(again, MechanismEstimate)
+    assert again.mechanism is example.mechanism
+    assert_same(first, again)
+    np.testing.assert_array_equal(again.covariance, first.covariance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*EXAMPLES} - {*FIRST_EXAMPLES}))
+def test_an_estimate_of_every_stored_mechanism_survives_json(name: str) -> None:
+    for method in METHODS:
+        first = estimated(EXAMPLES[name], method)
+        if first is not None:
+            assert_same(first, sf.Estimate.from_dict(through_json(first.to_dict())))
+
+
+def test_a_document_holds_no_matrix() -> None:
+    domain = sf.Domain.range(300)
+    document = json.dumps(estimate_of(domain, method="efficient").to_dict())
+    assert len(document) < 300 * 100
+
+
+@pytest.mark.parametrize(
+    "labels", [["a", "b"], [1, 5], [0.5, -0.25, 1e300], [False, True], ["é", "\n", ""]], ids=lambda labels: repr(labels)
+)
+def test_labels_of_every_type_survive_json(labels: list[Any]) -> None:
+    first = estimate_of(sf.Domain(labels))
+    again = sf.Estimate.from_dict(through_json(first.to_dict()))
+    assert_same(first, again)
+    assert [(type(value), value) for value in again.values] == [(type(value), value) for value in labels]
+
+
+def combined() -> CombinedEstimate:
+    return sf.combine([estimate_of(n=200), estimate_of(n=300, method="simplex"), sf.combine([estimate_of(n=50)])])
+
+
+def test_a_combined_estimate_stores_its_parts() -> None:
+    first = combined()
+    assert [part.n for part in first.parts] == [200, 300, 50]
+    again = sf.Estimate.from_dict(through_json(first.to_dict()))
+    assert isinstance(again, CombinedEstimate)
+    assert again.parts == first.parts
+    assert_same(first, again)
+    np.testing.assert_array_equal(again.covariance, first.covariance)
+    assert again.share(["flu", "hiv"]).interval() == first.share(["flu", "hiv"]).interval()
+
+
+def linear_estimates() -> Iterator[LinearEstimate]:
+    estimate = estimate_of(sf.Domain.range(5))
+    yield estimate[1]
+    yield estimate.share([1, 3])
+    yield estimate.mean()
+    yield estimate.share([0, 1, 2, 3, 4])
+    yield estimate.share([1]) - estimate_of(sf.Domain.range(5), 100, "simplex").share([1])
+    yield combined().share(["flu"])
+    yield LinearEstimate(0.5, 0.1, unseen=0.01)
+    priors = sf.LocalPriors([0.2, 0.5, 0.7], 1, prior_source="public")
+    total = priors.estimate([0, 1, 1])
+    yield total
+    yield total.share
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_a_number_survives_json(number: int) -> None:
+    first = list(linear_estimates())[number]
+    again = LinearEstimate.from_dict(through_json(first.to_dict()))
+    assert again == first
+    assert type(again) is type(first)
+    assert again != dataclasses.replace(first, value=first.value + 1e-9)
+    for confidence in (0.5, 0.99):
+        assert again.interval(confidence) == first.interval(confidence)
+    assert again.p_value(0.3) == first.p_value(0.3)
+
+
+def test_groups_survive_json() -> None:
+    first = grouped()
+    document = through_json(first.to_dict())
+    assert [row["group"] for row in document["groups"]] == ["north", "south", 7, ["a", 1]]
+    assert "mechanism" not in document["groups"][0]["estimate"]  # that of the total
+    again = sf.GroupedEstimate.from_dict(document)
+    assert again == first
+    for group in first:
+        assert_same(first[group], again[group])
+    assert_same(first.total, again.total)
+    for table in (first.difference("north", "south"), first.weighted(dict.fromkeys(first.groups, 1))):
+        copied = FrequencyTable.from_dict(through_json(table.to_dict()))
+        assert copied == table
+        pd.testing.assert_frame_equal(copied.to_pandas(), table.to_pandas())
+
+
+def test_groups_of_different_mechanisms_survive_json() -> None:
+    first = sf.GroupedEstimate({"a": estimate_of(n=90), "b": combined()}, combined())
+    assert sf.GroupedEstimate.from_dict(through_json(first.to_dict())) == first
+
+
+def test_a_group_that_json_cannot_name_is_rejected() -> None:
+    first = sf.GroupedEstimate({frozenset([1]): estimate_of()}, estimate_of())
+    with pytest.raises(InvalidInput, match="a group must be named by a string or a finite number"):
+        first.to_dict()
+
+
+def test_a_learnt_prior_survives_json() -> None:
+    first = sf.learn_prior(estimate_of(), confidence=0.9)
+    again = LearntPrior.from_dict(through_json(first.to_dict()))
+    assert again == first
+    assert (again.prior, again.likely.low, again.likely.high) == (first.prior, first.low, first.high)
+    assert again.policy(1) == first.policy(1)
+
+
+def test_a_cross_table_survives_json() -> None:
+    domain = sf.Domain.product(sex=["f", "m"], smokes=["no", "yes"], age=[1, 2, 3])
+    first = cross_table(estimate_of(domain), "age", "sex")
+    again = CrossTable.from_dict(through_json(first.to_dict()))
+    assert again == first
+    np.testing.assert_array_equal(again.standard_errors, first.standard_errors)
+    assert again.marginals == first.marginals
+    frame = again.to_pandas()
+    assert list(frame) == ["age", "sex", "frequency", "standard_error"]
+    assert frame.frequency.tolist() == first.frequencies.ravel().tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"format": "sfumato-aggregate"}, UnknownSpec, "format must be one of"),
+        ({"version": 2}, UnknownSpec, "version must be 1"),
+        ({"frequencies": [0.5]}, InvalidInput, "frequencies must be a list of 4 numbers"),
+        ({"unbiased": ["0", 0, 0, 0]}, InvalidInput, "unbiased must be finite numbers"),
+        ({"nearest": [float("nan"), 0, 0, 0]}, InvalidInput, "nearest must be finite numbers"),
+        ({"counts": [1, 2, 3]}, InvalidInput, "counts must have 4 entries"),
+        ({"n": 1}, InvalidInput, "every count must lie in"),
+        ({"n": 301}, InvalidInput, "counts must sum to"),
+        ({"fit": 3}, InvalidInput, "fit must have the keys"),
+        ({"method": None}, InvalidInput, "method must be a string"),
+        ({"more": 1}, InvalidInput, "key must be one of"),
+        ({"mechanism": None}, InvalidInput, "a mechanism spec"),
+    ],
+    ids=str,
+)
+def test_a_document_of_no_estimate_is_rejected(change: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        sf.Estimate.from_dict({**estimate_of().to_dict(), **change})
+
+
+def test_a_document_of_another_mechanism_is_rejected() -> None:
+    with pytest.raises(InvalidInput, match="the mechanism must be that of the document"):
+        sf.Estimate.from_dict(estimate_of().to_dict(), mechanism=RandomizedResponse(DISEASES, 3))
+    with pytest.raises(InvalidInput, match="the mechanism must be left out"):
+        sf.Estimate.from_dict(combined().to_dict(), mechanism=RandomizedResponse(DISEASES, 2))
+
+
+# -- data ----------------------------------------------------------------------------------------------------
+
+
+def reachable(value: Any) -> Iterator[Any]:
+    """All objects in the fields of a result, and in those of its parts."""
+    yield value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from reachable(getattr(value, field.name))
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from reachable(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from reachable(part)
+
+
+@pytest.mark.parametrize("result", [estimate_of(method="mle"), combined(), grouped(), estimate_of()["flu"]], ids=type)
+def test_no_result_has_an_estimator_in_its_fields(result: Any) -> None:
+    assert not [part for part in reachable(result) if isinstance(part, Estimator)]
+    str(result)  # whatever was derived is neither compared nor copied
+    copied = pickle.loads(pickle.dumps(result))
+    assert copied == result
+    assert set(vars(copied)) == {field.name for field in dataclasses.fields(result)}
+    assert hash(copied) == hash(result)
+    assert copy.deepcopy(result) == result
+
+
+def test_estimates_are_equal_by_content() -> None:
+    assert estimate_of() == estimate_of()
+    assert estimate_of() != estimate_of(method="simplex")
+    assert estimate_of() != estimate_of(n=301)
+    assert estimate_of() != combined()
+    assert grouped() == grouped()
+    assert grouped() != sf.GroupedEstimate({"north": estimate_of()}, estimate_of())
+    assert grouped().difference("north", "south") != grouped().difference("south", "north")
+
+
+def test_an_estimate_cannot_be_changed() -> None:
+    estimate = estimate_of()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        estimate.method = "mle"  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        estimate.frequencies[0] = 1
+
+
+@pytest.mark.parametrize("method", ["unbiased", "efficient"])
+def test_estimates_of_one_mechanism_share_its_estimator(method: str) -> None:
+    first = estimate_of(method=method)
+    again = sf.Estimate.from_dict(through_json(first.to_dict()), mechanism=first.mechanism)
+    assert again.estimator is first.estimator
+    assert (first.estimator is first.mechanism.estimator) == (method == "unbiased")
+
+
+def test_everything_that_is_returned_can_be_imported() -> None:
+    estimate = estimate_of(method="mle")
+    results = [
+        estimate,
+        estimate["flu"],
+        estimate.share(["flu"]),
+        estimate.fit,
+        combined(),
+        grouped(),
+        grouped().difference("north", "south"),
+        sf.learn_prior(estimate),
+    ]
+    for result in results:
+        assert type(result).__name__ in sf.estimation.__all__
+    assert EventEstimate.__name__ in sf.estimation.__all__
+
+
+# -- single values -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["unbiased", "simplex", "mle"])
+def test_a_label_has_its_row(method: str) -> None:
+    estimate = estimate_of(n=25, method=method)
+    low, high = estimate.interval(0.9)
+    for x, label in enumerate(DISEASES):
+        row = estimate[label]
+        assert (row.value, row.unbiased) == (estimate.frequencies[x], estimate.unbiased[x])
+        assert row.standard_error == estimate.standard_errors[x]
+        assert row.interval(0.9) == pytest.approx((low[x], high[x]), abs=1e-6)
+        assert (row - row).value == 0
+    assert len(estimate) == 4
+    assert list(estimate) == list(DISEASES)
+    assert "flu" in estimate
+    assert "pest" not in estimate
+
+
+def test_a_label_of_several_parts_is_a_tuple() -> None:
+    product = estimate_of(sf.Domain.product(sex=["f", "m"], smokes=["no", "yes"]))
+    assert product["m", "no"].value == product.frequencies[2]
+    grid = estimate_of(sf.Domain.grid(latitude=(50, 51), longitude=(8, 9), rows=2, columns=3))
+    assert grid[1, 2].value == grid.frequencies[5]
+
+
+@pytest.mark.parametrize("label", ["pest", 0, None, ("flu",), float("nan")])
+def test_an_unknown_label_is_a_key_error(label: object) -> None:
+    with pytest.raises(UnknownLabel, match=r"^Estimate: the label must be a value of Domain\(") as caught:
+        estimate_of()[label]
+    assert isinstance(caught.value, KeyError)
+    assert isinstance(caught.value, InvalidInput)
+    with pytest.raises(KeyError):
+        grouped()[(1, 2)]
+    with pytest.raises(KeyError):
+        grouped().difference("north", "south")[label]
+    assert grouped().difference("north", "south").get(label) is None
+
+
+def test_a_domain_of_one_value() -> None:
+    estimate = estimate_of(sf.Domain(["only"]))
+    assert (estimate["only"].value, estimate["only"].interval()) == (1, (1, 1))
+    assert str(estimate).splitlines()[-1].split() == ["only", "1.00000", "0.00000", "1.00000", "1.00000"]
+
+
+# -- tables --------------------------------------------------------------------------------------------------
+
+
+def test_the_representation_is_one_line() -> None:
+    assert repr(estimate_of()) == "Estimate(n=300, values=4, method='unbiased', mechanism='randomized-response')"
+    assert repr(combined()) == "Estimate(n=550, values=4, method='combined', cohorts=3)"
+    assert repr(grouped()) == "GroupedEstimate(groups=4, n=189, values=4, method='unbiased')"
+    table = grouped().difference("north", 7)
+    assert repr(table) == "FrequencyTable('difference', groups=['north', 7], values=4)"
+    large = HadamardResponse(sf.Domain.range(100_000), 1)
+    assert len(repr(sf.estimate(large, sf.aggregate(large, [0, 1])))) < 120
+
+
+def test_many_values_are_printed_by_frequency() -> None:
+    estimate = estimate_of(sf.Domain.range(50))
+    title, head, *rows, more = str(estimate).splitlines()
+    assert title == "300 reports, method unbiased, 95% intervals, the 20 most frequent of 50 values"
+    assert head.split() == ["value", "frequency", "standard_error", "low", "high"]
+    assert more == "… 30 more"
+    order = np.argsort(-estimate.frequencies, kind="stable")[:20]
+    low, high = estimate.interval()
+    for x, row in zip(order, rows, strict=True):
+        numbers = (estimate.frequencies[x], estimate.standard_errors[x], low[x], high[x])
+        assert row.split() == [str(x), *(f"{number:.5f}" for number in numbers)]
+    assert len({len(row) for row in [head, *rows]}) == 1  # aligned
+    page = estimate._repr_html_()
+    assert page.count("<tr>") == 22
+    assert "… 30 more" in page
+
+
+def test_labels_are_escaped_in_a_notebook() -> None:
+    page = estimate_of(sf.Domain(["<b>", "a&b"]))._repr_html_()
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
+    assert "a&amp;b" in page
+
+
+def test_an_estimate_as_a_frame() -> None:
+    estimate = estimate_of()
+    frame = estimate.to_pandas(0.9)
+    assert list(frame) == ["value", "frequency", "standard_error", "low", "high"]
+    assert frame["value"].tolist() == list(DISEASES)
+    low, high = estimate.interval(0.9)
+    columns = np.column_stack([estimate.frequencies, estimate.standard_errors, low, high])
+    np.testing.assert_array_equal(frame.iloc[:, 1:].to_numpy(), columns)
+    together = estimate.interval(0.9, simultaneous=True)[0]
+    assert estimate.to_pandas(0.9, simultaneous=True).low.tolist() == together.tolist()
+    pd.testing.assert_frame_equal(estimate.to_arrow(confidence=0.9).to_pandas(), frame)
+
+
+def test_a_grid_carries_coordinates() -> None:
+    estimate = estimate_of(sf.Domain.grid(latitude=(50, 52), longitude=(8, 11), rows=2, columns=3))
+    frame = estimate.to_pandas()
+    assert list(frame) == ["value", "frequency", "standard_error", "low", "high", "latitude", "longitude"]
+    assert frame["value"][4] == (1, 1)
+    assert frame.latitude.tolist() == [50.5] * 3 + [51.5] * 3
+    assert frame.longitude.tolist() == [8.5, 9.5, 10.5] * 2
+    assert estimate.to_arrow()["value"].to_pylist()[4] == "(1, 1)"
+
+
+def test_a_product_has_a_column_per_attribute() -> None:
+    estimate = estimate_of(sf.Domain.product(sex=["f", "m"], frequency=[1, 2, 3]))
+    frame = estimate.to_pandas()
+    assert list(frame) == ["value", "frequency", "standard_error", "low", "high", "sex", "frequency_value"]
+    assert frame.sex.tolist() == ["f"] * 3 + ["m"] * 3
+    assert frame.frequency_value.tolist() == [1, 2, 3] * 2
+
+
+def test_groups_as_a_table() -> None:
+    groups = grouped()
+    title, head, *rows = str(groups).splitlines()
+    assert title == "4 groups, method unbiased, frequency ± standard error of 4 values"
+    assert [row.split()[0] for row in rows] == ["north", "south", "7", "('a',", "all"]
+    assert head.split() == ["group", "reports", *DISEASES]
+    frame = groups.to_pandas(0.9)
+    assert list(frame) == ["group", "value", "frequency", "standard_error", "low", "high"]
+    assert len(frame) == 16
+    north = frame[frame.group == "north"].drop(columns="group").reset_index(drop=True)
+    pd.testing.assert_frame_equal(north, groups["north"].to_pandas(0.9))
+    assert groups.to_arrow(0.9)["group"].to_pylist()[::4] == ["north", "south", "7", "('a', 1)"]
+
+
+def test_a_difference_is_a_mapping_and_a_table() -> None:
+    table = grouped().difference("north", "south")
+    assert isinstance(table, Mapping)
+    assert list(table) == list(DISEASES)
+    frame = table.to_pandas(0.9)
+    assert list(frame) == ["value", "difference", "standard_error", "low", "high"]
+    for row, (label, number) in zip(frame.itertuples(), table.items(), strict=True):
+        assert (row.value, row.difference, row.standard_error) == (label, number.value, number.standard_error)
+        assert (row.low, row.high) == number.interval(0.9)
+    title, *_, last = str(table).splitlines()
+    assert title == "difference: north minus south, 95% intervals"
+    assert last.split()[0] == "cancer"
+    weighted = grouped().weighted({"north": 1, "south": 2, 7: 0, ("a", 1): 1})
+    assert list(weighted.to_pandas())[1] == "frequency"
+    assert str(weighted).startswith("frequency: north 0.25, south 0.5, 7 0, ('a', 1) 0.25, 95% intervals\n")
+
+
+def test_a_learnt_prior_is_a_table() -> None:
+    prior = sf.learn_prior(estimate_of())
+    frame = prior.to_pandas()
+    assert list(frame) == ["value", "prior", "low", "high"]
+    assert frame.prior.sum() == pytest.approx(1)
+    assert ((frame.low <= frame.prior) & (frame.prior <= frame.high)).all()
+    assert len(repr(prior)) < 80
+
+
+@pytest.mark.parametrize("result", [estimate_of(), combined(), grouped()], ids=type)
+def test_results_are_plotted(result: Any) -> None:
+    (axes,) = result.plot(confidence=0.9).axes[:1]
+    assert axes.get_ylabel() == "frequency"
+    assert len(axes.patches) == len(DISEASES) * (4 if isinstance(result, sf.GroupedEstimate) else 1)

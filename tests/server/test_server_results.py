@@ -1,0 +1,97 @@
+"""The results of a collection are those of the library, number by number, for every mechanism and method."""
+
+from __future__ import annotations
+
+import ast
+import http.client
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.collecting import write_table
+from support import ROOT
+from support.collectors import Served, served
+from support.examples import FIRST_EXAMPLES, METHODS, Example
+
+PARQUET = "application/vnd.apache.parquet"
+COLUMNS = ("frequency", "standard_error", "low", "high")
+CONFIDENCE = 0.9
+
+
+def test_the_server_has_no_estimator() -> None:
+    """It asks the library for estimates, and reads their numbers: no module imports or names an estimator."""
+    for path in (ROOT / "src" / "sfumato" / "server").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [getattr(node, field, None) for field in ("id", "attr", "name", "module")]
+            assert not [name for name in names if isinstance(name, str) and "estimator" in name.lower()], path
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("results")
+    with served(f"sqlite:///{folder}/collect.db", live_seconds=0.05) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=FIRST_EXAMPLES)
+def collection(request: pytest.FixtureRequest, collector: Served) -> tuple[str, Example]:
+    """A collection with the mechanism of an example and its reports."""
+    example = FIRST_EXAMPLES[request.param]
+    domain = example.mechanism.domain
+    policy = sf.Pairwise(domain, np.where(np.eye(len(domain)), 0, np.inf))  # every mechanism obeys it
+    name, mechanism, _ = collector.create(policy, mechanism=example.mechanism.spec)
+    assert mechanism == example.mechanism
+    assert collector.send(name, mechanism, example.reports, "all-its-reports").status == 200
+    assert collector.aggregate(name) == sf.aggregate(mechanism, example.reports)
+    return name, example
+
+
+def first_event(collector: Served, path: str) -> Any:
+    """The first event of a live stream, which the results page draws its numbers from."""
+    connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=60)
+    try:
+        connection.request("GET", path)
+        for line in connection.getresponse():
+            if line.startswith(b"data: "):
+                return json.loads(line[6:])
+    finally:
+        connection.close()
+    raise AssertionError("the stream has no event")
+
+
+@pytest.mark.component
+@pytest.mark.parametrize("method", METHODS)
+def test_results_are_those_of_the_library(
+    collector: Served, collection: tuple[str, Example], method: str, tmp_path: Path
+) -> None:
+    name, example = collection
+    path = f"/v1/collections/{name}/estimate?method={method}&level={CONFIDENCE}"
+    answer = collector.ask("GET", path)
+    counts = sf.aggregate(example.mechanism, example.reports)
+    try:
+        estimate = sf.estimate(example.mechanism, counts, method)
+    except sf.errors.InvalidInput:
+        assert answer.reason == "invalid"
+        return
+    low, high = estimate.interval(CONFIDENCE)
+    numbers = np.column_stack([estimate.frequencies, estimate.standard_errors, low, high]).tolist()
+    labels = [list(label) if isinstance(label, tuple) else label for label in estimate.values]
+    rows = [
+        {"value": label, **dict(zip(COLUMNS, row, strict=True))} for label, row in zip(labels, numbers, strict=True)
+    ]
+
+    assert (answer.status, answer.json["reports"], answer.json["rows"]) == (200, estimate.n, rows)
+    assert first_event(collector, path.replace("/estimate?", "/live?")) == answer.json
+    # The file of the service, and the CSV that the command line writes of the same table.
+    table = pq.read_table(io.BytesIO(collector.ask("GET", path, headers={"Accept": PARQUET}).body))
+    assert table.equals(estimate.to_arrow(CONFIDENCE))
+    for file, ours in ((tmp_path / "theirs.csv", table), (tmp_path / "ours.csv", estimate.to_arrow(CONFIDENCE))):
+        write_table(str(file), ours)
+    assert (tmp_path / "theirs.csv").read_bytes() == (tmp_path / "ours.csv").read_bytes()
