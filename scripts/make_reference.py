@@ -121,7 +121,7 @@ ARGUMENTS = {
     "aggregate, aggregates": "exact counts, from `aggregate` or a collector; `aggregates` has those of each group",
     "estimate": "what `estimate` gave",
     "method": "how to estimate: one of those that `estimate` names",
-    "level, simultaneous": "the confidence level of intervals, and whether all of them are to hold together",
+    "confidence, simultaneous": "the confidence level of intervals, and whether all of them are to hold together",
     "truth": "the true frequencies, where they are known, as `p`",
     "p, prior": "how probable each value is; uniform if left out. In domain order, or "
     "[with labels](how-to/use-labelled-data.md); for two values, a number: that of the second",
@@ -133,6 +133,7 @@ ARGUMENTS = {
     "collection": "the name or id of a collection",
     "path": "a file",
     "column": "the name of the column that holds the values or the reports",
+    "document": "what `to_dict` returned, also after a round trip through JSON",
     "text, data": "what `to_json`, `to_bytes` or `encode_batch` wrote",
     "folder": "where files of data lie; None for a stand-in",
     "frame, running": "a `DataFrame` and the `SparkSession`",
@@ -170,8 +171,8 @@ TYPES = {
 }
 #: Classes inside Sfumato that signatures mention and users need not know.
 INNER_TYPES = {
-    *("AliasTable", "Deadline", "Draws", "EpsilonMatrix", "Estimator", "Events", "Fit", "Layout", "MixtureMechanism"),
-    *("SecondMoments", "Slice", "Solved", "Utility", "Words"),
+    *("AliasTable", "Deadline", "Draws", "EpsilonMatrix", "Estimator", "LawSource", "Layout", "MixtureMechanism"),
+    *("SamplingDistribution", "SecondMoments", "Slice", "Solved", "Utility", "Words"),
 }
 #: Known from elsewhere: Python, numpy, Arrow, matplotlib, Spark.
 FROM_ELSEWHERE = {
