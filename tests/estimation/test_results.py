@@ -252,6 +252,15 @@ def test_no_result_has_an_estimator_in_its_fields(result: Any) -> None:
     assert copy.deepcopy(result) == result
 
 
+def test_a_pickled_estimate_has_no_estimator() -> None:
+    estimate = estimate_of(sf.Domain.range(60))
+    before = len(pickle.dumps(estimate))
+    assert estimate.mechanism.estimator is estimate.estimator
+    estimate.interval()
+    assert len(pickle.dumps(estimate)) == before
+    assert "estimator" not in vars(pickle.loads(pickle.dumps(estimate)).mechanism)
+
+
 def test_estimates_are_equal_by_content() -> None:
     assert estimate_of() == estimate_of()
     assert estimate_of() != estimate_of(method="simplex")

@@ -345,6 +345,10 @@ class Mechanism(ABC):
     def __hash__(self) -> int:
         return hash(self.hash)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The estimator follows from the spec and may hold large tables: neither pickled nor copied.
+        return {name: value for name, value in self.__dict__.items() if name != "estimator"}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, {_brief(self.parameters())})"
 
