@@ -22,7 +22,7 @@ from sfumato.auditing import (
     policy_region,
     verify,
 )
-from sfumato.collecting import Aggregate, aggregate
+from sfumato.collecting import Aggregate, aggregate, aggregate_files, aggregate_groups
 from sfumato.domain import Domain
 from sfumato.errors import SfumatoError
 from sfumato.estimation import Estimate, GroupedEstimate, combine, estimate, estimate_groups, learn_prior
@@ -99,6 +99,8 @@ __all__ = [
     "SquaredError",
     "Uniform",
     "aggregate",
+    "aggregate_files",
+    "aggregate_groups",
     "audit",
     "audit_priors",
     "audit_sampler",

@@ -49,7 +49,8 @@ def mechanism(request: pytest.FixtureRequest) -> Mechanism:
 def reports_of(name: str, seed: int, count: int) -> Array:
     mechanism = MECHANISMS[name]
     values = np.random.default_rng(seed).integers(0, len(mechanism.domain), count)
-    return sf.privatize(mechanism, values, stream=sf.InsecureSeeded(seed))
+    reports: Array = sf.privatize(mechanism, values, stream=sf.InsecureSeeded(seed))
+    return reports
 
 
 def some_reports(mechanism: Mechanism, count: int, seed: int = 1) -> Array:

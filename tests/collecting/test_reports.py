@@ -170,7 +170,6 @@ def test_what_is_no_array_of_indices_is_refused(wrong: Any) -> None:
         np.zeros((2, 1), bool),
         np.zeros((2, 1, 1), np.uint8),
         np.empty((3, 0), np.uint8),
-        [b"\x01"],
     ],
     ids=repr,
 )

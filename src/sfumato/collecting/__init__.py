@@ -2,9 +2,20 @@
 
 from sfumato.collecting.aggregates import Aggregate, aggregate
 from sfumato.collecting.batch import decode_batch, encode_batch
+from sfumato.collecting.file_counting import aggregate_files
 from sfumato.collecting.files import read_reports, write_reports
+from sfumato.collecting.groups import aggregate_groups
 
-__all__ = ["Aggregate", "aggregate", "decode_batch", "encode_batch", "read_reports", "write_reports"]
+__all__ = [
+    "Aggregate",
+    "aggregate",
+    "aggregate_files",
+    "aggregate_groups",
+    "decode_batch",
+    "encode_batch",
+    "read_reports",
+    "write_reports",
+]
 
 
 # For the other packages of Sfumato; not part of the public interface.
@@ -14,7 +25,6 @@ from sfumato.collecting.batch import (
     write_batch as write_batch,
 )
 from sfumato.collecting.columns import open_columns as open_columns
-from sfumato.collecting.file_counting import aggregate_files as aggregate_files
 from sfumato.collecting.files import (
     METADATA_KEY as METADATA_KEY,
     REPORT_COLUMN as REPORT_COLUMN,

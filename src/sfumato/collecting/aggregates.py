@@ -57,9 +57,9 @@ class Aggregate:
         return cls(mechanism.hash, 0, np.zeros(count_size(mechanism), np.int64))
 
     def accumulate(self, mechanism: Mechanism, reports: Any) -> Aggregate:
-        """These counts and those of more reports of the same mechanism, every one of them checked.
+        """Return these counts plus those of more reports of the same mechanism, every one of them checked.
 
-        ``reports`` is an array, or an iterator of arrays such as ``read_reports`` gives.
+        ``reports`` is an array, a column of pandas, polars or Arrow, or an iterator of such pieces.
         """
         self.check(mechanism)
         counts = self.counts.copy()
@@ -148,9 +148,25 @@ class Aggregate:
 
 
 def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
-    """Count reports exactly: an array of them, or an iterator of arrays.
+    """Count reports exactly.
 
-    Every report is checked; the counts merge with others of the same mechanism.
+    Parameters
+    ----------
+    mechanism
+        The mechanism that produced the reports.
+    reports
+        An array, a column of pandas, polars or Arrow as :func:`privatize` returns it, or an iterator of such pieces.
+        Every report is checked.
+
+    Returns
+    -------
+    Aggregate
+        Counts that merge with others of the same mechanism.
+
+    Raises
+    ------
+    InvalidInput
+        If a report is missing or not one of the mechanism; the message names its row.
     """
     checked_kind("aggregate", "the mechanism", mechanism, Mechanism)
     return Aggregate.empty(mechanism).accumulate(mechanism, reports)

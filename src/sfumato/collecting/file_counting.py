@@ -56,19 +56,59 @@ class _Unit:
 
 def aggregate_files(
     mechanism: Mechanism,
-    paths: Sequence[Path | str],
+    paths: Path | str | Sequence[Path | str],
     *,
     resume: Path | str | None = None,
     read_counts: ReadCounts | None = None,
     progress: ProgressCallback | None = None,
     threads: int | None = None,
 ) -> Aggregate:
-    """The counts of all reports in these files; those that hold counts (.json) are merged in.
+    """Count the reports of any number of files exactly, on all cores and in bounded memory.
 
-    ``resume`` names a checkpoint: what it says is counted is not counted again, and it is written again every few
-    seconds, whole or not at all. Whatever ends the process, it can be started again and go on. A file that changed
-    since it was counted is refused, and one that changes meanwhile.
+    Parameters
+    ----------
+    mechanism
+        The mechanism that produced the reports.
+    paths
+        Report files (Parquet, Arrow, binary batches) and files of counts (.json), which are merged in.
+    resume
+        The path of a checkpoint. What it says is counted is not counted again; it is written every few seconds, whole
+        or not at all. If the process ends early, the same call continues from there; files may be added.
+    read_counts
+        Reads the bytes of a file of counts; the second argument is its name for messages. The default is
+        ``Aggregate.from_json``.
+    progress
+        Called with a :class:`Progress` after every piece: the number of reports counted so far.
+    threads
+        The number of threads; all cores unless given.
+
+    Returns
+    -------
+    Aggregate
+        The counts of all files: the same integers whatever the number of files and threads.
+
+    Raises
+    ------
+    InvalidInput
+        If a report is invalid, or a file is damaged, of another mechanism, or changed since it was counted.
+    MissingFile
+        If a file does not exist.
+
+    Examples
+    --------
+    >>> import sfumato as sf, tempfile
+    >>> from sfumato.collecting import write_reports
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_reports(mechanism, [1, 0, 1], f"{folder}/monday.sfb")
+    ...     _ = write_reports(mechanism, [1], f"{folder}/tuesday.sfb")
+    ...     files = [f"{folder}/monday.sfb", f"{folder}/tuesday.sfb"]
+    ...     counts = sf.aggregate_files(mechanism, files, resume=f"{folder}/checkpoint.json")
+    >>> counts.counts
+    array([1, 3])
     """
+    if isinstance(paths, (str, Path)):
+        paths = [paths]
     sources = [source_of(path, (*REPORT_SUFFIXES, COUNTS)) for path in paths]
     checkpoint = Checkpoint.start(mechanism) if resume is None else Checkpoint.read(mechanism, resume, sources)
     work = _Work(mechanism, read_counts or _read_counts(mechanism), progress, checkpoint.counts.n)

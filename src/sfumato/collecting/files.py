@@ -26,7 +26,7 @@ from sfumato.collecting.columns import ColumnFile, open_columns
 from sfumato.collecting.lines import read_lines, write_lines
 from sfumato.collecting.sources import ARROW, LINES, PARQUET, Source, source_of, suffix_of
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism, check_reports, checked_pieces, piece_rows
+from sfumato.mechanisms import REPORT_COLUMN, Mechanism, check_reports, checked_pieces, piece_rows
 
 __all__ = [
     "BATCH",
@@ -41,7 +41,6 @@ __all__ = [
 #: Names of binary batches end so.
 BATCH = (".sfb",)
 REPORT_SUFFIXES = PARQUET + ARROW + BATCH
-REPORT_COLUMN = "report"
 #: The key of the mechanism's hash in a column file's metadata.
 METADATA_KEY = b"sfumato.mechanism"
 

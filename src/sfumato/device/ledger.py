@@ -255,7 +255,7 @@ class Ledger:
                     "answer costs, allow_change=True gives it"
                 )
             self._check_budget(release)
-            reports = privatize(mechanism, [value], stream)
+            reports: npt.NDArray[Any] = privatize(mechanism, [value], stream)
             report = reports[0].tobytes() if mechanism.report_shape else mechanism.serialise(int(reports[0]))
             self._releases.append(dataclasses.replace(release, report=report))
             return reports

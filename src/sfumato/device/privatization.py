@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from sfumato._core import Progress, ProgressCallback, checked_kind, core_count
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import BitDraws, Mechanism
+from sfumato.mechanisms import BitDraws, Mechanism, reports_to_column
 from sfumato.randomness import AUXILIARY, MAIN, SecureStream, Stream, WordReader, first_block, keystream, secure
 
 if TYPE_CHECKING:
@@ -41,13 +41,44 @@ def privatize(
     out: npt.NDArray[Any] | None = None,
     threads: int | None = None,
     progress: ProgressCallback | None = None,
-) -> npt.NDArray[Any]:
-    """Randomize every value: an array with one report per value, in order.
+) -> Any:
+    """Randomize every value: one report per value, in order.
 
-    ``values`` is a list, numpy, Arrow, pandas or polars column of labels; every one is checked before anything is
-    drawn. Reports are numbers (indices of outputs) or rows of bytes (bitmaps). Randomness is secure unless
-    ``stream`` is given, for simulations and tests only. ``out`` is an array to write to; ``threads`` defaults to
-    all cores; ``progress`` is called now and then with a :class:`Progress`.
+    Parameters
+    ----------
+    mechanism
+        The mechanism that draws the reports.
+    values
+        A list, or a column of numpy, pandas, polars or Arrow. The values of a product or a grid may also be a table
+        with a column for each part. Every value is checked before anything is drawn.
+    stream
+        Random words for simulations and tests, :class:`InsecureSeeded`. Randomness is secure unless it is given.
+    out
+        An array to write the reports to.
+    threads
+        The number of threads; all cores unless given.
+    progress
+        Called now and then with a :class:`Progress`.
+
+    Returns
+    -------
+    array or column
+        For a list or numpy array, an array: unsigned integers (indices of outputs), or one row of bytes per report.
+        For a pandas Series or DataFrame, a Series named "report" with the same index; for polars a Series, for Arrow an
+        array. Such a column has one element per report whatever the mechanism: an unsigned integer, or a string of
+        ``x`` and hex digits. If ``out`` is given, ``out``.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is not one of the domain; the message names its row.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> sf.privatize(mechanism, ["no", "yes", "no"], sf.InsecureSeeded(1))
+    array([0, 1, 0], dtype=uint32)
     """
     checked_kind("privatize", "the mechanism", mechanism, Mechanism)
     if isinstance(values, (str, bytes)):  # only the type is named: an error must not carry a person's value needlessly
@@ -56,7 +87,8 @@ def privatize(
         must = "be left out (randomness is then secure), or InsecureSeeded(seed) for simulations"
         raise InvalidInput("privatize", "stream", must, stream)
     indices = mechanism.domain.encode(values, copy=False)
-    return privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
+    reports = privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
+    return reports if out is not None else reports_to_column(mechanism, reports, values)
 
 
 def privatize_indices(

@@ -40,3 +40,15 @@ __all__ = [
     "read_numbers",
     "unaligned_table",
 ]
+
+
+# For the other packages of Sfumato; not part of the public interface.
+from sfumato.domain.columns import (
+    Coded as Coded,
+    Numbers as Numbers,
+    arrow_column as arrow_column,
+    is_arrow as is_arrow,
+    library as library,
+    read_column as read_column,
+)
+from sfumato.domain.refusals import At as At

@@ -86,6 +86,10 @@ from sfumato.mechanisms.prior.designs import (
     prior_subset as prior_subset,
     prior_table as prior_table,
 )
+from sfumato.mechanisms.reports.columns import (
+    REPORT_COLUMN as REPORT_COLUMN,
+    reports_to_column as reports_to_column,
+)
 from sfumato.mechanisms.reports.counting import (
     check_counts as check_counts,
     count_reports as count_reports,

@@ -14,6 +14,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.reports.columns import reports_from_column
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
@@ -24,10 +25,25 @@ _PIECE_BYTES = 2**21
 
 
 def check_reports(mechanism: Mechanism, reports: Any, what: str = "reports", first_row: int = 0) -> npt.NDArray[Any]:
-    """The reports as an array of the mechanism's own type, every one of them valid.
+    """Return reports as an array of the mechanism's dtype and shape, every one of them valid.
 
-    A refusal names ``what`` they are and the row, counted from ``first_row``.
+    Parameters
+    ----------
+    mechanism
+        The mechanism that produced the reports.
+    reports
+        An array or a list, or a column of pandas, polars or Arrow as :func:`privatize` returns it.
+    what
+        The name of the reports in messages.
+    first_row
+        The number of the first row in messages.
+
+    Raises
+    ------
+    InvalidInput
+        If a report is missing or invalid; the message names the row.
     """
+    reports = reports_from_column(mechanism, reports, what, first_row)
     if isinstance(reports, np.ma.MaskedArray):
         raise InvalidInput(what, "the array", "have no masked rows", type(reports))
     try:

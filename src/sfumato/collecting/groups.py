@@ -1,0 +1,104 @@
+"""Counts of reports by public group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sfumato._core import Integers, checked_kind
+from sfumato.collecting.aggregates import Aggregate
+from sfumato.domain import At, Coded, Numbers, is_missing, library, read_column
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import Mechanism, check_reports, count_reports, count_size
+
+__all__ = ["aggregate_groups"]
+
+_FUNCTION = "aggregate_groups"
+
+
+def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, Aggregate]:
+    """Count reports exactly, for each public group of people.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism that produced the reports.
+    reports
+        An array of reports, or a column of pandas, polars or Arrow.
+    by
+        The group of each report, a list or a column of the same length. Groups are public: the mechanism protects the
+        value of a person, not the group.
+
+    Returns
+    -------
+    dict
+        The :class:`Aggregate` of each group, sorted by group; :func:`estimate_groups` takes it.
+
+    Raises
+    ------
+    InvalidInput
+        If a report is invalid or a group is missing; the message names the row.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> counts = sf.aggregate_groups(mechanism, [1, 0, 1, 1], by=["f", "m", "f", "m"])
+    >>> {group: aggregate.counts.tolist() for group, aggregate in counts.items()}
+    {'f': [0, 2], 'm': [1, 1]}
+    """
+    checked_kind(_FUNCTION, "the mechanism", mechanism, Mechanism)
+    array = check_reports(mechanism, reports)
+    if library(reports) == library(by) == "pandas" and not _have_one_index(reports, by):
+        raise InvalidInput(_FUNCTION, "by", "have the index of the reports", by.index)
+    groups, codes = _codes(by)
+    if len(codes) != len(array):
+        raise InvalidInput(_FUNCTION, "by", f"have one group for each of the {len(array)} reports", len(codes))
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(groups))).tolist()
+    aggregates, start = {}, 0
+    for group, end in zip(groups, ends, strict=True):
+        counts = np.zeros(count_size(mechanism), np.int64)
+        count_reports(mechanism, array[order[start:end]], counts)
+        aggregates[group] = Aggregate(mechanism.hash, end - start, counts)
+        start = end
+    return aggregates
+
+
+def _have_one_index(reports: Any, by: Any) -> bool:
+    return not hasattr(reports, "index") or not hasattr(by, "index") or bool(reports.index.equals(by.index))
+
+
+def _codes(by: Any) -> tuple[list[Any], Integers]:
+    """Return the groups that occur, in order, and the position of each row's group among them."""
+    column = read_column(by, At(_FUNCTION, "by"))
+    if isinstance(column, Numbers) and column.nulls is None and not np.isnan(column.array).any():
+        values, codes = np.unique(column.array, return_inverse=True)
+        return values.tolist(), codes.astype(np.int64)
+    if isinstance(column, Coded) and not (column.codes < 0).any():
+        places, codes = np.unique(column.codes, return_inverse=True)
+        groups = [column.levels[place] for place in places.tolist()]
+        has_order = hasattr(getattr(by, "dtype", None), "categories")
+        return (groups, codes.astype(np.int64)) if has_order else _sort(groups, codes)
+    items = column.items()
+    row = next((row for row, item in enumerate(items) if is_missing(item)), None)
+    if row is not None:
+        raise InvalidInput(_FUNCTION, f"the group in row {row}", "not be missing", None, row=row)
+    places_of: dict[Any, int] = {}
+    try:
+        codes = np.fromiter((places_of.setdefault(item, len(places_of)) for item in items), np.int64, len(items))
+    except TypeError as error:
+        raise InvalidInput(_FUNCTION, "every group", "be a number, a string or a tuple", str(error)) from None
+    return _sort(list(places_of), codes)
+
+
+def _sort(groups: list[Any], codes: Integers) -> tuple[list[Any], Integers]:
+    """Return the groups sorted and their codes; as they are if they cannot be compared."""
+    try:
+        order = sorted(range(len(groups)), key=groups.__getitem__)
+    except TypeError:
+        return groups, codes
+    ranks = np.empty(len(groups), np.int64)
+    ranks[order] = np.arange(len(groups))
+    return [groups[place] for place in order], ranks[codes]

@@ -1,0 +1,244 @@
+"""Reports as a column of pandas, polars or Arrow: one element per report, whatever the mechanism.
+
+Indices are unsigned integers. Any other report is a string: the letter ``x`` and the bytes of the report, two
+lower-case hex digits each. The letter keeps readers of CSV files from parsing the digits as a number ("00", "1e10").
+Only the dtype and the shape of a mechanism's reports are needed here; ``check_reports`` decides which are valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import import_optional, import_pyarrow
+from sfumato.domain import arrow_column, is_arrow, is_missing, library
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.base import Mechanism
+
+__all__ = ["REPORT_COLUMN", "reports_from_column", "reports_to_column"]
+
+#: Name of the column of reports.
+REPORT_COLUMN = "report"
+#: First character of a report that is written as hex digits.
+_PREFIX = "x"
+#: The two hex digits of every byte, as the bytes of one number.
+_DIGITS = np.frombuffer(bytes(range(256)).hex().encode(), np.uint16)
+_NO_BYTE = 256
+#: The byte that two characters stand for, by the number that they are the bytes of.
+_BYTES = np.full(2**16, _NO_BYTE, np.uint16)
+_BYTES[_DIGITS] = np.arange(256)
+#: Whole numbers below this one are exact in doubles.
+_MOST_EXACT = 2.0**53
+#: Method that drops missing values, by library.
+_DROP = {"pandas": "dropna()", "polars": "drop_nulls()", "pyarrow": "drop_null()"}
+
+#: A column without rows may have any type.
+_NONE = np.empty(0, np.uint8)
+
+Bytes = npt.NDArray[np.uint8]
+
+
+# -- array to column ---------------------------------------------------------------------------------------
+
+
+def reports_to_column(mechanism: Mechanism, reports: npt.NDArray[Any], like: Any) -> Any:
+    """Return reports as a column of the library of ``like``; the array itself if ``like`` is of none.
+
+    A pandas Series has the index of ``like``.
+    """
+    name = library(like)
+    if name == "pandas":
+        pandas = import_optional("pandas", "pandas", "a column of reports")
+        elements = _pandas_strings(pandas, reports) if mechanism.report_shape else reports
+        index = like.index if isinstance(like, (pandas.Series, pandas.DataFrame)) else None
+        return pandas.Series(elements, index=index, name=REPORT_COLUMN)
+    if name in ("polars", "pyarrow"):
+        column = _arrow_strings(reports) if mechanism.report_shape else import_pyarrow().array(reports)
+        return column if name == "pyarrow" else import_optional("polars", "arrow", name).Series(REPORT_COLUMN, column)
+    return reports
+
+
+def _hex_characters(reports: Bytes) -> Bytes:
+    """Return the characters of every report's string, one row per report."""
+    count, width = reports.shape
+    characters = np.empty((count, 1 + 2 * width), np.uint8)
+    characters[:, 0] = ord(_PREFIX)
+    characters[:, 1:] = _DIGITS[reports].view(np.uint8)
+    return characters
+
+
+def _arrow_strings(reports: Bytes) -> Any:
+    pyarrow = import_pyarrow("a column of reports")
+    characters = _hex_characters(reports)
+    offsets = np.arange(len(characters) + 1, dtype=np.int64) * characters.shape[1]
+    buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(characters)]
+    return pyarrow.Array.from_buffers(pyarrow.large_string(), len(characters), buffers)
+
+
+def _pandas_strings(pandas: Any, reports: Bytes) -> Any:
+    dtype = pandas.Series([""]).dtype
+    if str(dtype) != "object":  # since version 3 pandas keeps strings as Arrow does, if it can
+        try:
+            return pandas.array(_arrow_strings(reports), dtype=dtype)
+        except ImportError:
+            pass
+    characters = _hex_characters(reports)
+    text, length = characters.tobytes().decode(), characters.shape[1]
+    return np.array([text[start : start + length] for start in range(0, len(text), length)], dtype=object)
+
+
+# -- column to array ---------------------------------------------------------------------------------------
+
+
+def reports_from_column(mechanism: Mechanism, reports: Any, what: str, first_row: int = 0) -> Any:
+    """Return the reports of a column as an array; return anything else as it is.
+
+    Besides what ``reports_to_column`` makes, a column may hold the bytes of every report, as Parquet files of reports
+    do, or hex digits without the letter. Integers may have any type, as after CSV. ``what`` and ``first_row`` are for
+    messages, as in ``check_reports``.
+    """
+    if isinstance(reports, np.ndarray) and reports.dtype.kind not in "OUT":
+        return reports
+    return _Reader(sum(mechanism.report_shape), library(reports), what, first_row).read(reports)
+
+
+class _Reader:
+    """One column: the bytes per report (0 for indices), the library it comes from, and what messages name."""
+
+    def __init__(self, width: int, library: str, what: str, first_row: int) -> None:
+        self._width, self._library, self._what, self._first_row = width, library, what, first_row
+
+    def read(self, reports: Any) -> Any:
+        if self._library == "pandas":
+            return self._from_pandas(reports)
+        if is_arrow(reports):
+            return self._from_arrow(reports)
+        is_array = isinstance(reports, np.ndarray) and reports.ndim == 1
+        if is_array or (isinstance(reports, (list, tuple)) and reports and isinstance(reports[0], (str, bytes))):
+            return self._from_objects(reports)
+        return reports
+
+    def _from_pandas(self, reports: Any) -> Any:
+        if not hasattr(reports, "dtype"):
+            self._refuse_table(reports)
+        if not len(reports):
+            return _NONE
+        self._refuse_missing(np.asarray(reports.isna()))
+        if hasattr(reports.dtype, "categories"):
+            reports = reports.astype(reports.dtype.categories.dtype)
+        dtype = reports.dtype
+        if dtype.kind in "iuf":
+            return self._from_numbers(reports.to_numpy(getattr(dtype, "numpy_dtype", dtype)))
+        array = getattr(reports, "array", reports)
+        if hasattr(array, "__arrow_array__") and dtype.kind != "b":
+            try:
+                return self._from_arrow(array.__arrow_array__())
+            except ImportError:  # pandas works without pyarrow
+                pass
+        return self._from_objects(np.asarray(reports))
+
+    def _from_arrow(self, reports: Any) -> Any:
+        types = import_pyarrow("a column of reports", "pyarrow.types")
+        if hasattr(reports, "columns"):
+            self._refuse_table(reports)
+        column = arrow_column(reports)
+        if not len(column):
+            return _NONE
+        if column.null_count:
+            self._refuse_missing(column.is_null().to_numpy())
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        kind = column.type
+        if types.is_integer(kind) or types.is_floating(kind):
+            return self._from_numbers(column.to_numpy())
+        is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+        is_bytes = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+        if not self._width or not (is_text or is_bytes or types.is_fixed_size_binary(kind)):
+            self._refuse_column(str(kind))
+        array = column.cast("large_string" if is_text else "large_binary").combine_chunks()
+        _, places, content = array.buffers()
+        offsets = np.frombuffer(places, np.int64)[array.offset : array.offset + len(array) + 1]
+        self._check_lengths(np.diff(offsets), lambda row: array[row].as_py(), is_text=is_text)
+        characters = np.frombuffer(content, np.uint8)[offsets[0] : offsets[-1]].reshape(len(array), -1)
+        return self._from_characters(characters) if is_text else characters
+
+    def _from_objects(self, elements: Any) -> Any:
+        """Read strings or bytes; return anything else as it is."""
+        given, elements = elements, elements if isinstance(elements, (list, tuple)) else elements.tolist()
+        kinds = set(map(type, elements))
+        is_text = all(issubclass(kind, str) for kind in kinds)
+        if not is_text and not all(issubclass(kind, bytes) for kind in kinds):
+            if not self._width and self._library == "pandas" and kinds == {int}:
+                return np.array(elements)
+            if kinds & {str, bytes}:
+                self._refuse_missing(np.array([is_missing(element) for element in elements]))
+            return given
+        if not elements:
+            return _NONE
+        if not self._width:
+            self._refuse_column("strings" if is_text else "bytes")
+        lengths = np.fromiter(map(len, elements), np.int64, len(elements))
+        self._check_lengths(lengths, elements.__getitem__, is_text=is_text)
+        if not is_text:
+            return np.frombuffer(b"".join(elements), np.uint8).reshape(len(elements), -1)
+        text = "".join(elements)
+        if not text.isascii():
+            row = next(row for row, element in enumerate(elements) if not element.isascii())
+            self._refuse(row, self._must(is_text=True), elements[row])
+        return self._from_characters(np.frombuffer(text.encode(), np.uint8).reshape(len(elements), -1))
+
+    def _from_numbers(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if self._width:
+            self._refuse_column(str(numbers.dtype))
+        if numbers.dtype.kind != "f":
+            return numbers
+        # A column with missing values is one of doubles, also after they are dropped.
+        wrong = ~((numbers == np.floor(numbers)) & (np.abs(numbers) < _MOST_EXACT))
+        if wrong.any():
+            row = int(wrong.argmax())
+            self._refuse(row, "be a whole number", float(numbers[row]))
+        return numbers.astype(np.int64)
+
+    def _from_characters(self, characters: Bytes) -> Bytes:
+        reports = _BYTES[np.ascontiguousarray(characters[:, -2 * self._width :]).view(np.uint16)]
+        has_prefix = characters.shape[1] > 2 * self._width
+        if reports.max() == _NO_BYTE or (has_prefix and (characters[:, 0] != ord(_PREFIX)).any()):
+            wrong = (reports == _NO_BYTE).any(axis=1)
+            if has_prefix:
+                wrong |= characters[:, 0] != ord(_PREFIX)
+            row = int(wrong.argmax())
+            self._refuse(row, self._must(is_text=True), characters[row].tobytes().decode(errors="replace"))
+        return reports.astype(np.uint8)
+
+    # -- refusals
+
+    def _must(self, *, is_text: bool) -> str:
+        return f"be {_PREFIX!r} and {2 * self._width} hex digits" if is_text else f"be {self._width} bytes"
+
+    def _check_lengths(self, lengths: npt.NDArray[np.int64], element: Callable[[int], Any], *, is_text: bool) -> None:
+        digits = 2 * self._width
+        expected = self._width if not is_text else digits if lengths[0] == digits else 1 + digits
+        wrong = lengths != expected
+        if wrong.any():
+            row = int(wrong.argmax())
+            self._refuse(row, self._must(is_text=is_text), element(row))
+
+    def _refuse(self, row: int, must: str, got: object) -> NoReturn:
+        number = self._first_row + row
+        raise InvalidInput(self._what, f"the report in row {number}", must, got, row=number)
+
+    def _refuse_missing(self, missing: npt.NDArray[np.bool_]) -> None:
+        if missing.any():
+            drop = _DROP.get(self._library, "dropna()")
+            self._refuse(int(missing.argmax()), f"not be missing (drop the rows without a report, with {drop})", None)
+
+    def _refuse_column(self, got: str) -> NoReturn:
+        must = f"hold strings, {_PREFIX!r} and {2 * self._width} hex digits each" if self._width else "hold integers"
+        noun = "the column" if self._library in _DROP else "the array"
+        raise InvalidInput(self._what, noun, must, got)
+
+    def _refuse_table(self, reports: Any) -> NoReturn:
+        raise InvalidInput(self._what, "the column", "be one column of a table, such as table['report']", type(reports))
