@@ -78,7 +78,7 @@ def _codes(by: Any) -> tuple[list[Any], Integers]:
         return values.tolist(), codes.astype(np.int64)
     if isinstance(column, Coded) and not (column.codes < 0).any():
         places, codes = np.unique(column.codes, return_inverse=True)
-        groups = [column.levels[place] for place in places.tolist()]
+        groups = [column.categories[place] for place in places.tolist()]
         has_order = hasattr(getattr(by, "dtype", None), "categories")
         return (groups, codes.astype(np.int64)) if has_order else _sort(groups, codes)
     items = column.items()

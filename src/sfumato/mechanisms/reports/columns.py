@@ -151,13 +151,13 @@ class _Reader:
             self._refuse_missing(column.is_null().to_numpy())
         if types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        kind = column.type
-        if types.is_integer(kind) or types.is_floating(kind):
+        arrow_type = column.type
+        if types.is_integer(arrow_type) or types.is_floating(arrow_type):
             return self._from_numbers(column.to_numpy())
-        is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-        is_bytes = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
-        if not self._width or not (is_text or is_bytes or types.is_fixed_size_binary(kind)):
-            self._refuse_column(str(kind))
+        is_text = types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
+        is_bytes = types.is_binary(arrow_type) or types.is_large_binary(arrow_type) or types.is_binary_view(arrow_type)
+        if not self._width or not (is_text or is_bytes or types.is_fixed_size_binary(arrow_type)):
+            self._refuse_column(str(arrow_type))
         array = column.cast("large_string" if is_text else "large_binary").combine_chunks()
         _, places, content = array.buffers()
         offsets = np.frombuffer(places, np.int64)[array.offset : array.offset + len(array) + 1]
