@@ -430,6 +430,10 @@ def _speaks_of(text: str, name: str) -> bool:
     return by_words or re.search(rf"\b{name}\b", text) is not None
 
 
+#: Sections of numpydoc that consist of terms with descriptions.
+_LISTS = ("Parameters", "Returns", "Yields", "Raises", "Attributes", "See Also")
+
+
 # -- pages ------------------------------------------------------------------------------------------------
 
 
@@ -452,9 +456,29 @@ def _modules_below(path: str) -> Iterator[Any]:
 
 
 def markdown(docstring: str) -> str:
-    """Paragraphs on one line each, examples as code."""
+    """Return a docstring as Markdown: paragraphs on one line each, examples as code, numpydoc sections as lists."""
+    opening, *sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", docstring, flags=re.MULTILINE)
+    parts = [_paragraphs(opening.strip())]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        text = body.strip("\n")
+        parts.append(f"**{title}**\n\n{_items(text) if title in _LISTS else _paragraphs(text)}")
+    return re.sub(r":\w+:`~?([\w.]+)`", r"`\1`", "\n\n".join(parts))
+
+
+def _items(body: str) -> str:
+    """Return the terms of a numpydoc section, each with its indented description, as a list."""
+    items: list[str] = []
+    for line in filter(None, body.split("\n")):
+        if line.startswith(" "):
+            items[-1] += f" {line.strip()}"
+        else:
+            items.append(f"- `{line.strip()}`:")
+    return "\n".join(items)
+
+
+def _paragraphs(text: str) -> str:
     parts = []
-    for paragraph in docstring.split("\n\n"):
+    for paragraph in text.split("\n\n"):
         if paragraph.lstrip().startswith(">>>"):
             parts.append(f"```pycon\n{inspect.cleandoc(paragraph)}\n```")
         elif paragraph.startswith((" ", "- ")):

@@ -78,6 +78,30 @@ def test_files_of_all_kinds_are_counted_as_their_reports_are(
     assert again == resumed
 
 
+def test_one_file_and_several_are_counted_by_the_public_function(tmp_path: Path) -> None:
+    mechanism = MECHANISMS[0]
+    reports = drawn(mechanism, 300)
+    write_reports(mechanism, reports[:100], tmp_path / "a.sfb")
+    write_reports(mechanism, reports[100:], tmp_path / "b.sfb")
+    first = sf.aggregate_files(mechanism, tmp_path / "a.sfb", resume=tmp_path / "state")
+    assert first == sf.aggregate(mechanism, reports[:100])
+    both = [tmp_path / "a.sfb", str(tmp_path / "b.sfb")]
+    assert sf.aggregate_files(mechanism, both, resume=tmp_path / "state") == sf.aggregate(mechanism, reports)
+    with pytest.raises(sf.errors.MissingFile, match=r"none\.sfb"):
+        sf.aggregate_files(mechanism, tmp_path / "none.sfb")
+    with pytest.raises(sf.errors.InvalidInput, match="the mechanism must be a Mechanism"):
+        sf.aggregate_files(both, mechanism)  # type: ignore[arg-type]
+
+
+def test_counts_that_do_not_fit_are_refused_with_the_name_of_their_file(tmp_path: Path) -> None:
+    mechanism, other = MECHANISMS[0], MECHANISMS[1]
+    (tmp_path / "other.json").write_text(sf.aggregate(other, drawn(other, 3)).to_json())
+    (tmp_path / "broken.json").write_text("{")
+    for name in ("other.json", "broken.json"):
+        with pytest.raises(sf.errors.InvalidInput, match=f"{name}: an aggregate: "):
+            sf.aggregate_files(mechanism, [tmp_path / name])
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
 def test_compiled_counts_are_those_of_numpy(mechanism: Mechanism) -> None:
     """Enough reports for the kernels, and for threads; numpy counts them by definition."""

@@ -8,7 +8,7 @@ import click
 
 from sfumato._core import PIPE
 from sfumato.cli._engine import HADOOP_INPUT, engine_options, spark_session
-from sfumato.cli._files import CHECKPOINT, INPUT, JSON_OUTPUT, counts_of, named, read_mechanism
+from sfumato.cli._files import CHECKPOINT, INPUT, JSON_OUTPUT, named, read_mechanism
 from sfumato.cli._show import JSON_OPTION, progress_bar, quantity, show_json
 
 if TYPE_CHECKING:
@@ -69,10 +69,4 @@ def _count_here(made: Mechanism, reports: tuple[str, ...], resume: str | None) -
     from sfumato.collecting import aggregate_files
 
     with progress_bar("counting") as progress:
-        return aggregate_files(
-            made,
-            reports,
-            resume=resume,
-            read_counts=lambda data, shown: counts_of(made, data, shown),
-            progress=progress,
-        )
+        return aggregate_files(made, reports, resume=resume, progress=progress)

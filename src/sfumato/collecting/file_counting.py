@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -16,25 +16,22 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato._core import Integers, Progress, ProgressCallback, core_count
+from sfumato._core import Integers, Progress, ProgressCallback, checked_kind, core_count
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.checkpoint import Checkpoint, State, state_of
 from sfumato.collecting.files import REPORT_SUFFIXES, read_reports, rows_by_group
 from sfumato.collecting.sources import Source, source_of
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.mechanisms import Mechanism, count_reports, count_size, piece_rows
 
 __all__ = ["COUNTS", "aggregate_files"]
 
 #: Names of files that hold counts already end so.
 COUNTS = ".json"
-#: A unit has at least so many pieces of a file, if there are so many: opening it costs as much as counting one.
+#: Minimum number of pieces per unit, if the file has them: opening a unit costs as much as counting one piece.
 _UNIT_PIECES = 8
-#: Between two checkpoints lie about so many seconds of work.
+#: Seconds of work between two checkpoints, roughly.
 _ROUND_SECONDS = 5.0
-
-#: Reads the counts of a file that has them already: its bytes, and its name for messages.
-ReadCounts = Callable[[bytes, str], Aggregate]
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,6 @@ def aggregate_files(
     paths: Path | str | Sequence[Path | str],
     *,
     resume: Path | str | None = None,
-    read_counts: ReadCounts | None = None,
     progress: ProgressCallback | None = None,
     threads: int | None = None,
 ) -> Aggregate:
@@ -74,9 +70,6 @@ def aggregate_files(
     resume
         The path of a checkpoint. What it says is counted is not counted again; it is written every few seconds, whole
         or not at all. If the process ends early, the same call continues from there; files may be added.
-    read_counts
-        Reads the bytes of a file of counts; the second argument is its name for messages. The default is
-        ``Aggregate.from_json``.
     progress
         Called with a :class:`Progress` after every piece: the number of reports counted so far.
     threads
@@ -107,14 +100,15 @@ def aggregate_files(
     >>> counts.counts
     array([1, 3])
     """
+    checked_kind("aggregate_files", "the mechanism", mechanism, Mechanism)
     if isinstance(paths, (str, Path)):
         paths = [paths]
     sources = [source_of(path, (*REPORT_SUFFIXES, COUNTS)) for path in paths]
     checkpoint = Checkpoint.start(mechanism) if resume is None else Checkpoint.read(mechanism, resume, sources)
-    work = _Work(mechanism, read_counts or _read_counts(mechanism), progress, checkpoint.counts.n)
+    work = _Work(mechanism, progress, checkpoint.counts.n)
     cores = core_count() if threads is None else threads
     if cores < 1:
-        raise InvalidInput("aggregate", "threads", "be at least 1", threads)
+        raise InvalidInput("aggregate_files", "threads", "be at least 1", threads)
     units = _units(mechanism, sources, checkpoint)
     size = 1
     while taken := list(islice(units, size)) if resume is not None else [*units]:
@@ -127,13 +121,15 @@ def aggregate_files(
     return checkpoint.counts
 
 
-def _read_counts(mechanism: Mechanism) -> ReadCounts:
-    def read(data: bytes, shown: str) -> Aggregate:  # noqa: ARG001
+def _read_counts(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:
+    """Return the counts of a file, or raise an error that names the file."""
+    try:
         counts = Aggregate.from_json(data)
         counts.check(mechanism)
-        return counts
-
-    return read
+    except SfumatoError as error:
+        error.args = (f"{shown}: {error}",)
+        raise
+    return counts
 
 
 def _units(mechanism: Mechanism, sources: Sequence[Source], checkpoint: Checkpoint) -> Iterator[_Unit]:
@@ -158,11 +154,8 @@ def _units(mechanism: Mechanism, sources: Sequence[Source], checkpoint: Checkpoi
 class _Work:
     """What the threads share while they count."""
 
-    def __init__(
-        self, mechanism: Mechanism, read_counts: ReadCounts, progress: ProgressCallback | None, so_far: int
-    ) -> None:
-        self._mechanism, self._read_counts = mechanism, read_counts
-        self._progress, self._so_far = progress, so_far
+    def __init__(self, mechanism: Mechanism, progress: ProgressCallback | None, so_far: int) -> None:
+        self._mechanism, self._progress, self._so_far = mechanism, progress, so_far
         self._lock = threading.Lock()
 
     def count(self, units: Sequence[_Unit], threads: int) -> Aggregate:
@@ -181,7 +174,7 @@ class _Work:
                 try:
                     if unit.source.suffix == COUNTS:
                         with unit.source.open() as file:
-                            merged = merged.merge(self._read_counts(file.read(), unit.source.shown))
+                            merged = merged.merge(_read_counts(self._mechanism, file.read(), unit.source.shown))
                     else:
                         n += self._count_unit(unit, counts)
                 except BaseException as error:
