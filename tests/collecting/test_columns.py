@@ -131,7 +131,7 @@ def test_a_column_comes_back_from_csv_and_parquet(mechanism: Mechanism, library:
     for reports in (some_reports(mechanism), deceptive_reports(mechanism)):
         if not len(reports):
             continue
-        column = reports_to_column(mechanism, reports, LIKE[library])
+        column = reports_to_column(reports, LIKE[library])
         assert type(column).__module__.startswith(library)
         assert len(column) == len(reports)
         assert np.array_equal(check_reports(mechanism, column), reports)
@@ -226,10 +226,10 @@ def test_a_table_of_parts_becomes_one_column() -> None:
 def test_the_elements_are_as_documented() -> None:
     reports = np.array([[0, 0], [0x1E, 0x08]], np.uint8)
     for like in LIKE.values():
-        assert [str(element) for element in reports_to_column(BITMAP, reports, like)] == ["x0000", "x1e08"]
-    assert reports_to_column(BITMAP, reports, pa.array([0])).type == pa.large_string()
-    assert reports_to_column(INDEX, np.array([2], np.uint32), LIKE["polars"]).dtype == pl.UInt32
-    assert reports_to_column(INDEX, np.array([2], np.uint32), LIKE["pandas"]).dtype == np.uint32
+        assert [str(element) for element in reports_to_column(reports, like)] == ["x0000", "x1e08"]
+    assert reports_to_column(reports, pa.array([0])).type == pa.large_string()
+    assert reports_to_column(np.array([2], np.uint32), LIKE["polars"]).dtype == pl.UInt32
+    assert reports_to_column(np.array([2], np.uint32), LIKE["pandas"]).dtype == np.uint32
 
 
 # -- other columns that hold reports ---------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_columns_without_rows_and_columns_in_pieces(mechanism: Mechanism) -> Non
     for column in empty:
         assert sf.aggregate(mechanism, column).n == 0
     reports = some_reports(INDEX) if mechanism is INDEX else np.array([[1, 0], [2, 0], [4, 0]], np.uint8)
-    pieces = [reports_to_column(mechanism, reports[i : i + 1], LIKE["pandas"]) for i in range(3)]
+    pieces = [reports_to_column(reports[i : i + 1], LIKE["pandas"]) for i in range(3)]
     assert sf.aggregate(mechanism, iter(pieces)) == sf.aggregate(mechanism, reports)
 
 
@@ -394,7 +394,7 @@ def test_pandas_does_without_pyarrow() -> None:
     with mock.patch.dict(sys.modules, {"pyarrow": None}):
         assert check_reports(BITMAP, strings).tolist() == [[0, 0], [0x1E, 8], [0xFF, 15]]
         assert check_reports(INDEX, pd.Series([0, 1], dtype="Int64")).tolist() == [0, 1]
-        column = reports_to_column(BITMAP, np.array([[1, 2]], np.uint8), strings.iloc[:1])
+        column = reports_to_column(np.array([[1, 2]], np.uint8), strings.iloc[:1])
     assert column.tolist() == ["x0102"]
 
 

@@ -85,7 +85,7 @@ def test_one_file_and_several_are_counted_by_the_public_function(tmp_path: Path)
     write_reports(mechanism, reports[100:], tmp_path / "b.sfb")
     first = sf.aggregate_files(mechanism, tmp_path / "a.sfb", resume=tmp_path / "state")
     assert first == sf.aggregate(mechanism, reports[:100])
-    both = [tmp_path / "a.sfb", str(tmp_path / "b.sfb")]
+    both: list[Path | str] = [tmp_path / "a.sfb", str(tmp_path / "b.sfb")]
     assert sf.aggregate_files(mechanism, both, resume=tmp_path / "state") == sf.aggregate(mechanism, reports)
     with pytest.raises(sf.errors.MissingFile, match=r"none\.sfb"):
         sf.aggregate_files(mechanism, tmp_path / "none.sfb")

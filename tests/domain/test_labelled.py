@@ -423,7 +423,12 @@ def test_users_with_priors_of_their_own_are_matched_by_label() -> None:
     values = pd.Series({"cy": 0, "bob": 1, "ann": 0})
     stream = [users.privatize(given, sf.InsecureSeeded(4)).tolist() for given in (values, [0, 1, 0])]
     assert stream[0] == stream[1]
-    reports = pd.Series(stream[0], index=priors.index)
+    reports = users.privatize(values, sf.InsecureSeeded(4))
+    assert reports.to_dict() == dict(zip(priors.index, stream[0], strict=True))
+    assert reports.name == "report"
+    by_place = users.privatize(pd.Series([0, 1, 0]), sf.InsecureSeeded(4))
+    assert by_place.to_dict() == dict(enumerate(stream[0]))
+    assert isinstance(users.privatize([0, 1, 0]), np.ndarray)
     assert users.posterior_means(reports[::-1]).tolist() == users.posterior_means(stream[0]).tolist()
     assert users.error_if(priors[::-1]) == users.error_if([0.1, 0.9, 0.5])
     with pytest.raises(InvalidInput, match="values must be one for each user; got \"none for 'bob'\""):

@@ -171,15 +171,15 @@ def _write_columns(
 
 
 def _check_schema(mechanism: Mechanism, file: ColumnFile, column: str) -> None:
-    found_type = file.type_of(column)
-    found = file.metadata.get(METADATA_KEY)
-    if found != mechanism.hash.encode():
+    column_type = file.type_of(column)
+    mechanism_hash = file.metadata.get(METADATA_KEY)
+    if mechanism_hash != mechanism.hash.encode():
         name = METADATA_KEY.decode()
-        got = "none" if found is None else found.decode(errors="replace")
+        got = "none" if mechanism_hash is None else mechanism_hash.decode(errors="replace")
         raise InvalidInput(file.path, f"the mechanism in its metadata ({name})", f"be {mechanism.hash}", got)
     kind = _column_type(mechanism)
-    if found_type != kind:
-        raise InvalidInput(file.path, f"the column {column!r}", f"be {kind}", str(found_type))
+    if column_type != kind:
+        raise InvalidInput(file.path, f"the column {column!r}", f"be {kind}", str(column_type))
 
 
 def _from_arrow(mechanism: Mechanism, column: Any, path: str, first_row: int) -> npt.NDArray[Any]:

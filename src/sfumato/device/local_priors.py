@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, EpsilonLike, Floats, Words, checked_count, core_count, floor_of_ratio
 from sfumato.auditing import Channel
-from sfumato.domain import Domain, align, checked_domain, labels_domain
+from sfumato.domain import Domain, align, checked_domain, labels_domain, library
 from sfumato.errors import InvalidInput
 from sfumato.estimation import EventEstimate, Events
-from sfumato.mechanisms import TOTAL, TOTAL_BITS, Draws, Field, Layout
+from sfumato.mechanisms import TOTAL, TOTAL_BITS, Draws, Field, Layout, reports_to_column
 from sfumato.policy import Prior
 from sfumato.randomness import MAIN, SecureStream, Stream, keystream
 
@@ -178,8 +178,12 @@ class LocalPriors:
 
     # -- all of them -------------------------------------------------------------------------------------------
 
-    def privatize(self, values: Any, stream: Stream | None = None) -> npt.NDArray[np.uint8]:
-        """A report for the value of each user, 0 or 1, in order; randomness is secure unless ``stream`` is given."""
+    def privatize(self, values: Any, stream: Stream | None = None) -> Any:
+        """Return a report for the value of each user, 0 or 1, in the order of the users.
+
+        For a pandas Series, a Series named "report" with the labels of the users; for polars a Series, for Arrow an
+        array, for anything else a numpy array. Randomness is secure unless ``stream`` is given.
+        """
         indices = self.domain.encode(self._by_user("values", values))
         self._check_count("values", len(indices))
         chosen = np.take_along_axis(self.thresholds, indices[:, None], axis=1)[:, 0]
@@ -190,7 +194,11 @@ class LocalPriors:
             part = chosen[start : start + per_chunk]
             words = np.frombuffer(keystream(key, chunk, MAIN).update(bytes(8 * len(part))), "<u8")
             reports[start : start + per_chunk] = words >> np.uint64(64 - TOTAL_BITS) >= part
-        return reports
+        column = reports_to_column(reports, values)
+        if library(values) != "pandas" or self._users is None:
+            return column
+        labels = labels_domain(values, "LocalPriors", "values")
+        return column if labels in (None, Domain.range(len(self))) else column.set_axis(list(self._users))
 
     def posterior_means(self, reports: Any) -> Floats:
         """Pr(X=1|Y) of each user: what their report makes of their prior."""

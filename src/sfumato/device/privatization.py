@@ -88,7 +88,7 @@ def privatize(
         raise InvalidInput("privatize", "stream", must, stream)
     indices = mechanism.domain.encode(values, copy=False)
     reports = privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
-    return reports if out is not None else reports_to_column(mechanism, reports, values)
+    return reports if out is not None else reports_to_column(reports, values)
 
 
 def privatize_indices(

@@ -44,19 +44,19 @@ Bytes = npt.NDArray[np.uint8]
 # -- array to column ---------------------------------------------------------------------------------------
 
 
-def reports_to_column(mechanism: Mechanism, reports: npt.NDArray[Any], like: Any) -> Any:
+def reports_to_column(reports: npt.NDArray[Any], like: Any) -> Any:
     """Return reports as a column of the library of ``like``; the array itself if ``like`` is of none.
 
     A pandas Series has the index of ``like``.
     """
-    name = library(like)
+    name, has_bytes = library(like), reports.ndim > 1
     if name == "pandas":
         pandas = import_optional("pandas", "pandas", "a column of reports")
-        elements = _pandas_strings(pandas, reports) if mechanism.report_shape else reports
+        elements = _pandas_strings(pandas, reports) if has_bytes else reports
         index = like.index if isinstance(like, (pandas.Series, pandas.DataFrame)) else None
         return pandas.Series(elements, index=index, name=REPORT_COLUMN)
     if name in ("polars", "pyarrow"):
-        column = _arrow_strings(reports) if mechanism.report_shape else import_pyarrow().array(reports)
+        column = _arrow_strings(reports) if has_bytes else import_pyarrow().array(reports)
         return column if name == "pyarrow" else import_optional("polars", "arrow", name).Series(REPORT_COLUMN, column)
     return reports
 
