@@ -122,7 +122,7 @@ def own_values(name: str, k: int) -> int:
 
 
 def privatize_timing(mechanism: Mechanism, values: npt.NDArray[np.int64]) -> Timing:
-    out = np.empty((len(values), *mechanism.report_shape), mechanism.report_dtype)
+    out = np.empty((len(values), *mechanism.report_format.shape), mechanism.report_format.dtype)
     return timing(len(values), lambda: sf.privatize(mechanism, values, out=out, threads=1))
 
 
@@ -232,7 +232,7 @@ def machine_goals(machine: Limits) -> list[Goal]:
     generator = np.random.default_rng(9)
     narrow = HadamardResponse(sf.Domain.range(2000), EPSILON, block_size=2048)
     values = generator.integers(0, 2000, 2**24)
-    out = np.empty(len(values), narrow.report_dtype)
+    out = np.empty(len(values), narrow.report_format.dtype)
     some = 2**20  # stay in the third cache: beyond it memory sets the pace, not the stream
     near, stream = in_turn(
         some,
@@ -292,7 +292,7 @@ def table_over_numpy() -> float:
             mine = np.flatnonzero(values == x)
             out[mine] = generator.choice(64, size=len(mine), p=matrix[x])
 
-    reports = np.empty(len(values), table.report_dtype)
+    reports = np.empty(len(values), table.report_format.dtype)
     own, other = in_turn(len(values), lambda: sf.privatize(table, values, out=reports, threads=1), by_numpy, runs=7)
     return own.rate / other.rate
 

@@ -31,7 +31,7 @@ def made(n: int, column: npt.NDArray[np.int64]) -> tuple[float, float]:
     mechanism = HadamardResponse(sf.Domain.range(VALUES), 1)
     counts = sf.Aggregate.empty(mechanism)
     privatizing = counting = 0.0
-    out = np.empty(min(n, PIECE), mechanism.report_dtype)
+    out = np.empty(min(n, PIECE), mechanism.report_format.dtype)
     for start in range(0, n, PIECE):
         values = column[start % COLUMN :][: min(PIECE, n - start)]
         begin = time.perf_counter()

@@ -5,7 +5,7 @@
 - ``vectors/policies/verdicts.json``: mechanisms, policies, and whether each mechanism obeys each policy of its domain.
 - ``vectors/documents/labels.json``: specs and policies over labels that are hard to write, with their hashes.
 
-``vectors/README.md`` describes the formats. Rerun only when a mechanism is added: published vectors stay.
+``vectors/README.md`` describes the formats. Rerun when a mechanism is added: files that are there stay as they are.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import sfumato as sf
 from sfumato._core import canonical_json
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.registry import all_families, mechanism_classes
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 EPSILONS = ["0", "0.1", "0.5", "1", "2", "5", "10", "20", "inf"]
@@ -29,40 +30,8 @@ STRICTER = Fraction(10**6 - 1, 10**6)
 
 def families(epsilon: str) -> list[Mechanism]:
     """Every mechanism that there is, over small domains."""
-    make = sf.mechanisms
-    seven, pairs = sf.Domain.range(7), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
-    level = sf.Epsilon(epsilon)
-    finite = not level.is_infinite
-    across = str(level + sf.Epsilon(1)) if finite else "inf"
-    binary = sf.Domain(["yes", "no"])
-    found: list[Mechanism] = [
-        make.RandomizedResponse(seven, epsilon),
-        make.UnaryEncoding(seven, epsilon),
-        make.UnaryEncoding(seven, epsilon, optimized=True),
-        *(make.SubsetSelection(seven, epsilon, size) for size in (1, 3, 6)),
-        *(make.HadamardResponse(seven, epsilon, block_size=b, blocks=e) for b, e in ((2, 7), (4, 3), (8, 3), (16, 2))),
-        *(make.HadamardResponse(sf.Domain.range(k), epsilon, block_size=16) for k in (1, 2, 3)),
-        *(make.UtilityOptimizedRR(seven, range(s), epsilon) for s in (1, 4, 7)),
-        *(make.UtilityOptimizedRappor(seven, range(s), epsilon) for s in (1, 4, 7)),
-        *(make.HighLowHadamard(seven, range(s), epsilon) for s in (1, 4, 7)),
-        *(make.HighLowSubset(seven, range(s), epsilon) for s in (1, 4, 7)),
-        *(make.BlockMechanism.for_policy(sf.Blocks(seven, "abbccdd", epsilon), i) for i in (None, "rr", "hadamard")),
-        make.BinaryOptimal(binary, epsilon, "1"),
-        make.PriorBinary.for_policy(sf.Prior(binary, ["1/3", "2/3"], epsilon)),
-        make.PriorSymmetric.for_policy(sf.Prior(binary, ["1/2", "1/2"], epsilon)),
-        make.SecretRandomizedResponse(pairs, "sex", epsilon),
-        make.TableMechanism.from_matrix(binary, [["1/2", "1/2", 0, 0], ["1/9", 0, "8/9", 0]]),
-    ]  # fmt: skip
-    if finite and epsilon != "0":
-        robust = sf.Secret(pairs, "sex", epsilon, sf.ChiSquare([[30, 20, 10], [10, 20, 30]]))
-        found += [make.IndependentReporting.for_policy(robust), make.ConditionalReporting.for_policy(robust)]
-        found += [make.ConditionalUnary.for_policy(robust)]
-    if finite:
-        found += [make.NestedSubsets(sf.Domain.range(6), "aaabbb", epsilon, across)]
-        found += [
-            make.ComposedSubsets(seven, "abbccdd", epsilon, across, sizes=[s, b]) for s, b in ((2, 2), (5, 1), (6, 3))
-        ]
-    return found
+    found = [family.load_examples() for family in all_families()]
+    return [mechanism for examples in found if examples for mechanism in examples.laws(epsilon)]
 
 
 def policies() -> list[sf.Policy]:
@@ -175,10 +144,11 @@ def law_vector(epsilon: str, mechanism: Mechanism, generator: random.Random) -> 
 
 def law_vectors() -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    generator = random.Random(4)
+    generators = {name: random.Random(name) for name in mechanism_classes()}  # no mechanism changes another's vectors
     for epsilon in EPSILONS:
         for mechanism in families(epsilon):
-            found.setdefault(mechanism.name, []).append(law_vector(epsilon, mechanism, generator))
+            vector = law_vector(epsilon, mechanism, generators[mechanism.name])
+            found.setdefault(mechanism.name, []).append(vector)
     return found
 
 
@@ -214,6 +184,9 @@ def lines(items: list[Any]) -> str:
 
 def write(name: str, text: str) -> None:
     path = FOLDER / name
+    if path.exists():
+        print(f"{name}: published, and stays")
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
     print(f"{name}: {len(text):,} characters")

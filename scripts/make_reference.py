@@ -165,14 +165,24 @@ TYPES = {
     "Stream": "`InsecureSeeded`, in tests and simulations",
     "Source": "an open file or pipe",
     "ProgressCallback": "a function of a `Progress`",
-    "Read": 'how much of a sampler was read: `"all"`, `"some"`, `"smaller"` or `"none"`',
+    "Kind": "a subclass of `Mechanism`",
+    "Coverage": 'how much of a sampler was read: `"all"`, `"some"`, `"surrogate"` or `"none"`',
     "Distribution, Point, Pair, Terms, Column": "tuples and lists of exact fractions",
     "T": "whatever was loaded",
 }
 #: Classes inside Sfumato that signatures mention and users need not know.
 INNER_TYPES = {
-    *("AliasTable", "Deadline", "Draws", "EpsilonMatrix", "Estimator", "LawSource", "Layout", "MixtureMechanism"),
-    *("SamplingDistribution", "SecondMoments", "Slice", "Solved", "Utility", "Words"),
+    *("AliasTable", "Deadline", "Draws", "EpsilonMatrix", "Estimator", "IndependentBits", "LawSource", "Layout"),
+    *(
+        "MixtureDraws",
+        "MixtureMechanism",
+        "SamplingDistribution",
+        "SecondMoments",
+        "Slice",
+        "Solved",
+        "Utility",
+        "Words",
+    ),
 }
 #: Known from elsewhere: Python, numpy, Arrow, matplotlib, Spark.
 FROM_ELSEWHERE = {

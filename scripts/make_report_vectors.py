@@ -14,49 +14,19 @@ from typing import Any
 import numpy as np
 
 from sfumato.collecting.batch import decode_batch, encode_batch
-from sfumato.domain.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.registry import all_families
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "reports"
 
 
 def specs() -> list[Mechanism]:
-    few = Domain(["none", "flu", "hiv", "cancer", "other"])
-    return [
-        RandomizedResponse(few, 1),
-        RandomizedResponse(Domain(["only"]), 1),
-        RandomizedResponse(Domain.range(256), 1),
-        UnaryEncoding(few, 1),
-        UnaryEncoding(Domain.range(16), 1, optimized=True),
-        UnaryEncoding(Domain.range(70), 1),
-        SubsetSelection(few, 1, 2),
-        SubsetSelection(Domain.range(70), 2),
-        HadamardResponse(few, 1),
-        HadamardResponse(few, 3, block_size=4, blocks=3),
-        HadamardResponse(Domain.range(70_000), 1),
-        TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
-        TableMechanism(Domain(["a", "b"]), [[2**61, 2**60, 2**60], [2**60, 2**60, 2**61]]),
-        HighLowSubset(Domain.range(7), range(4), 1, 2),
-        HighLowSubset(Domain.range(70), range(63), 1, 20),
-        BlockMechanism(
-            Domain.range(12),
-            [0] * 5 + [1] * 6 + [2],
-            [
-                SubsetSelection(Domain.range(5), 1, 2),
-                HadamardResponse(Domain.range(6), 2, block_size=4, blocks=3),
-                RandomizedResponse(Domain.range(1), "inf"),
-            ],
-        ),
-    ]
+    """The examples of all families."""
+    found = [family.load_examples() for family in all_families()]
+    return [mechanism for examples in found if examples for mechanism in examples.reports()]
 
 
 def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> list[int]:
@@ -71,7 +41,7 @@ def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> 
             for number, part in enumerate(mechanism.parts)
             for report in some_reports(part, count, generator)
         ]
-        every = [*of_parts, *(mechanism.in_clear(int(x)) for x in mechanism.open)]
+        every = [*of_parts, *(mechanism.revealed(int(x)) for x in mechanism.unprotected)]
         first, rest = [min(every), max(every)] if every else [], generator.choices(every, k=count) if every else []
     else:
         first, rest = [0, mechanism.outputs - 1], [generator.randrange(mechanism.outputs) for _ in range(count)]
@@ -79,10 +49,10 @@ def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> 
 
 
 def as_array(mechanism: Mechanism, reports: list[int]) -> Any:
-    if not mechanism.report_shape:
-        return np.array(reports, dtype=mechanism.report_dtype)
-    rows = [list(mechanism.serialise(report)) for report in reports]
-    return np.array(rows, dtype=np.uint8).reshape(len(rows), *mechanism.report_shape)
+    if not mechanism.report_format.shape:
+        return np.array(reports, dtype=mechanism.report_format.dtype)
+    rows = [list(mechanism.report_format.encode(report)) for report in reports]
+    return np.array(rows, dtype=np.uint8).reshape(len(rows), *mechanism.report_format.shape)
 
 
 def by_hand(mechanism: Mechanism, reports: list[int]) -> bytes:
@@ -104,8 +74,8 @@ def bad_parts(mechanism: PartitionedMechanism) -> list[int]:
                 found.append(head | (1 << part.size - 1) - 1 | 1 << len(part.domain))
         else:
             found += [head | part.outputs, head | (1 << mechanism.body_bits) - 1]
-    heads = len(mechanism.parts) + len(mechanism.open)
-    if len(mechanism.open):
+    heads = len(mechanism.parts) + len(mechanism.unprotected)
+    if len(mechanism.unprotected):
         found.append((heads - 1) << mechanism.body_bits | 1)
     if heads << mechanism.body_bits < 1 << mechanism.bits:
         found.append(heads << mechanism.body_bits)
@@ -130,7 +100,7 @@ def bad_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str
     ]
     if 5 * width % 8:
         found.append({"reason": "padding", "batch": good[:-1] + bytes([good[-1] | 0x80])})
-    if mechanism.encoding == "index" and mechanism.outputs < 1 << width:
+    if mechanism.report_format.encoding == "index" and mechanism.outputs < 1 << width:
         for row, wrong in ((0, mechanism.outputs), (4, (1 << width) - 1)):
             batch = by_hand(mechanism, [*reports[:row], wrong, *reports[row + 1 :]])
             found.append({"reason": "range", "row": row, "batch": batch})
@@ -158,7 +128,9 @@ def good_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[st
         reports = some_reports(mechanism, count, generator)
         batch = encode_batch(mechanism, as_array(mechanism, reports))
         assert batch == by_hand(mechanism, reports)
-        found.append({"reports": [mechanism.serialise(report).hex() for report in reports], "batch": batch.hex()})
+        found.append(
+            {"reports": [mechanism.report_format.encode(report).hex() for report in reports], "batch": batch.hex()}
+        )
     return found
 
 

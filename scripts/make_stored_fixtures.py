@@ -653,7 +653,7 @@ def keep_house(url: str, collection: str, shuffled: str) -> None:
     record = store.collection(collection)
     assert record is not None
     mechanism = sf.mechanism_from_spec(record.mechanism)
-    none = np.empty((0, *mechanism.report_shape), mechanism.report_dtype)
+    none = np.empty((0, *mechanism.report_format.shape), mechanism.report_format.dtype)
     (result,) = store.commit([Submission(collection, mechanism, name, bytes(20), none, False, None, 0)])
     assert result.outcome == "conflict"
     record = store.collection(shuffled)

@@ -8,32 +8,12 @@ from __future__ import annotations
 
 import json
 import random
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sfumato.domain.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import BitDraws, Layout, RecordingDraws
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
-from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
-from sfumato.mechanisms.prior.binary import PriorBinary
-from sfumato.mechanisms.prior.symmetric import PriorSymmetric
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
-from sfumato.mechanisms.secret.independent import IndependentReporting
-from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.table.binary import BinaryOptimal
-from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
-from sfumato.policy.blocks import Blocks
+from sfumato.mechanisms.registry import all_families
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 
@@ -100,111 +80,9 @@ class ForcingDraws:
 
 
 def specs() -> list[Mechanism]:
-    few, more = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
-    rows = [[2**62, 0, 0], [2**60, 2**61, 2**60], [2**62 // 3, 2**62 // 3, 2**62 - 2 * (2**62 // 3)]]
-    pairs = Domain.product(S=["s", "t"], U=["u", "v"])
-    two_and_three, feared = Blocks(few, "abbba", [1, "ln 3"]), ["flu", "hiv", "cancer"]
-    return [
-        RandomizedResponse(few, 1),
-        RandomizedResponse(Domain.range(1_000_003), "ln 3"),
-        RandomizedResponse(few, 0),
-        RandomizedResponse(few, "inf"),
-        UnaryEncoding(few, 1),
-        UnaryEncoding(more, "0.5", optimized=True),
-        UnaryEncoding(few, "inf"),
-        UtilityOptimizedRappor(few, ["flu", "hiv", "cancer"], 1),
-        UtilityOptimizedRappor(more, range(1, 70, 3), "0.5"),
-        UtilityOptimizedRappor(few, few, "ln 3"),
-        UtilityOptimizedRappor(few, ["hiv"], "inf"),
-        SubsetSelection(few, 1, 2),
-        SubsetSelection(more, "0.5"),
-        SubsetSelection(Domain.range(64), 3),
-        HadamardResponse(few, 1),
-        HadamardResponse(few, 3),
-        HadamardResponse(Domain.range(65_535), 1, block_size=2**16),
-        HadamardResponse(Domain.range(65_536), 1, block_size=2**17),
-        HadamardResponse(Domain.range(200_000), 1, block_size=2**17),
-        HadamardResponse(few, "inf", block_size=4, blocks=3),
-        NestedSubsets(Domain(["n", "e", "s", "w"]), "abba", 1, 3),
-        NestedSubsets(Domain.range(12), "abcabcabcabc", "0.5", 1, high=2, sizes=[2, 1]),
-        NestedSubsets(more, [x % 5 for x in more], "ln 2", 2),
-        ComposedSubsets(few, "abbba", 1, 2),
-        ComposedSubsets(more, [x % 5 for x in more], "ln 2", 2),
-        TableMechanism(Domain(["a", "b", "c"]), rows),
-        TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
-        TableMechanism.from_matrix(few, RandomizedResponse(few, 1).matrix()),
-        BinaryOptimal(Domain(["no", "yes"]), "0.5", 2),
-        BinaryOptimal.warner(Domain(["no", "yes"]), "ln 3"),
-        BinaryOptimal.mangat(Domain(["no", "yes"]), "yes", 1),
-        BinaryOptimal(Domain(["no", "yes"]), 0, 0),
-        BinaryOptimal(Domain(["no", "yes"]), "inf", "inf"),
-        PriorBinary(Domain(["no", "yes"]), ["0.99", "0.01"], 1),
-        PriorBinary(Domain(["no", "yes"]), ["1/2", "1/2"], "ln 3"),
-        PriorBinary(Domain(["no", "yes"]), [1, 0], "0.5"),
-        PriorBinary(Domain(["no", "yes"]), ["1/3", "2/3"], 0),
-        PriorBinary(Domain(["no", "yes"]), ["1/3", "2/3"], "inf"),
-        PriorBinary.one_sided_as_printed(Domain(["no", "yes"]), ["0.99", "0.01"], 1),
-        PriorSymmetric(Domain(["no", "yes"]), ["0.9", "0.1"], 1),
-        PriorSymmetric(Domain(["no", "yes"]), ["1/4", "3/4"], "ln 3"),
-        PriorSymmetric(Domain(["no", "yes"]), [1, 0], "0.5"),
-        PriorSymmetric(Domain(["no", "yes"]), ["1/3", "2/3"], 0),
-        SecretRandomizedResponse(pairs, "S", "ln 3"),
-        SecretRandomizedResponse(Domain.product(U=["u", "v", "w"], S=range(3)), "S", 1),
-        SecretRandomizedResponse(Domain.product(S=range(5), U=range(7)), "S", "0.5"),
-        SecretRandomizedResponse(Domain.product(S=range(2), U=range(20)), "U", 2),
-        SecretRandomizedResponse(pairs, "U", 0),
-        SecretRandomizedResponse(pairs, "S", "inf"),
-        IndependentReporting(
-            pairs,
-            "S",
-            {"secret": "1.09861229", "other": "0.693147181", "sizes": [1, 1]},
-            weights(pairs, ["6 3 2 1", "3 6 1 2", "2 1 6 3", "1 2 3 6"]),
-        ),
-        ConditionalReporting(
-            pairs,
-            "S",
-            {"secret": "0.693147181", "other": ["inf", "1.09861229"], "sizes": [1, 1]},
-            weights(pairs, ["16 0 3 5", "0 16 3 5", "4 4 12 4", "4 4 4 12"]),
-        ),
-        ConditionalUnary(
-            pairs,
-            "S",
-            {"own": "1", "others": "1", "other": ["inf", "0.693147181"], "sizes": [1, 1]},
-            weights(pairs, ["5 7 0 0", "0 0 5 7", "4 2 4 2", "2 4 2 4"]),
-        ),
-        UtilityOptimizedRR(few, feared, 1),
-        UtilityOptimizedRR(more, range(1, 70, 3), "0.5"),
-        UtilityOptimizedRR(few, few, "ln 3"),
-        UtilityOptimizedRR(few, feared, "inf"),
-        HighLowHadamard(few, feared, 1, block_size=4),
-        HighLowHadamard(more, range(1, 70, 3), 3, block_size=8),
-        HighLowHadamard.published(few, ["hiv"], "0.5"),
-        HighLowHadamard(few, feared, 0, block_size=4),
-        HighLowSubset(few, feared, 1, 2),
-        HighLowSubset(more, range(63), "0.5", 20),
-        HighLowSubset(few, ["hiv"], "ln 3"),
-        HighLowSubset(few, few, 2, 2),
-        HighLowSubset(few, feared, "inf", 2),
-        BlockMechanism.for_policy(two_and_three, "rr"),
-        BlockMechanism.for_policy(two_and_three, "subset"),
-        BlockMechanism.for_policy(two_and_three, "hadamard"),
-        BlockMechanism(
-            more,
-            [0] * 40 + [1] * 20 + [2] * 9 + [3],
-            [
-                SubsetSelection(Domain.range(40), 1, 10),
-                HadamardResponse(Domain.range(20), 3, block_size=8),
-                RandomizedResponse(Domain.range(9), 2),
-                RandomizedResponse(Domain.range(1), "inf"),
-            ],
-        ),
-    ]
-
-
-def weights(domain: Domain, rows: list[str]) -> Any:
-    """Integer weights over 2^62 in these proportions."""
-    numbers = [[int(part) for part in row.split()] for row in rows]
-    return TableMechanism.from_matrix(domain, [[Fraction(n, sum(row)) for n in row] for row in numbers]).weights
+    """The examples of all families."""
+    found = [family.load_examples() for family in all_families()]
+    return [mechanism for examples in found if examples for mechanism in examples.samplers()]
 
 
 def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:
@@ -233,7 +111,7 @@ def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]
                 "frame": forcing.frame.to_bytes(mechanism.layout.frame_bits // 8, "little").hex(),
                 "auxiliary": [str(word) for word in forcing.auxiliary],
                 "decisions": [decision.document() for decision in recording.decisions],
-                "report": mechanism.serialise(report).hex(),
+                "report": mechanism.report_format.encode(report).hex(),
             }
         )
     return found

@@ -8,6 +8,7 @@ counted time.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from sfumato.compiler import designing, planning
 from sfumato.compiler.solvers import optimization
 from sfumato.compiler.solvers.deadline import Deadline
+from sfumato.mechanisms import registry
 from sfumato.testing import MechanismContract
 from support.clocks import Clock
 
@@ -67,6 +69,13 @@ def counted_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every reading of the clock take a millisecond, for the limits of plans, designs and searches."""
     for module in (designing, optimization, planning):
         monkeypatch.setattr(module, "Deadline", lambda seconds: Deadline(seconds, Clock(0.001)))
+
+
+@pytest.fixture(autouse=True)
+def registered_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test leave a mechanism in the registry."""
+    for name in ("_FAMILIES", "_BY_CLASS", "_BY_NAME"):
+        monkeypatch.setattr(registry, name, copy.copy(getattr(registry, name)))
 
 
 @pytest.fixture(scope="module")

@@ -149,6 +149,20 @@ class Tree:
             ]
         return faults
 
+    def exports(self, module: str) -> set[str]:
+        """The names that a module imports, and those that starred imports bring."""
+        names = set()
+        for statement in self.imports.get(module, ()):
+            names |= self.starred(statement.source) if statement.name == "*" else {statement.name}
+        return names
+
+    def starred(self, module: str) -> set[str]:
+        """What a starred import of a module brings: its ``__all__``, or all that it imports."""
+        for node in self.parsed[module].body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                return set(ast.literal_eval(node.value))
+        return self.exports(module)
+
     def back_doors(self) -> list[str]:
         """Every import from inside another package."""
         faults = []
@@ -156,7 +170,7 @@ class Tree:
             for statement in statements:
                 inside = any(target.count(".") > 1 for target in self.targets(statement))
                 door = f"sfumato.{package_of(statement.source)}"
-                exported = statement.source == door and statement.name in {named.name for named in self.imports[door]}
+                exported = statement.source == door and statement.name in self.exports(door)
                 if inside and not exported and package_of(statement.source) != package_of(module):
                     faults.append(f"{module} imports {statement.source}.{statement.name}")
         return faults

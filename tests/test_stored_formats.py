@@ -75,10 +75,10 @@ def plain(reports: npt.NDArray[Any]) -> list[int | str]:
 
 def as_array(mechanism: Mechanism, reports: list[int | str]) -> npt.NDArray[Any]:
     """Return reports as arrays hold them; the inverse of ``plain``."""
-    if not mechanism.report_shape:
-        return np.array(reports, mechanism.report_dtype)
+    if not mechanism.report_format.shape:
+        return np.array(reports, mechanism.report_format.dtype)
     rows = b"".join(bytes.fromhex(str(report)) for report in reports)
-    return np.frombuffer(rows, np.uint8).reshape(len(reports), *mechanism.report_shape)
+    return np.frombuffer(rows, np.uint8).reshape(len(reports), *mechanism.report_format.shape)
 
 
 # -- mechanisms, reports, counts, estimates ----------------------------------------------------------------

@@ -13,13 +13,12 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Decision, RecordedDraws, RecordingDraws
-from sfumato.mechanisms.kernels.registry import kernel_for
+from sfumato.mechanisms.registry import kernel_for, mechanism_classes
 from support import ROOT
 
 FOLDER = ROOT / "vectors"
-NAMES = sorted(Mechanism.registry)
+NAMES = sorted(mechanism_classes())
 
 
 def vectors(name: str) -> list[dict[str, Any]]:
@@ -46,7 +45,7 @@ def test_words_become_the_recorded_decisions_and_reports(name: str) -> None:
             frame = int.from_bytes(bytes.fromhex(case["frame"]), "little")
             recording = RecordingDraws(BitDraws(auxiliary, mechanism.layout_of(case["value"]), frame))
             report = mechanism.sample(case["value"], recording)
-            assert mechanism.serialise(report).hex() == case["report"]
+            assert mechanism.report_format.encode(report).hex() == case["report"]
             assert [decision.document() for decision in recording.decisions] == case["decisions"]
             assert not left
 
@@ -57,7 +56,7 @@ def test_recorded_decisions_alone_give_the_reports(name: str) -> None:
         mechanism = sf.mechanism_from_spec(vector["spec"])
         for case in vector["cases"]:
             replay = RecordedDraws(Decision.from_document(document) for document in case["decisions"])
-            assert mechanism.serialise(mechanism.sample(case["value"], replay)).hex() == case["report"]
+            assert mechanism.report_format.encode(mechanism.sample(case["value"], replay)).hex() == case["report"]
             replay.check_finished()
 
 
@@ -79,12 +78,12 @@ def test_the_kernels_read_the_words_as_the_sampler_does(name: str) -> None:
         kernel = kernel_for(mechanism)
         assert kernel is not None
         for case in vector["cases"]:
-            out = np.empty((1, *mechanism.report_shape), mechanism.report_dtype)
+            out = np.empty((1, *mechanism.report_format.shape), mechanism.report_format.dtype)
             main = np.frombuffer(bytes.fromhex(case["frame"]), np.uint8)
             auxiliary = np.array([int(word) for word in case["auxiliary"]], np.uint64)
             used = kernel.run(np.array([case["value"]]), main, auxiliary, out)
             assert used == len(auxiliary)
-            assert mechanism.serialise(int.from_bytes(out.tobytes(), "little")).hex() == case["report"]
+            assert mechanism.report_format.encode(int.from_bytes(out.tobytes(), "little")).hex() == case["report"]
 
 
 #: Something of every JSON type, and what Python reads and writes as JSON though it is none.

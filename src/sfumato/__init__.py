@@ -26,7 +26,7 @@ from sfumato.collecting import Aggregate, aggregate, aggregate_files, aggregate_
 from sfumato.domain import Domain
 from sfumato.errors import SfumatoError
 from sfumato.estimation import Estimate, GroupedEstimate, combine, estimate, estimate_groups, learn_prior
-from sfumato.mechanisms import mechanism_from_spec
+from sfumato.mechanisms import mechanism_from_spec, register
 from sfumato.policy import (
     Anything,
     AtLeast,
@@ -122,6 +122,7 @@ __all__ = [
     "policy_from_dict",
     "policy_region",
     "privatize",
+    "register",
     "robust_information",
     "save_policy",
     "simulate",

@@ -105,7 +105,7 @@ class MechanismContract(ABC):
             for x in range(len(mechanism.domain)):
                 read, _runs = sampler_law(mechanism, x)
                 stated = {
-                    mechanism.serialise(y): mechanism.probability(y, x)
+                    mechanism.report_format.encode(y): mechanism.probability(y, x)
                     for y in mechanism.reports()
                     if mechanism.probability(y, x)
                 }
@@ -151,7 +151,7 @@ class MechanismContract(ABC):
 
     def test_reports_are_canonical_and_of_constant_length(self) -> None:
         def check(mechanism: Mechanism, _: Epsilon) -> None:
-            serialised = [mechanism.serialise(y) for y in mechanism.reports()]
+            serialised = [mechanism.report_format.encode(y) for y in mechanism.reports()]
             assert len(set(serialised)) == mechanism.outputs
             assert {len(report) for report in serialised} == {(mechanism.bits + 7) // 8}
 

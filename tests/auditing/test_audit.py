@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +24,8 @@ from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.registry import format_for
+from sfumato.mechanisms.reports.base import ReportFormat
 from sfumato.mechanisms.subset.mechanism import SubsetSelection, SubsetState
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
@@ -154,6 +157,13 @@ def test_overlapping_index_and_sign_bits_are_caught() -> None:
     assert sf.audit(OverlappingBits(narrow, 1), sf.Uniform(narrow, 1)).holds
 
 
+def written_as(mechanism: Mechanism, encode: Callable[[int], bytes]) -> ReportFormat:
+    """The format of a mechanism, with another serialised form."""
+    changed = format_for(mechanism)
+    changed.encode = encode  # type: ignore[method-assign, assignment]
+    return changed
+
+
 class TrueValueFirst(SubsetSelection):
     """A subset as a list in the order it was made: the true value, if it is there, stands first."""
 
@@ -163,7 +173,11 @@ class TrueValueFirst(SubsetSelection):
             return following
         return Finished(following.report | state[0] << len(self.domain))
 
-    def serialise(self, report: int) -> bytes:
+    @functools.cached_property
+    def report_format(self) -> ReportFormat:
+        return written_as(self, self.encode)
+
+    def encode(self, report: int) -> bytes:
         size = len(self.domain)
         members, x = report & (1 << size) - 1, report >> size
         listed = [i for i in range(size) if members >> i & 1]
@@ -181,7 +195,11 @@ class LengthTellsTheValue(RandomizedResponse):
         honest = super().step(state, draws)
         return honest if state else Finished(honest.report + 256)
 
-    def serialise(self, report: int) -> bytes:
+    @functools.cached_property
+    def report_format(self) -> ReportFormat:
+        return written_as(self, self.encode)
+
+    def encode(self, report: int) -> bytes:
         return bytes([report % 256]) * (1 + report // 256)
 
 
@@ -192,7 +210,11 @@ def test_a_length_that_depends_on_the_value_is_caught() -> None:
 
 
 class LengthsDiffer(RandomizedResponse):
-    def serialise(self, report: int) -> bytes:
+    @functools.cached_property
+    def report_format(self) -> ReportFormat:
+        return written_as(self, self.encode)
+
+    def encode(self, report: int) -> bytes:
         return bytes(report + 1)
 
 

@@ -79,7 +79,7 @@ def ours(mechanism: Mechanism, seed: int) -> Sampler:
     def sampler(value: object) -> bytes:
         x = mechanism.domain.index(value)
         draws = BitDraws(bits, mechanism.layout_of(x), bits(mechanism.layout.frame_bits))
-        return mechanism.serialise(mechanism.sample(x, draws))
+        return mechanism.report_format.encode(mechanism.sample(x, draws))
 
     return sampler
 

@@ -29,6 +29,7 @@ from sfumato._core.documents import canonical_hash, canonical_json
 from sfumato.device.ledger import Ledger
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, RecordingDraws
+from sfumato.mechanisms.registry import mechanism_classes
 from support import ROOT
 from support.components import PATIENCE, absent, chromium
 
@@ -41,7 +42,7 @@ MODULE = ROOT / "clients" / "js" / "sfumato.js"
 PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
 HARNESS = ROOT / "tests" / "browser" / "harness.js"
 VECTORS = ROOT / "vectors"
-NAMES = sorted(Mechanism.registry)
+NAMES = sorted(mechanism_classes())
 
 #: The page's policy, under which the module has to work.
 POLICY = "default-src 'self'"
@@ -356,7 +357,7 @@ def fresh_vectors(cases: int, seed: int) -> list[dict[str, Any]]:
                 return words[-1] & (1 << width) - 1
 
             recording = RecordingDraws(BitDraws(auxiliary, layout, frame))
-            report = mechanism.serialise(mechanism.sample(x, recording)).hex()
+            report = mechanism.report_format.encode(mechanism.sample(x, recording)).hex()
             case = {"value": x, "frame": frame.to_bytes(layout.frame_bits // 8, "little").hex(), "report": report}
             decisions = [decision.document() for decision in recording.decisions]
             vector["cases"].append(case | {"auxiliary": [*map(str, words)], "decisions": decisions})
@@ -705,7 +706,7 @@ def test_reports_are_sent_as_the_collector_reads_them(name: str, shared: Page, c
         assert flush(shared) == 0
         (sent,) = sent_reports(collector, address)
         assert sent == json.loads(given["report"])
-        if mechanism.encoding == "index":
+        if mechanism.report_format.encoding == "index":
             report = sent
         else:
             assert len(bytes.fromhex(sent)) == (mechanism.bits + 7) // 8

@@ -28,7 +28,7 @@ from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.reports import validity
+from sfumato.mechanisms.reports import base as formats
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
@@ -378,13 +378,13 @@ def test_reports_come_back_through_a_pipe_in_every_format(
     feed: Callable[[bytes], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(validity, "_PIECE_BYTES", 64)  # so that a hundred reports are many pieces
+    monkeypatch.setattr(formats, "_PIECE_BYTES", 64)  # so that a hundred reports are many pieces
     mechanism = MECHANISMS[name]
     reports = drawn(mechanism, count)
     feed(piped(capsysbinary, mechanism, reports, suffix))
     pieces = list(read_reports(mechanism, "-"))
     assert len(pieces) > 1 or count < 100
-    empty = np.empty((0, *mechanism.report_shape), mechanism.report_dtype)
+    empty = np.empty((0, *mechanism.report_format.shape), mechanism.report_format.dtype)
     assert np.array_equal(np.concatenate([empty, *pieces]), reports)
     assert not sys.stdin.buffer.closed
 

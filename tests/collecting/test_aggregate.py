@@ -58,7 +58,7 @@ def some_reports(mechanism: Mechanism, count: int, seed: int = 1) -> Array:
 
 
 def counted_one_by_one(mechanism: Mechanism, reports: Array) -> list[int]:
-    if not mechanism.report_shape:
+    if not mechanism.report_format.shape:
         return [sum(int(report) == output for report in reports) for output in range(mechanism.outputs)]
     numbers = [int.from_bytes(row.tobytes(), "little") for row in reports]
     return [sum(number >> bit & 1 for number in numbers) for bit in range(mechanism.bits)]

@@ -25,7 +25,7 @@ import pytest
 import sfumato as sf
 from sfumato.collecting import read_reports, write_reports
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism, check_reports, reports_to_column
+from sfumato.mechanisms import Mechanism, reports_to_column
 from support import ROOT
 from support.reference import refusal
 
@@ -46,15 +46,16 @@ every_library = pytest.mark.parametrize("library", LIKE)
 
 
 def stacked(mechanism: Mechanism, reports: Iterable[int]) -> Array:
-    rows = [mechanism.serialise(report) for report in reports]
-    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), *mechanism.report_shape)
+    rows = [mechanism.report_format.encode(report) for report in reports]
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), *mechanism.report_format.shape)
 
 
 def some_reports(mechanism: Mechanism) -> Array:
     """Return all reports if they are few, else those of the sampler."""
     if mechanism.bits <= 16 and mechanism.outputs <= 500:
         reports = list(mechanism.reports())
-        return stacked(mechanism, reports) if mechanism.report_shape else np.array(reports, mechanism.report_dtype)
+        form = mechanism.report_format
+        return stacked(mechanism, reports) if form.shape else np.array(reports, form.dtype)
     values = np.arange(200) * 7919 % len(mechanism.domain)
     return np.asarray(sf.privatize(mechanism, mechanism.domain.decode(values), sf.InsecureSeeded(1)))
 
@@ -62,10 +63,10 @@ def some_reports(mechanism: Mechanism) -> Array:
 def deceptive_reports(mechanism: Mechanism) -> Array:
     """Return only reports whose digits alone would be read as a number."""
     reports = some_reports(mechanism)
-    if not mechanism.report_shape:
+    if not mechanism.report_format.shape:
         return reports
     if mechanism.name == "unary-encoding" and mechanism.bits > 8:
-        width = mechanism.report_shape[0]
+        width = mechanism.report_format.shape[0]
         digits = [ending.rjust(2 * width, "0") for ending in ("", "01", "1e10", "1e05", "9910", "12345600")]
         reports = np.array([list(bytes.fromhex(row)) for row in digits], np.uint8)
     return reports[[bool(NUMERIC.fullmatch(row.tobytes().hex())) for row in reports]]
@@ -134,16 +135,16 @@ def test_a_column_comes_back_from_csv_and_parquet(mechanism: Mechanism, library:
         column = reports_to_column(reports, LIKE[library])
         assert type(column).__module__.startswith(library)
         assert len(column) == len(reports)
-        assert np.array_equal(check_reports(mechanism, column), reports)
+        assert np.array_equal(mechanism.report_format.validate(column), reports)
         for trip in TRIPS[library]:
-            again = check_reports(mechanism, trip(column))
-            assert again.dtype == mechanism.report_dtype, trip
+            again = mechanism.report_format.validate(trip(column))
+            assert again.dtype == mechanism.report_format.dtype, trip
             assert np.array_equal(again, reports), trip
 
 
 def test_there_are_reports_whose_digits_look_like_numbers() -> None:
     """The round trips above would prove nothing without them, and plain digits do fail."""
-    assert sum(len(deceptive_reports(m)) > 0 for m in EVERY if m.report_shape) > 15
+    assert sum(len(deceptive_reports(m)) > 0 for m in EVERY if m.report_format.shape) > 15
     wide = sf.mechanisms.UnaryEncoding(sf.Domain.range(70), 1)
     plain = pd.Series([row.tobytes().hex() for row in deceptive_reports(wide)])
     assert through_pandas_csv(plain).dtype.kind == "f"
@@ -172,7 +173,7 @@ def test_report_files_are_columns_for_every_library(mechanism: Mechanism, tmp_pa
     path = tmp_path / "reports.parquet"
     write_reports(mechanism, reports, path)
     for column in (pd.read_parquet(path).report, pl.read_parquet(path)["report"], pq.read_table(path)["report"]):
-        assert np.array_equal(check_reports(mechanism, column), reports)
+        assert np.array_equal(mechanism.report_format.validate(column), reports)
         copy = tmp_path / "copy.parquet"
         assert write_reports(mechanism, column, copy) == len(reports)
         assert np.array_equal(np.concatenate(list(read_reports(mechanism, copy))), reports)
@@ -191,19 +192,19 @@ def test_a_series_becomes_a_series_with_its_index(mechanism: Mechanism) -> None:
         assert isinstance(reports, pd.Series)
         assert reports.name == "report"
         assert reports.index.equals(values.index)
-        assert np.array_equal(check_reports(mechanism, reports), expected)
+        assert np.array_equal(mechanism.report_format.validate(reports), expected)
     assert sf.privatize(mechanism, pd.Index(["a", "c", "b"]), sf.InsecureSeeded(1)).tolist() == reports.tolist()
     for given in (pa.array(["a", "c", "b"]), pa.chunked_array([["a"], ["c", "b"]])):
         column = sf.privatize(mechanism, given, sf.InsecureSeeded(1))
         assert isinstance(column, pa.Array)
-        assert np.array_equal(check_reports(mechanism, column), expected)
+        assert np.array_equal(mechanism.report_format.validate(column), expected)
     series = sf.privatize(mechanism, pl.Series("answer", ["a", "c", "b"]), sf.InsecureSeeded(1))
     assert isinstance(series, pl.Series)
     assert series.name == "report"
-    assert np.array_equal(check_reports(mechanism, series), expected)
+    assert np.array_equal(mechanism.report_format.validate(series), expected)
     for plain in (["a", "c", "b"], np.array(["a", "c", "b"])):
         assert isinstance(sf.privatize(mechanism, plain, sf.InsecureSeeded(1)), np.ndarray)
-    out = np.empty((3, *mechanism.report_shape), mechanism.report_dtype)
+    out = np.empty((3, *mechanism.report_format.shape), mechanism.report_format.dtype)
     assert sf.privatize(mechanism, values, sf.InsecureSeeded(1), out=out) is out
 
 
@@ -220,7 +221,7 @@ def test_a_table_of_parts_becomes_one_column() -> None:
         assert reports.index.tolist() == [5, 6, 7]
         others = [sf.privatize(mechanism, table(columns), sf.InsecureSeeded(1)) for table in (pl.DataFrame, pa.table)]
         for column in (reports, *others):
-            assert np.array_equal(check_reports(mechanism, column), expected)
+            assert np.array_equal(mechanism.report_format.validate(column), expected)
 
 
 def test_the_elements_are_as_documented() -> None:
@@ -258,8 +259,8 @@ def test_the_elements_are_as_documented() -> None:
     ids=lambda column: f"{type(column).__name__}-{getattr(column, 'dtype', '')}",
 )
 def test_integers_of_any_type_are_indices(column: Any) -> None:
-    assert check_reports(INDEX, column).tolist() == [0, 2, 1]
-    assert check_reports(INDEX, column).dtype == np.uint32
+    assert INDEX.report_format.validate(column).tolist() == [0, 2, 1]
+    assert INDEX.report_format.validate(column).dtype == np.uint32
 
 
 STRINGS = ["x0000", "x1e08", "xff0f"]
@@ -299,7 +300,7 @@ BYTES = [b"\0\0", b"\x1e\x08", b"\xff\x0f"]
     ids=lambda column: f"{type(column).__name__}-{getattr(column, 'dtype', getattr(column, 'type', ''))}",
 )
 def test_strings_and_bytes_of_any_type_are_bitmaps(column: Any) -> None:
-    assert check_reports(BITMAP, column).tolist() == [[0, 0], [0x1E, 8], [0xFF, 15]]
+    assert BITMAP.report_format.validate(column).tolist() == [[0, 0], [0x1E, 8], [0xFF, 15]]
     assert sf.aggregate(BITMAP, column).n == 3
 
 
@@ -392,8 +393,8 @@ def test_a_column_of_something_else_is_refused(mechanism: Mechanism, column: Any
 def test_pandas_does_without_pyarrow() -> None:
     strings = pd.Series(STRINGS, dtype=object)
     with mock.patch.dict(sys.modules, {"pyarrow": None}):
-        assert check_reports(BITMAP, strings).tolist() == [[0, 0], [0x1E, 8], [0xFF, 15]]
-        assert check_reports(INDEX, pd.Series([0, 1], dtype="Int64")).tolist() == [0, 1]
+        assert BITMAP.report_format.validate(strings).tolist() == [[0, 0], [0x1E, 8], [0xFF, 15]]
+        assert INDEX.report_format.validate(pd.Series([0, 1], dtype="Int64")).tolist() == [0, 1]
         column = reports_to_column(np.array([[1, 2]], np.uint8), strings.iloc[:1])
     assert column.tolist() == ["x0102"]
 

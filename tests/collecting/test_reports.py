@@ -30,8 +30,7 @@ from sfumato.errors import InvalidInput, MissingExtra, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.reports import validity
-from sfumato.mechanisms.reports.validity import check_reports, checked_pieces, piece_rows
+from sfumato.mechanisms.reports import base as formats
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
@@ -80,13 +79,13 @@ def valid_reports(mechanism: Mechanism, count: int, seed: int = 1) -> Array:
     if isinstance(mechanism, SubsetSelection):
         order = generator.random((count, size)).argsort(axis=1)
         return np.packbits(order < mechanism.size, axis=1, bitorder="little")
-    if mechanism.report_shape:
+    if mechanism.report_format.shape:
         return np.packbits(generator.integers(0, 2, (count, size), np.uint8), axis=1, bitorder="little")
-    return generator.integers(0, mechanism.outputs, count, dtype=mechanism.report_dtype)
+    return generator.integers(0, mechanism.outputs, count, dtype=mechanism.report_format.dtype)
 
 
 def as_numbers(mechanism: Mechanism, reports: Array) -> list[int]:
-    if mechanism.report_shape:
+    if mechanism.report_format.shape:
         return [int.from_bytes(row.tobytes(), "little") for row in reports]
     return [int(report) for report in reports]
 
@@ -111,20 +110,22 @@ def refusal(run: Callable[..., object], *arguments: Any, kind: type[Exception] =
 def test_what_the_sampler_draws_is_valid(mechanism: Mechanism) -> None:
     values = np.arange(200) % len(mechanism.domain)
     reports = sf.privatize(mechanism, values, stream=sf.InsecureSeeded(1))
-    assert check_reports(mechanism, reports) is reports
+    assert mechanism.report_format.validate(reports) is reports
 
 
 def test_an_index_beyond_the_outputs_is_refused_with_its_row() -> None:
     mechanism = MECHANISMS["response, 3 bits"]
-    assert refusal(check_reports, mechanism, [0, 4, 5, 9]) == ("reports: the report in row 2 must be in 0 … 4; got 5")
-    assert "row 11 must be in 0 … 4; got -1" in refusal(check_reports, mechanism, [3, -1], "reports", 10)
-    assert "got 18446744073709551615" in refusal(check_reports, mechanism, np.array([2**64 - 1], np.uint64))
+    assert refusal(mechanism.report_format.validate, [0, 4, 5, 9]) == (
+        "reports: the report in row 2 must be in 0 … 4; got 5"
+    )
+    assert "row 11 must be in 0 … 4; got -1" in refusal(mechanism.report_format.validate, [3, -1], "reports", 10)
+    assert "got 18446744073709551615" in refusal(mechanism.report_format.validate, np.array([2**64 - 1], np.uint64))
 
 
 def test_spare_bits_are_refused_with_their_row() -> None:
     mechanism = MECHANISMS["unary, 5 bits"]
     reports = np.array([[31], [32]], np.uint8)
-    assert refusal(check_reports, mechanism, reports) == (
+    assert refusal(mechanism.report_format.validate, reports) == (
         "reports: the report in row 1 must leave its last 3 bits zero; got '20'"
     )
 
@@ -133,7 +134,7 @@ def test_spare_bits_are_refused_with_their_row() -> None:
 def test_a_subset_of_another_size_is_refused_with_its_row(wrong: int) -> None:
     mechanism = MECHANISMS["subset, 9 bits"]
     reports = np.array([[0b111, 0], [wrong, 0]], np.uint8)
-    assert "row 1 must have exactly 3 bits set" in refusal(check_reports, mechanism, reports)
+    assert "row 1 must have exactly 3 bits set" in refusal(mechanism.report_format.validate, reports)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_a_subset_of_another_size_is_refused_with_its_row(wrong: int) -> None:
     ids=lambda wrong: type(wrong).__name__,
 )
 def test_what_is_no_array_of_indices_is_refused(wrong: Any) -> None:
-    assert "the array must" in refusal(check_reports, MECHANISMS["response, 3 bits"], wrong)
+    assert "the array must" in refusal(MECHANISMS["response, 3 bits"].report_format.validate, wrong)
 
 
 @pytest.mark.parametrize(
@@ -174,19 +175,19 @@ def test_what_is_no_array_of_indices_is_refused(wrong: Any) -> None:
     ids=repr,
 )
 def test_what_is_no_array_of_bitmaps_is_refused(wrong: Any) -> None:
-    assert "the array must" in refusal(check_reports, MECHANISMS["unary, 5 bits"], wrong)
+    assert "the array must" in refusal(MECHANISMS["unary, 5 bits"].report_format.validate, wrong)
 
 
 def test_no_reports_are_an_empty_array_of_the_right_type(mechanism: Mechanism) -> None:
-    empty = check_reports(mechanism, [])
-    assert empty.shape == (0, *mechanism.report_shape)
-    assert empty.dtype == mechanism.report_dtype
+    empty = mechanism.report_format.validate([])
+    assert empty.shape == (0, *mechanism.report_format.shape)
+    assert empty.dtype == mechanism.report_format.dtype
 
 
 def test_any_type_of_integer_will_do() -> None:
     mechanism = MECHANISMS["response, 3 bits"]
     for dtype in ("i1", "u1", ">i4", "i8", "u8"):
-        checked = check_reports(mechanism, np.array([0, 4, 2], dtype))
+        checked = mechanism.report_format.validate(np.array([0, 4, 2], dtype))
         assert checked.dtype == np.uint32
         assert checked.tolist() == [0, 4, 2]
 
@@ -194,12 +195,12 @@ def test_any_type_of_integer_will_do() -> None:
 @given(data=st.data())
 def test_pieces_are_the_reports_however_they_were_cut(data: st.DataObject) -> None:
     mechanism = MECHANISMS["unary, 64 bits"]
-    with mock.patch.object(validity, "_PIECE_BYTES", 256):  # 32 reports
+    with mock.patch.object(formats, "_PIECE_BYTES", 256):  # 32 reports
         check_pieces(mechanism, data)
 
 
 def check_pieces(mechanism: Mechanism, data: st.DataObject) -> None:
-    rows = piece_rows(mechanism)
+    rows = mechanism.report_format.piece_rows
     lengths = data.draw(st.lists(st.sampled_from([0, 1, 7, rows - 1, rows, rows + 1]), max_size=4))
     reports = valid_reports(mechanism, sum(lengths))
     shared = np.empty((max(lengths, default=0), 8), np.uint8)
@@ -211,7 +212,7 @@ def check_pieces(mechanism: Mechanism, data: st.DataObject) -> None:
             start += length
             yield shared[:length]
 
-    pieces = [piece.copy() for piece in checked_pieces(mechanism, parts())]
+    pieces = [piece.copy() for piece in mechanism.report_format.validated_pieces(parts())]
     assert all(len(piece) == rows for piece in pieces[:-1])
     assert all(len(piece) > 0 for piece in pieces)
     assert np.array_equal(np.concatenate([reports[:0], *pieces]), reports)
@@ -220,7 +221,7 @@ def check_pieces(mechanism: Mechanism, data: st.DataObject) -> None:
 def test_rows_count_on_from_piece_to_piece() -> None:
     mechanism = MECHANISMS["response, 3 bits"]
     parts = iter([np.array([1, 2]), np.array([], int), np.array([3, 9])])
-    assert "row 3 must" in refusal(lambda: list(checked_pieces(mechanism, parts)))
+    assert "row 3 must" in refusal(lambda: list(mechanism.report_format.validated_pieces(parts)))
 
 
 # -- batches -------------------------------------------------------------------------------------------------
@@ -268,7 +269,7 @@ def test_batches_of_every_mechanism_and_size_come_back(
     batch = encode_batch(mechanism, reports)
     assert batch == batch_by_hand(mechanism, as_numbers(mechanism, reports))
     decoded = decode_batch(mechanism, batch)
-    assert decoded.dtype == mechanism.report_dtype
+    assert decoded.dtype == mechanism.report_format.dtype
     assert np.array_equal(decoded, reports)
 
 
@@ -305,9 +306,9 @@ def test_faults_of_a_batch_are_refused_with_reason_and_row() -> None:
 
 def test_a_fault_far_in_has_its_row() -> None:
     mechanism = MECHANISMS["response, 3 bits"]
-    reports = np.zeros(piece_rows(mechanism) + 100, np.uint32)
+    reports = np.zeros(mechanism.report_format.piece_rows + 100, np.uint32)
     batch = bytearray(encode_batch(mechanism, reports))
-    row = piece_rows(mechanism) + 48  # begins on a byte
+    row = mechanism.report_format.piece_rows + 48  # begins on a byte
     batch[48 + row * 3 // 8] = 7
     assert f"row {row} must be in 0 … 4; got 7" in refusal(decode_batch, mechanism, bytes(batch))
 
@@ -376,7 +377,7 @@ def test_files_come_back(mechanism: Mechanism, suffix: str, count: int, tmp_path
     reports = valid_reports(mechanism, count)
     assert write_reports(mechanism, reports, path) == count
     pieces = list(read_reports(mechanism, path))
-    assert all(len(piece) and piece.dtype == mechanism.report_dtype for piece in pieces)
+    assert all(len(piece) and piece.dtype == mechanism.report_format.dtype for piece in pieces)
     assert np.array_equal(np.concatenate([reports[:0], *pieces]), reports)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -384,7 +385,7 @@ def test_files_come_back(mechanism: Mechanism, suffix: str, count: int, tmp_path
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".sfb"])
 def test_a_file_does_not_tell_how_its_reports_came(suffix: str, tmp_path: Path) -> None:
     mechanism = MECHANISMS["unary optimized, 70 bits"]
-    rows = piece_rows(mechanism)
+    rows = mechanism.report_format.piece_rows
     reports = valid_reports(mechanism, 2 * rows + 9)
     whole, cut = tmp_path / f"whole{suffix}", tmp_path / f"cut{suffix}"
     write_reports(mechanism, reports, whole)
@@ -449,10 +450,10 @@ def test_slices_of_columns_are_read_from_where_they_begin(column_path: Path) -> 
 
 def test_a_foreign_file_in_one_piece_is_read_in_many(column_path: Path) -> None:
     mechanism = MECHANISMS["response, 8 bits"]
-    reports = valid_reports(mechanism, 2 * piece_rows(mechanism) + 3)
+    reports = valid_reports(mechanism, 2 * mechanism.report_format.piece_rows + 3)
     write_table(column_path, table_of(mechanism, reports, pa.uint32()))
     pieces = list(read_reports(mechanism, column_path))
-    assert max(map(len, pieces)) <= piece_rows(mechanism)
+    assert max(map(len, pieces)) <= mechanism.report_format.piece_rows
     assert np.array_equal(np.concatenate(pieces), reports)
 
 
@@ -475,7 +476,7 @@ def test_another_type_of_column_is_refused(kind: pa.DataType, column_path: Path)
 
 def test_nulls_and_invalid_reports_are_refused_with_their_row(column_path: Path) -> None:
     mechanism = MECHANISMS["response, 8 bits"]
-    rows = piece_rows(mechanism)
+    rows = mechanism.report_format.piece_rows
     reports = valid_reports(mechanism, rows + 10).tolist()
     reports[rows + 4] = 256
     write_table(column_path, table_of(mechanism, reports, pa.uint32()))
@@ -565,7 +566,7 @@ def test_a_name_that_says_no_format_is_refused(tmp_path: Path) -> None:
 def test_an_error_leaves_the_old_file_and_nothing_else(suffix: str, tmp_path: Path) -> None:
     mechanism = MECHANISMS["response, 8 bits"]
     path = tmp_path / f"reports{suffix}"
-    many = valid_reports(mechanism, piece_rows(mechanism) + 1)
+    many = valid_reports(mechanism, mechanism.report_format.piece_rows + 1)
     for before in (None, b"as it was"):
         if before is not None:
             path.write_bytes(before)

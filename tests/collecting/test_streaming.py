@@ -33,7 +33,7 @@ DOMAIN = sf.Domain.range(100)
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit of a few hundred reports, so that files of thousands have many."""
-    monkeypatch.setattr("sfumato.collecting.file_counting.piece_rows", lambda _: 25)
+    monkeypatch.setattr("sfumato.collecting.file_counting._unit_rows", lambda _: 200)
 
 
 MECHANISMS: list[Mechanism] = [
@@ -105,8 +105,8 @@ def test_counts_that_do_not_fit_are_refused_with_the_name_of_their_file(tmp_path
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
 def test_compiled_counts_are_those_of_numpy(mechanism: Mechanism) -> None:
     """Enough reports for the kernels, and for threads; numpy counts them by definition."""
-    reports = drawn(mechanism, 90_001 if mechanism.report_shape else 2**21 + 17)
-    if mechanism.report_shape:
+    reports = drawn(mechanism, 90_001 if mechanism.report_format.shape else 2**21 + 17)
+    if mechanism.report_format.shape:
         expected = np.unpackbits(reports, axis=1, count=mechanism.bits, bitorder="little").sum(axis=0, dtype=np.int64)
     else:
         expected = np.bincount(reports, minlength=mechanism.outputs)

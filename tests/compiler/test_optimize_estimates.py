@@ -44,7 +44,7 @@ def squared_error(mechanism: Mechanism, p: Any, method: str, n: int = 200, repet
     generator, errors = np.random.default_rng(1), []
     law = p @ mechanism.matrix()
     for counts in generator.multinomial(n, law / law.sum(), size=repetitions):
-        reports = np.repeat(np.arange(len(law), dtype=mechanism.report_dtype), counts)
+        reports = np.repeat(np.arange(len(law), dtype=mechanism.report_format.dtype), counts)
         estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
         errors.append(n * float(np.sum((estimate.frequencies - p) ** 2)))
     return float(np.mean(errors))

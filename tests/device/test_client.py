@@ -288,7 +288,7 @@ def test_reports_that_end_in_an_error_are_sent_again_under_their_name(
     collector: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)
-    monkeypatch.setattr("sfumato.mechanisms.reports.validity._PIECE_BYTES", 64)
+    monkeypatch.setattr("sfumato.mechanisms.reports.base._PIECE_BYTES", 64)
     name, mechanism, _ = collector.create(mechanism="rr")
     reports = sf.privatize(mechanism, ["flu"] * 100)
 

@@ -69,7 +69,7 @@ def test_the_kernel_gives_the_scalar_samplers_bytes(mechanism: Mechanism, monkey
     monkeypatch.setattr(_privatize, "_kernel", lambda *_: None)
     by_sampler = sf.privatize(mechanism, values, sf.InsecureSeeded(11))
     assert by_kernel.tobytes() == by_sampler.tobytes()
-    assert by_kernel.dtype == by_sampler.dtype == mechanism.report_dtype
+    assert by_kernel.dtype == by_sampler.dtype == mechanism.report_format.dtype
 
 
 def test_a_seeded_stream_goes_on_where_it_ended() -> None:
@@ -113,11 +113,11 @@ def test_secure_reports_follow_the_exact_law(kind: Any) -> None:
     unique, counts = np.unique(reports, axis=0, return_counts=True)
     observed = Counter(
         {
-            mechanism.serialise(int.from_bytes(row.tobytes(), "little")): int(c)
+            mechanism.report_format.encode(int.from_bytes(row.tobytes(), "little")): int(c)
             for row, c in zip(unique, counts, strict=True)
         }
     )
-    law = {mechanism.serialise(y): float(mechanism.probability(y, 3)) for y in mechanism.reports()}
+    law = {mechanism.report_format.encode(y): float(mechanism.probability(y, 3)) for y in mechanism.reports()}
     assert law_is_accepted(observed, law, alpha=1e-6)
     # Power: a law in which the likeliest output is 5% rarer than it should be is rejected.
     top = max(law, key=law.__getitem__)
@@ -167,13 +167,13 @@ def test_one_value_or_a_seed_or_a_policy_is_refused_with_a_hint() -> None:
 
 
 def test_nothing_in_nothing_out(mechanism: Mechanism) -> None:
-    assert sf.privatize(mechanism, []).shape == (0, *mechanism.report_shape)
-    assert sf.privatize(mechanism, [], sf.InsecureSeeded(1)).shape == (0, *mechanism.report_shape)
+    assert sf.privatize(mechanism, []).shape == (0, *mechanism.report_format.shape)
+    assert sf.privatize(mechanism, [], sf.InsecureSeeded(1)).shape == (0, *mechanism.report_format.shape)
 
 
 def test_out_is_written_in_place_and_checked(mechanism: Mechanism) -> None:
     values = some_values(mechanism, 1000)
-    out = np.empty((1000, *mechanism.report_shape), mechanism.report_dtype)
+    out = np.empty((1000, *mechanism.report_format.shape), mechanism.report_format.dtype)
     assert sf.privatize(mechanism, values, sf.InsecureSeeded(2), out=out) is out
     assert np.array_equal(out, sf.privatize(mechanism, values, sf.InsecureSeeded(2)))
     with pytest.raises(InvalidInput, match="out must be a writable contiguous"):
@@ -186,7 +186,7 @@ def test_reports_may_be_written_over_the_values() -> None:
     mechanism = HadamardResponse(sf.Domain.range(1000), 1)
     values = np.arange(200_000) % 1000
     expected = sf.privatize(mechanism, values, sf.InsecureSeeded(2))
-    out = values.view(mechanism.report_dtype)[: len(values)]
+    out = values.view(mechanism.report_format.dtype)[: len(values)]
     assert np.array_equal(sf.privatize(mechanism, values, sf.InsecureSeeded(2), out=out), expected)
 
 

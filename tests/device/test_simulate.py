@@ -13,7 +13,6 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato.compiler.count_laws import law_of_counts
 from sfumato.device.simulation import TRUTHS
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
@@ -23,6 +22,7 @@ from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.registry import count_law_for
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
@@ -140,7 +140,7 @@ class EveryPath:
 
 def every_count(mechanism: Mechanism, n: int, truth: Any) -> Iterator[tuple[tuple[int, ...], float]]:
     """All paths through the draws of the counts' law: the counts they end at, with their probabilities."""
-    law = law_of_counts(mechanism)
+    law = count_law_for(mechanism)
     assert law is not None
     path: list[int] | None = []
     while path is not None:
@@ -157,8 +157,12 @@ def counts_of_each(mechanism: Mechanism, truth: Any) -> dict[tuple[int, ...], fl
     law: dict[tuple[int, ...], float] = defaultdict(float)
     weights = [Fraction(p) for p in truth.tolist()]
     for y in mechanism.reports():
-        serial = np.frombuffer(mechanism.serialise(y), np.uint8)
-        report = np.array([y], mechanism.report_dtype) if mechanism.encoding == "index" else serial[None]
+        serial = np.frombuffer(mechanism.report_format.encode(y), np.uint8)
+        report = (
+            np.array([y], mechanism.report_format.dtype)
+            if mechanism.report_format.encoding == "index"
+            else serial[None]
+        )
         likelihood = sum((w * mechanism.probability(y, x) for x, w in enumerate(weights)), Fraction(0))
         law[tuple(sf.aggregate(mechanism, report).counts.tolist())] += float(likelihood)
     return law

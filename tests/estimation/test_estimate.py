@@ -30,6 +30,7 @@ from sfumato.mechanisms.estimators.likelihood import fit_bits, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.reports.bitmap import BitmapFormat
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
@@ -73,7 +74,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "table, an output never used": random_table(3, 4, 2, unused=True),
 }
 HISTOGRAMS = sorted(name for name, m in MECHANISMS.items() if isinstance(m.estimator, HistogramEstimator))
-BITMAPS = sorted(name for name, m in MECHANISMS.items() if m.encoding == "bitmap")
+BITMAPS = sorted(name for name, m in MECHANISMS.items() if m.report_format.encoding == "bitmap")
 
 
 @pytest.fixture(params=MECHANISMS, ids=lambda name: name.replace(", ", "-").replace(" ", "-"))
@@ -97,9 +98,9 @@ class Enumeration:
         self.decoded = np.array([self.estimator.frequencies(row) for row in self.shares])
 
     def _as_array(self, report: int) -> npt.NDArray[Any]:
-        if self.mechanism.report_shape:
-            return np.frombuffer(self.mechanism.serialise(report), np.uint8)[None]
-        return np.array([report], self.mechanism.report_dtype)
+        if self.mechanism.report_format.shape:
+            return np.frombuffer(self.mechanism.report_format.encode(report), np.uint8)[None]
+        return np.array([report], self.mechanism.report_format.dtype)
 
     def covariance(self, p: Floats) -> Floats:
         weights = p @ self.matrix
@@ -229,7 +230,7 @@ def expected_aggregate(mechanism: Mechanism, p: Floats, n: int) -> Aggregate:
     """An aggregate whose shares are those expected at p, rounded to whole reports."""
     shares = np.maximum(mechanism.estimator.expected_counts(p), 0)  # rounding may leave a zero below zero
     counts = np.floor(shares * n).astype(np.int64)
-    if mechanism.encoding == "index":
+    if mechanism.report_format.encoding == "index":
         counts[np.argsort(-shares)[: n - counts.sum()]] += 1
     elif isinstance(mechanism, SubsetSelection):
         counts[: mechanism.size * n - counts.sum()] += 1
@@ -953,9 +954,9 @@ def test_mechanisms_that_tell_nothing_apart_are_refused() -> None:
 
 def test_a_bitmap_without_an_estimator_is_refused() -> None:
     class Foreign(Mechanism):
-        encoding = "bitmap"
         step = probability = from_parameters = None  # type: ignore[assignment]
-        reports = outputs = bits = None  # type: ignore[assignment]
+        outputs = None  # type: ignore[assignment]
+        report_format = BitmapFormat(2)
 
         def parameters(self) -> dict[str, Any]:
             return {}
@@ -998,7 +999,7 @@ def test_an_estimate_can_be_printed() -> None:
 def test_decoders_are_what_they_are_said_to_be(mechanism: Mechanism) -> None:
     estimator: Estimator = mechanism.estimator
     assert estimator.size == len(mechanism.domain)
-    assert isinstance(estimator, HistogramEstimator) == (mechanism.encoding == "index")
+    assert isinstance(estimator, HistogramEstimator) == (mechanism.report_format.encoding == "index")
 
 
 @pytest.mark.parametrize("values", [slice(0, 40), slice(0, 80)])

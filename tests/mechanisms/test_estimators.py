@@ -128,10 +128,10 @@ def scores_of_reports(mechanism: Mechanism) -> Floats:
     """The estimate from each report alone, a row per report."""
     rows = []
     for report in mechanism.reports():
-        if mechanism.report_shape:
-            array: Any = np.frombuffer(mechanism.serialise(report), np.uint8)[None]
+        if mechanism.report_format.shape:
+            array: Any = np.frombuffer(mechanism.report_format.encode(report), np.uint8)[None]
         else:
-            array = np.array([report], mechanism.report_dtype)
+            array = np.array([report], mechanism.report_format.dtype)
         rows.append(mechanism.estimator.frequencies(sf.aggregate(mechanism, array).counts.astype(np.float64)))
     return np.array(rows)
 

@@ -33,12 +33,12 @@ from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.kernels.base import Kernel
-from sfumato.mechanisms.kernels.registry import kernel_for
 from sfumato.mechanisms.kernels.select import by_bisection, by_deposit, deposits_fast
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.prior.symmetric import PriorSymmetric
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.registry import kernel_for
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.binary import BinaryOptimal
@@ -78,7 +78,7 @@ def by_sampler(mechanism: Mechanism, words: Words) -> tuple[bytes, int]:
         return int(next(unread)) & (1 << width) - 1
 
     frame_bytes = mechanism.layout.frame_bits // 8
-    report_bytes = mechanism.report_dtype.itemsize * int(np.prod(mechanism.report_shape))
+    report_bytes = mechanism.report_format.dtype.itemsize * int(np.prod(mechanism.report_format.shape))
     result = bytearray()
     for i, x in enumerate(words.values.tolist()):
         frame = int.from_bytes(words.main[i * frame_bytes : (i + 1) * frame_bytes].tobytes(), "little")
@@ -677,7 +677,7 @@ def test_a_subclass_has_no_kernel() -> None:
 RUN = """
 import logging, numpy as np, sfumato
 logging.basicConfig(level=logging.INFO, format="%(message)s")
-from sfumato.mechanisms.kernels.registry import kernel_for
+from sfumato.mechanisms.registry import kernel_for
 kernel = kernel_for(sfumato.mechanisms.RandomizedResponse(sfumato.Domain.range(5), 1))
 out = np.zeros(3, np.uint32)
 print(sfumato.__file__, kernel.run(np.arange(3), np.zeros(24, np.uint8), np.zeros(0, np.uint64), out), out)

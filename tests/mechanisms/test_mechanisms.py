@@ -101,7 +101,7 @@ def test_every_branch_of_one_value_among_100_000(kind: Any, x: int) -> None:
     law, _ = sampler_law(mechanism, x)
     assert sum(law.values()) == 1
     assert len(law) == mechanism.outputs
-    assert all(law[mechanism.serialise(y)] == mechanism.probability(y, x) for y in mechanism.reports())
+    assert all(law[mechanism.report_format.encode(y)] == mechanism.probability(y, x) for y in mechanism.reports())
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_every_branch_of_hadamard_with_wide_words_and_several_blocks() -> None:
     mechanism = HadamardResponse(sf.Domain.range(150_000), 2, block_size=2**17)
     assert (mechanism.blocks, mechanism.layout.frame_bits) == (2, 128)
     law, _ = sampler_law(mechanism, 140_000)
-    assert all(law[mechanism.serialise(y)] == mechanism.probability(y, 140_000) for y in mechanism.reports())
+    assert all(law[mechanism.report_format.encode(y)] == mechanism.probability(y, 140_000) for y in mechanism.reports())
 
 
 # -- zero, infinite and extreme budgets --------------------------------------------------------------------

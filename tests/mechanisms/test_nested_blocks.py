@@ -128,7 +128,7 @@ class Enumeration:
         assert all(sum(row) == 1 for row in law)
         self.law = np.array([[float(entry) for entry in row] for row in law])
         self.estimator = mechanism.estimator
-        rows = np.array([np.frombuffer(mechanism.serialise(y), np.uint8) for y in outputs])
+        rows = np.array([np.frombuffer(mechanism.report_format.encode(y), np.uint8) for y in outputs])
         self.shares = np.array([sf.aggregate(mechanism, row[None]).counts for row in rows], np.float64)
         self.decoded = np.array([self.estimator.frequencies(row) for row in self.shares])
         #: What rounding errors are measured against.
@@ -450,7 +450,7 @@ def test_counts_are_those_of_single_reports_added_up() -> None:
 @pytest.mark.parametrize("name", ["nested 3x2", "nested 3x3", "composed unequal"])
 def test_what_is_no_report_is_refused_with_its_row(name: str) -> None:
     mechanism = MECHANISMS[name]
-    valid = {mechanism.serialise(y) for y in mechanism.reports()}
+    valid = {mechanism.report_format.encode(y) for y in mechanism.reports()}
     good = np.frombuffer(min(valid), np.uint8)
     for number in range(1 << mechanism.bits):
         row = np.frombuffer(number.to_bytes(len(good), "little"), np.uint8)

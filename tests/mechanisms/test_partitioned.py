@@ -35,7 +35,6 @@ from sfumato.mechanisms.high_low.subset import HighLowSubset, best_high_low_size
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.partitioned.report_kernel import add_counts, first_fault
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.reports.counting import count_size
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
@@ -426,10 +425,10 @@ def mechanism(request: pytest.FixtureRequest) -> PartitionedMechanism:
 
 
 def as_array(mechanism: Mechanism, reports: Sequence[int]) -> npt.NDArray[Any]:
-    if not mechanism.report_shape:
-        return np.array(reports, mechanism.report_dtype)
-    rows = [list(mechanism.serialise(report)) for report in reports]
-    return np.array(rows, np.uint8).reshape(len(rows), *mechanism.report_shape)
+    if not mechanism.report_format.shape:
+        return np.array(reports, mechanism.report_format.dtype)
+    rows = [list(mechanism.report_format.encode(report)) for report in reports]
+    return np.array(rows, np.uint8).reshape(len(rows), *mechanism.report_format.shape)
 
 
 def all_reports(mechanism: Mechanism) -> tuple[Floats, Floats, Floats]:
@@ -479,7 +478,7 @@ def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: PartitionedMe
 
 def test_pull_is_the_adjoint_of_shares(mechanism: PartitionedMechanism) -> None:
     estimator = mechanism.estimator
-    assert isinstance(estimator, HistogramEstimator) == (mechanism.encoding == "index")
+    assert isinstance(estimator, HistogramEstimator) == (mechanism.report_format.encoding == "index")
     if isinstance(estimator, HistogramEstimator):
         for weights in np.random.default_rng(4).normal(size=(4, mechanism.outputs)):
             assert estimator.adjoint(weights) == pytest.approx(mechanism.matrix() @ weights, abs=1e-13)
@@ -672,7 +671,7 @@ WIDE: dict[str, PartitionedMechanism] = {
     "exactly bytes": HighLowSubset(R(10), range(6), 1, 2),  # 6 bits and 5 heads: 9 bits
 }  # fmt: skip
 PARTED = {
-    name: mechanism for name, mechanism in {**EXACT, **WIDE}.items() if mechanism.encoding == "parted"
+    name: mechanism for name, mechanism in {**EXACT, **WIDE}.items() if mechanism.report_format.encoding == "parted"
 }  # fmt: skip
 
 
@@ -728,7 +727,7 @@ def test_validity_of_every_row_there_is(name: str) -> None:
 def test_validity_and_counts_are_those_of_a_slow_reading(name: str) -> None:
     mechanism, generator = PARTED[name], random.Random(3)
     good = some_reports(mechanism, 60, generator)
-    counts, expected = (np.zeros(count_size(mechanism), np.int64) for _ in range(2))
+    counts, expected = (np.zeros(mechanism.report_format.count_size, np.int64) for _ in range(2))
     add_counts(mechanism, as_array(mechanism, good), counts)
     for report in good:
         part, inner = mechanism.parse(report)
@@ -798,7 +797,7 @@ def test_bad_rows_with_open_values_are_refused_with_their_number() -> None:
 def test_rows_enough_for_several_threads_are_read_alike() -> None:
     mechanism = WIDE["straddling"]
     rows = sf.privatize(mechanism, np.arange(50_001) % 70, sf.InsecureSeeded(3))
-    together, apart = (np.zeros(count_size(mechanism), np.int64) for _ in range(2))
+    together, apart = (np.zeros(mechanism.report_format.count_size, np.int64) for _ in range(2))
     add_counts(mechanism, rows, together)
     for start in range(0, len(rows), 999):
         add_counts(mechanism, rows[start : start + 999], apart)

@@ -207,7 +207,7 @@ ESTIMATED = [
 
 def all_reports(mechanism: UtilityOptimizedRappor) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """The law, and the counts of each report alone."""
-    arrays = [np.frombuffer(mechanism.serialise(y), np.uint8)[None] for y in mechanism.reports()]
+    arrays = [np.frombuffer(mechanism.report_format.encode(y), np.uint8)[None] for y in mechanism.reports()]
     return mechanism.matrix(), np.array([sf.aggregate(mechanism, array).counts for array in arrays], np.float64)
 
 

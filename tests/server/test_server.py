@@ -61,7 +61,7 @@ def reports_of(mechanism: Mechanism, n: int) -> Any:
 
 def one(mechanism: Mechanism, report: Any) -> Any:
     """A report of an array in its JSON form."""
-    return report.tobytes().hex() if mechanism.report_shape else int(report)
+    return report.tobytes().hex() if mechanism.report_format.shape else int(report)
 
 
 # -- collections -------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_a_domain_of_many_pages(collector: Served) -> None:
     domain = sf.Domain.range(1000)
     name, mechanism, _ = collector.create(policy=sf.Uniform(domain, 3), mechanism="rr")
     assert mechanism.outputs > 7 * PAGE
-    reports = np.array([0, 999, 500, 500, 127, 128], mechanism.report_dtype)
+    reports = np.array([0, 999, 500, 500, 127, 128], mechanism.report_format.dtype)
     assert collector.send(name, mechanism, reports[:3], "pages-first").status == 200
     assert collector.send(name, mechanism, reports[3:], "pages-second").status == 200
     assert collector.aggregate(name) == sf.aggregate(mechanism, reports)
@@ -452,7 +452,7 @@ def test_a_reader_that_never_reads_is_let_go(tmp_path: Path, monkeypatch: pytest
             deaf.connect(("127.0.0.1", collector.port))
             deaf.sendall(f"GET /v1/collections/{name}/live HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             for number in range(10_000):
-                reports = np.array([number % 4000], mechanism.report_dtype)
+                reports = np.array([number % 4000], mechanism.report_format.dtype)
                 assert collector.send(name, mechanism, reports, f"deaf-{number:06}").status == 200
                 text = collector.ask("GET", "/metrics").body.decode()
                 if number > 3 and "sfumato_live_streams 0.0" in text:
@@ -632,7 +632,7 @@ def test_of_fuzzed_batches_none_is_taken_wrongly(collector: Served, request: pyt
     for kind in names:
         policy = blocks if kind == "block-subset" else POLICY
         name, mechanism, _ = collector.create(policy=policy, mechanism=kind)
-        encodings.add(mechanism.encoding)
+        encodings.add(mechanism.report_format.encoding)
         valid = set(mechanism.reports())
         values = [policy.domain.label(i % len(policy.domain)) for i in range(40)]
         reports = sf.privatize(mechanism, values, sf.InsecureSeeded(1))
@@ -649,9 +649,10 @@ def test_of_fuzzed_batches_none_is_taken_wrongly(collector: Served, request: pyt
             assert response.status == (422 if expected is None else 200), (kind, data.hex(), body)
             accepted, rejected = accepted + (expected is not None), rejected + (expected is None)
             counted += expected or []
-        array = np.array(counted, mechanism.report_dtype) if not mechanism.report_shape else np.frombuffer(
-            b"".join(map(mechanism.serialise, counted)), np.uint8
-        ).reshape(-1, *mechanism.report_shape)  # fmt: skip
+        form = mechanism.report_format
+        array = np.array(counted, form.dtype) if not form.shape else np.frombuffer(
+            b"".join(map(form.encode, counted)), np.uint8
+        ).reshape(-1, *form.shape)  # fmt: skip
         assert collector.aggregate(name) == sf.aggregate(mechanism, array)
     connection.close()
     assert encodings == {"index", "bitmap", "parted"}
@@ -671,7 +672,7 @@ def test_a_group_is_counted_in_order_and_once(store_url: str) -> None:
     store = open_store(store_url)
     mechanism = sf.mechanisms.RandomizedResponse(DISEASES, 1)
     store.add_collection(Record("a" * 16, 0, 0, None, "{}", "{}", "{}", '{"title":"t"}', None))
-    reports = np.array([0, 1, 1, 4], mechanism.report_dtype)
+    reports = np.array([0, 1, 1, 4], mechanism.report_format.dtype)
     group = [
         submission(mechanism, "first", reports),
         submission(mechanism, "second", reports[:2]),
@@ -701,7 +702,7 @@ def test_raw_batches_are_deleted_by_rule_and_counts_stay(store_url: str) -> None
     store = open_store(store_url)
     mechanism = sf.mechanisms.RandomizedResponse(DISEASES, 1)
     store.add_collection(Record("a" * 16, 0, 0, None, "{}", "{}", "{}", '{"title":"t"}', None))
-    reports = np.array([3], mechanism.report_dtype)
+    reports = np.array([3], mechanism.report_format.dtype)
     old = [submission(mechanism, f"old-batch-{i}", reports, 100) for i in range(5)]
     for earlier in old[:-1]:
         store.commit([earlier])
@@ -720,7 +721,7 @@ def test_each_collection_has_its_own_rule(tmp_path: Path) -> None:
     for name, days in keep_days.items():
         metadata = json.dumps({"title": "t", "keep_days": days})
         store.add_collection(Record(name, 0, 0, None, "{}", "{}", "{}", metadata, None))
-        reports = np.array([3], mechanism.report_dtype)
+        reports = np.array([3], mechanism.report_format.dtype)
         for day in range(100, 110):
             store.commit([submission(mechanism, f"{name[0]}-of-day-{day}", reports, day)._replace(collection=name)])
 

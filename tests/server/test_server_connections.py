@@ -68,7 +68,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def long(collector: Served) -> str:
     """A collection with a long estimate."""
     name, mechanism, _ = collector.create(policy=LONG, mechanism="rr")
-    assert collector.send(name, mechanism, np.zeros(9, mechanism.report_dtype), "nine-reports").status == 200
+    assert collector.send(name, mechanism, np.zeros(9, mechanism.report_format.dtype), "nine-reports").status == 200
     return name
 
 

@@ -39,7 +39,7 @@ class Senders:
         while not self._enough.is_set():
             reports = np.array(
                 [generator.randrange(self._mechanism.outputs) for _ in range(generator.randint(1, 40))],
-                self._mechanism.report_dtype,
+                self._mechanism.report_format.dtype,
             )
             batch = f"thread{number}-{len(self._sent[number])}"
             self._until_acknowledged(reports, batch)

@@ -63,7 +63,7 @@ def begun(collector: Served, name: str, kind: str, length: int, body: bytes = b"
 def test_too_many_reports_are_refused_before_they_are_sent(collector: Served) -> None:
     name, mechanism, _ = collector.create(policy=sf.Uniform(YES_NO, 1), mechanism="rr")
     assert mechanism.bits == 1
-    most = np.zeros(2**20, mechanism.report_dtype)
+    most = np.zeros(2**20, mechanism.report_format.dtype)
     assert collector.send(name, mechanism, most, "as-many-as-may-be").json["reports"] == 2**20
     with begun(collector, name, BATCH_TYPE, 2**23) as connection:  # 67 million of them, and nothing of it sent
         response = b""
@@ -92,7 +92,7 @@ def test_who_may_send_one_report_may_send_no_more_bytes_than_it_takes(collector:
     token = None
     if submission == "token":
         (token,) = collector.as_admin("POST", f"/v1/collections/{name}/tokens", {"count": 1}).json["tokens"]
-        long = np.zeros(2**16, mechanism.report_dtype)
+        long = np.zeros(2**16, mechanism.report_format.dtype)
         assert collector.send(name, mechanism, long, "not-just-one", token).reason == "too-large"
     path = f"/v1/collections/{name}/reports"
     for spaces, reason in ((2**13, "too-large"), (2**10, None)):
@@ -222,7 +222,7 @@ def test_the_document_of_an_estimate_is_cached_and_gives_every_interval() -> Non
     from sfumato.server.jobs.estimates import cached_estimate, estimate_of
 
     mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(300), 100)  # nearly the truth: some have no error
-    counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_dtype))
+    counts = sf.aggregate(mechanism, np.zeros(9, mechanism.report_format.dtype))
     for method in ("unbiased", "efficient", "simplex", "mle"):
         estimate = sf.estimate(mechanism, counts, method)
         assert np.sqrt(estimate.estimator.variances(estimate.nearest).min()) < 1e-7

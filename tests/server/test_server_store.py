@@ -43,7 +43,7 @@ def open_with(url: str, mechanism: Mechanism = MECHANISM) -> Store:
 
 
 def submission(batch: int, reports: Any, mechanism: Mechanism = MECHANISM, day: int = 100) -> Submission:
-    array = np.asarray(reports, mechanism.report_dtype)
+    array = np.asarray(reports, mechanism.report_format.dtype)
     return Submission(
         COLLECTION, mechanism, batch.to_bytes(16, "big"), array.tobytes()[:20].ljust(20), array, True, None, day
     )
@@ -222,7 +222,9 @@ def test_kept_reports_lie_in_no_order_of_theirs(store_url: str, mechanism: Mecha
 
 
 def _ascending(mechanism: Mechanism, batch: list[bytes]) -> list[bytes]:
-    return sorted(batch, key=lambda report: report if mechanism.report_shape else int.from_bytes(report, "little"))
+    return sorted(
+        batch, key=lambda report: report if mechanism.report_format.shape else int.from_bytes(report, "little")
+    )
 
 
 def test_a_day_of_many_reports_is_shuffled_in_parts(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

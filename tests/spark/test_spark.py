@@ -397,7 +397,7 @@ def test_a_worker_that_dies_while_it_privatizes_reports_nobody_and_what_it_drew_
     assert len({file.name.rpartition("-")[0] for file in files}) == len(files)  # one file a partition
     reports = rows_of(mechanism, files)
     assert len(set(reports)) == len(reports) == table.count() == 1_200  # no fork drew what another one had drawn
-    width = mechanism.report_shape[0]
+    width = mechanism.report_format.shape[0]
     lost = {left_behind[start : start + width] for start in range(0, len(left_behind), width)}
     assert lost  # reports that were drawn before the death; none is in the table
     assert lost.isdisjoint(reports)

@@ -36,11 +36,13 @@ def _read() -> dict[str, Example]:
     for entry in entries:
         if "counts" in entry and entry["results"] is not None:
             mechanism = sf.mechanism_from_spec(entry["spec"])
-            reports = [bytes.fromhex(r) for r in entry["reports"]] if mechanism.report_shape else entry["reports"]
+            reports = (
+                [bytes.fromhex(r) for r in entry["reports"]] if mechanism.report_format.shape else entry["reports"]
+            )
             array = (
-                np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), *mechanism.report_shape)
-                if mechanism.report_shape
-                else np.array(reports, mechanism.report_dtype)
+                np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), *mechanism.report_format.shape)
+                if mechanism.report_format.shape
+                else np.array(reports, mechanism.report_format.dtype)
             )
             name = f"{mechanism.name}-{len(examples)}"
             examples[name] = Example(mechanism, sf.Aggregate.from_json(json.dumps(entry["counts"])), array)

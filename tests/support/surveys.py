@@ -9,7 +9,6 @@ import numpy.typing as npt
 from scipy import stats
 
 import sfumato as sf
-from sfumato.compiler.count_laws import law_of_counts
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
@@ -19,6 +18,7 @@ from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.registry import count_law_for
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
@@ -75,10 +75,10 @@ def truths(size: int) -> dict[str, Floats]:
 def counts_of(mechanism: Mechanism, n: int, truth: Floats, repetitions: int, seed: int) -> npt.NDArray[np.int64]:
     """The counts of many collections."""
     estimator = mechanism.estimator
-    if mechanism.encoding == "index":
+    if mechanism.report_format.encoding == "index":
         law = np.maximum(estimator.expected_counts(truth), 0)
         return np.random.default_rng(seed).multinomial(n, law / law.sum(), repetitions)
-    count_law = law_of_counts(mechanism)
+    count_law = count_law_for(mechanism)
     if count_law is None:
         values = np.random.default_rng(seed).choice(len(truth), n * repetitions, p=truth)
         reports = sf.privatize(mechanism, values, sf.InsecureSeeded(seed))

@@ -170,7 +170,8 @@ def _read_sampler(mechanism: Mechanism) -> _Reading:
                 return _Reading("sampler read", "some", fault)
             done.append(x)
     except TooManyBranches:
-        return _read_bits(mechanism) if isinstance(mechanism, IndependentBits) else _read_smaller(mechanism, done)
+        bits = mechanism.independent_bits()
+        return _read_smaller(mechanism, done) if bits is None else _read_bits(bits)
     return _Reading(_equal_there(mechanism, done), "some")
 
 
@@ -273,7 +274,7 @@ def _stated_law_fault(mechanism: Mechanism, x: int, law: Law) -> str | None:
     stated_total = 0
     for report in mechanism.reports():
         stated = mechanism.probability(report, x)
-        read = law.get(mechanism.serialise(report), Fraction(0))
+        read = law.get(mechanism.report_format.encode(report), Fraction(0))
         stated_total += read != 0
         if read != stated:
             return (
@@ -305,4 +306,4 @@ def stated_columns(mechanism: Mechanism, policy: Policy) -> Iterator[Column]:
             )
         columns = ((y, [mechanism.probability(y, x) for x in range(size)]) for y in mechanism.reports())
     for report, likelihoods in columns:
-        yield mechanism.serialise(report), likelihoods
+        yield mechanism.report_format.encode(report), likelihoods

@@ -103,7 +103,7 @@ def sampler_law(mechanism: Mechanism, x: int, most_runs: int = 10**6) -> tuple[d
         for (result, denominator), numerator in weighed.items():
             probability = Fraction(numerator, denominator)
             if isinstance(result, Finished):
-                report = mechanism.serialise(result.report)
+                report = mechanism.report_format.encode(result.report)
                 law[report] = law.get(report, Fraction(0)) + probability
             else:
                 pending[result] = pending.get(result, Fraction(0)) + probability

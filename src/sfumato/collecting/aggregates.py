@@ -1,6 +1,6 @@
 """The verb ``aggregate``: reports become exact integer counts that merge.
 
-What is counted is all an estimate needs (``sfumato.mechanisms.reports.counting``). Counts add, so one process, many
+What is counted is all an estimate needs (``ReportFormat.count``). Counts add, so one process, many
 files, a database or a cluster give the same integers.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato._core import Integers, check_keys, checked_kind
 from sfumato.errors import InvalidInput, UnknownSpec
-from sfumato.mechanisms import Mechanism, check_counts, check_reports, count_reports, count_size
+from sfumato.mechanisms import Mechanism
 
 __all__ = ["Aggregate", "aggregate"]
 
@@ -54,7 +54,7 @@ class Aggregate:
     @classmethod
     def empty(cls, mechanism: Mechanism) -> Aggregate:
         """No reports yet."""
-        return cls(mechanism.hash, 0, np.zeros(count_size(mechanism), np.int64))
+        return cls(mechanism.hash, 0, np.zeros(mechanism.report_format.count_size, np.int64))
 
     def accumulate(self, mechanism: Mechanism, reports: Any) -> Aggregate:
         """Return these counts plus those of more reports of the same mechanism, every one of them checked.
@@ -65,9 +65,9 @@ class Aggregate:
         counts = self.counts.copy()
         n, first = self.n, 0
         for part in reports if isinstance(reports, Iterator) else (reports,):
-            array = check_reports(mechanism, part, first_row=first)
+            array = mechanism.report_format.validate(part, first_row=first)
             first += len(array)
-            count_reports(mechanism, array, counts)
+            mechanism.report_format.count(array, counts)
         return Aggregate(self.mechanism_hash, n + first, counts)
 
     def merge(self, other: Aggregate) -> Aggregate:
@@ -141,10 +141,10 @@ class Aggregate:
     def check(self, mechanism: Mechanism) -> None:
         """Refuse to be read as counts of another mechanism, or of no possible reports."""
         self._refuse_other(mechanism.hash)
-        size = count_size(mechanism)
+        size = mechanism.report_format.count_size
         if len(self.counts) != size:
             raise InvalidInput("an aggregate", "counts", f"have {size} entries", len(self.counts))
-        check_counts(mechanism, self.n, self.counts)
+        mechanism.report_format.check_counts(self.n, self.counts)
 
 
 def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import InvalidInput, UnknownSpec
-from sfumato.mechanisms import Mechanism, check_reports, checked_pieces, piece_rows
+from sfumato.mechanisms import Mechanism
 
 __all__ = ["HEADER_BYTES", "MAGIC", "batch_header", "decode_batch", "encode_batch", "read_batch", "write_batch"]
 
@@ -37,7 +37,7 @@ _COUNT_OFFSET = 40
 def encode_batch(mechanism: Mechanism, reports: Any) -> bytes:
     """The batch of these reports."""
     file = io.BytesIO()
-    write_batch(mechanism, file, checked_pieces(mechanism, reports, "a batch"))
+    write_batch(mechanism, file, mechanism.report_format.validated_pieces(reports, "a batch"))
     return file.getvalue()
 
 
@@ -46,7 +46,7 @@ def decode_batch(mechanism: Mechanism, data: bytes) -> npt.NDArray[Any]:
     pieces = list(read_batch(mechanism, io.BytesIO(data), len(data)))
     if len(pieces) == 1:
         return pieces[0]
-    return np.concatenate([np.empty((0, *mechanism.report_shape), mechanism.report_dtype), *pieces])
+    return np.concatenate([np.empty((0, *mechanism.report_format.shape), mechanism.report_format.dtype), *pieces])
 
 
 def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArray[Any]]) -> int:
@@ -80,15 +80,15 @@ def read_batch(
     must = f"be {wanted} bytes for {count} reports"
     if length is not None and length != wanted:
         raise InvalidInput(what, "its length", must, f"{length} bytes")
-    rows = piece_rows(mechanism)
+    rows = mechanism.report_format.piece_rows
     for start in range(0, count, rows):
-        piece = np.empty((min(rows, count - start), *mechanism.report_shape), mechanism.report_dtype)
+        piece = np.empty((min(rows, count - start), *mechanism.report_format.shape), mechanism.report_format.dtype)
         packed = np.frombuffer(_read_exactly(file, -(-len(piece) * width // 8), what, must), np.uint8)
         _unpack(packed, width, piece)
         used = len(piece) * width % 8
         if used and packed[-1] >> used:
             raise InvalidInput(what, "the bits after the last report", "be zero", int(packed[-1]))
-        yield check_reports(mechanism, piece, what, start)
+        yield mechanism.report_format.validate(piece, what, start)
     if file.read(1):
         raise InvalidInput(what, "its length", must, "more")
 

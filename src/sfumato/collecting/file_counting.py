@@ -22,7 +22,7 @@ from sfumato.collecting.checkpoint import Checkpoint, State, state_of
 from sfumato.collecting.files import REPORT_SUFFIXES, read_reports, rows_by_group
 from sfumato.collecting.sources import Source, source_of
 from sfumato.errors import InvalidInput, SfumatoError
-from sfumato.mechanisms import Mechanism, count_reports, count_size, piece_rows
+from sfumato.mechanisms import Mechanism
 
 __all__ = ["COUNTS", "aggregate_files"]
 
@@ -132,8 +132,13 @@ def _read_counts(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:
     return counts
 
 
+def _unit_rows(mechanism: Mechanism) -> int:
+    """Return about how many reports are counted between two checkpoints."""
+    return _UNIT_PIECES * mechanism.report_format.piece_rows
+
+
 def _units(mechanism: Mechanism, sources: Sequence[Source], checkpoint: Checkpoint) -> Iterator[_Unit]:
-    enough = _UNIT_PIECES * piece_rows(mechanism)
+    enough = _unit_rows(mechanism)
     for source in sources:
         state = state_of(source)
         done = checkpoint.done(source, state)
@@ -165,7 +170,11 @@ class _Work:
         total = Aggregate.empty(self._mechanism)
 
         def run() -> Aggregate:
-            counts, n, merged = np.zeros(count_size(self._mechanism), np.int64), 0, Aggregate.empty(self._mechanism)
+            counts, n, merged = (
+                np.zeros(self._mechanism.report_format.count_size, np.int64),
+                0,
+                Aggregate.empty(self._mechanism),
+            )
             while not refusals:
                 with self._lock:
                     number, unit = next(waiting, (-1, None))
@@ -196,7 +205,7 @@ class _Work:
     def _count_unit(self, unit: _Unit, counts: Integers) -> int:
         n = 0
         for piece in read_reports(self._mechanism, unit.source, row_groups=unit.groups):
-            count_reports(self._mechanism, piece, counts)
+            self._mechanism.report_format.count(piece, counts)
             n += len(piece)
             with self._lock:
                 self._so_far += len(piece)

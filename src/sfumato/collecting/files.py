@@ -26,7 +26,7 @@ from sfumato.collecting.columns import ColumnFile, open_columns
 from sfumato.collecting.lines import read_lines, write_lines
 from sfumato.collecting.sources import ARROW, LINES, PARQUET, Source, source_of, suffix_of
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import REPORT_COLUMN, Mechanism, check_reports, checked_pieces, piece_rows
+from sfumato.mechanisms import REPORT_COLUMN, Mechanism
 
 __all__ = [
     "BATCH",
@@ -79,7 +79,7 @@ def write_reports(
     if suffix not in (*BATCH, LINES):
         import_pyarrow(f"writing {path}")
     with writing(path) as file:
-        pieces = checked_pieces(mechanism, reports, str(path))
+        pieces = mechanism.report_format.validated_pieces(reports, str(path))
         if suffix in BATCH:
             return write_batch(mechanism, file, pieces)
         if suffix == LINES:
@@ -131,7 +131,7 @@ def read_reports(
     with open_columns(source) as file:
         _check_schema(mechanism, file, column)
         row = 0 if row_groups is None else sum((file.group_rows or [])[: row_groups.start])
-        for batch in file.batches([column], piece_rows(mechanism), row_groups):
+        for batch in file.batches([column], mechanism.report_format.piece_rows, row_groups):
             array = _from_arrow(mechanism, batch.column(0), file.path, row)
             row += len(array)
             if len(array):
@@ -143,9 +143,9 @@ def read_reports(
 
 def _column_type(mechanism: Mechanism) -> Any:
     pyarrow = import_pyarrow("a column of reports")
-    if mechanism.report_shape:
-        return pyarrow.binary(mechanism.report_shape[0])
-    return pyarrow.from_numpy_dtype(mechanism.report_dtype)
+    if mechanism.report_format.shape:
+        return pyarrow.binary(mechanism.report_format.shape[0])
+    return pyarrow.from_numpy_dtype(mechanism.report_format.dtype)
 
 
 def _write_columns(
@@ -159,7 +159,7 @@ def _write_columns(
         writer = import_pyarrow("a column of reports", "pyarrow.ipc").new_file(file, schema)
     else:
         parquet = import_pyarrow("a column of reports", "pyarrow.parquet")
-        few = not mechanism.report_shape  # indices repeat, and a dictionary packs them; bitmaps do not
+        few = not mechanism.report_format.shape  # indices repeat, and a dictionary packs them; bitmaps do not
         writer = parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=few, write_page_checksum=True)
     count = 0
     with writer:
@@ -187,8 +187,10 @@ def _from_arrow(mechanism: Mechanism, column: Any, path: str, first_row: int) ->
         row = first_row + int(column.is_null().to_numpy(zero_copy_only=False).argmax())
         raise InvalidInput(path, f"the report in row {row}", "not be null", None)
     if not len(column):
-        return check_reports(mechanism, [], path, first_row)
-    shape = (len(column), *mechanism.report_shape)
+        return mechanism.report_format.validate([], path, first_row)
+    shape = (len(column), *mechanism.report_format.shape)
     report_bytes = column.type.bit_width // 8
-    values = np.frombuffer(column.buffers()[1], mechanism.report_dtype, math.prod(shape), column.offset * report_bytes)
-    return check_reports(mechanism, values.reshape(shape), path, first_row)
+    values = np.frombuffer(
+        column.buffers()[1], mechanism.report_format.dtype, math.prod(shape), column.offset * report_bytes
+    )
+    return mechanism.report_format.validate(values.reshape(shape), path, first_row)

@@ -10,7 +10,7 @@ from sfumato._core import Integers, checked_kind
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.domain import At, Coded, Numbers, is_missing, library, read_column
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism, check_reports, count_reports, count_size
+from sfumato.mechanisms import Mechanism
 
 __all__ = ["aggregate_groups"]
 
@@ -49,7 +49,7 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
     {'f': [0, 2], 'm': [1, 1]}
     """
     checked_kind(_FUNCTION, "the mechanism", mechanism, Mechanism)
-    array = check_reports(mechanism, reports)
+    array = mechanism.report_format.validate(reports)
     if library(reports) == library(by) == "pandas" and not _have_one_index(reports, by):
         raise InvalidInput(_FUNCTION, "by", "have the index of the reports", by.index)
     groups, codes = _codes(by)
@@ -59,8 +59,8 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
     ends = np.cumsum(np.bincount(codes, minlength=len(groups))).tolist()
     aggregates, start = {}, 0
     for group, end in zip(groups, ends, strict=True):
-        counts = np.zeros(count_size(mechanism), np.int64)
-        count_reports(mechanism, array[order[start:end]], counts)
+        counts = np.zeros(mechanism.report_format.count_size, np.int64)
+        mechanism.report_format.count(array[order[start:end]], counts)
         aggregates[group] = Aggregate(mechanism.hash, end - start, counts)
         start = end
     return aggregates

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import InvalidInput, UnknownSpec
-from sfumato.mechanisms import Mechanism, check_reports, piece_rows
+from sfumato.mechanisms import Mechanism
 
 __all__ = ["BEGINNING", "read_lines", "write_lines"]
 
@@ -42,8 +42,8 @@ def write_lines(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
 def read_lines(mechanism: Mechanism, file: BinaryIO, what: str) -> Iterator[npt.NDArray[Any]]:
     """The reports of a text, in pieces, every one checked; the last line is checked after the last piece."""
     _check_header(mechanism, file.readline(_LONGEST_LINE), what)
-    rows = piece_rows(mechanism)
-    longest = max(_LONGEST_LINE, 2 * sum(mechanism.report_shape) + 1)
+    rows = mechanism.report_format.piece_rows
+    longest = max(_LONGEST_LINE, 2 * sum(mechanism.report_format.shape) + 1)
     count = 0
     line = file.readline(longest)
     while line and not line.startswith(_END):
@@ -82,17 +82,17 @@ def _lines(reports: npt.NDArray[Any]) -> list[bytes]:
 
 
 def _reports(mechanism: Mechanism, lines: list[bytes], what: str, first_row: int) -> npt.NDArray[Any]:
-    width = sum(mechanism.report_shape)
+    width = sum(mechanism.report_format.shape)
     must = (
         f"be {width} bytes in lower-case hex digits" if width else f"be in 0 … {mechanism.outputs - 1}, in plain digits"
     )
-    reports = np.empty((len(lines), *mechanism.report_shape), mechanism.report_dtype)
+    reports = np.empty((len(lines), *mechanism.report_format.shape), mechanism.report_format.dtype)
     for row, line in enumerate(lines):
         try:
             reports[row] = np.frombuffer(bytes.fromhex(line.decode()), np.uint8) if width else int(line)
         except (ValueError, OverflowError):  # an odd digit, another width, an int that does not fit
             raise InvalidInput(what, f"the report in row {first_row + row}", must, line) from None
-    checked = check_reports(mechanism, reports, what, first_row)
+    checked = mechanism.report_format.validate(reports, what, first_row)
     for row, (line, canonical) in enumerate(zip(lines, _lines(checked), strict=True)):
         if line != canonical:  # spaces, signs, leading zeros, capitals, or no line end
             raise InvalidInput(what, f"the report in row {first_row + row}", must, line)

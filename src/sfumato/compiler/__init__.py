@@ -42,7 +42,6 @@ __all__ = [
 
 # For the other packages of Sfumato; not part of the public interface.
 from sfumato.compiler.bounds import least_risk as least_risk
-from sfumato.compiler.count_laws import law_of_counts as law_of_counts
 from sfumato.compiler.designing import designed as designed
 from sfumato.compiler.planning import (
     SEARCH_SECONDS as SEARCH_SECONDS,

@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import ProgressCallback, checked_count, checked_kind, checked_seconds
-from sfumato.compiler.candidates import Candidate, candidates, most_outputs, safe_epsilon
+from sfumato.compiler.candidates import candidates, safe_epsilon
 from sfumato.compiler.planning import checked_bits, plan
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation, goal_of
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
-from sfumato.mechanisms import LARGEST_MATRIX, Mechanism, RandomizedResponse, TableMechanism
+from sfumato.mechanisms import LARGEST_MATRIX, Candidate, Mechanism, RandomizedResponse, TableMechanism, most_outputs
 from sfumato.policy import Policy, Prior, Uniform
 
 __all__ = ["design", "designed"]

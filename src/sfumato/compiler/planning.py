@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from sfumato._core import MOST_PEOPLE, ZERO, ProgressCallback, checked_count, checked_kind, checked_seconds
 from sfumato.compiler.bounds import least_risk
-from sfumato.compiler.candidates import candidates, most_outputs
+from sfumato.compiler.candidates import candidates
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, most_outputs
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Prior, Uniform, disclosure_warnings, structure_of
 
 __all__ = [

@@ -15,7 +15,7 @@ from sfumato.auditing import Certificate, audit
 from sfumato.collecting import Aggregate, encode_batch
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable, Transport
 from sfumato.errors import InvalidInput, shown
-from sfumato.mechanisms import Mechanism, checked_pieces, mechanism_from_spec
+from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.policy import Policy, policy_from_dict
 from sfumato.randomness import secure
 
@@ -263,6 +263,6 @@ def _path(collection: str, rest: str = "") -> str:
 def _batches(mechanism: Mechanism, reports: Any) -> Iterator[npt.NDArray[Any]]:
     """The same batches however the reports were cut, so that the same name means the same payload."""
     rows = min(_BATCH_REPORTS, max(1, _BATCH_BYTES * 8 // max(mechanism.bits, 1)))
-    for piece in checked_pieces(mechanism, reports):
+    for piece in mechanism.report_format.validated_pieces(reports):
         for start in range(0, len(piece), rows):
             yield piece[start : start + rows]

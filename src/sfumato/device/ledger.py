@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, exceeds, locked, replacing
+from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, locked, replacing
 from sfumato.auditing import Certificate, Coverage, audit
 from sfumato.device.privatization import privatize
 from sfumato.domain import Domain, checked_domain
@@ -54,7 +54,7 @@ from sfumato.errors import (
     ValueChanged,
     file_error,
 )
-from sfumato.mechanisms import Mechanism, TwoLevelMechanism, check_reports
+from sfumato.mechanisms import Mechanism
 from sfumato.policy import (
     Anything,
     PairwisePolicy,
@@ -256,7 +256,11 @@ class Ledger:
                 )
             self._check_budget(release)
             reports: npt.NDArray[Any] = privatize(mechanism, [value], stream)
-            report = reports[0].tobytes() if mechanism.report_shape else mechanism.serialise(int(reports[0]))
+            report = (
+                reports[0].tobytes()
+                if mechanism.report_format.shape
+                else mechanism.report_format.encode(int(reports[0]))
+            )
             self._releases.append(dataclasses.replace(release, report=report))
             return reports
 
@@ -545,15 +549,8 @@ def _greatest_level(policy: Policy) -> Epsilon:
 
 
 def _classical_epsilon(mechanism: Mechanism) -> Epsilon | None:
-    """The ε that the mechanism states, if its law keeps it: a spec from elsewhere may state one and do another.
-
-    So may the sampler of a class from elsewhere.
-    """
-    epsilon = getattr(mechanism, "epsilon", None)
-    if not isinstance(mechanism, TwoLevelMechanism) or not isinstance(epsilon, Epsilon) or not mechanism.is_of_library:
-        return None
-    high, low = mechanism.levels
-    return None if exceeds(high, low, epsilon) or exceeds(low, high, epsilon) else epsilon
+    """Return the ε that the mechanism states and keeps; the sampler of a class from elsewhere may do otherwise."""
+    return mechanism.classical_epsilon() if mechanism.is_of_library else None
 
 
 @functools.lru_cache(maxsize=32)  # a client asks the same few questions again and again, and an audit may take a second
@@ -616,7 +613,7 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
             return None
         level = log_rounded_up([(worst.left, ZERO)], [(worst.right, ZERO)])
         # Doubles chose the worst; should another be greater by a last digit, the next step covers it.
-        candidates = {level, level + Epsilon("0.000000001"), policy.epsilon, getattr(mechanism, "epsilon", None)}
+        candidates = {level, level + Epsilon("0.000000001"), policy.epsilon, mechanism.stated_epsilon}
         for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
             certificate = audited(epsilon)
             if certificate.holds:
@@ -665,11 +662,11 @@ def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:
     if len(report) != (mechanism.bits + 7) // 8:
         must = f"have {(mechanism.bits + 7) // 8} bytes"
         raise InvalidInput("a ledger", "the stored report", must, f"{len(report)} bytes")
-    if mechanism.report_shape:
+    if mechanism.report_format.shape:
         array = np.frombuffer(report, np.uint8).reshape(1, -1).copy()
     else:
-        array = np.array([int.from_bytes(report, "little")], mechanism.report_dtype)
-    return check_reports(mechanism, array, "a ledger's stored report")
+        array = np.array([int.from_bytes(report, "little")], mechanism.report_format.dtype)
+    return mechanism.report_format.validate(array, "a ledger's stored report")
 
 
 def _release_document(release: Release) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def privatize_indices(
 
 
 def _checked_out(mechanism: Mechanism, count: int, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    shape, dtype = (count, *mechanism.report_shape), mechanism.report_dtype
+    shape, dtype = (count, *mechanism.report_format.shape), mechanism.report_format.dtype
     if out is None:
         return np.empty(shape, dtype)
     if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
@@ -164,7 +164,9 @@ def _kernel(mechanism: Mechanism, count: int) -> Kernel | None:
 
 
 def _store(mechanism: Mechanism, reports: npt.NDArray[Any], i: int, report: int) -> None:
-    reports[i] = report if not mechanism.report_shape else np.frombuffer(mechanism.serialise(report), np.uint8)
+    reports[i] = (
+        report if not mechanism.report_format.shape else np.frombuffer(mechanism.report_format.encode(report), np.uint8)
+    )
 
 
 def _sample_securely(

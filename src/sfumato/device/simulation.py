@@ -16,12 +16,12 @@ import numpy as np
 
 from sfumato._core import Floats, Progress, ProgressCallback, checked_count, checked_kind
 from sfumato.collecting import Aggregate
-from sfumato.compiler import design, expected_tv, law_of_counts
+from sfumato.compiler import design, expected_tv
 from sfumato.device.privatization import privatize_indices
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, estimate
-from sfumato.mechanisms import Mechanism, TableMechanism
+from sfumato.mechanisms import Mechanism, TableMechanism, count_law_for
 from sfumato.policy import Policy
 from sfumato.randomness import InsecureSeeded, insecure_generator
 
@@ -56,7 +56,7 @@ class Simulation:
         """How the counts came about, in words."""
         if not self.one_by_one:
             return "the counts were drawn from their exact law"
-        if self.estimate.n <= _MOST_ONE_BY_ONE or law_of_counts(self.mechanism) is not None:
+        if self.estimate.n <= _MOST_ONE_BY_ONE or count_law_for(self.mechanism) is not None:
             return "every report was drawn"
         return f"every report was drawn: no law of the counts of {self.mechanism.name} is known"
 
@@ -115,7 +115,7 @@ def simulate(
     mechanism = what if isinstance(what, Mechanism) else design(what, n)
     distribution = _distribution(truth, mechanism.domain)
     stream = InsecureSeeded(seed)
-    law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else law_of_counts(mechanism)
+    law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else count_law_for(mechanism)
     if law is None and one_by_one is False:
         raise InvalidInput("simulate", "one_by_one", "be True where no law of the counts is known", mechanism.name)
     if law is None:

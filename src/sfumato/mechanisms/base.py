@@ -24,10 +24,13 @@ from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.channel import Channel, check_channel_size
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.registry import estimator_for, format_for, mechanism_classes
+from sfumato.mechanisms.reports.base import ReportFormat
 from sfumato.policy import Policy
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.estimators.base import Estimator
+    from sfumato.mechanisms.unary.mechanism import IndependentBits
 
 __all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
 
@@ -54,16 +57,10 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    registry: ClassVar[dict[str, type[Mechanism]]] = {}
 
     domain: Domain
-    layout: Layout
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        # A subclass that inherits its name (a deliberately broken one in a test) must not replace the original.
-        if "name" in cls.__dict__:
-            Mechanism.registry[cls.name] = cls
+    #: Which bits of a frame the decisions read. Without fields they read the auxiliary stream alone.
+    layout: Layout = Layout(64, ())
 
     # -- the sampler: what runs --------------------------------------------------------------------------
 
@@ -93,6 +90,10 @@ class Mechanism(ABC):
     def representatives(self) -> Iterable[int]:
         """One value of each kind that the sampler treats in its own way; an audit reads these among others."""
         return ()
+
+    def independent_bits(self) -> IndependentBits | None:
+        """Return the mechanism itself if its report is one independent bit per value."""
+        return None
 
     def audit_surrogate(self) -> Mechanism | None:
         """One of the same class over a few values, read where this one has too many branches; None if none is known.
@@ -129,6 +130,16 @@ class Mechanism(ABC):
 
         None where no shorter statement is known than all reports.
         """
+        return None
+
+    @property
+    def stated_epsilon(self) -> Epsilon | None:
+        """The level ε that the mechanism was made for, if it has one."""
+        epsilon = getattr(self, "epsilon", None)
+        return epsilon if isinstance(epsilon, Epsilon) else None
+
+    def classical_epsilon(self) -> Epsilon | None:
+        """Return the ε that the mechanism states for all pairs of values, if its stated law is known to keep it."""
         return None
 
     def guess_probability(self) -> Fraction:
@@ -179,8 +190,6 @@ class Mechanism(ABC):
         It has the moments that risks, plans, standard errors and intervals are computed from. Accessing it raises
         ``NotIdentifiable``, an ``InvalidInput``, if reports do not tell all values apart, as at epsilon 0.
         """
-        from sfumato.mechanisms.estimators.registry import estimator_for
-
         return estimator_for(self)
 
     def risk(self, n: int, p: Frequencies | None = None) -> float:
@@ -235,6 +244,10 @@ class Mechanism(ABC):
         except NotIdentifiable:
             return None
 
+    def design_distribution(self) -> Floats | None:
+        """Return the distribution at which a numeric estimate has the least error; None where it has a closed form."""
+        return None
+
     def matrix(self) -> npt.NDArray[np.float64]:
         """Q(y|x) in doubles: one row per value in domain order, one column per report."""
         entries = len(self.domain) * self.outputs
@@ -277,29 +290,15 @@ class Mechanism(ABC):
 
     # -- the wire ----------------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def report_format(self) -> ReportFormat:
+        """How reports are written, checked and counted."""
+        return format_for(self)
+
     @property
     def bits(self) -> int:
-        """The length of a report in bits; of an index mechanism as many as the largest index needs."""
-        return (self.outputs - 1).bit_length()
-
-    #: How reports are serialised: "index", "bitmap", or "parted" (a part's own report, then the number of the part).
-    encoding: str
-
-    @property
-    def report_dtype(self) -> np.dtype[Any]:
-        """The type of an array of reports: numbers for indices, rows of bytes for bitmaps."""
-        if self.encoding == "index":
-            return np.dtype(np.uint32 if self.bits <= 32 else np.uint64)
-        return np.dtype(np.uint8)
-
-    @property
-    def report_shape(self) -> tuple[int, ...]:
-        """The shape of one report in an array: a number, or its serialised bytes."""
-        return () if self.encoding == "index" else ((self.bits + 7) // 8,)
-
-    def serialise(self, report: int) -> bytes:
-        """The one serialised form of a report: ``bits`` bits, little-endian, in whole bytes."""
-        return report.to_bytes((self.bits + 7) // 8, "little")
+        """The length of a report in bits."""
+        return self.report_format.bits
 
     # -- the spec ----------------------------------------------------------------------------------------
 
@@ -320,7 +319,7 @@ class Mechanism(ABC):
             "version": self.version,
             "domain": self.domain.to_dict(),
             "parameters": self.parameters(),
-            "report": {"encoding": self.encoding, "bits": self.bits},
+            "report": {"encoding": self.report_format.encoding, "bits": self.bits},
             "layout": self.layout_document(),
         }
 
@@ -363,9 +362,10 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
     if not isinstance(spec, dict):
         raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec)
     name = spec.get("mechanism")
-    kind = Mechanism.registry.get(name) if isinstance(name, str) else None
+    kinds = mechanism_classes()
+    kind = kinds.get(name) if isinstance(name, str) else None
     if kind is None:
-        known = ", ".join(sorted(Mechanism.registry))
+        known = ", ".join(sorted(kinds))
         raise UnknownSpec("a mechanism spec", "mechanism", f"be one of {known}", name)
     if spec.get("version") != kind.version:
         raise UnknownSpec(f"the spec of {kind.name}", "version", f"be {kind.version}", spec.get("version"))

@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato._core import Epsilon, floor_of_ratio
+from sfumato._core import Epsilon, exceeds, floor_of_ratio
 from sfumato.mechanisms.base import Mechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
 
@@ -20,6 +21,7 @@ __all__ = [
     "ONE",
     "OUTSIDE",
     "InclusionMixture",
+    "MixtureDraws",
     "MixtureMechanism",
     "TwoLevelMechanism",
     "mixing_threshold",
@@ -61,6 +63,14 @@ class TwoLevelMechanism(Mechanism):
         high, low = self.levels
         return report, [high if self.in_set(report, x) else low for x in range(len(self.domain))]
 
+    def classical_epsilon(self) -> Epsilon | None:
+        # A spec from elsewhere may state one ε and keep another.
+        epsilon = self.stated_epsilon
+        high, low = self.levels
+        if epsilon is None or exceeds(high, low, epsilon) or exceeds(low, high, epsilon):
+            return None
+        return epsilon
+
     @abstractmethod
     def lightest(self, weights: Sequence[Fraction]) -> int:
         """A report whose set, neither empty nor everything, weighs least."""
@@ -68,6 +78,21 @@ class TwoLevelMechanism(Mechanism):
     @abstractmethod
     def heaviest(self, weights: Sequence[Fraction]) -> int:
         """A report whose set, neither empty nor everything, weighs most."""
+
+
+@dataclass(frozen=True)
+class MixtureDraws:
+    """What a mixture draws: one of ``choices``, and of ``columns`` in it; or ``members`` of ``values``, by coins.
+
+    What does not apply is zero. A coin is set with probability coin/2^planes.
+    """
+
+    columns: int = 0
+    choices: int = 0
+    values: int = 0
+    members: int = 0
+    coin: int = 0
+    planes: int = 0
 
 
 class MixtureMechanism(TwoLevelMechanism):
@@ -82,6 +107,10 @@ class MixtureMechanism(TwoLevelMechanism):
 
     @abstractmethod
     def audit_surrogate(self) -> MixtureMechanism: ...
+
+    @abstractmethod
+    def draws(self) -> MixtureDraws:
+        """The decisions after the first, whether to force: what a kernel of several mixtures looks up."""
 
     @functools.cached_property
     def levels(self) -> tuple[Fraction, Fraction]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato._core import import_pyarrow
 from sfumato.collecting import REPORT_COLUMN, REPORT_SUFFIXES, Aggregate, read_reports
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism, check_reports
+from sfumato.mechanisms import Mechanism
 from sfumato.spark.parquet_scan import report_files
 from sfumato.spark.remote_files import find_files, sources
 from sfumato.spark.sessions import silence_pandas_warning
@@ -50,7 +50,7 @@ def aggregate(mechanism: Mechanism, table: DataFrame) -> Aggregate:
     files = report_files(mechanism, column)
     if files is not None:
         return _of_local(mechanism, table.sparkSession, files)
-    if mechanism.encoding == "index" and len(counts.counts) <= _GROUPED_OUTPUTS:
+    if mechanism.report_format.is_histogram and len(counts.counts) <= _GROUPED_OUTPUTS:
         return _of_frame(mechanism, column.groupBy(REPORT_COLUMN).count(), _count_groups)
     return _of_frame(mechanism, column, _count_table)
 
@@ -149,7 +149,7 @@ def _count_groups(mechanism: Mechanism, batches: Iterable[Any]) -> Aggregate:
     for batch in batches:
         numbers = batch.column(1).to_numpy()
         for reports in _reports_of_table(mechanism, [batch]):
-            counts[check_reports(mechanism, reports, "the table")] += numbers
+            counts[mechanism.report_format.validate(reports, "the table")] += numbers
         n += int(numbers.sum())
     return Aggregate(mechanism.hash, n, counts)
 
@@ -160,10 +160,10 @@ def _reports_of_table(mechanism: Mechanism, batches: Iterable[Any]) -> Reports:
         column = batch.column(0)
         if column.null_count:
             raise InvalidInput("the table", "every report", "not be null", None)
-        if not mechanism.report_shape:
+        if not mechanism.report_format.shape:
             yield column.to_numpy()
             continue
-        width = mechanism.report_shape[0]
+        width = mechanism.report_format.shape[0]
         try:
             rows = column.cast(pyarrow.binary(width))
         except pyarrow.ArrowInvalid as error:

@@ -86,7 +86,7 @@ def _type_of(schema: Any) -> str:
 
 
 def _parquet_type(mechanism: Mechanism) -> str:
-    if mechanism.report_shape:
-        return f"FIXED_LEN_BYTE_ARRAY({mechanism.report_shape[0]})"
-    bits = 8 * mechanism.report_dtype.itemsize
+    if mechanism.report_format.shape:
+        return f"FIXED_LEN_BYTE_ARRAY({mechanism.report_format.shape[0]})"
+    bits = 8 * mechanism.report_format.dtype.itemsize
     return f"INT{bits} INTEGER({bits},false)"

@@ -1,1 +1,38 @@
 """Randomizers within blocks of values, and the base of nested ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest
+from sfumato.mechanisms.partitioned.count_law import draw_counts
+from sfumato.mechanisms.partitioned.estimator import partitioned_estimator
+from sfumato.mechanisms.partitioned.report_format import partitioned_format
+from sfumato.mechanisms.registry import Family
+from sfumato.policy import Blocks
+
+__all__ = ["BLOCKS", "BlockMechanism"]
+
+
+def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    policy = request.structure
+    if not isinstance(policy, Blocks) or not policy.across.is_infinite:
+        return
+    best = partial(BlockMechanism.for_policy, policy, max_bits=request.max_bits)
+    yield "block", Candidate(best, "block per report")
+    for inner, decoding in (("rr", "k"), ("subset", "block per report"), ("hadamard", "k log k")):
+        yield f"block-{inner}", Candidate(partial(BlockMechanism.for_policy, policy, inner), decoding)
+
+
+BLOCKS = Family(
+    mechanisms=(BlockMechanism,),
+    estimator=partitioned_estimator,
+    report_format=partitioned_format,
+    kernel="sfumato.mechanisms.partitioned.kernel:build",
+    candidates=_candidates,
+    count_law=draw_counts,
+    in_browser=True,
+    examples="sfumato.mechanisms.blocks.examples:examples",
+)

@@ -29,8 +29,6 @@ Column = tuple[int, list[Fraction]]
 class NestedMechanism(Mechanism):
     """``block_of[x]`` is the number of x's block; blocks are numbered in order of first appearance."""
 
-    encoding = "bitmap"
-
     epsilon: Epsilon
     across: Epsilon
     block_of: npt.NDArray[np.int64]
@@ -59,10 +57,6 @@ class NestedMechanism(Mechanism):
     def for_policy(cls, policy: Blocks) -> Self:
         """The mechanism for a policy; where its blocks have levels of their own, the least of them is kept in all."""
         return cls(policy.domain, policy.block_of, min(policy.epsilons), policy.across)  # type: ignore[call-arg]
-
-    @property
-    def bits(self) -> int:
-        return len(self.domain) + self.blocks
 
     # -- audits of large domains ---------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def build(mechanism: ComposedSubsets) -> Kernel:
         np.uint64(mechanism.planes),
         mechanism.block_of.astype(np.uint64),
     )
-    mean, variance = map(sum, zip(*map(repairs, parts), strict=True))
+    mean, variance = map(sum, zip(*(repairs(part.draws()) for part in parts), strict=True))
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 

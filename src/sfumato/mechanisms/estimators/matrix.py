@@ -84,7 +84,7 @@ class MatrixEstimator(HistogramEstimator):
 
 def default_estimator(mechanism: Mechanism) -> Estimator:
     """Return the estimator of a mechanism that has none of its family: by the exact law of its outputs."""
-    if mechanism.encoding != "index":
+    if not mechanism.report_format.is_histogram:
         must = "report an index, or have an estimator of its family"
         raise InvalidInput("estimate", "the mechanism", must, mechanism)
     return MatrixEstimator.of(mechanism)
@@ -95,7 +95,7 @@ def efficient_estimator(mechanism: Mechanism) -> Estimator:
 
     Raises InvalidInput for bitmaps, and LimitExceeded if the law has too many entries.
     """
-    if mechanism.encoding != "index":
+    if not mechanism.report_format.is_histogram:
         must = "not be 'efficient' for bitmaps, whose own estimate is"
         raise InvalidInput("estimate", "method", must, mechanism.name)
     estimator = mechanism.estimator

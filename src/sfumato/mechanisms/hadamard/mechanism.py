@@ -14,7 +14,7 @@ from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism, mixing_threshold
+from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureDraws, MixtureMechanism, mixing_threshold
 
 __all__ = ["HadamardResponse", "walsh_hadamard"]
 
@@ -31,7 +31,6 @@ class HadamardResponse(MixtureMechanism):
     """
 
     name = "hadamard-response"
-    encoding = "index"
 
     def __init__(
         self,
@@ -85,6 +84,9 @@ class HadamardResponse(MixtureMechanism):
         block_size, blocks = min(self.block_size, 4), min(self.blocks, 2)
         few = Domain.range(min(len(self.domain), blocks * (block_size - 1)))
         return self.from_parameters(few, self.parameters() | {"block_size": block_size, "blocks": blocks})
+
+    def draws(self) -> MixtureDraws:
+        return MixtureDraws(columns=self.block_size, choices=self.blocks)
 
     @property
     def outputs(self) -> int:

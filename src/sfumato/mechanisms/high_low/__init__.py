@@ -1,1 +1,39 @@
 """Mechanisms for sensitive and harmless values, made of a mechanism for the sensitive ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.partitioned.count_law import draw_counts
+from sfumato.mechanisms.partitioned.estimator import partitioned_estimator
+from sfumato.mechanisms.partitioned.report_format import partitioned_format
+from sfumato.mechanisms.registry import Family
+from sfumato.policy import HighLow
+
+__all__ = ["HIGH_LOW", "HighLowHadamard", "HighLowSubset", "UtilityOptimizedRR"]
+
+
+def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    policy = request.structure
+    if isinstance(policy, HighLow):
+        arguments = policy.domain, policy.sensitive, policy.epsilon
+        yield "high-low-subset", Candidate(partial(HighLowSubset, *arguments), "s per report")
+        yield "high-low-hadamard", Candidate(partial(HighLowHadamard, *arguments), "k + s log s")
+        yield "uo-rr", Candidate(partial(UtilityOptimizedRR, *arguments), "k")
+
+
+HIGH_LOW = Family(
+    mechanisms=(HighLowSubset, HighLowHadamard, UtilityOptimizedRR),
+    estimator=partitioned_estimator,
+    report_format=partitioned_format,
+    kernel="sfumato.mechanisms.partitioned.kernel:build",
+    candidates=_candidates,
+    count_law=draw_counts,
+    in_browser=True,
+    examples="sfumato.mechanisms.high_low.examples:examples",
+)

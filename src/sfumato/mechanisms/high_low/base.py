@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato._core import Epsilon, checked_integer
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
 from sfumato.policy import HighLow
@@ -49,5 +49,6 @@ class HighLowMechanism(PartitionedMechanism):
     def _read_sensitive(domain: Domain, parameters: dict[str, Any]) -> tuple[list[object], dict[str, Any]]:
         """The sensitive values, which a spec gives by their positions, and the rest of its parameters."""
         others = dict(parameters)
-        positions = [checked_integer("HighLow", "sensitive", x, 0, len(domain) - 1) for x in others.pop("sensitive")]
+        last = len(checked_domain("HighLow", domain)) - 1
+        positions = [checked_integer("HighLow", "sensitive", x, 0, last) for x in others.pop("sensitive")]
         return list(domain.decode(positions)), others

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.kernels.base import Kernel
-
-__all__ = ["Kernel", "kernel_for", "write_thresholds"]
-
-
-def kernel_for(mechanism: Mechanism) -> Kernel | None:
-    """Return the kernel that samples as the mechanism does, or None if there is none."""
-    from sfumato.mechanisms.kernels import registry
-
-    return registry.kernel_for(mechanism)
+__all__ = ["write_thresholds"]
 
 
 def write_thresholds(*arguments: Any) -> int:

@@ -22,7 +22,7 @@ _VALUE, _BYTE, _WORD = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.uint6
 class Kernel:
     """Makes the reports that a mechanism's scalar sampler would make of the same words."""
 
-    #: Type and shape of one report: a number, or a row of bytes as ``mechanism.serialise`` gives it.
+    #: Type and shape of one report: a number, or a row of bytes as the report format encodes it.
     dtype: np.dtype[Any]
     report_shape: tuple[int, ...]
     frame_bytes: int
@@ -47,8 +47,8 @@ class Kernel:
     ) -> Kernel:
         """A mechanism's kernel. Unless given, the variance is that of rare events: the mean."""
         return cls(
-            dtype=mechanism.report_dtype,
-            report_shape=mechanism.report_shape,
+            dtype=mechanism.report_format.dtype,
+            report_shape=mechanism.report_format.shape,
             frame_bytes=mechanism.layout.frame_bits // 8,
             word=np.dtype(f"u{word_bits // 8}"),
             function=function,

@@ -259,9 +259,7 @@ class PartitionedHistogramEstimator(HistogramEstimator, PartitionedEstimator):
 
 def partitioned_estimator(mechanism: PartitionedMechanism) -> PartitionedEstimator:
     """Return the estimator of a mechanism made of parts."""
-    return (
-        PartitionedHistogramEstimator(mechanism) if mechanism.encoding == "index" else PartitionedEstimator(mechanism)
-    )
+    return PartitionedHistogramEstimator(mechanism) if mechanism.reports_index else PartitionedEstimator(mechanism)
 
 
 def _part_estimator(mixture: MixtureMechanism) -> PartEstimator:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
 from sfumato.mechanisms.kernels.decisions import (
@@ -26,8 +26,7 @@ from sfumato.mechanisms.kernels.decisions import (
 from sfumato.mechanisms.kernels.planes import plane_threshold, store
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.subset.kernel import draw_subset, include, repairs, subset_space
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
+from sfumato.mechanisms.two_level import OUTSIDE, MixtureDraws, MixtureMechanism
 
 __all__ = ["build"]
 
@@ -44,10 +43,11 @@ def build(mechanism: PartitionedMechanism) -> Kernel:
     values = (mechanism.part_of.astype(np.uint64), numbers, unprotected_numbers)
     frame_words = np.uint64(mechanism.layout.frame_bits // 64)
     # Every value has its own number of repairs; the most of all parts is enough for any mixture of values.
-    needs = [_auxiliary(part) for part in dict.fromkeys(parts)]
+    draws = [part.draws() for part in parts]
+    needs = [_auxiliary(each) for each in dict.fromkeys(draws)]
     mean, variance = max(mean for mean, _ in needs), max(variance for _, variance in needs)
-    index_parts = _index_parameters(parts)
-    if mechanism.encoding == "index":
+    index_parts = _index_parameters(parts, draws)
+    if mechanism.reports_index:
         offsets = np.array(mechanism.offsets, dtype=np.uint64)
         parameters: tuple[Any, ...] = (values, frame_words, index_parts, offsets)
         return Kernel.of(mechanism, _run_indices, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
@@ -55,7 +55,7 @@ def build(mechanism: PartitionedMechanism) -> Kernel:
         values,
         frame_words,
         index_parts,
-        _subset_parameters(parts),
+        _subset_parameters(draws),
         np.uint64(len(parts)),
         np.uint64(mechanism.body_bits),
         np.uint64(mechanism.bits),
@@ -63,31 +63,29 @@ def build(mechanism: PartitionedMechanism) -> Kernel:
     return Kernel.of(mechanism, _run_parted, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 
-def _auxiliary(part: MixtureMechanism) -> tuple[float, float]:
+def _auxiliary(draws: MixtureDraws) -> tuple[float, float]:
     """Mean and variance, about, of the auxiliary words that a value of this part needs."""
-    if isinstance(part, SubsetSelection):
-        return repairs(part)
-    choices = part.blocks if isinstance(part, HadamardResponse) else len(part.domain)
-    mean = 2.0**-32 + rejection_rate(choices)
+    if draws.members:
+        return repairs(draws)
+    mean = 2.0**-32 + rejection_rate(draws.choices)
     return mean, mean
 
 
-def _index_parameters(parts: tuple[MixtureMechanism, ...]) -> tuple[Words, ...]:
+def _index_parameters(parts: tuple[MixtureMechanism, ...], draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
     """For each part: its threshold's halves; columns and blocks of a Hadamard response, or zero and the values."""
-    columns = [part.block_size if isinstance(part, HadamardResponse) else 0 for part in parts]
-    choices = [part.blocks if isinstance(part, HadamardResponse) else len(part.domain) for part in parts]
+    columns, choices = [each.columns for each in draws], [each.choices for each in draws]
     thresholds = [split(part.threshold, 32) for part in parts]
     highs, lows = [high for high, _ in thresholds], [low for _, low in thresholds]
     return tuple(np.array(column, dtype=np.uint64) for column in (highs, lows, columns, choices))
 
 
-def _subset_parameters(parts: tuple[MixtureMechanism, ...]) -> tuple[Words, ...]:
+def _subset_parameters(draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
     """For each part: values, members, coin by planes; all zero where the part reports an index."""
     rows, masks, starts = [], [np.zeros(0, dtype=np.uint64)], [0]
-    for part in parts:
-        if isinstance(part, SubsetSelection):
-            planes, equal = plane_threshold(part.coin, part.planes)
-            rows.append((len(part.domain), part.size, int(equal)))
+    for each in draws:
+        if each.members:
+            planes, equal = plane_threshold(each.coin, each.planes)
+            rows.append((each.values, each.members, int(equal)))
             masks.append(np.array(planes, dtype=np.uint64))
         else:
             rows.append((0, 0, 0))

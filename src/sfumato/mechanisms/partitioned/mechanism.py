@@ -56,7 +56,8 @@ class PartitionedMechanism(Mechanism):
         self.part_of, self.number_of = part_of, number_of
         self.unprotected = np.flatnonzero(number_of == OUTSIDE)
         self.offsets = [0, *itertools.accumulate(part.outputs for part in parts)]
-        self.encoding = "index" if all(part.encoding == "index" for part in parts) else "parted"
+        #: Whether reports number the outputs of all parts.
+        self.reports_index = all(part.report_format.is_histogram for part in parts)
         self._unprotected_number = np.full(len(domain), OUTSIDE, dtype=np.int64)
         self._unprotected_number[self.unprotected] = np.arange(len(self.unprotected))
         self._layouts = _layouts(self.parts)
@@ -96,8 +97,7 @@ class PartitionedMechanism(Mechanism):
     @functools.cached_property
     def count_offsets(self) -> list[int]:
         """Where each part's counts begin, of outputs or of bits; last, those of the open values."""
-        sizes = [part.outputs if part.encoding == "index" else len(part.domain) for part in self.parts]
-        return [0, *itertools.accumulate(sizes)]
+        return [0, *itertools.accumulate(part.report_format.count_size for part in self.parts)]
 
     @functools.cached_property
     def body_bits(self) -> int:
@@ -106,18 +106,18 @@ class PartitionedMechanism(Mechanism):
 
     def of_part(self, part: int, report: int) -> int:
         """A part's own report as a report of the whole."""
-        return self.offsets[part] + report if self.encoding == "index" else part << self.body_bits | report
+        return self.offsets[part] + report if self.reports_index else part << self.body_bits | report
 
     def revealed(self, x: int) -> int:
         """The report that tells an open value."""
         number = int(self._unprotected_number[x])
-        if self.encoding == "index":
+        if self.reports_index:
             return self.offsets[-1] + number
         return (len(self.parts) + number) << self.body_bits
 
     def parse(self, report: int) -> tuple[int, int]:
         """(part, its own report), or (OUTSIDE, open value)."""
-        if self.encoding == "index":
+        if self.reports_index:
             if report >= self.offsets[-1]:
                 return OUTSIDE, int(self.unprotected[report - self.offsets[-1]])
             part = bisect.bisect_right(self.offsets, report) - 1
@@ -134,12 +134,6 @@ class PartitionedMechanism(Mechanism):
     def reports(self) -> Iterable[int]:
         of_parts = (self.of_part(j, report) for j, part in enumerate(self.parts) for report in part.reports())
         return itertools.chain(of_parts, (self.revealed(int(x)) for x in self.unprotected))
-
-    @property
-    def bits(self) -> int:
-        if self.encoding == "index":
-            return super().bits
-        return self.body_bits + (len(self.parts) + len(self.unprotected) - 1).bit_length()
 
     def probability(self, report: int, x: int) -> Fraction:
         part, inner = self.parse(report)
@@ -252,12 +246,12 @@ class PartitionedMechanism(Mechanism):
 
 def _shape(part: MixtureMechanism) -> tuple[int, ...]:
     """What a part's layout depends on."""
-    return (len(part.domain), part.planes) if isinstance(part, SubsetSelection) else ()
+    return (part.layout.lanes, part.layout.planes) if part.layout.lanes else ()
 
 
 def _layouts(parts: Sequence[MixtureMechanism]) -> dict[tuple[int, ...], Layout]:
     """A layout for each kind of part, all in frames of one length."""
-    several_blocks = any(isinstance(part, HadamardResponse) and part.blocks > 1 for part in parts)
+    several_blocks = any(len(part.layout.numbers) > 2 for part in parts)
     fields = _INDEX_FIELDS if several_blocks else _INDEX_FIELDS[:2]
     frame_bits = 128 if several_blocks else 64
     shapes = dict.fromkeys(_shape(part) for part in parts)

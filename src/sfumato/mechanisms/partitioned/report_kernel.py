@@ -12,7 +12,6 @@ from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
 from sfumato.mechanisms.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, popcount
 from sfumato.mechanisms.kernels.planes import live_lanes
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
 __all__ = ["add_counts", "first_fault"]
 
@@ -58,10 +57,10 @@ def _plain(rows: Rows) -> Rows:
 
 
 def _parameters(mechanism: PartitionedMechanism) -> tuple[Any, ...]:
-    parts = mechanism.parts
-    # A part with bitmaps has so many values and members; one with indices so many outputs, and zero members.
-    members = [part.size if isinstance(part, SubsetSelection) else 0 for part in parts]
-    sizes = [len(part.domain) if isinstance(part, SubsetSelection) else part.outputs for part in parts]
+    formats = [part.report_format for part in mechanism.parts]
+    # A part with bitmaps has that many members, of that many values; one with indices zero members, and its outputs.
+    members = [0 if each.is_histogram else each.counts_per_report for each in formats]
+    sizes = [each.count_size for each in formats]
     numbers = (len(mechanism.unprotected), mechanism.body_bits, mechanism.bits)
     arrays = (members, sizes, mechanism.count_offsets)
     return (*(np.array(array, dtype=np.uint64) for array in arrays), *(np.uint64(number) for number in numbers))

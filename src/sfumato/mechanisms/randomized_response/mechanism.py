@@ -10,7 +10,7 @@ from sfumato._core import EpsilonLike, checked_integer
 from sfumato.domain import Domain, checked_domain
 from sfumato.mechanisms.base import FEW_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.two_level import ONE, InclusionMixture, extreme_indices, mixing_threshold
+from sfumato.mechanisms.two_level import ONE, InclusionMixture, MixtureDraws, extreme_indices, mixing_threshold
 
 __all__ = ["RandomizedResponse"]
 
@@ -19,7 +19,6 @@ class RandomizedResponse(InclusionMixture):
     """Report the true value with probability γ, otherwise a uniform one (which may again be the true one)."""
 
     name = "randomized-response"
-    encoding = "index"
 
     def __init__(self, domain: Domain, epsilon: EpsilonLike, *, threshold: int | str | None = None) -> None:
         self.domain = checked_domain("RandomizedResponse", domain)
@@ -37,6 +36,9 @@ class RandomizedResponse(InclusionMixture):
 
     def audit_surrogate(self) -> RandomizedResponse:
         return self.from_parameters(Domain.range(min(len(self.domain), FEW_VALUES)), self.parameters())
+
+    def draws(self) -> MixtureDraws:
+        return MixtureDraws(choices=len(self.domain))
 
     @property
     def outputs(self) -> int:

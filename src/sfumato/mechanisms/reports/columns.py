@@ -2,7 +2,7 @@
 
 Indices are unsigned integers. Any other report is a string: the letter ``x`` and the bytes of the report, two
 lower-case hex digits each. The letter keeps readers of CSV files from parsing the digits as a number ("00", "1e10").
-Only the dtype and the shape of a mechanism's reports are needed here; ``check_reports`` decides which are valid.
+Only the shape of a report is needed here; ``ReportFormat.validate`` decides which reports are valid.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy.typing as npt
 from sfumato._core import import_optional, import_pyarrow
 from sfumato.domain import arrow_column, is_arrow, is_missing, library
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Mechanism
 
 __all__ = ["REPORT_COLUMN", "reports_from_column", "reports_to_column"]
 
@@ -93,16 +92,16 @@ def _pandas_strings(pandas: Any, reports: Bytes) -> Any:
 # -- column to array ---------------------------------------------------------------------------------------
 
 
-def reports_from_column(mechanism: Mechanism, reports: Any, what: str, first_row: int = 0) -> Any:
+def reports_from_column(shape: tuple[int, ...], reports: Any, what: str, first_row: int = 0) -> Any:
     """Return the reports of a column as an array; return anything else as it is.
 
     Besides what ``reports_to_column`` makes, a column may hold the bytes of every report, as Parquet files of reports
-    do, or hex digits without the letter. Integers may have any type, as after CSV. ``what`` and ``first_row`` are for
-    messages, as in ``check_reports``.
+    do, or hex digits without the letter. Integers may have any type, as after CSV. ``shape`` is that of one report in
+    an array; ``what`` and ``first_row`` are for messages, as in ``ReportFormat.validate``.
     """
     if isinstance(reports, np.ndarray) and reports.dtype.kind not in "OUT":
         return reports
-    return _Reader(sum(mechanism.report_shape), library(reports), what, first_row).read(reports)
+    return _Reader(sum(shape), library(reports), what, first_row).read(reports)
 
 
 class _Reader:

@@ -1,1 +1,70 @@
 """Mechanisms for a secret next to a public attribute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.candidates import LARGEST_TABLE, Candidate, CandidateRequest
+from sfumato.mechanisms.registry import Family
+from sfumato.mechanisms.secret.base import offered_sizes
+from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary, is_too_large
+from sfumato.mechanisms.secret.independent import IndependentReporting
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse, known_response
+from sfumato.mechanisms.table.estimator import table_estimator
+from sfumato.policy import AtLeast, ChiSquare, Known, Secret
+
+__all__ = ["SECRET", "ConditionalReporting", "ConditionalUnary", "IndependentReporting", "SecretRandomizedResponse"]
+
+#: Processor time in seconds to make the exact table for any distribution of a secret, for each pair of values…
+_SECRET_SECONDS = 8e-6
+#: …to find budgets over a confidence set and round the table: at least, and for each cell…
+_BUDGET_SECONDS = (0.5, 0.05)
+#: …and where two outputs are held against each other, for each two of each two secrets.
+_JOINT_SECONDS = 3e-4
+
+
+def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    policy = request.policy
+    if not isinstance(policy, Secret) or len(policy.domain) > LARGEST_TABLE:
+        return
+    build = partial(SecretRandomizedResponse, policy.domain, policy.secret, policy.epsilon)
+    yield "secret-rr", Candidate(build, "k²", seconds=_SECRET_SECONDS * len(policy.domain) ** 2)
+    if isinstance(policy.distributions, (AtLeast, Known)):
+        yield "known-rr", Candidate(partial(known_response, policy), "k")
+    if isinstance(policy.distributions, ChiSquare):
+        yield from _robust_candidates(policy, request.utility)
+
+
+def _robust_candidates(policy: Secret, utility: str) -> Iterator[tuple[str, Candidate]]:
+    least, per_cell = _BUDGET_SECONDS
+    seconds = least + per_cell * len(policy.domain)
+    tuned = utility if utility == "mutual-information" else "estimation"
+    designs: tuple[tuple[str, Callable[..., Mechanism], float], ...] = (
+        ("independent", IndependentReporting.for_policy, seconds),
+        ("conditional-rr", ConditionalReporting.for_policy, seconds),
+        ("conditional-unary", ConditionalUnary.for_policy, _unary_seconds(policy, seconds)),
+    )
+    for name, for_policy, needed in designs:
+        yield name, Candidate(partial(for_policy, policy, utility=tuned), "k²", seconds=needed)
+
+
+def _unary_seconds(policy: Secret, seconds: float) -> float:
+    """Estimate the time to make a conditional unary table; one that is too large is rejected at once."""
+    secrets, others = policy.cells.shape
+    if is_too_large(secrets, others):
+        return 0.0
+    sets = max(math.comb(others, size) for size in offered_sizes(others))
+    return seconds + _JOINT_SECONDS * secrets * (secrets - 1) * sets**2
+
+
+SECRET = Family(
+    mechanisms=(SecretRandomizedResponse, IndependentReporting, ConditionalReporting, ConditionalUnary),
+    estimator=table_estimator,
+    kernel="sfumato.mechanisms.table.kernel:build",
+    candidates=_candidates,
+    in_browser=True,
+    examples="sfumato.mechanisms.secret.examples:examples",
+)

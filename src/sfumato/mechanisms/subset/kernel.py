@@ -33,6 +33,7 @@ from sfumato.mechanisms.kernels.vectors import (
     zeros,
 )
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.two_level import MixtureDraws
 
 __all__ = ["build", "draw_subset", "include", "repairs", "subset_space"]
 
@@ -49,17 +50,17 @@ def build(mechanism: SubsetSelection) -> Kernel:
         *split(mechanism.threshold, 32),
         plane_threshold(mechanism.coin, mechanism.planes),
     )
-    mean, variance = repairs(mechanism)
+    mean, variance = repairs(mechanism.draws())
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 
-def repairs(mechanism: SubsetSelection) -> tuple[float, float]:
+def repairs(draws: MixtureDraws) -> tuple[float, float]:
     """Mean and variance, about, of a value's auxiliary words: one for each coin too many or too few, one to swap.
 
     The coins' surplus is nearly normal, which gives the moments of its absolute value.
     """
-    k, share = len(mechanism.domain), mechanism.coin / 2**mechanism.planes
-    bias, variance = abs(k * share - mechanism.size), k * share * (1 - share)
+    k, share = draws.values, draws.coin / 2**draws.planes
+    bias, variance = abs(k * share - draws.members), k * share * (1 - share)
     mean = bias
     if variance > 0:
         spread = math.sqrt(2 * variance)

@@ -13,7 +13,7 @@ from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import FEW_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.two_level import ONE, OUTSIDE, InclusionMixture, extreme_indices, mixing_threshold
+from sfumato.mechanisms.two_level import ONE, OUTSIDE, InclusionMixture, MixtureDraws, extreme_indices, mixing_threshold
 
 __all__ = ["MOST_PLANES", "SubsetSelection", "best_subset_size", "cheap_planes", "nth_set_bit", "scaled_size"]
 
@@ -33,7 +33,6 @@ class SubsetSelection(InclusionMixture):
     """
 
     name = "subset-selection"
-    encoding = "bitmap"
 
     def __init__(
         self,
@@ -93,6 +92,9 @@ class SubsetSelection(InclusionMixture):
         size = scaled_size(self.share, few)
         return self.from_parameters(Domain.range(few), self.parameters() | {"size": size})
 
+    def draws(self) -> MixtureDraws:
+        return MixtureDraws(values=len(self.domain), members=self.size, coin=self.coin, planes=self.planes)
+
     @property
     def outputs(self) -> int:
         return math.comb(len(self.domain), self.size)
@@ -100,10 +102,6 @@ class SubsetSelection(InclusionMixture):
     def reports(self) -> Iterable[int]:
         members = itertools.combinations(range(len(self.domain)), self.size)
         return sorted(sum(1 << i for i in subset) for subset in members)
-
-    @property
-    def bits(self) -> int:
-        return len(self.domain)
 
     def in_set(self, report: int, x: int) -> bool:
         return bool(report >> x & 1)

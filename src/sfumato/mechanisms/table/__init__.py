@@ -1,1 +1,49 @@
 """Tables: any finite matrix of probabilities, sampled by the alias method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sfumato.mechanisms.candidates import LARGEST_TABLE, Candidate, CandidateRequest
+from sfumato.mechanisms.registry import Family
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.estimator import table_estimator
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.table.metric_exponential import best_exponential
+from sfumato.policy import Blocks, HighLow, PairwisePolicy, Uniform
+
+__all__ = ["TABLE", "BinaryOptimal", "TableMechanism"]
+
+#: Processor time in seconds to make the two exact tables for distances, for each pair of values.
+_ENTRY_SECONDS = 3e-5
+
+
+def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    policy = request.structure
+    if not isinstance(policy, PairwisePolicy):
+        return
+    if len(policy.domain) == 2:
+        # Two values at one level: the law of randomized response.
+        differs = not isinstance(policy, Uniform)
+        yield "binary", Candidate(partial(BinaryOptimal.for_policy, policy), "k", compared=differs)
+    elif isinstance(policy, (Uniform, HighLow)) or (isinstance(policy, Blocks) and _has_own_mechanism(policy)):
+        return
+    elif len(policy.domain) <= LARGEST_TABLE and not policy.greatest_effective[0].is_infinite:
+        seconds = len(policy.domain) ** 2 * _ENTRY_SECONDS
+        yield "exponential", Candidate(partial(best_exponential, policy), "k²", seconds=seconds)
+
+
+def _has_own_mechanism(policy: Blocks) -> bool:
+    """Return whether mechanisms for blocks fit the policy."""
+    return policy.across.is_infinite or min(policy.epsilons) < policy.across
+
+
+TABLE = Family(
+    mechanisms=(TableMechanism, BinaryOptimal),
+    estimator=table_estimator,
+    kernel="sfumato.mechanisms.table.kernel:build",
+    candidates=_candidates,
+    in_browser=True,
+    examples="sfumato.mechanisms.table.examples:examples",
+)

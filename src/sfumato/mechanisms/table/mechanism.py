@@ -44,7 +44,6 @@ class TableMechanism(Mechanism):
     """
 
     name = "table"
-    encoding = "index"
 
     def __init__(self, domain: Domain, weights: Any, *, design_prior: Any = None) -> None:
         self.domain = checked_domain("TableMechanism", domain)
@@ -107,6 +106,10 @@ class TableMechanism(Mechanism):
     def guess_probability(self) -> Fraction:
         greatest = sum(self.weights.max(axis=0).tolist())
         return Fraction(greatest, TOTAL * len(self.domain))
+
+    def design_distribution(self) -> npt.NDArray[np.float64]:
+        prior = np.ones(len(self.domain)) if self.design_prior is None else self.design_prior
+        return np.asarray(prior / prior.sum())
 
     def matrix(self) -> npt.NDArray[np.float64]:
         matrix: npt.NDArray[np.float64] = self.weights / TOTAL

@@ -30,8 +30,6 @@ class IndependentBits(Mechanism):
     is the product of the laws of its bits, each of which can be enumerated on its own for any number of values.
     """
 
-    encoding = "bitmap"
-
     @abstractmethod
     def bit(self, x: int, position: int, draws: Draws) -> bool:
         """The bit of one position, for the value with index x."""
@@ -39,6 +37,9 @@ class IndependentBits(Mechanism):
     @abstractmethod
     def bit_probability(self, x: int, position: int) -> Fraction:
         """The stated probability that the bit at this position is set, given the value with index x."""
+
+    def independent_bits(self) -> IndependentBits:
+        return self
 
     def start(self, x: int) -> BitState:
         return x, 0, 0
@@ -52,10 +53,6 @@ class IndependentBits(Mechanism):
     @property
     def outputs(self) -> int:
         return 1 << len(self.domain)
-
-    @property
-    def bits(self) -> int:
-        return len(self.domain)
 
     @staticmethod
     def _greatest_with_bits(own: Fraction, other: Fraction, count: int) -> Fraction:

@@ -158,8 +158,9 @@ class UtilityOptimizedRappor(IndependentBits):
 
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> UtilityOptimizedRappor:
+        last = len(checked_domain("UtilityOptimizedRappor", domain)) - 1
         positions = [
-            checked_integer("UtilityOptimizedRappor", "sensitive", position, 0, len(domain) - 1)
+            checked_integer("UtilityOptimizedRappor", "sensitive", position, 0, last)
             for position in parameters["sensitive"]
         ]
         return cls(domain, **{**parameters, "sensitive": domain.decode(positions)})

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from sfumato.compiler import least_risk
 from sfumato.domain import Domain
 from sfumato.mechanisms import HadamardResponse, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.policy import Uniform
 
-__all__ = ["MECHANISMS", "REGIMES", "published_hadamard"]
+__all__ = ["MECHANISMS", "REGIMES", "Compared", "published_hadamard"]
 
 
 def published_hadamard(domain: Domain, epsilon: str) -> HadamardResponse:
@@ -19,12 +22,63 @@ def published_hadamard(domain: Domain, epsilon: str) -> HadamardResponse:
     return HadamardResponse(domain, epsilon, block_size=size, blocks=blocks)
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A mechanism of the slides.
+
+    ``make`` builds it. ``needed_bits`` are those without which a report cannot be written, for people who are spread
+    evenly over the values. ``published_risk`` is the formula of the slides, where there is one, and ``our_risk`` that
+    of the best mechanism of its kind.
+    """
+
+    make: Callable[[Domain, str], Mechanism]
+    needed_bits: Callable[[Mechanism], float]
+    published_risk: Callable[[Domain, str], float] | None
+    our_risk: Callable[[Domain, str], float | None]
+
+
+def _length(mechanism: Mechanism) -> float:
+    return mechanism.bits
+
+
+def _set_number(mechanism: Mechanism) -> float:
+    """The bits that number the subsets."""
+    return math.log2(mechanism.outputs)
+
+
+def _entropy_of_bits(mechanism: Mechanism) -> float:
+    k = len(mechanism.domain)
+    other = 1 / (1 + math.exp(float(mechanism.parameters()["epsilon"]) / 2))
+    # One bit for each value, independent given the value; which value it is adds at most log2 k.
+    noise = -other * math.log2(other) - (1 - other) * math.log2(1 - other)
+    return min(k * noise + math.log2(k), k)
+
+
+def _response_risk(domain: Domain, epsilon: str) -> float:
+    k, t = len(domain), math.exp(float(epsilon))
+    return ((t + k - 1) / (t - 1)) ** 2 * (1 - 1 / k)
+
+
+def _subset_risk(domain: Domain, epsilon: str) -> float:
+    k, t, d = len(domain), math.exp(float(epsilon)), SubsetSelection(domain, epsilon).size
+    return (k - 1) ** 2 / (k * (t - 1) ** 2) * (d * t + k - d) ** 2 / (d * (k - d))
+
+
+def _least_risk(domain: Domain, epsilon: str) -> float | None:
+    return least_risk(Uniform(domain, epsilon))
+
+
 #: RR, RAPPOR, SS and HR of the slides.
-MECHANISMS: dict[str, Callable[[Domain, str], Mechanism]] = {
-    "RR": RandomizedResponse,
-    "RAPPOR": UnaryEncoding,
-    "SS": SubsetSelection,
-    "HR": published_hadamard,
+MECHANISMS: dict[str, Compared] = {
+    "RR": Compared(RandomizedResponse, _length, _response_risk, _least_risk),
+    "RAPPOR": Compared(
+        UnaryEncoding,
+        _entropy_of_bits,
+        None,
+        lambda domain, level: UnaryEncoding(domain, level, optimized=True).risk(1),
+    ),
+    "SS": Compared(SubsetSelection, _set_number, _subset_risk, _least_risk),
+    "HR": Compared(published_hadamard, _length, None, lambda domain, level: HadamardResponse(domain, level).risk(1)),
 }
 
 #: An epsilon in each regime of the slides' tables, as a function of ln k.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sfumato.compiler import least_risk
 from sfumato.domain import Domain
-from sfumato.mechanisms import HadamardResponse, Mechanism, SubsetSelection
+from sfumato.mechanisms import HadamardResponse
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._classical import MECHANISMS, REGIMES
 from sfumato.papers.figure import Curve, Panel
@@ -47,15 +47,15 @@ def _run(run: Run) -> Result:
         text = f"{epsilons[-1]:.4f}"
         bound = least_risk(Uniform(domain, text)) or math.nan
         ours = HadamardResponse(domain, text)
-        for name, make in MECHANISMS.items():
-            mechanism = make(domain, text)
+        for name, compared in MECHANISMS.items():
+            mechanism = compared.make(domain, text)
             details: dict[str, float | str | None] = {
                 "on the wire": mechanism.bits,
                 "risk/least": mechanism.risk(1) / bound,
                 "ours: risk/least": ours.risk(1) / bound,
             }
             order = _ORDERS[regime][name](k, epsilons[-1])
-            rows.append(Row(f"{name}, ε in {regime}", order, _least_bits(mechanism), ours.bits, details))
+            rows.append(Row(f"{name}, ε in {regime}", order, compared.needed_bits(mechanism), ours.bits, details))
     return Result(
         quantity=f"bits that a report needs, k = {k}; published: the order printed, which has no constant",
         ours_is="Hadamard response with the matrix of least exact risk",
@@ -86,19 +86,6 @@ def _run(run: Run) -> Result:
             ),
         ),
     )
-
-
-def _least_bits(mechanism: Mechanism) -> float:
-    """The bits without which a report cannot be written, for people who are spread evenly over the values."""
-    k = len(mechanism.domain)
-    if isinstance(mechanism, SubsetSelection):
-        return math.log2(math.comb(k, mechanism.size))
-    if mechanism.encoding == "index":
-        return mechanism.bits
-    other = 1 / (1 + math.exp(float(mechanism.parameters()["epsilon"]) / 2))
-    # One bit for each value, independent given the value; which value it is adds at most log2 k.
-    noise = -other * math.log2(other) - (1 - other) * math.log2(1 - other)
-    return min(k * noise + math.log2(k), k)
 
 
 def _times(row: Row) -> float:

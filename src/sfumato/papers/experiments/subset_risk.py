@@ -8,15 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.compiler import expected_tv, least_risk
+from sfumato.compiler import expected_tv
 from sfumato.device import simulate
 from sfumato.domain import Domain
-from sfumato.mechanisms import HadamardResponse, Mechanism, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms import Mechanism
 from sfumato.papers.experiment import Experiment, Run
 from sfumato.papers.experiments._classical import MECHANISMS, REGIMES
 from sfumato.papers.figure import Curve, Panel
 from sfumato.papers.result import Claim, Result, Row
-from sfumato.policy import Uniform
 
 __all__ = ["EXPERIMENT"]
 
@@ -53,9 +52,9 @@ def _run(run: Run) -> Result:
     rows = []
     for k, epsilon, name in run.each(itertools.product(sizes, epsilons, MECHANISMS)):
         domain = Domain.range(k)
-        mechanism = MECHANISMS[name](domain, epsilon)
+        mechanism = MECHANISMS[name].make(domain, epsilon)
         errors = [n * simulate(mechanism, n=n, seed=next(seeds)).l2 for _ in range(repetitions)]
-        rows.append(_row(name, mechanism, k, epsilon, float(np.mean(errors))))
+        rows.append(_row(name, mechanism, epsilon, float(np.mean(errors))))
     small, large = run.of((16, 64), (64, 1024))
     orders = [_order_row(regime, name, small, large) for regime in REGIMES for name in MECHANISMS]
     return Result(
@@ -73,21 +72,12 @@ def _run(run: Run) -> Result:
     )
 
 
-def _row(name: str, mechanism: Mechanism, k: int, epsilon: str, measured: float) -> Row:
-    t = math.exp(float(epsilon))
-    published = ours = None
-    if isinstance(mechanism, SubsetSelection):
-        d = mechanism.size
-        published = (k - 1) ** 2 / (k * (t - 1) ** 2) * (d * t + k - d) ** 2 / (d * (k - d))
-    elif name == "RR":
-        published = ((t + k - 1) / (t - 1)) ** 2 * (1 - 1 / k)
-    if name == "RAPPOR":
-        ours = UnaryEncoding(mechanism.domain, epsilon, optimized=True).risk(1)
-    elif name == "HR":
-        ours = HadamardResponse(mechanism.domain, epsilon).risk(1)
-    else:
-        ours = least_risk(Uniform(mechanism.domain, epsilon))
-    return Row(f"{name}, k = {k}, ε = {epsilon}", published, measured, ours, {"exact": mechanism.risk(1)})
+def _row(name: str, mechanism: Mechanism, epsilon: str, measured: float) -> Row:
+    compared, domain = MECHANISMS[name], mechanism.domain
+    published = None if compared.published_risk is None else compared.published_risk(domain, epsilon)
+    details: dict[str, float | str | None] = {"exact": mechanism.risk(1)}
+    setting = f"{name}, k = {len(domain)}, ε = {epsilon}"
+    return Row(setting, published, measured, compared.our_risk(domain, epsilon), details)
 
 
 def _order_row(regime: str, name: str, *sizes: int) -> Row:
@@ -95,7 +85,7 @@ def _order_row(regime: str, name: str, *sizes: int) -> Row:
     constants = []
     for k in sizes:
         epsilon = REGIMES[regime](math.log(k))
-        mechanism = MECHANISMS[name](Domain.range(k), f"{epsilon:.4f}")
+        mechanism = MECHANISMS[name].make(Domain.range(k), f"{epsilon:.4f}")
         constants.append(2 * expected_tv(mechanism, np.full(k, 1 / k)) / order(k, epsilon))
     details: dict[str, float | str | None] = {"order": text, f"constant at k = {sizes[0]}": constants[0]}
     return Row(f"l1, {name}, ε in {regime}, constant at k = {sizes[1]}", None, constants[1], None, details)

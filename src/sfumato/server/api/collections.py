@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
-import numpy as np
 
 from sfumato.collecting import Aggregate, batch_header
-from sfumato.mechanisms import Mechanism, check_reports, count_reports, count_size, mechanism_from_spec
+from sfumato.mechanisms import Mechanism, ReportFormat, mechanism_from_spec
 from sfumato.policy import describe, policy_from_dict
 from sfumato.server.api.schemas import COLLECTION_ID, CollectionResponse
 from sfumato.server.http.responses import ApiError
@@ -28,22 +27,7 @@ _CACHE_SIZE = 256
 #: Seconds after which the state is read again: another worker may have changed it. Counting does not rely on this.
 _FRESH_SECONDS = 1.0
 
-#: Bytes of reports above which other kernels count them.
-_MANY_BYTES = 2**19
-
 _ID = re.compile(COLLECTION_ID)
-
-
-class ReportForm:
-    """The form of a report of a mechanism, computed once because every report needs it."""
-
-    def __init__(self, mechanism: Mechanism) -> None:
-        self.is_index = mechanism.encoding == "index"
-        self.outputs = mechanism.outputs
-        self.dtype = mechanism.report_dtype
-        #: A mechanism with one output has reports of no bits, and a batch gives them one.
-        self.size = max(1, (mechanism.bits + 7) // 8)
-        self.header_of_one = batch_header(mechanism, 1)
 
 
 @dataclass
@@ -52,7 +36,9 @@ class Collection:
 
     record: Record
     mechanism: Mechanism
-    form: ReportForm
+    report_format: ReportFormat
+    #: What stands before one report in a batch.
+    header_of_one: bytes
     asks: str
     policy_hash: str
     #: The response body; all readers share one copy.
@@ -146,25 +132,22 @@ class Collections:
         assert record is not None
         mechanism = mechanism_from_spec(record.mechanism)
         policy = policy_from_dict(msgspec.json.decode(record.policy))
-        _warm_up(mechanism)
-        form = ReportForm(mechanism)
+        mechanism.report_format.warm_up()
         certificate = record.certificate.encode()
         return Collection(
-            record, mechanism, form, describe(policy), policy.hash, certificate, metadata, key_hash, progress, read_at
+            record,
+            mechanism,
+            mechanism.report_format,
+            batch_header(mechanism, 1),
+            describe(policy),
+            policy.hash,
+            certificate,
+            metadata,
+            key_hash,
+            progress,
+            read_at,
         )
 
     async def counts(self, collection: Collection) -> Aggregate:
         """Return the counts of a collection."""
         return await self._readers.run(self._store.counts, collection.id, collection.mechanism)
-
-
-def _warm_up(mechanism: Mechanism) -> None:
-    """Compile the kernels that check and count reports before the first report arrives."""
-    none = np.empty((0, *mechanism.report_shape), mechanism.report_dtype)
-    if mechanism.report_shape:
-        check_reports(mechanism, none)
-    counts = np.zeros(count_size(mechanism), np.int64)
-    count_reports(mechanism, none, counts)
-    if mechanism.encoding in ("index", "bitmap"):  # many at once are counted by other code than few
-        row = np.zeros((1, *mechanism.report_shape), mechanism.report_dtype)
-        count_reports(mechanism, np.repeat(row, _MANY_BYTES // row.nbytes + 1, axis=0), counts)

@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from sfumato.collecting import HEADER_BYTES, decode_batch
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import Mechanism, check_reports
+from sfumato.mechanisms import Mechanism
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import BATCH_ID, OneReport, Receipt
@@ -107,7 +107,7 @@ def _number(reports: int) -> bytes:
 def _most_bytes(collection: Collection, *, single: bool) -> int:
     """Return the maximum bytes of a body with reports; a longer one is rejected before it is read."""
     if single:
-        return _ENVELOPE_BYTES + 2 * collection.form.size  # two hex digits a byte
+        return _ENVELOPE_BYTES + 2 * collection.report_format.batch_bytes  # two hex digits a byte
     return HEADER_BYTES + _MOST_REPORTS * max(collection.mechanism.bits, 1) // 8
 
 
@@ -130,20 +130,20 @@ def _check_sender(collection: Collection, headers: RawHeaders) -> bytes | None:
 
 def _one_report(collection: Collection, report: int | str) -> tuple[npt.NDArray[Any], bytes]:
     """Return the report as an array, and as a binary batch."""
-    form = collection.form
-    if form.is_index:
+    form, header = collection.report_format, collection.header_of_one
+    if form.is_histogram:
         # Below the number of outputs is all that an index has to be, and no array takes an int of any length.
-        if not isinstance(report, int) or not 0 <= report < form.outputs:
-            raise ApiError("invalid", f"a report must be a number in 0 … {form.outputs - 1}", row=0)
-        return np.array([report], form.dtype), form.header_of_one + report.to_bytes(form.size, "little")
+        if not isinstance(report, int) or not 0 <= report < form.count_size:
+            raise ApiError("invalid", f"a report must be a number in 0 … {form.count_size - 1}", row=0)
+        return np.array([report], form.dtype), header + report.to_bytes(form.batch_bytes, "little")
     if not isinstance(report, str):
         raise ApiError("invalid", "a report of this mechanism is a text of hex digits", row=0)
     serialised = bytes.fromhex(report)
-    if len(serialised) != form.size:
-        raise ApiError("invalid", f"a report of this mechanism has {form.size} bytes", row=0)
+    if len(serialised) != form.batch_bytes:
+        raise ApiError("invalid", f"a report of this mechanism has {form.batch_bytes} bytes", row=0)
     try:
         array = np.frombuffer(serialised, np.uint8).reshape(1, -1)
-        return check_reports(collection.mechanism, array, "the report"), form.header_of_one + serialised
+        return form.validate(array, "the report"), header + serialised
     except InvalidInput as error:
         raise ApiError("invalid", str(error), row=0) from None
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.collecting import Aggregate, decode_batch, write_batch
-from sfumato.mechanisms import Mechanism, count_reports, count_size, piece_rows
+from sfumato.mechanisms import Mechanism
 from sfumato.server.store.records import ID_BYTES, Progress, Record, State, Submission, SubmissionResult
 from sfumato.server.store.statements import Statements
 
@@ -219,10 +219,10 @@ class Store(ABC):
 
     def _add_counts(self, execute: Execute, counted: Sequence[Submission]) -> None:
         collection, mechanism = counted[0].collection, counted[0].mechanism
-        size = count_size(mechanism)
+        size = mechanism.report_format.count_size
         added = np.zeros(-(-size // PAGE) * PAGE, np.int64)
         reports = [submission.reports for submission in counted]
-        count_reports(mechanism, np.concatenate(reports), added[:size])
+        mechanism.report_format.count(np.concatenate(reports), added[:size])
         pages = added.reshape(-1, PAGE)
         touched = np.flatnonzero(pages.any(axis=1)).tolist()
         stored = self._where_in(execute, self.sql.pages_in, (collection,), touched)
@@ -255,7 +255,7 @@ class Store(ABC):
         """Return a consistent snapshot of the counts."""
         with self._connected() as execute:
             rows = execute(self.sql.counts, (collection,)).fetchall()
-        counts = np.zeros(count_size(mechanism), np.int64)
+        counts = np.zeros(mechanism.report_format.count_size, np.int64)
         for _, page, data in rows:
             if page is not None:
                 counts[page * PAGE : (page + 1) * PAGE] = np.frombuffer(data, "<i8")
@@ -418,6 +418,6 @@ def shuffled_batch(mechanism: Mechanism, reports: Sequence[npt.NDArray[Any]]) ->
     else:
         together = np.sort(together)
     file = io.BytesIO()
-    step = piece_rows(mechanism)
+    step = mechanism.report_format.piece_rows
     write_batch(mechanism, file, (together[start : start + step] for start in range(0, len(together), step)))
     return file.getvalue()

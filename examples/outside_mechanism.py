@@ -1,0 +1,105 @@
+"""A mechanism that is defined outside the library, with a sampler and a law only, from audit to estimate.
+
+Cyclic response reports a shift of a difference set: with probability γ one whose shifted set holds the true value,
+otherwise any. Every two values are in equally many of the sets, so it has the error of subset selection with sets of
+that size, in reports of log2 k bits instead of k.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import sfumato as sf
+from sfumato.collecting import read_reports, write_reports
+from sfumato.mechanisms import Candidate, CandidateRequest, Draws, Finished, Mechanism
+
+#: By the number of values: a set whose differences are every other value equally often.
+DIFFERENCE_SETS = {7: (1, 2, 4), 13: (0, 1, 3, 9), 21: (3, 6, 7, 12, 14)}
+#: Probabilities are integers over this.
+WHOLE = 2**62
+
+
+def offer(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Offer cyclic response for domains of the right size, at the ε that implies the policy."""
+    domain = request.policy.domain
+    if len(domain) in DIFFERENCE_SETS:
+        yield "cyclic", Candidate(partial(CyclicResponse, domain, request.epsilon), "k²", classical=True)
+
+
+@sf.register(candidates=offer)
+class CyclicResponse(Mechanism):
+    """With probability γ a uniform shift whose set holds the value, otherwise a uniform shift of all."""
+
+    name = "cyclic-response"
+
+    def __init__(self, domain: sf.Domain, epsilon: Any, *, threshold: int | str | None = None) -> None:
+        self.domain = domain
+        self.epsilon = sf.Epsilon(epsilon)
+        self.members = DIFFERENCE_SETS[len(domain)]
+        if threshold is None:
+            gain = math.expm1(min(float(self.epsilon), 700.0)) * len(self.members)
+            # A little below the best: the audit decides exactly whether that is enough.
+            threshold = math.floor(gain / (gain + len(domain)) * (1 - 1e-12) * WHOLE)
+        self.threshold = int(threshold)
+
+    def step(self, state: int, draws: Draws) -> Finished:
+        """The sampler: all its randomness comes from ``draws``."""
+        forced = draws.bernoulli(self.threshold, WHOLE)
+        member, shift = draws.below(len(self.members)), draws.below(len(self.domain))
+        return Finished((state - self.members[member]) % len(self.domain) if forced else shift)
+
+    @property
+    def outputs(self) -> int:
+        """The number of reports: one per shift."""
+        return len(self.domain)
+
+    def probability(self, report: int, x: int) -> Fraction:
+        """The law that the sampler has to follow: the audit compares the two."""
+        gamma = Fraction(self.threshold, WHOLE)
+        holds = (x - report) % len(self.domain) in self.members
+        return (1 - gamma) / len(self.domain) + (gamma / len(self.members) if holds else 0)
+
+    def parameters(self) -> dict[str, Any]:
+        """What the spec says besides the domain."""
+        return {"epsilon": str(self.epsilon), "threshold": str(self.threshold)}
+
+    @classmethod
+    def from_parameters(cls, domain: sf.Domain, parameters: dict[str, Any]) -> CyclicResponse:
+        """The inverse of ``parameters``."""
+        return cls(domain, **parameters)
+
+
+def main(people: int = 20_000) -> sf.Estimate:
+    """Take the mechanism through every verb; print what each says."""
+    days = sf.Domain(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+    policy = sf.Uniform(days, "1/2")
+    plan = sf.plan(policy, people, max_bits=3)
+    print(plan)
+    mechanism = sf.design(policy, people, mechanism="cyclic")
+    certificate = sf.audit(mechanism, policy)
+    certificate.raise_if_violated()
+    print(certificate)
+
+    ledger = sf.Ledger(budget=policy)
+    ledger.charge("days", mechanism, policy)
+    print("spent:", ledger.total)
+
+    values = [day for day, count in zip(days, (4, 3, 2, 2, 3, 5, 1), strict=True) for _ in range(count * people // 20)]
+    reports = sf.privatize(mechanism, values)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "reports.parquet"
+        write_reports(mechanism, reports, path)
+        counts = sf.aggregate(mechanism, read_reports(mechanism, path))
+    estimate = sf.estimate(mechanism, counts)
+    print(estimate)
+    return estimate
+
+
+if __name__ == "__main__":
+    main()

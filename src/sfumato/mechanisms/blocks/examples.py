@@ -1,0 +1,59 @@
+"""Examples of block mechanisms, for vectors and contract tests."""
+
+from __future__ import annotations
+
+from sfumato.domain import Domain
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.examples import Examples
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.policy import Blocks
+
+__all__ = ["examples"]
+
+_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+_TWO_AND_THREE = Blocks(_FEW, "abbba", [1, "ln 3"])
+
+
+def _samplers() -> list[Mechanism]:
+    return [
+        BlockMechanism.for_policy(_TWO_AND_THREE, "rr"),
+        BlockMechanism.for_policy(_TWO_AND_THREE, "subset"),
+        BlockMechanism.for_policy(_TWO_AND_THREE, "hadamard"),
+        BlockMechanism(
+            _MORE,
+            [0] * 40 + [1] * 20 + [2] * 9 + [3],
+            [
+                SubsetSelection(Domain.range(40), 1, 10),
+                HadamardResponse(Domain.range(20), 3, block_size=8),
+                RandomizedResponse(Domain.range(9), 2),
+                RandomizedResponse(Domain.range(1), "inf"),
+            ],
+        ),
+    ]
+
+
+def _laws(epsilon: str) -> list[Mechanism]:
+    policy = Blocks(Domain.range(7), "abbccdd", epsilon)
+    return [BlockMechanism.for_policy(policy, inner) for inner in (None, "rr", "hadamard")]
+
+
+def _reports() -> list[Mechanism]:
+    return [
+        BlockMechanism(
+            Domain.range(12),
+            [0] * 5 + [1] * 6 + [2],
+            [
+                SubsetSelection(Domain.range(5), 1, 2),
+                HadamardResponse(Domain.range(6), 2, block_size=4, blocks=3),
+                RandomizedResponse(Domain.range(1), "inf"),
+            ],
+        ),
+    ]
+
+
+def examples() -> Examples:
+    """Return the examples."""
+    return Examples(_samplers, _laws, _reports)

@@ -1,0 +1,33 @@
+"""Examples of composed subsets, for vectors and contract tests."""
+
+from __future__ import annotations
+
+from sfumato._core import Epsilon
+from sfumato.domain import Domain
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.examples import Examples
+
+__all__ = ["examples"]
+
+_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+
+
+def _samplers() -> list[Mechanism]:
+    return [
+        ComposedSubsets(_FEW, "abbba", 1, 2),
+        ComposedSubsets(_MORE, [x % 5 for x in range(70)], "ln 2", 2),
+    ]
+
+
+def _laws(epsilon: str) -> list[Mechanism]:
+    if epsilon == "inf":
+        return []
+    across = Epsilon(epsilon) + Epsilon(1)
+    sizes = ((2, 2), (5, 1), (6, 3))
+    return [ComposedSubsets(Domain.range(7), "abbccdd", epsilon, across, sizes=pair) for pair in sizes]
+
+
+def examples() -> Examples:
+    """Return the examples."""
+    return Examples(_samplers, _laws)

@@ -1,0 +1,37 @@
+"""Reports of composed subsets: a set of values and a set of blocks in one bitmap."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Integers
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.reports.base import exact_sum
+from sfumato.mechanisms.reports.bitmap import BitmapFormat
+
+__all__ = ["ComposedFormat"]
+
+
+class ComposedFormat(BitmapFormat):
+    """Both sets have a fixed number of members."""
+
+    def __init__(self, mechanism: ComposedSubsets) -> None:
+        self._size = len(mechanism.domain)
+        super().__init__(self._size + mechanism.blocks)
+        self._members = mechanism.values.size, mechanism.labels.size
+        self._of_values = np.packbits(np.arange(self.bits) < self._size, bitorder="little")
+
+    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+        masks = (self._of_values, ~self._of_values)
+        for members, among, named in zip(self._members, masks, ("values", "blocks"), strict=True):
+            weights = np.bitwise_count(array & among).sum(axis=1, dtype=np.int64)
+            self._refuse_rows(what, first_row, array, weights != members, f"have exactly {members} bits of {named} set")
+
+    def check_counts(self, n: int, counts: Integers) -> None:
+        values, blocks = np.split(counts, [self._size])
+        wanted = tuple(members * n for members in self._members)
+        found = exact_sum(values), exact_sum(blocks)
+        if found != wanted:
+            raise InvalidInput("an aggregate", "counts of values and of blocks", f"sum to {wanted}", found)

@@ -1,0 +1,26 @@
+"""All families of mechanisms: one line each, in the order in which their candidates are compared.
+
+This is the only list of mechanisms. Every line brings the classes of a family and its entry for the registry.
+"""
+
+from __future__ import annotations
+
+from sfumato.mechanisms.registry import Family, add_family
+
+# isort: off
+from sfumato.mechanisms.randomized_response import *
+from sfumato.mechanisms.unary import *
+from sfumato.mechanisms.subset import *
+from sfumato.mechanisms.hadamard import *
+from sfumato.mechanisms.prior import *
+from sfumato.mechanisms.secret import *
+from sfumato.mechanisms.table import *
+from sfumato.mechanisms.high_low import *
+from sfumato.mechanisms.utility_optimized_rappor import *
+from sfumato.mechanisms.blocks import *
+from sfumato.mechanisms.nested_subsets import *
+from sfumato.mechanisms.composed_subsets import *
+# isort: on
+
+for _family in [value for value in vars().values() if isinstance(value, Family)]:
+    add_family(_family)

@@ -1,0 +1,54 @@
+"""Examples of mechanisms for sensitive and harmless values, for vectors and contract tests."""
+
+from __future__ import annotations
+
+from sfumato.domain import Domain
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import Examples
+from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
+from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+
+__all__ = ["examples"]
+
+_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+_FEARED = ["flu", "hiv", "cancer"]
+
+
+def _samplers() -> list[Mechanism]:
+    return [
+        UtilityOptimizedRR(_FEW, _FEARED, 1),
+        UtilityOptimizedRR(_MORE, range(1, 70, 3), "0.5"),
+        UtilityOptimizedRR(_FEW, _FEW, "ln 3"),
+        UtilityOptimizedRR(_FEW, _FEARED, "inf"),
+        HighLowHadamard(_FEW, _FEARED, 1, block_size=4),
+        HighLowHadamard(_MORE, range(1, 70, 3), 3, block_size=8),
+        HighLowHadamard.published(_FEW, ["hiv"], "0.5"),
+        HighLowHadamard(_FEW, _FEARED, 0, block_size=4),
+        HighLowSubset(_FEW, _FEARED, 1, 2),
+        HighLowSubset(_MORE, range(63), "0.5", 20),
+        HighLowSubset(_FEW, ["hiv"], "ln 3"),
+        HighLowSubset(_FEW, _FEW, 2, 2),
+        HighLowSubset(_FEW, _FEARED, "inf", 2),
+    ]
+
+
+def _laws(epsilon: str) -> list[Mechanism]:
+    seven = Domain.range(7)
+    return [
+        *(UtilityOptimizedRR(seven, range(count), epsilon) for count in (1, 4, 7)),
+        *(HighLowHadamard(seven, range(count), epsilon) for count in (1, 4, 7)),
+        *(HighLowSubset(seven, range(count), epsilon) for count in (1, 4, 7)),
+    ]
+
+
+def _reports() -> list[Mechanism]:
+    return [
+        HighLowSubset(Domain.range(7), range(4), 1, 2),
+        HighLowSubset(_MORE, range(63), 1, 20),
+    ]
+
+
+def examples() -> Examples:
+    """Return the examples."""
+    return Examples(_samplers, _laws, _reports)

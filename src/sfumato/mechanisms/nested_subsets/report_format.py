@@ -1,0 +1,78 @@
+"""Reports of nested subsets: a set of blocks, and in every block a set of values whose size depends on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Integers
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.reports.base import count_pieces
+from sfumato.mechanisms.reports.bitmap import BitmapFormat
+
+__all__ = ["NestedFormat"]
+
+
+class NestedFormat(BitmapFormat):
+    """Counts: reports with each value in a high block, with each value in a low block, and with each block high."""
+
+    counts_in_bulk = False
+
+    def __init__(self, mechanism: NestedSubsets) -> None:
+        super().__init__(len(mechanism.domain) + mechanism.blocks)
+        self._mechanism = mechanism
+
+    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+        for start in range(0, len(array), self.piece_rows):
+            self._check_piece(array[start : start + self.piece_rows], what, first_row + start)
+
+    def _check_piece(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+        mechanism = self._mechanism
+        bits = np.unpackbits(array, axis=1, count=self.bits, bitorder="little")
+        size, (in_high, in_low) = len(mechanism.domain), mechanism.sizes
+        high = bits[:, size:]
+        wrong = high.sum(axis=1, dtype=np.int64) != mechanism.high
+        self._refuse_rows(what, first_row, array, wrong, f"have exactly {mechanism.high} bits of blocks set")
+        held = np.take(bits, mechanism.order, axis=1).reshape(len(bits), mechanism.blocks, mechanism.block_size)
+        weights = held.sum(axis=2, dtype=np.uint32)
+        wrong = (weights != np.where(high, in_high, in_low)).any(axis=1)
+        must = f"have exactly {in_high} values set in every block whose bit is set, and {in_low} in every other"
+        self._refuse_rows(what, first_row, array, wrong, must)
+
+    def _count_size(self) -> int:
+        return 2 * len(self._mechanism.domain) + self._mechanism.blocks
+
+    def count(self, reports: npt.NDArray[Any], counts: Integers) -> None:
+        for piece in count_pieces(reports, counts):
+            counts += self._sums(piece)
+
+    def _sums(self, rows: npt.NDArray[np.uint8]) -> Integers:
+        mechanism = self._mechanism
+        size, blocks, order = len(mechanism.domain), mechanism.blocks, mechanism.order
+        in_all, in_high, high_sums = (np.zeros(count, np.int64) for count in (size, size, blocks))
+        for start in range(0, len(rows), 255):  # as many ones as a byte holds
+            unpacked = np.unpackbits(rows[start : start + 255], axis=1, count=self.bits, bitorder="little")
+            held = np.take(unpacked, order, axis=1).reshape(-1, blocks, mechanism.block_size)
+            high = unpacked[:, size:]
+            in_all[order] += held.sum(axis=0, dtype=np.uint8).ravel()
+            in_high[order] += (held & high[:, :, None]).sum(axis=0, dtype=np.uint8).ravel()
+            high_sums += high.sum(axis=0, dtype=np.uint8)
+        return np.concatenate([in_high, in_all - in_high, high_sums])
+
+    def check_counts(self, n: int, counts: Integers) -> None:
+        mechanism = self._mechanism
+        size = len(mechanism.domain)
+        # The counts of a block may overflow 64 bits together: Python's integers do not.
+        in_high, in_low, high = (part.astype(object) for part in np.split(counts, [size, 2 * size]))
+        if high.sum() != mechanism.high * n:
+            raise InvalidInput("an aggregate", "counts of blocks", f"sum to {mechanism.high * n}", high.sum())
+        for held, reports, each in zip((in_high, in_low), (high, n - high), mechanism.sizes, strict=True):
+            found = held[mechanism.order].reshape(mechanism.blocks, -1).sum(axis=1)
+            wrong = found != each * reports
+            if wrong.any():
+                block = int(wrong.argmax())
+                must = f"sum to {each * reports[block]}"
+                raise InvalidInput("an aggregate", f"counts of the values of block {block}", must, found[block])

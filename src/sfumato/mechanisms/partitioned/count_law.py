@@ -1,0 +1,65 @@
+"""The law of the counts of mechanisms made of parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato._core import Floats, Integers
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.reports.count_laws import histogram_counts, multinomial
+from sfumato.mechanisms.subset.count_law import subset_sums
+from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["draw_counts"]
+
+
+def draw_counts(mechanism: PartitionedMechanism, generator: Generator, n: int, truth: Floats) -> Integers:
+    """Draw the counts of n people: by part, and among its protected and unprotected values."""
+    if mechanism.reports_index:
+        return histogram_counts(mechanism, generator, n, truth)
+    *starts, end = mechanism.count_offsets
+    parts, is_unprotected = len(mechanism.parts), mechanism.number_of == OUTSIDE
+    protected = np.zeros(parts)
+    np.add.at(protected, mechanism.part_of, np.where(is_unprotected, 0.0, truth))
+    people = multinomial(generator, n, np.concatenate([protected, truth[mechanism.unprotected]]))
+    gammas = np.array([float(part.gamma) for part in mechanism.parts])
+    part_of_unprotected = mechanism.part_of[mechanism.unprotected]
+    revealed = generator.binomial(people[parts:], gammas[part_of_unprotected])
+    unrevealed = np.zeros(parts, np.int64)
+    np.add.at(unrevealed, part_of_unprotected, people[parts:] - revealed)
+
+    counts = np.zeros(end + len(revealed), np.int64)
+    counts[end:] = revealed
+    subsets: dict[tuple[int, int], list[int]] = {}
+    for number, part in enumerate(mechanism.parts):
+        members = part.draws().members
+        if members:
+            subsets.setdefault((len(part.domain), members), []).append(number)
+            continue
+        own = _of_part(mechanism, number, truth, protected)
+        counts[starts[number] : starts[number] + part.outputs] = _index_part(
+            part, generator, int(people[number]), int(unrevealed[number]), own
+        )
+    for (values, size), numbers in subsets.items():
+        forced = generator.binomial(people[numbers], gammas[numbers])
+        own = np.stack([_of_part(mechanism, number, truth, protected) for number in numbers])
+        sums = subset_sums(generator, size, forced, people[numbers] - forced + unrevealed[numbers], own)
+        for number, row in zip(numbers, sums, strict=True):
+            counts[starts[number] : starts[number] + values] = row
+    return counts
+
+
+def _of_part(mechanism: PartitionedMechanism, number: int, truth: Floats, protected: Floats) -> Floats:
+    """The distribution of a part's protected values among themselves."""
+    own = truth[mechanism.protected(number)]
+    return own / protected[number] if protected[number] > 0 else np.full(len(own), 1 / len(own))
+
+
+def _index_part(part: MixtureMechanism, generator: Generator, n: int, unrevealed: int, truth: Floats) -> Integers:
+    uniform = multinomial(generator, unrevealed, np.ones(part.outputs))
+    return uniform + histogram_counts(part, generator, n, truth)

@@ -1,0 +1,80 @@
+"""Reports of mechanisms made of parts: an index through all parts, or a part's own report below its number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Integers
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.reports.base import ReportFormat, count_pieces, exact_sum
+from sfumato.mechanisms.reports.bitmap import RowFormat
+from sfumato.mechanisms.reports.index import IndexFormat
+
+__all__ = ["partitioned_format"]
+
+
+def partitioned_format(mechanism: PartitionedMechanism) -> ReportFormat:
+    """Return the format of a mechanism made of parts: indices where every part reports an index."""
+    return _IndexOfParts(mechanism) if mechanism.reports_index else _ReportOfPart(mechanism)
+
+
+class _IndexOfParts(IndexFormat):
+    """The outputs of the parts one after the other, then the unprotected values."""
+
+    def __init__(self, mechanism: PartitionedMechanism) -> None:
+        super().__init__(mechanism.outputs)
+        self._mechanism = mechanism
+
+    def check_counts(self, n: int, counts: Integers) -> None:
+        _check_parts(self._mechanism, n, counts)
+
+
+class _ReportOfPart(RowFormat):
+    """The part's own report in the low bits, and above it the number of the part or of an unprotected value."""
+
+    encoding = "parted"
+
+    def __init__(self, mechanism: PartitionedMechanism) -> None:
+        heads = len(mechanism.parts) + len(mechanism.unprotected)
+        super().__init__(mechanism.body_bits + (heads - 1).bit_length())
+        self._mechanism = mechanism
+
+    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+        from sfumato.mechanisms.partitioned.report_kernel import first_fault
+
+        wrong = np.arange(len(array)) == first_fault(self._mechanism, np.ascontiguousarray(array))
+        self._refuse_rows(what, first_row, array, wrong, "be a report of one of the parts, or of a value in clear")
+
+    def _count_size(self) -> int:
+        return self._mechanism.count_offsets[-1] + len(self._mechanism.unprotected)
+
+    def count(self, reports: npt.NDArray[Any], counts: Integers) -> None:
+        from sfumato.mechanisms.partitioned.report_kernel import add_counts
+
+        for piece in count_pieces(reports, counts):
+            add_counts(self._mechanism, piece, counts)
+
+    def check_counts(self, n: int, counts: Integers) -> None:
+        _check_parts(self._mechanism, n, counts)
+
+
+def _check_parts(mechanism: PartitionedMechanism, n: int, counts: Integers) -> None:
+    *starts, end = mechanism.count_offsets
+    total = exact_sum(counts[end:])
+    for number, (part, start) in enumerate(zip(mechanism.parts, starts, strict=True)):
+        each = part.report_format.counts_per_report
+        assert each is not None
+        own = counts[start : mechanism.count_offsets[number + 1]]
+        reports, rest = divmod(exact_sum(own), each)
+        if rest:
+            raise InvalidInput("an aggregate", f"the counts of part {number}", f"sum to a multiple of {each}", rest)
+        if own.max() > reports:
+            must = f"be at most the {reports} reports of the part"
+            raise InvalidInput("an aggregate", f"every count of part {number}", must, int(own.max()))
+        total += reports
+    if total != n:
+        raise InvalidInput("an aggregate", "counts", f"be those of n = {n} reports", total)

@@ -1,0 +1,38 @@
+"""Examples of randomized response, for vectors and contract tests."""
+
+from __future__ import annotations
+
+from sfumato.domain import Domain
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import Examples
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+
+__all__ = ["examples"]
+
+_FEW = Domain(["none", "flu", "hiv", "cancer", "other"])
+
+
+def _samplers() -> list[Mechanism]:
+    return [
+        RandomizedResponse(_FEW, 1),
+        RandomizedResponse(Domain.range(1_000_003), "ln 3"),
+        RandomizedResponse(_FEW, 0),
+        RandomizedResponse(_FEW, "inf"),
+    ]
+
+
+def _laws(epsilon: str) -> list[Mechanism]:
+    return [RandomizedResponse(Domain.range(7), epsilon)]
+
+
+def _reports() -> list[Mechanism]:
+    return [
+        RandomizedResponse(_FEW, 1),
+        RandomizedResponse(Domain(["only"]), 1),
+        RandomizedResponse(Domain.range(256), 1),
+    ]
+
+
+def examples() -> Examples:
+    """Return the examples."""
+    return Examples(_samplers, _laws, _reports)

@@ -1,0 +1,296 @@
+"""The registry of mechanisms: one entry per family, from which everything else about a mechanism is found.
+
+``families.py`` lists the families of the library. ``register`` adds a mechanism that is defined elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from sfumato._core import Floats, Integers
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest
+from sfumato.mechanisms.reports.base import ReportFormat
+from sfumato.mechanisms.reports.index import IndexFormat
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from sfumato.mechanisms.base import Mechanism
+    from sfumato.mechanisms.estimators.base import Estimator
+    from sfumato.mechanisms.examples import Examples
+    from sfumato.mechanisms.kernels.base import Kernel
+
+__all__ = [
+    "Family",
+    "add_family",
+    "all_families",
+    "count_law_for",
+    "estimator_for",
+    "format_for",
+    "kernel_for",
+    "mechanism_classes",
+    "register",
+]
+
+Kind = TypeVar("Kind", bound="type[Mechanism]")
+#: Draws the counts of n people whose values follow a distribution.
+CountLaw = Callable[["Generator", int, Floats], Integers]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Family:
+    """A family of mechanisms: the classes of one folder, and where everything else about them is found.
+
+    Functions that few callers need are named ``"module:function"`` and imported on first use, so that numba is not
+    imported with the library.
+
+    Parameters
+    ----------
+    mechanisms
+        The classes, each with the name that its specs have.
+    estimator
+        Returns the estimator of a mechanism. Without it, mechanisms that report an index have the estimator of tables.
+    report_format
+        Returns the report format of a mechanism. Without it, reports are indices.
+    kernel
+        ``"module:function"`` that returns the compiled sampler of a mechanism. Without it, arrays are sampled value by
+        value.
+    candidates
+        Yields short names and candidates for a request: the policies for which ``plan`` compares mechanisms of the
+        family.
+    count_law
+        Draws the counts of n people from their law, without a report. Histograms need none.
+    in_browser
+        Whether the browser client runs these mechanisms.
+    examples
+        ``"module:function"`` that returns ``Examples`` for vectors and contract tests.
+    """
+
+    mechanisms: tuple[type[Mechanism], ...]
+    estimator: Callable[[Any], Estimator] | None = None
+    report_format: Callable[[Any], ReportFormat] | None = None
+    kernel: str | None = None
+    candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None
+    count_law: Callable[[Any, Generator, int, Floats], Integers] | None = None
+    in_browser: bool = False
+    examples: str | None = None
+
+    def load_examples(self) -> Examples | None:
+        """Return the examples of the family, if it has any."""
+        return None if self.examples is None else cast("Examples", _loaded(self.examples)())
+
+
+def _loaded(path: str) -> Callable[..., Any]:
+    module, _, function = path.partition(":")
+    return cast("Callable[..., Any]", getattr(importlib.import_module(module), function))
+
+
+_FAMILIES: list[Family] = []
+_BY_CLASS: dict[type[Mechanism], Family] = {}
+_BY_NAME: dict[str, type[Mechanism]] = {}
+
+
+def all_families() -> tuple[Family, ...]:
+    """Return all families: those of the library in the order of comparison, then those that were registered."""
+    return tuple(_FAMILIES)
+
+
+def mechanism_classes() -> Mapping[str, type[Mechanism]]:
+    """Return every registered class by the name that its specs have."""
+    return dict(_BY_NAME)
+
+
+def add_family(family: Family) -> None:
+    """Add a family; its names must be free."""
+    for kind in family.mechanisms:
+        known = _BY_NAME.get(kind.name)
+        if known is not None:
+            raise InvalidInput("register", "the name of the mechanism", f"not be that of {known!r}", kind.name)
+    _FAMILIES.append(family)
+    for kind in family.mechanisms:
+        _BY_CLASS[kind], _BY_NAME[kind.name] = family, kind
+
+
+def _remove(kind: type[Mechanism]) -> None:
+    _FAMILIES.remove(_BY_CLASS.pop(kind))
+    del _BY_NAME[kind.name]
+
+
+def _family_of(kind: type) -> Family | None:
+    """Return the family of a class, or of the nearest class that it derives from."""
+    return next((_BY_CLASS[base] for base in kind.__mro__ if base in _BY_CLASS), None)
+
+
+# -- what is found through the registry --------------------------------------------------------------------
+
+
+def format_for(mechanism: Mechanism) -> ReportFormat:
+    """Return the report format of a mechanism."""
+    family = _family_of(type(mechanism))
+    if family is None or family.report_format is None:
+        return IndexFormat(mechanism.outputs)
+    return family.report_format(mechanism)
+
+
+def estimator_for(mechanism: Mechanism) -> Estimator:
+    """Return the estimator of a mechanism.
+
+    Raises
+    ------
+    InvalidInput
+        If the mechanism has no estimator of its own and does not report an index.
+    """
+    family = _family_of(type(mechanism))
+    if family is not None and family.estimator is not None:
+        return family.estimator(mechanism)
+    from sfumato.mechanisms.estimators.matrix import default_estimator
+
+    return default_estimator(mechanism)
+
+
+def kernel_for(mechanism: Mechanism) -> Kernel | None:
+    """Return the kernel that samples as the mechanism does, or None; a subclass may sample otherwise and has none."""
+    family = _BY_CLASS.get(type(mechanism))
+    if family is None or family.kernel is None:
+        return None
+    return cast("Kernel", _loaded(family.kernel)(mechanism))
+
+
+def count_law_for(mechanism: Mechanism) -> CountLaw | None:
+    """Return the law of a mechanism's counts, or None where only that of its reports is known.
+
+    A class from elsewhere may sample otherwise than it states, so it has none.
+    """
+    if not mechanism.is_of_library:
+        return None
+    family = _family_of(type(mechanism))
+    if family is not None and family.count_law is not None:
+        law = family.count_law
+        return lambda generator, n, truth: law(mechanism, generator, n, truth)
+    if not mechanism.report_format.is_histogram:
+        return None
+    from sfumato.mechanisms.reports.count_laws import histogram_counts
+
+    return lambda generator, n, truth: histogram_counts(mechanism, generator, n, truth)
+
+
+# -- mechanisms from elsewhere -----------------------------------------------------------------------------
+
+
+@overload
+def register(
+    mechanism: Kind,
+    *,
+    estimator: Callable[[Any], Estimator] | None = None,
+    report_format: Callable[[Any], ReportFormat] | None = None,
+    kernel: str | None = None,
+    candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None,
+) -> Kind: ...
+
+
+@overload
+def register(
+    mechanism: None = None,
+    *,
+    estimator: Callable[[Any], Estimator] | None = None,
+    report_format: Callable[[Any], ReportFormat] | None = None,
+    kernel: str | None = None,
+    candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None,
+) -> Callable[[Kind], Kind]: ...
+
+
+def register(
+    mechanism: Kind | None = None,
+    *,
+    estimator: Callable[[Any], Estimator] | None = None,
+    report_format: Callable[[Any], ReportFormat] | None = None,
+    kernel: str | None = None,
+    candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None,
+) -> Kind | Callable[[Kind], Kind]:
+    """Register a mechanism class that is defined outside the library.
+
+    Audit, privatize, aggregate, estimate, plan, the ledger and report files then treat it as one of the library's
+    own, and ``mechanism_from_spec`` rebuilds it. It needs a sampler and the law that it states. Call the function, or
+    use it to decorate the class.
+
+    Parameters
+    ----------
+    mechanism
+        A subclass of ``Mechanism`` with its own ``name``.
+    estimator
+        A function that returns the ``Estimator`` of such a mechanism. Mechanisms that report an index do not need one:
+        their frequencies are estimated by least squares from the stated law.
+    report_format
+        A function that returns the ``ReportFormat`` of such a mechanism. Left out, reports are indices.
+    kernel
+        ``"module:function"``, a function that returns the compiled sampler of such a mechanism. Left out, the sampler
+        runs value by value.
+    candidates
+        A function that takes a ``CandidateRequest`` and yields pairs of a short name and a ``Candidate``. ``plan`` and
+        ``design`` compare these with the library's own.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Raises
+    ------
+    InvalidInput
+        If the class is no mechanism, lacks a part of the sampler or of the law, has no name of its own, or has the
+        name of another mechanism. A class that is defined again, as in a notebook, replaces the earlier one.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> @sf.register
+    ... class Coin(sf.mechanisms.RandomizedResponse):
+    ...     '''Randomized response under another name.'''
+    ...     name = "documented-coin"
+    >>> mechanism = Coin(sf.Domain(["no", "yes"]), "ln 3")
+    >>> sf.mechanism_from_spec(mechanism.spec) == mechanism
+    True
+    """
+
+    def add(kind: Kind) -> Kind:
+        _check_class(kind)
+        known = _BY_NAME.get(kind.name)
+        if known is not None and _is_defined_again(known, kind):
+            _remove(known)
+        add_family(
+            Family(
+                mechanisms=(kind,),
+                estimator=estimator,
+                report_format=report_format,
+                kernel=kernel,
+                candidates=candidates,
+            )
+        )
+        return kind
+
+    return add if mechanism is None else add(mechanism)
+
+
+def _check_class(kind: object) -> None:
+    from sfumato.mechanisms.base import Mechanism
+
+    if not isinstance(kind, type) or not issubclass(kind, Mechanism):
+        raise InvalidInput("register", "the mechanism", "be a subclass of Mechanism", kind)
+    if inspect.isabstract(kind):
+        missing = ", ".join(sorted(kind.__abstractmethods__))
+        raise InvalidInput(
+            "register", f"the class {kind.__name__}", "define all of its sampler and law", f"no {missing}"
+        )
+    name = kind.__dict__.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidInput("register", f"the class {kind.__name__}", "have a name of its own, a string", name)
+
+
+def _is_defined_again(known: type, kind: type) -> bool:
+    outside = not known.__module__.startswith("sfumato.")
+    return outside and (known.__module__, known.__qualname__) == (kind.__module__, kind.__qualname__)

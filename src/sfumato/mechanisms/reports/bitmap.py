@@ -1,0 +1,63 @@
+"""Reports of one bit per value; counts are the number of reports with each bit set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Integers
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms.reports.base import FEW_BYTES, ReportFormat, count_pieces
+
+__all__ = ["BitmapFormat", "RowFormat", "bit_sums"]
+
+
+class RowFormat(ReportFormat):
+    """A report is a row of its serialised bytes; the bits above ``bits`` are zero."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__(bits, np.uint8, ((bits + 7) // 8,))
+
+    def _validated(self, array: npt.NDArray[Any], what: str, first_row: int) -> npt.NDArray[Any]:
+        if array.dtype != np.uint8:
+            raise InvalidInput(what, "the array", "hold bytes", f"{array.dtype}")
+        spare = 8 * self.shape[0] - self.bits
+        if spare:
+            wrong = array[:, -1] >> 8 - spare != 0
+            self._refuse_rows(what, first_row, array, wrong, f"leave its last {spare} bits zero")
+        self._check_rows(array, what, first_row)
+        return array
+
+    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+        """Raise if some row is no report."""
+
+
+class BitmapFormat(RowFormat):
+    """Any bits may be set; a format of fewer reports overrides ``_check_rows``."""
+
+    encoding = "bitmap"
+    counts_in_bulk = True
+
+    def _count_size(self) -> int:
+        return self.bits
+
+    def count(self, reports: npt.NDArray[Any], counts: Integers) -> None:
+        if reports.nbytes > FEW_BYTES:
+            from sfumato.mechanisms.kernels.counting import add_bit_sums
+
+            add_bit_sums(reports, counts)
+            return
+        for piece in count_pieces(reports, counts):
+            counts += bit_sums(piece, self.bits)
+
+
+def bit_sums(rows: npt.NDArray[np.uint8], bits: int) -> Integers:
+    """Return how many of the rows have each bit set."""
+    sums = np.zeros(bits, np.int64)
+    step = max(1, 2**22 // max(bits, 1))
+    for start in range(0, len(rows), step):
+        unpacked = np.unpackbits(rows[start : start + step], axis=1, count=bits, bitorder="little")
+        sums += unpacked.sum(axis=0, dtype=np.int64)
+    return sums

@@ -1,0 +1,48 @@
+"""Reports that number the outputs; counts are their histogram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Integers
+from sfumato.mechanisms.reports.base import FEW_BYTES, ReportFormat, count_pieces
+
+__all__ = ["IndexFormat"]
+
+
+class IndexFormat(ReportFormat):
+    """A report is a number below ``outputs``, of as many bits as the greatest number needs."""
+
+    encoding = "index"
+    is_histogram = True
+    counts_in_bulk = True
+
+    def __init__(self, outputs: int) -> None:
+        bits = (outputs - 1).bit_length()
+        super().__init__(bits, np.uint32 if bits <= 32 else np.uint64, ())
+        self.outputs = outputs
+
+    def _validated(self, array: npt.NDArray[Any], what: str, first_row: int) -> npt.NDArray[Any]:
+        if array.min() < 0 or array.max() >= self.outputs:  # one look at each: reports come in great numbers
+            wrong = (array < 0) | (array >= self.outputs)
+            self._refuse_rows(what, first_row, array, wrong, f"be in 0 … {self.outputs - 1}")
+        return array.astype(self.dtype, copy=False)
+
+    def _count_size(self) -> int:
+        return self.outputs
+
+    @property
+    def counts_per_report(self) -> int:
+        return 1
+
+    def count(self, reports: npt.NDArray[Any], counts: Integers) -> None:
+        if reports.nbytes > FEW_BYTES:
+            from sfumato.mechanisms.kernels.counting import add_histogram
+
+            add_histogram(reports, counts)
+            return
+        for piece in count_pieces(reports, counts):
+            counts += np.bincount(piece.astype(np.intp), minlength=len(counts))

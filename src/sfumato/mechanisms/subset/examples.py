@@ -1,0 +1,36 @@
+"""Examples of subset selection, for vectors and contract tests."""
+
+from __future__ import annotations
+
+from sfumato.domain import Domain
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import Examples
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+
+__all__ = ["examples"]
+
+_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+
+
+def _samplers() -> list[Mechanism]:
+    return [
+        SubsetSelection(_FEW, 1, 2),
+        SubsetSelection(_MORE, "0.5"),
+        SubsetSelection(Domain.range(64), 3),
+    ]
+
+
+def _laws(epsilon: str) -> list[Mechanism]:
+    return [SubsetSelection(Domain.range(7), epsilon, size) for size in (1, 3, 6)]
+
+
+def _reports() -> list[Mechanism]:
+    return [
+        SubsetSelection(_FEW, 1, 2),
+        SubsetSelection(_MORE, 2),
+    ]
+
+
+def examples() -> Examples:
+    """Return the examples."""
+    return Examples(_samplers, _laws, _reports)

@@ -1,0 +1,38 @@
+"""Examples of unary encoding, for vectors and contract tests."""
+
+from __future__ import annotations
+
+from sfumato.domain import Domain
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import Examples
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+
+__all__ = ["examples"]
+
+_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+
+
+def _samplers() -> list[Mechanism]:
+    return [
+        UnaryEncoding(_FEW, 1),
+        UnaryEncoding(_MORE, "0.5", optimized=True),
+        UnaryEncoding(_FEW, "inf"),
+    ]
+
+
+def _laws(epsilon: str) -> list[Mechanism]:
+    seven = Domain.range(7)
+    return [UnaryEncoding(seven, epsilon), UnaryEncoding(seven, epsilon, optimized=True)]
+
+
+def _reports() -> list[Mechanism]:
+    return [
+        UnaryEncoding(_FEW, 1),
+        UnaryEncoding(Domain.range(16), 1, optimized=True),
+        UnaryEncoding(_MORE, 1),
+    ]
+
+
+def examples() -> Examples:
+    """Return the examples."""
+    return Examples(_samplers, _laws, _reports)

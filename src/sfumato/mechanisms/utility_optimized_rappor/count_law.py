@@ -1,0 +1,24 @@
+"""The law of the counts of utility-optimized RAPPOR."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato._core import Floats, Integers
+from sfumato.mechanisms.reports.count_laws import multinomial
+from sfumato.mechanisms.two_level import ONE
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["draw_counts"]
+
+
+def draw_counts(mechanism: UtilityOptimizedRappor, generator: Generator, n: int, truth: Floats) -> Integers:
+    """Draw how many of n people's reports have each bit set."""
+    people, sensitive = multinomial(generator, n, truth), mechanism.is_sensitive
+    own = generator.binomial(people, np.where(sensitive, mechanism.own / ONE, mechanism.harmless / ONE))
+    return own + generator.binomial(n - people, np.where(sensitive, mechanism.other / ONE, 0.0))

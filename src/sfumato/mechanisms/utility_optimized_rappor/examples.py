@@ -1,0 +1,30 @@
+"""Examples of utility-optimized RAPPOR, for vectors and contract tests."""
+
+from __future__ import annotations
+
+from sfumato.domain import Domain
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import Examples
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+
+__all__ = ["examples"]
+
+_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+
+
+def _samplers() -> list[Mechanism]:
+    return [
+        UtilityOptimizedRappor(_FEW, ["flu", "hiv", "cancer"], 1),
+        UtilityOptimizedRappor(_MORE, range(1, 70, 3), "0.5"),
+        UtilityOptimizedRappor(_FEW, _FEW, "ln 3"),
+        UtilityOptimizedRappor(_FEW, ["hiv"], "inf"),
+    ]
+
+
+def _laws(epsilon: str) -> list[Mechanism]:
+    return [UtilityOptimizedRappor(Domain.range(7), range(count), epsilon) for count in (1, 4, 7)]
+
+
+def examples() -> Examples:
+    """Return the examples."""
+    return Examples(_samplers, _laws)

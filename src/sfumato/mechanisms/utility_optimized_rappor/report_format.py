@@ -1,0 +1,23 @@
+"""Reports of utility-optimized RAPPOR: bitmaps in which at most one harmless value has its bit set."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.mechanisms.reports.bitmap import BitmapFormat
+from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+
+__all__ = ["UtilityOptimizedRapporFormat"]
+
+
+class UtilityOptimizedRapporFormat(BitmapFormat):
+    """Any bits of sensitive values may be set, and the bit of at most one harmless value."""
+
+    def __init__(self, mechanism: UtilityOptimizedRappor) -> None:
+        super().__init__(len(mechanism.domain))
+        self._harmless = np.packbits(~mechanism.is_sensitive, bitorder="little")
+
+    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+        revealed = np.bitwise_count(array & self._harmless).sum(axis=1, dtype=np.int64)
+        self._refuse_rows(what, first_row, array, revealed > 1, "have at most one bit of a harmless value set")

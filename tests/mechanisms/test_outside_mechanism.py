@@ -1,0 +1,244 @@
+"""A mechanism from outside the library: registered, it goes through every verb; what cannot be one is rejected."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sfumato as sf
+from sfumato.collecting import aggregate_files, decode_batch, encode_batch, read_reports, write_reports
+from sfumato.errors import InvalidInput, PolicyViolated, UnknownSpec
+from sfumato.mechanisms import BitmapFormat, Candidate, Draws, Finished, Mechanism, RandomizedResponse
+from sfumato.mechanisms.registry import estimator_for, kernel_for, mechanism_classes
+from sfumato.testing import MechanismContract
+from support import ROOT
+
+DAYS = sf.Domain(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+POLICY = sf.Uniform(DAYS, "1/2")
+SHARES = np.array([0.2, 0.15, 0.1, 0.1, 0.15, 0.25, 0.05])
+
+
+def load_example() -> ModuleType:
+    """The example as a new module, whose import registers its mechanism."""
+    path = ROOT / "examples" / "outside_mechanism.py"
+    spec = importlib.util.spec_from_file_location("outside_mechanism", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def example() -> ModuleType:
+    return load_example()
+
+
+@pytest.fixture
+def mechanism(example: ModuleType) -> Mechanism:
+    made: Mechanism = example.CyclicResponse(DAYS, "1/2")
+    return made
+
+
+class TestContract(MechanismContract):
+    cases = 30
+    sizes = (7, 13)
+    tight = False  # it stops a little below its level
+
+    def make(self, domain: sf.Domain, epsilon: sf.Epsilon) -> Mechanism:
+        made: Mechanism = load_example().CyclicResponse(domain, epsilon)
+        return made
+
+
+def test_the_example_runs(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    estimate = example.main(people=2_000)
+    assert estimate.n == 2_000
+    assert "* cyclic" in capsys.readouterr().out
+
+
+def test_its_sets_are_difference_sets(example: ModuleType) -> None:
+    for size, members in example.DIFFERENCE_SETS.items():
+        differences = [(a - b) % size for a in members for b in members if a != b]
+        assert {differences.count(each) for each in range(1, size)} == {len(differences) // (size - 1)}
+
+
+def test_the_audit_reads_its_sampler(mechanism: Mechanism) -> None:
+    certificate = sf.audit(mechanism, POLICY)
+    assert certificate.holds
+    assert certificate.coverage == "all"
+    assert not sf.audit(mechanism, sf.Uniform(DAYS, "0.49")).holds
+
+
+def test_its_spec_is_read_back(mechanism: Mechanism) -> None:
+    again = sf.mechanism_from_spec(mechanism.to_json())
+    assert type(again) is type(mechanism)
+    assert again == mechanism
+    assert mechanism.spec["report"] == {"encoding": "index", "bits": 3}
+
+
+@pytest.mark.parametrize(("n", "widest"), [(40, 3.0), (20_000, 0.25)])
+def test_privatize_aggregate_and_estimate(mechanism: Mechanism, n: int, widest: float) -> None:
+    values = np.repeat(np.array(list(DAYS)), (SHARES * n).round().astype(int))
+    reports = sf.privatize(mechanism, values, stream=sf.InsecureSeeded(5))
+    assert kernel_for(mechanism) is None
+    assert reports.dtype == np.uint32
+    counts = sf.aggregate(mechanism, reports)
+    assert counts.n == n
+    for method in ("unbiased", "efficient", "simplex", "mle"):
+        estimate = sf.estimate(mechanism, counts, method)
+        low, high = estimate.interval(0.999999)
+        assert (low <= SHARES).all()
+        assert (high >= SHARES).all()
+        assert (high - low).max() < widest
+        assert estimate.frequencies.sum() == pytest.approx(1)
+
+
+def test_the_estimate_is_unbiased_and_its_covariance_exact(mechanism: Mechanism) -> None:
+    estimator = estimator_for(mechanism)
+    matrix = mechanism.matrix()
+    np.testing.assert_allclose(estimator.frequencies(SHARES @ matrix), SHARES, atol=1e-12)
+    scores = np.array([estimator.frequencies(row) for row in np.eye(len(DAYS))])
+    covariance = (scores.T * (SHARES @ matrix)) @ scores - np.outer(SHARES, SHARES)
+    np.testing.assert_allclose(estimator.covariance(SHARES), covariance, atol=1e-10)
+    assert mechanism.risk(100, SHARES) == pytest.approx(np.trace(covariance) / 100)
+
+
+def test_plan_and_design_compare_it(example: ModuleType) -> None:
+    rows = {row.name: row for row in sf.plan(POLICY, 1000).rows}
+    assert rows["cyclic"].risk == pytest.approx(rows["subset"].risk, rel=1e-6)
+    assert (rows["cyclic"].bits, rows["subset"].bits) == (3, 7)
+    assert sf.plan(POLICY, 1000, max_bits=3).best.name == "cyclic"
+    assert isinstance(sf.design(POLICY, 1000, max_bits=3), example.CyclicResponse)
+    assert sf.audit(sf.design(POLICY, mechanism="cyclic"), POLICY).holds
+    for policy in (sf.Uniform(DAYS, 0), sf.Uniform(DAYS, "inf"), sf.HighLow(DAYS, ["Sat"], 1)):
+        assert "cyclic" in {row.name for row in sf.plan(policy, 1000, max_seconds=0).rows}
+        assert sf.audit(sf.design(policy, mechanism="cyclic"), policy).holds
+    assert "cyclic" not in {row.name for row in sf.plan(sf.Uniform(sf.Domain.range(8), 1), 100).rows}
+
+
+def test_simulate_draws_every_report(mechanism: Mechanism) -> None:
+    simulation = sf.simulate(mechanism, n=5_000, truth=SHARES, seed=1)
+    assert simulation.one_by_one
+    assert simulation.l2 < 10 * simulation.predicted_l2
+    with pytest.raises(InvalidInput, match="no law of the counts is known"):
+        sf.simulate(mechanism, n=5_000, one_by_one=False)
+
+
+def test_a_ledger_charges_it_and_answers_with_it(mechanism: Mechanism) -> None:
+    ledger = sf.Ledger(budget=sf.Uniform(DAYS, 1))
+    ledger.charge("days", mechanism, POLICY)
+    assert ledger.total == sf.Epsilon("1/2")
+    first = ledger.answer("more days", mechanism, POLICY, "Sat", stream=sf.InsecureSeeded(1))
+    again = ledger.answer("more days", mechanism, POLICY, "Sat", stream=sf.InsecureSeeded(2))
+    assert np.array_equal(first, again)
+    with pytest.raises(PolicyViolated):
+        sf.Ledger().charge("days", mechanism, sf.Uniform(DAYS, "0.4"))
+
+
+@pytest.mark.parametrize("n", [3, 5_000])
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".sfb"])
+def test_report_files(mechanism: Mechanism, tmp_path: Path, suffix: str, n: int) -> None:
+    reports = sf.privatize(mechanism, ["Sat"] * n)
+    path = tmp_path / f"reports{suffix}"
+    assert write_reports(mechanism, reports, path) == n
+    again = sf.mechanism_from_spec(mechanism.spec)
+    assert np.array_equal(np.concatenate(list(read_reports(again, path))), reports)
+    assert aggregate_files(again, [path]) == sf.aggregate(mechanism, reports)
+    assert np.array_equal(decode_batch(again, encode_batch(mechanism, reports)), reports)
+    with pytest.raises(InvalidInput, match="row 1 must be in 0 … 6; got 7"):
+        write_reports(mechanism, [0, 7], path)
+
+
+@pytest.mark.parametrize("n", [3, 5_000])
+def test_a_column_of_reports_survives_a_csv_file(mechanism: Mechanism, tmp_path: Path, n: int) -> None:
+    reports = sf.privatize(mechanism, ["Sat"] * n)
+    pd.DataFrame({"report": reports}).to_csv(tmp_path / "reports.csv", index=False)
+    column = pd.read_csv(tmp_path / "reports.csv")["report"]
+    assert sf.aggregate(mechanism, column.to_numpy()) == sf.aggregate(mechanism, reports)
+
+
+# -- what is rejected --------------------------------------------------------------------------------------
+
+
+def test_a_class_that_is_not_registered_is_unknown(mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.mechanisms.registry._BY_NAME", {})
+    with pytest.raises(UnknownSpec):
+        sf.mechanism_from_spec(mechanism.spec)
+
+
+def test_a_name_that_is_taken_is_rejected() -> None:
+    class Taken(RandomizedResponse):
+        name = "subset-selection"
+
+    with pytest.raises(InvalidInput, match=r"the name of the mechanism must not be that of .*SubsetSelection"):
+        sf.register(Taken)
+
+
+def test_a_class_that_is_defined_again_replaces_the_earlier_one() -> None:
+    first, second = load_example().CyclicResponse, load_example().CyclicResponse
+    assert first is not second
+    assert mechanism_classes()["cyclic-response"] is second
+    assert [row.name for row in sf.plan(POLICY, 100).rows].count("cyclic") == 1
+
+
+def test_a_class_without_a_name_of_its_own_is_rejected() -> None:
+    class Nameless(RandomizedResponse):
+        pass
+
+    with pytest.raises(InvalidInput, match="the class Nameless must have a name of its own"):
+        sf.register(Nameless)
+
+
+@pytest.mark.parametrize("wrong", [3, "cyclic", object, RandomizedResponse(DAYS, 1)])
+def test_what_is_no_mechanism_class_is_rejected(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="the mechanism must be a subclass of Mechanism"):
+        sf.register(wrong)
+
+
+def test_a_class_without_a_law_is_rejected() -> None:
+    class Lawless(Mechanism):
+        name = "lawless"
+
+        def step(self, state: int, draws: Draws) -> Finished:  # noqa: ARG002
+            return Finished(draws.below(2))
+
+    with pytest.raises(InvalidInput, match="got 'no from_parameters, outputs, parameters, probability'"):
+        sf.register(Lawless)
+    assert "lawless" not in mechanism_classes()
+
+
+def test_a_short_name_that_is_taken_is_rejected(example: ModuleType) -> None:
+    sf.register(example.CyclicResponse, candidates=lambda _: [("rr", Candidate(lambda: None, "k"))])  # type: ignore[arg-type, return-value]
+    with pytest.raises(InvalidInput, match="be offered by one family; got 'rr'"):
+        sf.plan(POLICY, 100)
+
+
+def test_other_reports_need_their_format_and_an_estimator() -> None:
+    @sf.register(report_format=lambda mechanism: BitmapFormat(len(mechanism.domain)))
+    class OneBit(RandomizedResponse):
+        name = "one-bit"
+
+        def step(self, state: int, draws: Draws) -> Finished:
+            return Finished(1 << super().step(state, draws).report)
+
+        def probability(self, report: int, x: int) -> Fraction:
+            return super().probability(report.bit_length() - 1, x)
+
+        def reports(self) -> list[int]:
+            return [1 << x for x in range(self.outputs)]
+
+    mechanism = OneBit(DAYS, 1)
+    assert sf.audit(mechanism, sf.Uniform(DAYS, 1)).holds
+    counts = sf.aggregate(mechanism, sf.privatize(mechanism, ["Sat"] * 100))
+    assert counts.counts.sum() == 100
+    assert json.loads(mechanism.to_json())["report"] == {"encoding": "bitmap", "bits": 7}
+    with pytest.raises(InvalidInput, match="have an estimator, or report an index"):
+        sf.estimate(mechanism, counts)
