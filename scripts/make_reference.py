@@ -123,6 +123,10 @@ ARGUMENTS = {
     "method": "how to estimate: one of those that `estimate` names",
     "confidence, simultaneous": "the confidence level of intervals, and whether all of them are to hold together",
     "truth": "the true frequencies, where they are known, as `p`",
+    "options": "what the table is to hold; most results take none",
+    "comparison, simulation, optimum": "what `plan`, `simulate` and `optimal` gave",
+    "region": "what `error_region` or `policy_region` gave",
+    "document": "what `to_dict` gave",
     "p, prior": "how probable each value is; uniform if left out. In domain order, or "
     "[with labels](how-to/use-labelled-data.md); for two values, a number: that of the second",
     "prior_odds, before": "what somebody believed before: odds, or a probability",
@@ -133,7 +137,6 @@ ARGUMENTS = {
     "collection": "the name or id of a collection",
     "path": "a file",
     "column": "the name of the column that holds the values or the reports",
-    "document": "what `to_dict` returned, also after a round trip through JSON",
     "text, data": "what `to_json`, `to_bytes` or `encode_batch` wrote",
     "folder": "where files of data lie; None for a stand-in",
     "frame, running": "a `DataFrame` and the `SparkSession`",
@@ -167,22 +170,13 @@ TYPES = {
     "ProgressCallback": "a function of a `Progress`",
     "Kind": "a subclass of `Mechanism`",
     "Coverage": 'how much of a sampler was read: `"all"`, `"some"`, `"surrogate"` or `"none"`',
-    "Distribution, Point, Pair, Terms, Column": "tuples and lists of exact fractions",
+    "Distribution, Point, Terms, Column": "tuples and lists of exact fractions",
     "T": "whatever was loaded",
 }
 #: Classes inside Sfumato that signatures mention and users need not know.
 INNER_TYPES = {
-    *("AliasTable", "Deadline", "Draws", "EpsilonMatrix", "Estimator", "IndependentBits", "LawSource", "Layout"),
-    *(
-        "MixtureDraws",
-        "MixtureMechanism",
-        "SamplingDistribution",
-        "SecondMoments",
-        "Slice",
-        "Solved",
-        "Utility",
-        "Words",
-    ),
+    *("AliasTable", "Deadline", "Draws", "Estimator", "IndependentBits", "LawSource", "Layout", "MixtureDraws"),
+    *("MixtureMechanism", "SamplingDistribution", "SecondMoments", "Slice", "Solved", "Utility", "Words"),
 }
 #: Known from elsewhere: Python, numpy, Arrow, matplotlib, Spark.
 FROM_ELSEWHERE = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sfumato.compiler import designing, planning
+from sfumato.compiler import planning
 from sfumato.compiler.solvers import optimization
 from sfumato.compiler.solvers.deadline import Deadline
 from sfumato.mechanisms import registry
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def counted_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every reading of the clock take a millisecond, for the limits of plans, designs and searches."""
-    for module in (designing, optimization, planning):
+    for module in (optimization, planning):
         monkeypatch.setattr(module, "Deadline", lambda seconds: Deadline(seconds, Clock(0.001)))
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato._core import checked_count, import_optional, percent, register_plot, replacing
-from sfumato.auditing import Channel, error_region, policy_region
-from sfumato.compiler import Plan, plan
+from sfumato.auditing import Channel, ErrorRegion, PolicyRegion, error_region, policy_region
+from sfumato.compiler import Optimum, Plan, plan
+from sfumato.device import Simulation
 from sfumato.domain import align
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, GroupedEstimate
@@ -23,7 +24,18 @@ from sfumato.policy import PairwisePolicy, Policy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_error_region", "plot_estimate", "plot_groups", "plot_levels", "plot_plan", "save"]
+__all__ = [
+    "plot_comparison",
+    "plot_error_region",
+    "plot_estimate",
+    "plot_groups",
+    "plot_levels",
+    "plot_matrix",
+    "plot_plan",
+    "plot_region",
+    "plot_simulation",
+    "save",
+]
 
 #: More bars than this would be a comb: the frequencies are then drawn as a line with a band.
 _MOST_BARS = 60
@@ -154,12 +166,7 @@ def plot_error_region(mechanism: Mechanism | Channel, policy: Policy, x: object,
     alarm, missed = allowed.vertices.T
     axes.fill_between(alarm, missed, 1 - alarm, color=_BAND, alpha=0.5, linewidth=0, label="allowed by the policy")
     axes.plot(*reached.vertices.T, color=_INK, marker="o", markersize=3, label="best tests of a report")
-    axes.plot([0, 1], [1, 0], color="grey", linewidth=0.8, linestyle=":", label="tests that ignore the report")
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
-    axes.set_aspect("equal")
-    axes.set_xlabel(f"false alarm: says {x!r} of {other!r}")
-    axes.set_ylabel(f"missed detection: says {other!r} of {x!r}")
+    _label_errors(axes, x, other)
     axes.set_title(f"{policy.kind} policy")
     axes.legend(frameon=False)
     return figure
@@ -180,3 +187,70 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
     axes.set_title(f"{policy.kind} policy over {len(policy.domain):,} values")
     axes.legend(frameon=False)
     return figure
+
+
+@register_plot(Plan)
+def plot_comparison(comparison: Plan) -> Figure:
+    """Plot the expected total variation error of every mechanism of a plan as a bar, the best on top.
+
+    In a plan for another utility than estimation a bar is the value of that utility.
+    """
+    rows = comparison.rows
+    by_error = comparison.utility == "estimation"
+    lengths = [row.tv if by_error else row.value or 0.0 for row in rows]
+    figure, axes = _figure(6.0, max(2.0, 0.35 * len(rows) + 1.2))
+    places = np.arange(len(rows))
+    axes.barh(places, lengths, color=[_INK if row is comparison.best else _BAND for row in rows])
+    axes.set_yticks(places, [f"{row.name} ({row.bits:,} bits)" for row in rows])
+    axes.invert_yaxis()
+    if not by_error and comparison.bound is not None and np.isfinite(comparison.bound):
+        axes.axvline(comparison.bound, color=_TRUTH, linewidth=1.2, label="bound for any mechanism")
+        axes.legend(frameon=False)
+    axes.set_xlabel("expected total variation error" if by_error else comparison.utility)
+    axes.set_title(
+        f"{comparison.policy.kind} policy over {len(comparison.policy.domain):,} values, n = {comparison.n:,}"
+    )
+    return figure
+
+
+@register_plot(Optimum)
+def plot_matrix(optimum: Optimum) -> Figure:
+    """Plot the probability of every report (a column) for every value (a row) of an optimal mechanism."""
+    matrix = optimum.mechanism.matrix()
+    figure, axes = _figure(6.0, 5.0)
+    image = axes.imshow(matrix, cmap="Blues", vmin=0, aspect="auto", interpolation="nearest")
+    figure.colorbar(image, ax=axes, label="probability")
+    if len(matrix) <= 20:
+        axes.set_yticks(range(len(matrix)), [str(label) for label in optimum.mechanism.domain])
+    axes.set_xlabel("report")
+    axes.set_ylabel("value")
+    axes.set_title(f"{optimum.utility} {optimum.value:.4g}, bound {optimum.bound:.4g}")
+    return figure
+
+
+@register_plot(Simulation)
+def plot_simulation(simulation: Simulation) -> Figure:
+    """Plot the estimate of a simulated collection with its intervals and the truth."""
+    return plot_estimate(simulation.estimate, truth=simulation.truth)
+
+
+@register_plot(ErrorRegion)
+@register_plot(PolicyRegion)
+def plot_region(region: ErrorRegion | PolicyRegion) -> Figure:
+    """Plot false alarm against missed detection of the tests of one value against another."""
+    figure, axes = _figure(5.0, 4.6)
+    alarm, missed = region.vertices.T
+    axes.fill_between(alarm, missed, 1 - alarm, color=_BAND, alpha=0.5, linewidth=0)
+    axes.plot(alarm, missed, color=_INK, marker="o", markersize=3)
+    _label_errors(axes, region.x, region.other)
+    return figure
+
+
+def _label_errors(axes: Any, x: object, other: object) -> None:
+    """Draw the diagonal of tests that ignore the report, and name the axes."""
+    axes.plot([0, 1], [1, 0], color="grey", linewidth=0.8, linestyle=":", label="tests that ignore the report")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_aspect("equal")
+    axes.set_xlabel(f"false alarm: says {x!r} of {other!r}")
+    axes.set_ylabel(f"missed detection: says {other!r} of {x!r}")

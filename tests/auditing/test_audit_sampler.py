@@ -120,7 +120,7 @@ def warner(keep: float, values: int, seed: int) -> BatchSampler:
 def test_an_exactly_tight_sampler_is_accused_no_more_often_than_alpha_allows() -> None:
     policy = sf.Uniform(sf.Domain.range(3), "ln 4")
     rejections = sum(
-        audit_sampler(warner(2 / 3, 3, seed), policy, trials=1000, alpha=0.05, batch=True).violated
+        audit_sampler(warner(2 / 3, 3, seed), policy, trials=1000, confidence=0.95, batch=True).violated
         for seed in range(200)
     )
     assert rejections <= binom.isf(1e-6, 200, 0.05)
@@ -456,10 +456,10 @@ def test_a_batch_of_another_size_is_refused() -> None:
         ({"trials": 999}, "trials must be an int of at least 1000; got 999"),
         ({"trials": 1e5}, "trials must be an int"),
         ({"trials": True}, "trials must be an int"),
-        ({"alpha": 0}, "alpha must lie between 1e-100 and 1; got 0"),
-        ({"alpha": 1}, "alpha must lie"),
-        ({"alpha": "often"}, "alpha must lie"),
-        ({"alpha": float("nan")}, "alpha must lie"),
+        ({"confidence": 0}, "confidence must lie strictly between 0 and 1; got 0"),
+        ({"confidence": 1}, "confidence must lie"),
+        ({"confidence": "often"}, "confidence must lie"),
+        ({"confidence": float("nan")}, "confidence must lie"),
         ({"values": [1, 99]}, "values must be values of the policy's domain; got 99"),
         ({"values": [1, 1]}, "values must be at least two different values"),
     ],

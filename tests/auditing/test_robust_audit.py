@@ -21,7 +21,7 @@ from sfumato.mechanisms.secret.base import information, set_response
 from sfumato.mechanisms.secret.conditional import _conditional_matrix, _Inner, _unary_matrix
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.policy.confidence import Pair, ratio_is_certain, ratio_within, widest
+from sfumato.policy.confidence import SecretPair, ratio_is_certain, ratio_within, widest
 from support.published import reference
 from support.reference import fewer, refusal
 
@@ -393,7 +393,7 @@ def test_a_cut_is_a_rule_of_the_policy_and_the_closest() -> None:
 
 
 def test_laws_in_a_pair_belong_to_one_distribution() -> None:
-    """``Pair.holds`` against the joint distribution that the criterion constructs: P_s in proportion to φ_s."""
+    """``SecretPair.holds`` against the joint distribution that the criterion constructs: P_s in proportion to φ_s."""
     confidence = sf.ChiSquare(COUNTS)
     pair = confidence.pair(0, 1)
     laws = [
@@ -411,7 +411,7 @@ def test_laws_in_a_pair_belong_to_one_distribution() -> None:
     assert pair.holds(*laws)
     further = [[Fraction(4, 10), Fraction(7, 20), Fraction(1, 4)], laws[1]]
     assert not pair.holds(*further)
-    assert not Pair(pair.first, pair.second, pair.slack).holds([Fraction(1), Fraction(0), Fraction(0)], laws[1])
+    assert not SecretPair(pair.first, pair.second, pair.slack).holds([Fraction(1), Fraction(0), Fraction(0)], laws[1])
 
 
 def test_many_cuts_at_once_are_the_same_cuts() -> None:

@@ -607,7 +607,7 @@ def sampler(page: Page, mechanism: Mechanism) -> Callable[[Any, int], list[bytes
 def audited(
     page: Page, mechanism: Mechanism, policy: sf.Policy, trials: int, values: list[str] | None = None
 ) -> sf.SamplerAudit:
-    return sf.audit_sampler(sampler(page, mechanism), policy, trials, alpha=1e-6, batch=True, values=values)
+    return sf.audit_sampler(sampler(page, mechanism), policy, trials, batch=True, values=values)
 
 
 ILLNESSES = sf.Domain(["none", "flu", "hiv", "cancer"])

@@ -107,7 +107,10 @@ def test_help_imports_nothing_heavy() -> None:
         ("audit leaky.py", "Missing option '--policy'."),
         ("audit-sampler --policy policy.toml", "Missing argument"),
         ("audit-sampler --policy policy.toml --trials 10 -- true", "audit_sampler: trials must be an int of at least"),
-        ("audit-sampler --policy policy.toml --alpha 2 -- true", "audit_sampler: alpha must lie between"),
+        (
+            "audit-sampler --policy policy.toml --confidence 2 -- true",
+            "audit_sampler: confidence must lie strictly between",
+        ),
         ("audit-sampler --policy policy.toml --values flu --values cold -- true", "audit_sampler: values must be"),
         ("audit-sampler --policy policy.toml -- ./no-such-program", "cannot start ./no-such-program: No such file"),
     ],

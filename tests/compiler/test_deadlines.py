@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from sfumato._core import Epsilon
-from sfumato.compiler import designing as _design, planning as _plan
+from sfumato.compiler import planning as _plan, utility_planning
 from sfumato.compiler.solvers import interior, mixture, optimization as _optimal, slice as slices, worst_case
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime, Pace
 from sfumato.compiler.solvers.linear_program import LinearProgram
@@ -130,10 +130,10 @@ def test_when_it_is_late_a_matrix_is_rounded_in_one_try(monkeypatch: pytest.Monk
 def test_a_matrix_that_takes_too_long_is_not_written_down() -> None:
     """Unary encoding of 14 values has 16,384 outputs: its matrix took 40 s, however short the search was to be."""
     clock = Clock()
-    assert _design._matrix_until(Deadline(20, clock), UnaryEncoding(R(14), 1)) is None
+    assert utility_planning._matrix_until(Deadline(20, clock), UnaryEncoding(R(14), 1)) is None
     assert clock.now < 30
     small = UnaryEncoding(R(4), 1)
-    assert np.array_equal(np.array(_design._matrix_until(NEVER, small)), small.matrix())
+    assert np.array_equal(np.array(utility_planning._matrix_until(NEVER, small)), small.matrix())
 
 
 def test_what_does_not_fit_in_time_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_what_does_not_fit_in_time_is_left_out_and_said(monkeypatch: pytest.Monk
     assert plan.skipped is not None
     assert "exponential, which takes some" in plan.skipped
     assert "its search did not fit in 1 s" in plan.skipped
-    assert f"NOT COMPARED: {plan.skipped}" in plan.why()
+    assert f"NOT COMPARED: {plan.skipped}" in plan.reason
 
 
 def test_a_cone_program_whose_first_step_does_not_fit_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_search_that_does_not_fit_is_refused_by_optimal_and_replaced_by_design
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     policy = random_pairwise(60, 2)
-    for module in (_optimal, _design):
+    for module in (_optimal, _plan):
         monkeypatch.setattr(module, "Deadline", deadline_after(1))
     with pytest.raises(OutOfTime, match="max_seconds"):
         sf.optimal(policy, "worst-estimation")
@@ -229,18 +229,18 @@ def test_when_the_time_of_a_plan_is_over_other_candidates_and_the_search_are_not
 def test_design_returns_a_mechanism_however_short_the_time(
     kind: str, goal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_design, "Deadline", deadline_after(1))
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(1))
     policy = POLICIES[kind]()
-    made, why = _design.designed(policy, utility=GOALS[goal](len(policy.domain)), max_seconds=0.1)
-    assert sf.audit(made, policy).holds
-    assert "NOT COMPARED: " in why
-    assert "max_seconds" in why
+    plan = sf.plan(policy, 1, utility=GOALS[goal](len(policy.domain)), max_seconds=0.1)
+    assert sf.audit(plan.best.mechanism, policy).holds
+    assert "NOT COMPARED: " in plan.reason
+    assert "max_seconds" in plan.reason
 
 
 def test_decisions_of_randomized_response_are_what_a_loss_gets_without_a_search(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_design, "Deadline", deadline_after(1))
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(1))
     policy, loss = sf.Uniform(R(4), "ln 3"), np.array([[0.0, 1], [0, 1], [1, 0], [1, 0]])
     made = sf.design(policy, utility=sf.ExpectedLoss(loss), max_seconds=0.1)
     # Reports 0 and 1 say the first decision: right with probability (3 + 1)/6.

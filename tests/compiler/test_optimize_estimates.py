@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.compiler import goal_of
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism, mechanism_from_spec
 from sfumato.mechanisms.table.binary import BinaryOptimal
@@ -54,9 +55,9 @@ def test_the_documented_worst_case_is_reached() -> None:
     worst = sf.optimal(SYMPTOMS, "worst-estimation")
     assert worst.value == pytest.approx(10.158, abs=1e-3)
     assert worst.mechanism.worst_risk(1) == pytest.approx(worst.value, rel=1e-9)
-    assert errors_of(worst.mechanism, worst.p) == pytest.approx([worst.value] * 4, rel=1e-6)
+    assert errors_of(worst.mechanism, worst.prior) == pytest.approx([worst.value] * 4, rel=1e-6)
     for method in ("unbiased", "efficient"):
-        assert squared_error(worst.mechanism, worst.p, method) == pytest.approx(worst.value, rel=0.1)
+        assert squared_error(worst.mechanism, worst.prior, method) == pytest.approx(worst.value, rel=0.1)
     read = mechanism_from_spec(json.dumps(worst.mechanism.spec))
     assert read.worst_risk(1) == worst.mechanism.worst_risk(1)
 
@@ -69,9 +70,9 @@ def test_random_designs_reach_the_error_they_state(seed: int) -> None:
     policy = random_pairwise(seed, k, harmless=int(generator.integers(0, k - 1)))
     worst = sf.optimal(policy, "worst-estimation")
     assert worst.mechanism.worst_risk(1) == pytest.approx(worst.value, rel=1e-9)
-    assert errors_of(worst.mechanism, worst.p) == pytest.approx([worst.value] * 4, rel=1e-5)
+    assert errors_of(worst.mechanism, worst.prior) == pytest.approx([worst.value] * 4, rel=1e-5)
     assert worst.value == pytest.approx(worst.bound, rel=1e-4)
-    at_p = sf.optimal(policy, p=p)
+    at_p = sf.optimal(policy, prior=p)
     assert errors_of(at_p.mechanism, p) == pytest.approx([at_p.value] * 4, rel=1e-6)
     assert at_p.value == pytest.approx(at_p.bound, rel=1e-4)
 
@@ -79,23 +80,23 @@ def test_random_designs_reach_the_error_they_state(seed: int) -> None:
 def test_a_prior_policy_is_designed_for_its_prior() -> None:
     policy = sf.Prior(sf.Domain.range(4), ["0.6", "0.2", "0.15", "0.05"], 1)
     optimum = sf.optimal(policy)
-    assert errors_of(optimum.mechanism, optimum.p) == pytest.approx([optimum.value] * 4, rel=1e-6)
+    assert errors_of(optimum.mechanism, optimum.prior) == pytest.approx([optimum.value] * 4, rel=1e-6)
     assert optimum.value == pytest.approx(optimum.bound, rel=1e-4)
 
 
 def test_plan_and_design_read_the_same_error() -> None:
     p = [0.05, 0.05, 0.1, 0.1, 0.7]
-    plan = sf.plan(SYMPTOMS, 1000, p=p)
+    plan = sf.plan(SYMPTOMS, 1000, prior=p)
     row = next(row for row in plan.rows if row.name == "optimal")
     assert row.ratio == pytest.approx(1, abs=1e-4)
-    assert row.risk * 1000 == pytest.approx(sf.optimal(SYMPTOMS, p=p).value, rel=1e-6)
-    assert sf.design(SYMPTOMS, p=p).risk(1000, p) == pytest.approx(plan.best.risk, rel=1e-9)
+    assert row.risk * 1000 == pytest.approx(sf.optimal(SYMPTOMS, prior=p).value, rel=1e-6)
+    assert sf.design(SYMPTOMS, prior=p).risk(1000, p) == pytest.approx(plan.best.risk, rel=1e-9)
     made = sf.design(SYMPTOMS, utility="worst-estimation")
     assert made.worst_risk(1) == pytest.approx(sf.optimal(SYMPTOMS, "worst-estimation").value, rel=1e-6)
 
 
 def test_designs_for_equal_shares_and_other_utilities_have_the_spec_they_had() -> None:
-    for optimum in (sf.optimal(SYMPTOMS), sf.optimal(SYMPTOMS, "mutual-information", p=[0.5, 0.2, 0.1, 0.1, 0.1])):
+    for optimum in (sf.optimal(SYMPTOMS), sf.optimal(SYMPTOMS, "mutual-information", prior=[0.5, 0.2, 0.1, 0.1, 0.1])):
         assert set(optimum.mechanism.parameters()) == {"total_bits", "weights"}
     table = TableMechanism(sf.Domain(["a", "b"]), [[3 * 2**60, 2**60], [2**60, 3 * 2**60]])
     assert table.hash == "835bb6a3aa84985217610894d86a731e6b19900a8a5c15eff59e8da75e0aeab1"
@@ -171,15 +172,15 @@ def test_value_and_bound_are_those_at_a_distribution_with_zero_shares(harmless: 
     numbers, losses = [3.0, 1.0, 4.0, 1.5], np.random.default_rng(2).uniform(0, 9, (4, 3))
     nearby = 0.9999 * p + 0.0001 / 4
     for utility in ("estimation", "mutual-information", sf.SquaredError(numbers), sf.ExpectedLoss(losses)):
-        optimum = sf.optimal(policy, utility, p=p)
-        goal, mechanism = optimum.goal, optimum.mechanism
-        assert optimum.p == pytest.approx(p, rel=1e-15, abs=0)
+        optimum = sf.optimal(policy, utility, prior=p)
+        goal, mechanism = goal_of(utility, policy.domain), optimum.mechanism
+        assert optimum.prior == pytest.approx(p, rel=1e-15, abs=0)
         stated = mechanism.risk(1, p) if utility == "estimation" else goal.value(mechanism.matrix(), p)
         assert optimum.value == pytest.approx(stated, rel=1e-12)
         # No mechanism that is nearly the best nearby is beyond the bound.
-        near = sf.optimal(policy, utility, p=nearby)
+        near = sf.optimal(policy, utility, prior=nearby)
         for other in (optimum, near):
-            reached = other.goal.value_of(other.mechanism, p)
+            reached = goal.value_of(other.mechanism, p)
             beyond = (optimum.bound - reached) * (1 if goal.small_is_good else -1)
             assert beyond <= 1e-7 * abs(reached) + 1e-12
         assert optimum.value == pytest.approx(near.value, rel=0.01, abs=0.01)
@@ -187,6 +188,6 @@ def test_value_and_bound_are_those_at_a_distribution_with_zero_shares(harmless: 
 
 
 def test_nothing_is_told_of_a_value_that_is_certain() -> None:
-    optimum = sf.optimal(sf.Uniform(sf.Domain.range(3), 1), "mutual-information", p=[1, 0, 0])
+    optimum = sf.optimal(sf.Uniform(sf.Domain.range(3), 1), "mutual-information", prior=[1, 0, 0])
     assert optimum.value == pytest.approx(0, abs=1e-15)
     assert optimum.bound == pytest.approx(0, abs=1e-12)

@@ -20,7 +20,7 @@ JOINT = [["0.3", "0.2"], ["0.1", "0.4"]]
 def shortfall(optimum: sf.Optimum, policy: sf.Policy) -> float:
     """The gap of a mechanism that keeps the policy exactly."""
     assert sf.audit(optimum.mechanism, policy).holds
-    better = optimum.value <= optimum.bound if optimum.goal.small_is_good else optimum.value >= optimum.bound
+    better = optimum.value <= optimum.bound if optimum.smaller_is_better else optimum.value >= optimum.bound
     assert not better or optimum.gap < 1e-7
     return optimum.gap
 

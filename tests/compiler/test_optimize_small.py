@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.compiler import designing as _design, planning as _plan
+from sfumato.compiler import planning as _plan
 from sfumato.compiler.solvers import optimization as _optimal
 from sfumato.errors import InvalidInput, NoAnswer, SolverFailed
 from support.clocks import deadline_after
@@ -46,7 +46,7 @@ def small_policies(epsilon: str) -> Iterator[sf.Policy]:
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", LEVELS)
 def test_small_policies_have_a_mechanism_or_a_sentence(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (_optimal, _design, _plan):
+    for module in (_optimal, _plan):
         monkeypatch.setattr(module, "Deadline", deadline_after(500))
     refusals = []
     for policy in small_policies(epsilon):
@@ -65,7 +65,7 @@ def test_small_policies_have_a_mechanism_or_a_sentence(epsilon: str, monkeypatch
                 continue
             assert sf.audit(optimum.mechanism, policy).holds, (policy, utility)
             assert not math.isnan(optimum.value + (0 if math.isinf(optimum.bound) else optimum.bound))
-            beyond = (optimum.bound - optimum.value) * (1 if optimum.goal.small_is_good else -1)
+            beyond = (optimum.bound - optimum.value) * (1 if optimum.smaller_is_better else -1)
             assert math.isinf(optimum.bound) or beyond <= 1e-6 * abs(optimum.value) + 1e-12, (policy, utility)
             if k == 3:
                 made = sf.design(policy, utility=utility, max_seconds=0.2)
@@ -111,7 +111,7 @@ def test_the_worst_case_is_found_where_little_is_told(epsilon: str) -> None:
 
 def test_an_error_is_bounded_by_that_of_no_noise_at_least() -> None:
     optimum = sf.optimal(sf.HighLow(sf.Domain.range(2), [0], "1e-6"), "worst-estimation")
-    assert optimum.bound >= 1 - float(optimum.p @ optimum.p)
+    assert optimum.bound >= 1 - float(optimum.prior @ optimum.prior)
 
 
 @pytest.mark.slow
@@ -122,10 +122,10 @@ def test_shares_of_zero_break_no_search(p: list[float]) -> None:
     chi_square = sf.Secret(product(2, 2), "S", 1, sf.ChiSquare([[22, 40], [48, 13]]))
     for policy in (chi_square, sf.Secret(product(2, 2), "S", 1, sf.Known([["1/4", "1/4"], ["1/3", "1/6"]]))):
         for utility in ("estimation", "mutual-information", sf.SquaredError(range(4))):
-            optimum = sf.optimal(policy, utility, p=p, max_seconds=0.5)
+            optimum = sf.optimal(policy, utility, prior=p, max_seconds=0.5)
             assert sf.audit(optimum.mechanism, policy).holds
             assert not math.isnan(optimum.bound)
-        assert sf.audit(sf.design(policy, p=p, max_seconds=0.5), policy).holds
+        assert sf.audit(sf.design(policy, prior=p, max_seconds=0.5), policy).holds
     alone = sf.Secret(product(3, 1), "S", 5, sf.ChiSquare([[12], [3], [29]]))
-    assert math.isfinite(sf.optimal(alone, p=[0, 1, 0], max_seconds=0.5).bound)
-    assert sf.plan(sf.Metric(sf.Domain.range(3), "absolute", 20), 10, p=[0, 1, 0]).why()
+    assert math.isfinite(sf.optimal(alone, prior=[0, 1, 0], max_seconds=0.5).bound)
+    assert sf.plan(sf.Metric(sf.Domain.range(3), "absolute", 20), 10, prior=[0, 1, 0]).reason

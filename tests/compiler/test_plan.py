@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.compiler import bounds, designing as _design, planning as _plan
+from sfumato.compiler import bounds, goal_of, planning as _plan
 from sfumato.errors import CannotCompose, InvalidInput, NoMechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
@@ -69,8 +69,8 @@ def test_rows_state_the_mechanisms_own_risk_best_first() -> None:
 def test_the_recommendation_respects_the_bits() -> None:
     plan = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=8)
     assert plan.best.name == "hadamard"
-    assert "within 8 bits" in plan.why()
-    assert plan.why() in str(plan)
+    assert "within 8 bits" in plan.reason
+    assert plan.reason in str(plan)
     with pytest.raises(NoMechanism, match="at most 2 bits"):
         _ = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=2).best
 
@@ -99,7 +99,7 @@ def test_the_predicted_total_variation_is_what_a_simulation_finds() -> None:
 
 def test_a_plan_at_another_distribution() -> None:
     p = [0.5, *[0.5 / 39] * 39]
-    for row in sf.plan(sf.Uniform(DOMAIN, 1), n=10, p=p).rows:
+    for row in sf.plan(sf.Uniform(DOMAIN, 1), n=10, prior=p).rows:
         assert row.risk == pytest.approx(row.mechanism.risk(10, p))
         assert row.bound is None
 
@@ -162,18 +162,18 @@ def test_what_was_not_searched_is_said_and_no_least_is_claimed() -> None:
     plan = sf.plan(large, n=1000)
     assert plan.skipped is not None
     assert "70 values are more than the 64" in plan.skipped
-    for words in (plan.why(), str(plan)):
+    for words in (plan.reason, str(plan)):
         assert "the least expected squared error of those compared (" in words
         assert "how far from the least possible is not known" in words
         assert f"NOT COMPARED: {plan.skipped}" in words
     # Where a bound proves it, it is the least of all; where it nearly does, by how much it may be missed.
     proved = sf.plan(sf.Uniform(DOMAIN, 1), n=5000)
     assert proved.skipped is None
-    assert "subset: the least expected squared error that any mechanism can have (" in proved.why()
-    short = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=8).why()
+    assert "subset: the least expected squared error that any mechanism can have (" in proved.reason
+    short = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, max_bits=8).reason
     assert "of those compared within 8 bits (" in short
     assert "% above the least any mechanism can have)" in short
-    elsewhere = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, p=[0.5, *[0.5 / 39] * 39]).why()
+    elsewhere = sf.plan(sf.Uniform(DOMAIN, 1), n=5000, prior=[0.5, *[0.5 / 39] * 39]).reason
     assert "how far from the least possible is not known" in elsewhere
 
 
@@ -191,8 +191,8 @@ def test_no_total_variation_is_above_one() -> None:
     plan = sf.plan(policy, n=100)
     assert plan.best.half_l1 > 10
     assert [row.tv for row in plan.rows] == [1.0] * len(plan.rows)
-    assert "total variation 1, because so few people say nothing" in plan.why()
-    assert all(f"{'> 1':>10}" in line for line in str(plan).splitlines()[2:-1])
+    assert "total variation 1, because so few people say nothing" in plan.reason
+    assert all("  > 1  " in line for line in str(plan).splitlines()[2:-1])
     # The number of people for a target follows from the error that falls with √n.
     enough = sf.plan(policy, target=0.05)
     assert enough.n == pytest.approx(100 * (plan.best.half_l1 / 0.05) ** 2, rel=1e-6)
@@ -203,7 +203,7 @@ def test_design_for_another_utility_is_the_best_of_all() -> None:
     policy = sf.HighLow(sf.Domain.range(6), [1, 2], 1)
     made = sf.design(policy, utility="mmse")
     optimum = sf.optimal(policy, "mmse")
-    assert optimum.goal.value(made.matrix(), optimum.p) <= optimum.value
+    assert goal_of("mmse", policy.domain).value(made.matrix(), optimum.prior) <= optimum.value
     assert sf.audit(made, policy).holds
     assert sf.design(policy, mechanism="optimal", utility="mmse") == optimum.mechanism
 
@@ -258,7 +258,7 @@ def test_the_saving_against_classical_ldp_is_what_simulations_find() -> None:
     plan = sf.plan(policy, n=20_000)
     assert plan.best.name == "high-low-subset"
     assert plan.saving == pytest.approx(plan.classical.risk / plan.best.risk)
-    assert f"classical LDP would need {math.ceil(20_000 * plan.saving):,} people where this needs 20,000" in plan.why()
+    assert f"classical LDP would need {math.ceil(20_000 * plan.saving):,} people where this needs 20,000" in plan.reason
     errors = [
         np.mean([sf.simulate(row.mechanism, n=20_000, seed=seed).l2 for seed in range(40)])
         for row in (plan.classical, plan.best)
@@ -286,11 +286,10 @@ def test_no_budget_has_no_finite_error_and_no_rules_have_none() -> None:
 def test_where_nothing_can_be_estimated_the_plan_says_so(
     policy: sf.Policy, because: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (_plan, _design):
-        monkeypatch.setattr(module, "Deadline", deadline_after(300))
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(300))
     plan = sf.plan(policy, n=10)
-    assert re.search(rf"{because}.*, so no number of people suffices$", plan.why())
-    assert not re.search("inf|nan", plan.why())
+    assert re.search(rf"{because}.*, so no number of people suffices$", plan.reason)
+    assert not re.search("inf|nan", plan.reason)
     assert plan.best.ratio is None
     assert "nan" not in str(plan)
     assert sf.audit(sf.design(policy), policy).holds
@@ -307,9 +306,9 @@ def test_the_optimal_design_for_level_zero_says_that_it_tells_nothing() -> None:
 
 def test_long_reports_are_named_as_such() -> None:
     policy = sf.Uniform(sf.Domain.range(10_000), 1)
-    assert "10,000 bits a report (some 1 kB; max_bits asks for shorter ones)" in sf.plan(policy, n=10).why()
-    assert "10,000 bits a report (some 1 kB)" in sf.plan(policy, n=10, max_bits=10_000).why()
-    assert "14 bits a report" in sf.plan(policy, n=10, max_bits=100).why()
+    assert "10,000 bits a report (some 1 kB; max_bits asks for shorter ones)" in sf.plan(policy, n=10).reason
+    assert "10,000 bits a report (some 1 kB)" in sf.plan(policy, n=10, max_bits=10_000).reason
+    assert "14 bits a report" in sf.plan(policy, n=10, max_bits=100).reason
 
 
 @pytest.mark.parametrize("n", [1e6, 10**6, np.int64(10**6), np.float64(10**6), Fraction(10**6)])
@@ -317,7 +316,7 @@ def test_a_million_is_a_million_whatever_its_type(n: Any) -> None:
     policy = sf.HighLow(DOMAIN, [3], 1)
     plan = sf.plan(policy, n)
     assert isinstance(plan.n, int)
-    assert plan.why() == sf.plan(policy, 1_000_000).why()
+    assert plan.reason == sf.plan(policy, 1_000_000).reason
     assert sf.design(policy, n) == plan.best.mechanism
     assert plan.best.mechanism.risk(n) == plan.best.mechanism.risk(1_000_000)
 
@@ -340,7 +339,7 @@ def test_what_is_no_number_of_people_is_refused(n: Any) -> None:
 
 
 def test_a_deterministic_truth_meets_a_target_with_one_person() -> None:
-    assert sf.plan(sf.Pairwise(DOMAIN, {}), target=0.1, p=[1.0] + [0.0] * 39).n == 1
+    assert sf.plan(sf.Pairwise(DOMAIN, {}), target=0.1, prior=[1.0] + [0.0] * 39).n == 1
 
 
 def test_a_mechanism_is_no_policy() -> None:
@@ -361,10 +360,13 @@ def test_a_mechanism_is_no_policy() -> None:
         ({"target": "0.1"}, "target must lie between 0 and 1"),
         ({"target": math.nan}, "target must lie between 0 and 1"),
         ({"target": 1e-300}, r"target must be met by at most 2\^53 people, not some 10\^60\d; got 1e-300"),
-        ({"n": 5, "p": [1.0]}, "plan: p must have 40 entries"),
-        ({"n": 5, "p": ["none"] * 40}, "plan: p must be 40 probabilities"),
-        ({"n": 5, "p": {"none": 1}}, "plan: each label of p must be an int from 0 to 39; got 'none'"),
-        ({"n": 5, "p": {7: 1}}, "plan: p must name every value of its domain; got 'none for 0, 1, 2, … 36 more'"),
+        ({"n": 5, "prior": [1.0]}, "plan: prior must have 40 entries"),
+        ({"n": 5, "prior": ["none"] * 40}, "plan: prior must be 40 probabilities"),
+        ({"n": 5, "prior": {"none": 1}}, "plan: each label of prior must be an int from 0 to 39; got 'none'"),
+        (
+            {"n": 5, "prior": {7: 1}},
+            "plan: prior must name every value of its domain; got 'none for 0, 1, 2, … 36 more'",
+        ),
         ({"n": 5, "max_bits": 0}, r"plan: max_bits must be a whole number from 1 to 2\^32; got 0"),
         ({"n": 5, "max_bits": "8"}, "plan: max_bits must be"),
     ],

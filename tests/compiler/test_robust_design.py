@@ -31,7 +31,7 @@ def test_polyopt_is_what_was_computed_independently() -> None:
     for instance, case in instances():
         counts = np.round(np.array(instance["Phat"]) * instance["n"]).astype(np.int64)
         policy, around, shares = policies(counts, str(case["eps"]))
-        found = sf.optimal(around, "mutual-information", p=shares)
+        found = sf.optimal(around, "mutual-information", prior=shares)
         assert found.value == pytest.approx(case["polyopt"]["opt_MI"], rel=1e-5)
         assert found.gap < 1e-6
         certificate = sf.audit(found.mechanism, policy)
@@ -45,9 +45,9 @@ def test_generated_columns_reach_what_enumeration_finds(
     shape: tuple[int, int], epsilon: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy, around, shares = policies(jeffreys(7, shape), epsilon)
-    listed = sf.optimal(around, "mutual-information", p=shares)
+    listed = sf.optimal(around, "mutual-information", prior=shares)
     monkeypatch.setattr(slices, "_LARGEST_ENUMERATED", 0)
-    generated = sf.optimal(around, "mutual-information", p=shares)
+    generated = sf.optimal(around, "mutual-information", prior=shares)
     assert generated.value == pytest.approx(listed.value, rel=1e-6)
     assert generated.bound == pytest.approx(listed.value, rel=1e-6)
     assert sf.audit(generated.mechanism, policy).holds
@@ -57,8 +57,8 @@ def test_generated_columns_reach_what_enumeration_finds(
 @pytest.mark.parametrize(("shape", "gain"), [((2, 2), 0.0), ((2, 3), 0.02), ((3, 3), 0.02)])
 def test_the_set_itself_leaves_more_than_the_polytope_around_it(shape: tuple[int, int], gain: float) -> None:
     policy, around, shares = policies(jeffreys(7, shape), "1")
-    polytope = sf.optimal(around, "mutual-information", p=shares)
-    exact = sf.optimal(policy, "mutual-information", p=shares, max_seconds=600)
+    polytope = sf.optimal(around, "mutual-information", prior=shares)
+    exact = sf.optimal(policy, "mutual-information", prior=shares, max_seconds=600)
     assert exact.value >= polytope.value * (1 + gain) - 1e-6
     assert exact.bound >= exact.value - 1e-9
     assert exact.gap < 1e-4
@@ -71,7 +71,7 @@ def test_a_design_for_the_estimate_alone_breaks_the_rules_of_the_set() -> None:
     counts = jeffreys(7, (2, 3))
     policy, _, shares = policies(counts, "1")
     estimate = sf.Secret(policy.domain, "S", 1, sf.Known((counts / counts.sum()).tolist()))
-    naive = sf.optimal(estimate, "mutual-information", p=shares)
+    naive = sf.optimal(estimate, "mutual-information", prior=shares)
     assert sf.audit(naive.mechanism, estimate).holds
     assert not sf.audit(naive.mechanism, policy).holds
 
@@ -88,7 +88,7 @@ def test_the_best_table_for_estimation_is_offered_by_the_plan() -> None:
 @pytest.mark.slow
 def test_design_for_information_picks_the_best_of_all() -> None:
     policy, _, shares = policies(jeffreys(7, (2, 2)), "1")
-    made = sf.design(policy, utility="mutual-information", p=shares)
+    made = sf.design(policy, utility="mutual-information", prior=shares)
     told = MutualInformation().value(made.matrix(), shares)
     for kind in (IndependentReporting, ConditionalReporting, ConditionalUnary):
         assert told >= MutualInformation().value(kind.for_policy(policy).matrix(), shares) - 1e-9
@@ -105,7 +105,7 @@ def test_the_order_of_figure_2(request: pytest.FixtureRequest) -> None:
         rows: dict[str, list[float]] = {name: [] for name in told}
         for level in levels:
             policy, around, shares = policies(counts, level)
-            optimum = sf.optimal(around, "mutual-information", p=shares)
+            optimum = sf.optimal(around, "mutual-information", prior=shares)
             entropy = -float(np.sum(shares * np.log(np.maximum(shares, 1e-300))))
             matrices = {
                 "GRR": RandomizedResponse(policy.domain, level).matrix(),

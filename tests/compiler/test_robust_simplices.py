@@ -90,7 +90,7 @@ def test_secrets_never_seen_and_cells_never_seen() -> None:
     for counts in ([[30, 10, 0], [0, 0, 0], [5, 0, 60]], [[0, 3], [7, 0]]):
         policy, around, _ = policies(np.array(counts), "1")
         shares = (np.ravel(counts) + 1) / (np.ravel(counts) + 1).sum()
-        found = sf.optimal(around, "mutual-information", p=shares)
+        found = sf.optimal(around, "mutual-information", prior=shares)
         assert found.gap < 1e-6
         assert sf.audit(found.mechanism, policy).holds
 
@@ -100,7 +100,7 @@ def test_sixteen_cells_are_certified(request: pytest.FixtureRequest) -> None:
     soak = bool(request.config.getoption("--soak", default=False))
     for size, allowed in ((4, 1e-6), (5, 1e-6), (9, 0.01)) if soak else ((4, 1e-6),):
         policy, around, shares = policies(jeffreys(7, (size, size)), "1")
-        found = sf.optimal(around, "mutual-information", p=shares, max_seconds=280)
+        found = sf.optimal(around, "mutual-information", prior=shares, max_seconds=280)
         print(f"{size} x {size}: {found}")
         assert found.gap < allowed
         assert found.bound >= found.value - 1e-9
@@ -113,8 +113,8 @@ def test_sixteen_cells_are_certified(request: pytest.FixtureRequest) -> None:
 def test_the_set_itself_is_never_worse_than_the_polytope_however_short_the_time(shape: tuple[int, int]) -> None:
     for seed in (3, 7):
         policy, around, shares = policies(jeffreys(seed, shape), "1")
-        polytope = sf.optimal(around, "mutual-information", p=shares)
-        exact = sf.optimal(policy, "mutual-information", p=shares, max_seconds=1e-3)
+        polytope = sf.optimal(around, "mutual-information", prior=shares)
+        exact = sf.optimal(policy, "mutual-information", prior=shares, max_seconds=1e-3)
         assert exact.value >= polytope.value * (1 - 1e-6)
         assert exact.bound >= exact.value
         assert sf.audit(exact.mechanism, policy).holds
@@ -126,8 +126,8 @@ def test_the_set_itself_tells_more_than_its_polytope_at_sixteen_cells(request: p
     soak = bool(request.config.getoption("--soak", default=False))
     for size, seconds in ((4, 60), (5, 120), (9, 280)) if soak else ((4, 8),):
         policy, around, shares = policies(jeffreys(7, (size, size)), "1")
-        polytope = sf.optimal(around, "mutual-information", p=shares, max_seconds=seconds)
-        exact = sf.optimal(policy, "mutual-information", p=shares, max_seconds=seconds)
+        polytope = sf.optimal(around, "mutual-information", prior=shares, max_seconds=seconds)
+        exact = sf.optimal(policy, "mutual-information", prior=shares, max_seconds=seconds)
         print(f"{size} x {size}: {polytope}; {exact}")
         assert exact.value >= polytope.value * (1 - 1e-6)
         assert sf.audit(exact.mechanism, policy).holds

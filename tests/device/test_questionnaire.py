@@ -199,9 +199,9 @@ def test_a_joint_report_wins_where_epsilon_is_large() -> None:
 
 def test_the_recommendation_is_a_sentence_of_the_plan(planned: QuestionnairePlan) -> None:
     assert planned.best.name == "sample by weights"
-    assert planned.why() in str(planned)
-    assert "each person answers one question at the full epsilon" in planned.why()
-    assert "times less than splitting evenly" in planned.why()
+    assert planned.reason in str(planned)
+    assert "each person answers one question at the full epsilon" in planned.reason
+    assert "times less than splitting evenly" in planned.reason
     assert "* sample by weights" in str(planned)
 
 

@@ -328,9 +328,9 @@ SMALL_PRIOR = sf.Prior(DOMAIN, SHARES, 1)
 
 #: Each is called with shares in domain order, and with the same under labels in another order.
 TAKES_SHARES: dict[str, Callable[[Any], Any]] = {
-    "plan": lambda p: sf.plan(UNIFORM, 100, p=p).best.risk,
-    "design": lambda p: sf.design(SMALL_PRIOR, 100, p=p).hash,
-    "optimal": lambda p: sf.optimal(SMALL_PRIOR, "mutual-information", p=p, max_seconds=5).value,
+    "plan": lambda p: sf.plan(UNIFORM, 100, prior=p).best.risk,
+    "design": lambda p: sf.design(SMALL_PRIOR, 100, prior=p).hash,
+    "optimal": lambda p: sf.optimal(SMALL_PRIOR, "mutual-information", prior=p, max_seconds=5).value,
     "risk": lambda p: UnevenTable.risk(1, p),
     "reports_for": lambda p: bounds.reports_for(UnevenTable, 0.1, p),
     "simulate": lambda p: sf.simulate(MECHANISM, n=100, truth=p).truth,
@@ -453,7 +453,7 @@ def test_labels_of_other_libraries_are_not_ignored() -> None:
             return 3
 
     given: Any = Series()
-    for take in (lambda: sf.Prior(DOMAIN, given, 1), lambda: sf.plan(UNIFORM, 10, p=given)):
+    for take in (lambda: sf.Prior(DOMAIN, given, 1), lambda: sf.plan(UNIFORM, 10, prior=given)):
         with pytest.raises(InvalidInput, match="be of pandas, polars or Arrow, a mapping, or a list in domain order"):
             take()
 

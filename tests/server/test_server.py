@@ -509,7 +509,7 @@ def test_a_collection_is_opened_with_the_odds_of_a_right_guess(collector: Served
 def test_plans_are_those_of_the_planner(collector: Served) -> None:
     response = collector.as_admin("POST", "/v1/plan", {"policy": POLICY.to_dict(), "n": 1000}).json
     plan = sf.plan(POLICY, 1000)
-    assert (response["best"], response["why"], len(response["rows"])) == (plan.best.name, plan.why(), len(plan.rows))
+    assert (response["best"], response["why"], len(response["rows"])) == (plan.best.name, plan.reason, len(plan.rows))
     assert [row["risk"] for row in response["rows"]] == [row.risk for row in plan.rows]
     # With so many people, and with no fewer, the error of the best is 1%.
     needed = int(response["one_percent"])

@@ -11,7 +11,17 @@ from typing import Any
 
 from sfumato.errors import InvalidInput
 
-__all__ = ["canonical_hash", "canonical_json", "check_keys", "did_you_mean", "finite", "label_document", "read_label"]
+__all__ = [
+    "canonical_hash",
+    "canonical_json",
+    "check_keys",
+    "did_you_mean",
+    "finite",
+    "label_document",
+    "number_document",
+    "read_label",
+    "read_number",
+]
 
 
 def canonical_json(document: Mapping[str, Any]) -> str:
@@ -49,6 +59,24 @@ def read_label(document: Any) -> Any:
     ((1, 2), 'me')
     """
     return tuple(read_label(part) for part in document) if isinstance(document, list) else document
+
+
+def number_document(number: float | None) -> float | str | None:
+    """Return a double as documents hold it: JSON has no infinity, so that is a string.
+
+    >>> number_document(0.1), number_document(-math.inf), number_document(None)
+    (0.1, '-inf', None)
+    """
+    return number if number is None or math.isfinite(number) else str(float(number))
+
+
+def read_number(document: float | str | None) -> float | None:
+    """Return the double that a document holds: the inverse of ``number_document``.
+
+    >>> read_number(0.1), read_number("-inf"), read_number(None)
+    (0.1, -inf, None)
+    """
+    return None if document is None else float(document)
 
 
 def check_keys(

@@ -55,9 +55,9 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     columns = _columns_read(reading) if reading.laws else stated_columns(mechanism, policy)
     worst, output = UNCONSTRAINED, None
     for report, likelihoods in columns:
-        found = policy.worst(likelihoods)
-        if worst.names is None or found.rank > worst.rank:
-            worst, output = found, report
+        tightest = policy.worst(likelihoods)
+        if worst.names is None or tightest.rank > worst.rank:
+            worst, output = tightest, report
     return Certificate(
         holds=fault is None and not worst.violated,
         worst=worst,

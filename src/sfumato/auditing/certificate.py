@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from sfumato._core import Epsilon, canonical_hash, check_keys, label_document, read_label
+from sfumato._core import Epsilon, Result, canonical_hash, check_keys, label_document, read_label
 from sfumato.errors import InvalidInput, PolicyViolated, Undecided
 from sfumato.policy import TightestConstraint
 
@@ -31,9 +32,9 @@ _COVERAGES: tuple[Coverage, ...] = get_args(Coverage)
 _FILE_WORDS: dict[Coverage, str] = {"all": "all", "some": "some", "surrogate": "smaller", "none": "none"}
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """What an audit found.
+@dataclass(frozen=True, repr=False)
+class Certificate(Result):
+    """The result of an audit: an exact statement about a mechanism and a policy.
 
     ``holds``: every column of the mechanism's law lies in the policy's cone, and the sampler showed no fault.
     ``worst``: the inequality that comes closest to breaking, or breaks the most, in exact rationals (likelihoods
@@ -67,6 +68,9 @@ class Certificate:
         """The hash of the policy that it was audited against."""
         return canonical_hash(self.policy)
 
+    def __hash__(self) -> int:
+        return hash((self.holds, self.output, self.mechanism_hash, self.policy_hash))
+
     def raise_if_violated(self, *, coverage: Coverage = "none") -> Certificate:
         """Return this certificate, or raise PolicyViolated with the reason.
 
@@ -91,14 +95,49 @@ class Certificate:
         return f"{name} {verb} the {kind} policy: {self.worst}{where}"
 
     def __str__(self) -> str:
-        told = ""
+        information = ""
         if self.information is not None and self.information_bound is not None:
-            told = f"; {self.information:.6g} nats are told at the prior, of {self.information_bound:.6g} allowed"
-        return f"{self.summary()}{told} [{self.evidence}]"
+            nats, most = f"{self.information:.6g}", f"{self.information_bound:.6g}"
+            information = f"; {nats} nats are told at the prior, of {most} allowed"
+        return f"{self.summary()}{information} [{self.evidence}]"
 
-    def to_json(self) -> str:
-        """The certificate as a file: it holds the whole mechanism and the whole policy."""
-        document = {
+    def __repr__(self) -> str:
+        return f"<Certificate: {self.summary()}>"
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        names = self.worst.names or (None, None)
+        return {
+            "mechanism": [self.mechanism["mechanism"]],
+            "policy": [self.policy["policy"]["kind"]],
+            "holds": [self.holds],
+            "epsilon": [float(self.worst.epsilon)],
+            "excess": [self.worst.excess],
+            "left": [names[0]],
+            "right": [names[1]],
+            "output": [self.output],
+            "fault": [self.fault],
+            "coverage": [self.coverage],
+            "evidence": [self.evidence],
+        }
+
+    def _title(self) -> str:
+        return self.summary()
+
+    def verify(self) -> Certificate:
+        """Repeat the audit from the certificate's content; return it, or raise if it says something else.
+
+        The same as :func:`verify`.
+        """
+        from sfumato.auditing.audits import verify
+
+        return verify(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as the document that ``to_json`` writes; ``from_dict`` returns an equal one."""
+        return copy.deepcopy(self._document())
+
+    def _document(self) -> dict[str, Any]:
+        document: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
             "holds": self.holds,
@@ -121,13 +160,27 @@ class Certificate:
         }
         if self.information_bound is not None:
             document["information"] = {"nats": self.information, "bound": self.information_bound}
-        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        return document
+
+    def to_json(self) -> str:
+        """Return the certificate as a file: it holds the whole mechanism and the whole policy."""
+        return json.dumps(self._document(), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Read a certificate; reject unknown and repeated keys. It is only as good as ``verify`` makes it."""
         try:
             document = json.loads(text, object_pairs_hook=_once_each)
+        except InvalidInput:
+            raise
+        except (RecursionError, TypeError, ValueError) as error:
+            raise InvalidInput("a certificate", "the text", "be a complete JSON certificate", repr(error)) from None
+        return cls.from_dict(document)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Certificate:
+        """Return the certificate that a document holds: the inverse of ``to_dict``. Reject unknown keys."""
+        try:
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
                 raise InvalidInput(
                     "a certificate", "format and version", f"be {_FORMAT} {_VERSION}", document["format"]
@@ -178,14 +231,14 @@ def _flag(document: Mapping[str, Any], key: str) -> bool:
     return bool(document[key])
 
 
-def _text(document: dict[str, Any], key: str) -> str | None:
+def _text(document: Mapping[str, Any], key: str) -> str | None:
     text = document[key]
     if text is not None and not isinstance(text, str):
         raise InvalidInput("a certificate", key, "be a text", text)
     return text
 
 
-def _coverage(document: dict[str, Any]) -> Coverage | None:
+def _coverage(document: Mapping[str, Any]) -> Coverage | None:
     if "read" not in document:  # certificates of the first release do not state it
         return None
     for coverage, word in _FILE_WORDS.items():
@@ -194,7 +247,7 @@ def _coverage(document: dict[str, Any]) -> Coverage | None:
     raise InvalidInput("a certificate", "read", f"be one of {', '.join(_FILE_WORDS.values())}", document["read"])
 
 
-def _nats(document: dict[str, Any], part: str) -> float | None:
+def _nats(document: Mapping[str, Any], part: str) -> float | None:
     # Absent for other policies, and in certificates from before it was stated.
     if "information" not in document:
         return None

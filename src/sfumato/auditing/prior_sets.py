@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import ZERO, EpsilonLike, exact_fraction, excess, read_list
+from sfumato._core import (
+    ZERO,
+    EpsilonLike,
+    Result,
+    check_keys,
+    exact_fraction,
+    excess,
+    number_document,
+    read_list,
+)
 from sfumato.auditing.audits import audit
 from sfumato.auditing.certificate import Certificate
 from sfumato.domain import Domain, align, checked_domain
@@ -103,8 +112,8 @@ class PriorBox(PriorSet):
             yield tuple(prior)
 
 
-@dataclass(frozen=True)
-class PriorSetAudit:
+@dataclass(frozen=True, repr=False)
+class PriorSetAudit(Result):
     """What was found at the worst prior of a set: ``certificate`` is that of the audit there, and can be checked again.
 
     ``epsilon``: the least ε that the mechanism keeps for every prior of the set, as a double; infinite where there is
@@ -119,6 +128,28 @@ class PriorSetAudit:
     def holds(self) -> bool:
         """Whether the mechanism obeys, whichever prior of the set is the true one."""
         return self.certificate.holds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a document of plain JSON types, with exact fractions as strings."""
+        prior = [str(share) for share in self.prior]
+        return {"certificate": self.certificate.to_dict(), "prior": prior, "epsilon": number_document(self.epsilon)}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> PriorSetAudit:
+        """Return the result that a document holds: the inverse of ``to_dict``."""
+        parts = check_keys("PriorSetAudit", "the document", document, required=("certificate", "prior", "epsilon"))
+        prior = tuple(map(Fraction, parts["prior"]))
+        return cls(Certificate.from_dict(parts["certificate"]), prior, float(parts["epsilon"]))
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        labels = Domain.from_dict(self.certificate.mechanism["domain"]).labels
+        return {"value": list(labels), "worst prior": [float(share) for share in self.prior]}
+
+    def _title(self) -> str:
+        return f"{self.certificate.summary()}, at the worst prior; the least epsilon for all is {self.epsilon:.6g}"
+
+    def __repr__(self) -> str:
+        return f"<PriorSetAudit: {self._title()}>"
 
 
 def audit_priors(

@@ -10,18 +10,32 @@ that always does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, exceeds
+from sfumato._core import (
+    Epsilon,
+    Floats,
+    Result,
+    check_keys,
+    exceeds,
+    label_document,
+    plot_result,
+    read_label,
+)
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Channel, Mechanism
 from sfumato.policy import PairwisePolicy, Policy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["ErrorRegion", "PolicyRegion", "error_region", "policy_region"]
 
@@ -29,8 +43,8 @@ __all__ = ["ErrorRegion", "PolicyRegion", "error_region", "policy_region"]
 Point = tuple[Fraction, Fraction]
 
 
-@dataclass(frozen=True)
-class ErrorRegion:
+@dataclass(frozen=True, repr=False)
+class ErrorRegion(Result):
     """The errors within reach of a test of ``x`` against ``other``: on or above the curve through ``points``."""
 
     x: object
@@ -54,9 +68,35 @@ class ErrorRegion:
             for (f0, m0), (f1, m1) in pairwise(self.points)
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the region as a document of plain JSON types, with exact fractions as strings."""
+        points = [[str(alarm), str(missed)] for alarm, missed in self.points]
+        return {"x": label_document(self.x), "other": label_document(self.other), "points": points}
 
-@dataclass(frozen=True)
-class PolicyRegion:
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> ErrorRegion:
+        """Return the region that a document holds: the inverse of ``to_dict``."""
+        parts = check_keys("ErrorRegion", "the document", document, required=("x", "other", "points"))
+        points = tuple((Fraction(alarm), Fraction(missed)) for alarm, missed in parts["points"])
+        return cls(read_label(parts["x"]), read_label(parts["other"]), points)
+
+    def plot(self) -> Figure:
+        """Draw the errors of the best tests; needs matplotlib."""
+        figure: Figure = plot_result(self)
+        return figure
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return _corners(self.vertices)
+
+    def _title(self) -> str:
+        return f"errors within reach of tests of {self.x!r} against {self.other!r}"
+
+    def __repr__(self) -> str:
+        return f"<ErrorRegion: {self._title()}, {len(self.points)} corners>"
+
+
+@dataclass(frozen=True, repr=False)
+class PolicyRegion(Result):
     """The errors that a policy leaves: ``alarm + e^E[other,x]·missed ≥ 1`` and ``e^E[x,other]·alarm + missed ≥ 1``.
 
     ``epsilon`` is E[x,other], ``epsilon_back`` E[other,x]. An infinite epsilon asks nothing, also where the error it
@@ -86,6 +126,42 @@ class PolicyRegion:
             exceeds(1 - alarm, missed, self.epsilon_back) or exceeds(1 - missed, alarm, self.epsilon)
             for alarm, missed in region.points
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the region as a document of plain JSON types, with exact levels as strings."""
+        return {
+            "x": label_document(self.x),
+            "other": label_document(self.other),
+            "epsilon": str(self.epsilon),
+            "epsilon_back": str(self.epsilon_back),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> PolicyRegion:
+        """Return the region that a document holds: the inverse of ``to_dict``."""
+        keys = ("x", "other", "epsilon", "epsilon_back")
+        parts = check_keys("PolicyRegion", "the document", document, required=keys)
+        levels = Epsilon(parts["epsilon"]), Epsilon(parts["epsilon_back"])
+        return cls(read_label(parts["x"]), read_label(parts["other"]), *levels)
+
+    def plot(self) -> Figure:
+        """Draw the errors that the policy leaves; needs matplotlib."""
+        figure: Figure = plot_result(self)
+        return figure
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return _corners(self.vertices)
+
+    def _title(self) -> str:
+        return f"errors that the policy leaves to tests of {self.x!r} against {self.other!r}"
+
+    def __repr__(self) -> str:
+        return f"<PolicyRegion: {self._title()}, epsilon {self.epsilon} and back {self.epsilon_back}>"
+
+
+def _corners(vertices: Floats) -> Mapping[str, Sequence[Any]]:
+    """Return the corners of a curve as the columns of a table."""
+    return {"false_alarm": vertices[:, 0].tolist(), "missed_detection": vertices[:, 1].tolist()}
 
 
 def error_region(mechanism: Mechanism | Channel, x: object, other: object) -> ErrorRegion:

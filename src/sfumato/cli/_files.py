@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.auditing import Certificate
     from sfumato.collecting import Aggregate
     from sfumato.compiler import ExpectedLoss
+    from sfumato.domain import Domain
     from sfumato.mechanisms import Mechanism
     from sfumato.policy import Policy
 
@@ -29,11 +30,14 @@ __all__ = [
     "CHECKPOINT",
     "INPUT",
     "JSON_OUTPUT",
+    "LOSS_OPTION",
     "OUTPUT",
     "PIPE",
     "PLOT_FILE",
+    "PRIOR_OPTION",
     "counts_of",
     "format_option",
+    "label_of",
     "named",
     "piped_suffix",
     "read_bytes",
@@ -41,6 +45,7 @@ __all__ = [
     "read_losses",
     "read_mechanism",
     "read_policy",
+    "read_shares",
 ]
 
 _READER_OF_STDIN = "sfumato.cli.reader_of_stdin"
@@ -116,6 +121,10 @@ class _Output(click.Path):
 INPUT = _Input(exists=True, dir_okay=False, allow_dash=True)
 OUTPUT = _Output(pipe=True)
 JSON_OUTPUT = _Output(pipe=True, suffix=".json")
+LOSS_OPTION = click.option(
+    "--loss", type=INPUT, help="Be best at a loss: a CSV file, a line for each value, a column a decision."
+)
+PRIOR_OPTION = click.option("--prior", type=INPUT, help="The distribution to assume: a CSV file of values and shares.")
 PLOT_FILE = _Output(pipe=False)
 CHECKPOINT = _Output(pipe=False)
 
@@ -197,6 +206,38 @@ def read_losses(path: str) -> ExpectedLoss:
     text = read_bytes(path).decode("utf-8-sig", errors="replace")
     with _naming(named(path, "input")):
         return ExpectedLoss([row for row in csv.reader(io.StringIO(text)) if row])
+
+
+def read_shares(path: str, domain: Domain) -> list[float] | dict[object, float]:
+    """Return shares from comma-separated lines: a share for each value, in domain order, or a value and its share."""
+    import csv
+    import io
+
+    shown = named(path, "input")
+    rows = [row for row in csv.reader(io.StringIO(read_bytes(path).decode("utf-8-sig", errors="replace"))) if row]
+    widths = {len(row) for row in rows}
+    try:
+        if widths == {1}:
+            return [float(row[0]) for row in rows]
+        if widths == {2}:
+            return {label_of(domain, row[0]): float(row[1]) for row in rows}
+    except ValueError:
+        pass
+    raise InvalidInput(shown, "every line", "be a share, or a value and its share", rows[:1])
+
+
+def label_of(domain: Domain, text: str) -> object:
+    """Return the label that a text on the command line stands for: itself, or the JSON value that it is."""
+    import json
+
+    from sfumato._core import read_label
+
+    if text in domain:
+        return text
+    try:
+        return read_label(json.loads(text))
+    except ValueError:
+        return text
 
 
 def counts_of(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:

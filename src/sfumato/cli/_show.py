@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -15,9 +15,13 @@ import click
 from sfumato._core import ProgressCallback, finite
 
 __all__ = [
+    "BITS_OPTION",
     "JSON_OPTION",
-    "METHOD_OPTION",
+    "MECHANISM_OPTION",
     "SECONDS_OPTION",
+    "THREADS_OPTION",
+    "UTILITY_OPTION",
+    "method_option",
     "people",
     "progress_bar",
     "quantity",
@@ -33,14 +37,35 @@ SECONDS_OPTION = click.option(
     help="Seconds to search for the optimal mechanism, 0 for no search.  [default: 10 up to 64 values, 0 above]",
 )
 
-METHOD_OPTION = click.option(
-    "--method",
-    type=click.Choice(["unbiased", "efficient", "simplex", "mle"]),
-    default="unbiased",
+MECHANISM_OPTION = click.option("--mechanism", help="Take this mechanism, by its name as `sfumato plan` lists them.")
+
+UTILITY_OPTION = click.option(
+    "--utility",
+    type=click.Choice(["estimation", "worst-estimation", "mutual-information", "mmse"]),
+    default="estimation",
     show_default=True,
-    help="Right on average, by the mechanism's own estimator (unbiased) or by weighted least squares (efficient); or "
-    "the distribution that is nearest to the former (simplex), or likeliest (mle).",
+    help="What to be best at: all frequencies (at the prior, or in the worst case), information, or numeric values.",
 )
+
+BITS_OPTION = click.option("--max-bits", type=click.IntRange(1), help="Maximum length of a report in bits.")
+
+THREADS_OPTION = click.option("--threads", type=click.IntRange(1), help="Number of threads.  [default: all cores]")
+
+
+def method_option(*, with_prior: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option ``--method``; ``with_prior`` adds the method that needs one."""
+    about = (
+        "Right on average, by the mechanism's own estimator (unbiased) or by weighted least squares (efficient); or "
+        "the distribution that is nearest to the former (simplex), or likeliest (mle)"
+    )
+    return click.option(
+        "--method",
+        type=click.Choice(["unbiased", "efficient", "simplex", "mle", *(["mmse"] if with_prior else [])]),
+        default="unbiased",
+        show_default=True,
+        help=f"{about}{'; or the mean of the posterior under --prior (mmse)' if with_prior else ''}.",
+    )
+
 
 #: How a number of people is written: in digits, in groups of three of them, or with an exponent.
 _WRITTEN = re.compile(r"[0-9]+|[0-9]{1,3}([,_][0-9]{3})+|[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}")

@@ -9,7 +9,7 @@ import click
 from sfumato._core import PIPE
 from sfumato.cli._engine import HADOOP_INPUT, engine_options, spark_session
 from sfumato.cli._files import CHECKPOINT, INPUT, JSON_OUTPUT, named, read_mechanism
-from sfumato.cli._show import JSON_OPTION, progress_bar, quantity, show_json
+from sfumato.cli._show import JSON_OPTION, THREADS_OPTION, progress_bar, quantity, show_json
 
 if TYPE_CHECKING:
     from sfumato.collecting import Aggregate
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.argument("reports", type=HADOOP_INPUT, nargs=-1, required=True)
 @click.option("-o", "--output", type=JSON_OUTPUT, required=True, help="The counts file to write: .json; - for a pipe.")
 @click.option("--resume", type=CHECKPOINT, help="A checkpoint file: go on where it ends, and keep it.")
+@THREADS_OPTION
 @engine_options
 @JSON_OPTION
 def command(
@@ -28,6 +29,7 @@ def command(
     reports: tuple[str, ...],
     output: str,
     resume: str | None,
+    threads: int | None,
     engine: str,
     master: str | None,
     as_json: bool,
@@ -48,14 +50,14 @@ def command(
 
     if resume is not None and engine != "process":
         raise click.UsageError("--resume is for one process; Spark has retries of its own.")
-    made = read_mechanism(mechanism)
+    sampler = read_mechanism(mechanism)
     with spark_session(engine, master) as spark:
         if spark is None:
-            counts = _count_here(made, reports, resume)
+            counts = _count_here(sampler, reports, resume, threads)
         else:
             from sfumato.spark import aggregate_files
 
-            counts = aggregate_files(made, spark, *reports)
+            counts = aggregate_files(sampler, spark, *reports)
     with writing(output) as file:
         file.write(counts.to_json().encode())
     aside = output == PIPE
@@ -65,8 +67,8 @@ def command(
     click.echo(f"{quantity(counts.n, 'report')} counted in {named(output)}", err=aside)
 
 
-def _count_here(made: Mechanism, reports: tuple[str, ...], resume: str | None) -> Aggregate:
+def _count_here(sampler: Mechanism, reports: tuple[str, ...], resume: str | None, threads: int | None) -> Aggregate:
     from sfumato.collecting import aggregate_files
 
     with progress_bar("counting") as progress:
-        return aggregate_files(made, reports, resume=resume, progress=progress)
+        return aggregate_files(sampler, reports, resume=resume, progress=progress, threads=threads)

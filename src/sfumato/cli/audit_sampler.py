@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from sfumato.cli._files import INPUT, read_policy
+from sfumato.cli._files import INPUT, label_of, read_policy
 from sfumato.cli._show import progress_bar
-
-if TYPE_CHECKING:
-    from sfumato.domain import Domain
 
 
 @click.command(short_help="Look for evidence that a sampler, any program, breaks a policy.")
 @click.option("--policy", type=INPUT, required=True, help="The policy file that the sampler claims to obey.")
 @click.option("--trials", type=int, default=100_000, show_default=True, help="How often each value is sampled.")
-@click.option("--alpha", type=float, default=1e-6, show_default=True, help="The chance of accusing an honest sampler.")
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.999999,
+    show_default=True,
+    help="The probability that an honest sampler is not accused, at least.",
+)
 @click.option("--values", multiple=True, metavar="VALUE", help="A value to compare; give two or more. [default: four]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.argument("command_line", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -25,7 +26,7 @@ def command(
     ctx: click.Context,
     policy: str,
     trials: int,
-    alpha: float,
+    confidence: float,
     values: tuple[str, ...],
     as_json: bool,
     command_line: tuple[str, ...],
@@ -41,24 +42,10 @@ def command(
     from sfumato.cli._lines import LineSampler
 
     rules = read_policy(policy)
-    compared = [_label(rules.domain, text) for text in values] or None
+    compared = [label_of(rules.domain, text) for text in values] or None
     with LineSampler(command_line, trials) as sampler, progress_bar("sampling") as progress:
-        result = audit_sampler(sampler, rules, trials, alpha, values=compared, batch=True, progress=progress)
+        result = audit_sampler(
+            sampler, rules, trials, confidence=confidence, values=compared, batch=True, progress=progress
+        )
     click.echo(result.to_json() if as_json else result.summary(), nl=not as_json)
     ctx.exit(1 if result.violated else 0)
-
-
-def _label(domain: Domain, text: str) -> object:
-    """The label that a text on the command line means: itself, or the JSON value it is."""
-    import json
-
-    if text in domain:
-        return text
-    try:
-        return _tuples(json.loads(text))
-    except ValueError:
-        return text
-
-
-def _tuples(value: object) -> object:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -5,8 +5,25 @@ from __future__ import annotations
 import click
 
 from sfumato._core import PIPE
-from sfumato.cli._files import INPUT, OUTPUT, read_losses, read_policy
-from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, progress_bar, show_json
+from sfumato.cli._files import (
+    INPUT,
+    LOSS_OPTION,
+    OUTPUT,
+    PRIOR_OPTION,
+    read_losses,
+    read_policy,
+    read_shares,
+)
+from sfumato.cli._show import (
+    BITS_OPTION,
+    JSON_OPTION,
+    MECHANISM_OPTION,
+    SECONDS_OPTION,
+    UTILITY_OPTION,
+    people,
+    progress_bar,
+    show_json,
+)
 
 #: Which mechanism is recommended does not depend on the number of people, but the error that is shown does.
 _SUPPOSED = 10_000
@@ -16,17 +33,12 @@ _SUPPOSED = 10_000
 @click.argument("policy", type=INPUT)
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The mechanism file to write (JSON); - for a pipe.")
 @click.option("--n", type=people, metavar="NUMBER", help="How many people will answer.")
-@click.option("--mechanism", help="Ask for a mechanism by name, as `sfumato plan` lists them.")
-@click.option(
-    "--utility",
-    type=click.Choice(["estimation", "worst-estimation", "mutual-information", "mmse"]),
-    default="estimation",
-    show_default=True,
-    help="What to be best at: all frequencies (at equal shares, or in the worst case), information, or numeric values.",
-)
-@click.option("--loss", type=INPUT, help="Be best at a loss: a CSV file, a line for each value, a column a decision.")
+@MECHANISM_OPTION
+@UTILITY_OPTION
+@LOSS_OPTION
+@PRIOR_OPTION
+@BITS_OPTION
 @SECONDS_OPTION
-@click.option("--max-bits", type=click.IntRange(1), help="Use at most so many bits a report.")
 @JSON_OPTION
 def command(
     policy: str,
@@ -35,8 +47,9 @@ def command(
     mechanism: str | None,
     utility: str,
     loss: str | None,
-    max_seconds: float | None,
+    prior: str | None,
     max_bits: int | None,
+    max_seconds: float | None,
     as_json: bool,
 ) -> None:
     """Make the mechanism that a plan recommends for a policy, audit it, and write it to a file for every client.
@@ -47,25 +60,34 @@ def command(
     """
     from sfumato._core import writing
     from sfumato.auditing import audit
-    from sfumato.compiler import designed
+    from sfumato.compiler import plan
     from sfumato.policy import disclosure_warnings
 
     rules = read_policy(policy)
-    goal = utility if loss is None else read_losses(loss)
-    with progress_bar("rounds of the search") as searched:
-        made, why = designed(rules, n or _SUPPOSED, mechanism, goal, None, max_bits, max_seconds, searched)
+    with progress_bar("rounds of the search") as progress:
+        choice = plan(
+            rules,
+            n or _SUPPOSED,
+            mechanism=mechanism,
+            utility=utility if loss is None else read_losses(loss),
+            prior=None if prior is None else read_shares(prior, rules.domain),
+            max_bits=max_bits,
+            max_seconds=max_seconds,
+            progress=progress,
+        )
+    sampler, why = choice.best.mechanism, choice.reason
     if n is None and "total variation" in why:
         why += f" (if {_SUPPOSED:,} people answer; --n says how many will)"
-    certificate = audit(made, rules).raise_if_violated()
+    certificate = audit(sampler, rules).raise_if_violated()
     with writing(output) as file:
-        file.write(made.to_json().encode())
+        file.write(sampler.to_json().encode())
     aside = output == PIPE
     if as_json:
-        answer = {"mechanism": made.name, "bits": made.bits, "hash": made.hash, "why": why}
+        answer = {"mechanism": sampler.name, "bits": sampler.bits, "hash": sampler.hash, "why": why}
         show_json({**answer, "certificate": certificate.summary(), "warnings": disclosure_warnings(rules)}, aside=aside)
         return
     click.echo(why, err=aside)
-    click.echo(f"{made.name}, {made.bits} bits a report, hash {made.hash}", err=aside)
+    click.echo(f"{sampler.name}, {sampler.bits} bits a report, hash {sampler.hash}", err=aside)
     click.echo(certificate.summary(), err=aside)
     for warning in disclosure_warnings(rules):
         click.echo(f"WARNING: {warning}", err=aside)

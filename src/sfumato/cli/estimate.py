@@ -9,14 +9,16 @@ from sfumato.cli._files import (
     INPUT,
     OUTPUT,
     PLOT_FILE,
+    PRIOR_OPTION,
     counts_of,
     format_option,
     named,
     piped_suffix,
     read_bytes,
     read_mechanism,
+    read_shares,
 )
-from sfumato.cli._show import JSON_OPTION, METHOD_OPTION, quantity, show_json, show_table
+from sfumato.cli._show import JSON_OPTION, method_option, quantity, show_json, show_table
 
 _MOST_ROWS = 30
 _FORMATS = ("csv", "parquet", "arrow")
@@ -29,8 +31,11 @@ _FORMATS = ("csv", "parquet", "arrow")
     "-o", "--output", type=OUTPUT, help="Write the whole table to this file: .csv, .parquet or .arrow; - for a pipe."
 )
 @format_option(_FORMATS)
-@METHOD_OPTION
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="The confidence of the intervals.")
+@method_option(with_prior=True)
+@PRIOR_OPTION
+@click.option(
+    "--confidence", type=float, default=0.95, show_default=True, help="The confidence level of the intervals."
+)
 @click.option("--simultaneous", is_flag=True, help="Make the intervals so wide that all of them hold together.")
 @click.option("--plot", type=PLOT_FILE, help="Draw the estimate to this file: .svg or .png.")
 @click.option(
@@ -43,6 +48,7 @@ def command(
     output: str | None,
     form: str | None,
     method: str,
+    prior: str | None,
     confidence: float,
     simultaneous: bool,
     plot: str | None,
@@ -60,7 +66,8 @@ def command(
 
     piped = piped_suffix(output, form, _FORMATS)
     sampler = read_mechanism(mechanism)
-    result = estimate(sampler, counts_of(sampler, read_bytes(counts), named(counts, "input")), method)
+    known = counts_of(sampler, read_bytes(counts), named(counts, "input"))
+    result = estimate(sampler, known, method, prior=None if prior is None else read_shares(prior, sampler.domain))
     low, high = result.interval(confidence, simultaneous=simultaneous)
     influence = None if dishonest is None else result.influence(dishonest)
     if plot is not None:

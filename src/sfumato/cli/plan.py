@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
-from sfumato.cli._show import JSON_OPTION, SECONDS_OPTION, people, progress_bar, show_json, show_table
+from sfumato.cli._files import (
+    INPUT,
+    LOSS_OPTION,
+    PLOT_FILE,
+    PRIOR_OPTION,
+    read_losses,
+    read_policy,
+    read_shares,
+)
+from sfumato.cli._show import (
+    BITS_OPTION,
+    JSON_OPTION,
+    MECHANISM_OPTION,
+    SECONDS_OPTION,
+    UTILITY_OPTION,
+    people,
+    progress_bar,
+    show_json,
+    show_table,
+)
 
 
 @click.command(short_help="Compare mechanisms for a policy by the error to expect.")
 @click.argument("policy", type=INPUT)
 @click.option("--n", type=people, metavar="NUMBER", help="How many people will answer.")
 @click.option("--target", type=float, help="The total variation error to reach: answers with the n it takes.")
-@click.option("--max-bits", type=click.IntRange(1), help="Recommend only reports of at most so many bits.")
+@MECHANISM_OPTION
+@UTILITY_OPTION
+@LOSS_OPTION
+@PRIOR_OPTION
+@BITS_OPTION
 @SECONDS_OPTION
 @click.option("--plot", type=PLOT_FILE, help="Draw the error against the number of people to this file: .svg or .png.")
 @JSON_OPTION
@@ -20,6 +42,10 @@ def command(
     policy: str,
     n: int | None,
     target: float | None,
+    mechanism: str | None,
+    utility: str,
+    loss: str | None,
+    prior: str | None,
     max_bits: int | None,
     max_seconds: float | None,
     plot: str | None,
@@ -34,38 +60,49 @@ def command(
     from sfumato.compiler import plan
 
     rules = read_policy(policy)
-    with progress_bar("rounds of the search") as searched:
-        found = plan(rules, n, target=target, max_bits=max_bits, max_seconds=max_seconds, progress=searched)
-    best = found.best
+    with progress_bar("rounds of the search") as progress:
+        compared = plan(
+            rules,
+            n,
+            target=target,
+            mechanism=mechanism,
+            utility=utility if loss is None else read_losses(loss),
+            prior=None if prior is None else read_shares(prior, rules.domain),
+            max_bits=max_bits,
+            max_seconds=max_seconds,
+            progress=progress,
+        )
+    best = compared.best
     if plot is not None:
         from sfumato.plotting import plot_plan, save
 
-        save(plot_plan(found), plot)
+        save(plot_plan(compared), plot)
     if as_json:
-        rows = [
-            {
-                "name": r.name,
-                "risk": r.risk,
-                "tv": r.tv,
-                "half_l1": r.half_l1,
-                "bits": r.bits,
-                "worst": r.worst,
-                "bound": r.bound,
-                "decoding": r.decoding,
-                "classical": r.classical,
-            }
-            for r in found.rows
-        ]
-        if found.skipped is not None:
-            click.echo(f"Not compared: {found.skipped}.", err=True)
-        answer = {"n": found.n, "rows": rows, "best": best.name, "why": found.why()}
-        show_json(answer | {"skipped": found.skipped, "warnings": found.warnings})
+        fields = ["name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical"]
+        if compared.utility != "estimation":
+            fields.append("value")
+        rows = [{field: getattr(row, field) for field in fields} for row in compared.rows]
+        if compared.skipped is not None:
+            click.echo(f"Not compared: {compared.skipped}.", err=True)
+        answer = {"n": compared.n, "rows": rows, "best": best.name, "why": compared.reason}
+        show_json(answer | {"skipped": compared.skipped, "warnings": compared.warnings})
         return
+    other = compared.utility != "estimation"
     show_table(
-        ("mechanism", "l2 risk", "worst case", "total variation", "bits", "of the bound", "decoding"),
+        (
+            "mechanism",
+            *([compared.utility] if other else []),
+            "l2 risk",
+            "worst case",
+            "total variation",
+            "bits",
+            "of the bound",
+            "decoding",
+        ),
         [
             (
                 f"{'* ' if row is best else '  '}{row.name}",
+                *(["" if row.value is None else f"{row.value:.4g}"] if other else []),
                 f"{row.risk:.4g}",
                 f"{row.worst:.4g}",
                 row.shown_tv,
@@ -73,10 +110,10 @@ def command(
                 "" if row.ratio is None else f"{row.ratio:.3f}",
                 row.decoding,
             )
-            for row in found.rows
+            for row in compared.rows
         ],
-        title=f"{found.policy.kind} policy over {len(found.policy.domain):,} values, n = {found.n:,}",
+        title=f"{compared.policy.kind} policy over {len(compared.policy.domain):,} values, n = {compared.n:,}",
     )
-    click.echo(found.why())
-    for warning in found.warnings:
+    click.echo(compared.reason)
+    for warning in compared.warnings:
         click.echo(f"WARNING: {warning}")

@@ -7,7 +7,8 @@ searches all mechanisms that the policy allows, and ``bounds`` states what no me
 from sfumato.compiler import bounds
 from sfumato.compiler.designing import design
 from sfumato.compiler.information import RobustInformation, robust_information
-from sfumato.compiler.planning import Plan, Row, plan
+from sfumato.compiler.planning import plan
+from sfumato.compiler.plans import Plan, Row
 from sfumato.compiler.solvers.goals import (
     Estimation,
     ExpectedLoss,
@@ -42,9 +43,8 @@ __all__ = [
 
 # For the other packages of Sfumato; not part of the public interface.
 from sfumato.compiler.bounds import least_risk as least_risk
-from sfumato.compiler.designing import designed as designed
+from sfumato.compiler.expected_errors import expected_tv as expected_tv
 from sfumato.compiler.planning import (
     SEARCH_SECONDS as SEARCH_SECONDS,
     SEARCHED_VALUES as SEARCHED_VALUES,
-    expected_tv as expected_tv,
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from sfumato._core import Result, check_keys
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, information
@@ -13,9 +16,11 @@ from sfumato.policy import ChiSquare, Policy, Secret
 
 __all__ = ["RobustInformation", "robust_information"]
 
+_KEYS = ("at_estimate", "at_given", "least", "entropy")
 
-@dataclass(frozen=True)
-class RobustInformation:
+
+@dataclass(frozen=True, repr=False)
+class RobustInformation(Result):
     """I(X;Y) in nats: at the estimated distribution, at a given one, and the least over the confidence set.
 
     ``least`` is a lower bound: information is concave in the distribution, so over a simplex that contains the set it
@@ -31,6 +36,30 @@ class RobustInformation:
     def share(self) -> float:
         """I(X;Y)/H(X) at the estimated distribution."""
         return self.at_estimate / self.entropy if self.entropy > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> RobustInformation:
+        """Return the result that a document holds: the inverse of ``to_dict``."""
+        parts = check_keys("RobustInformation", "the document", document, required=_KEYS)
+        given = parts["at_given"]
+        numbers = (float(parts[key]) for key in ("at_estimate", "least", "entropy"))
+        at_estimate, least, entropy = numbers
+        return cls(at_estimate, None if given is None else float(given), least, entropy)
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        rows = {"estimate": self.at_estimate, "given": self.at_given, "least": self.least, "entropy": self.entropy}
+        stated = {name: nats for name, nats in rows.items() if nats is not None}
+        return {"at": list(stated), "nats": list(stated.values())}
+
+    def _title(self) -> str:
+        return "information between a value and its report"
+
+    def __repr__(self) -> str:
+        return f"<RobustInformation: {self.at_estimate:.6g} nats, at least {self.least:.6g}, of {self.entropy:.6g}>"
 
 
 def robust_information(mechanism: Mechanism, policy: Policy, p: Frequencies | None = None) -> RobustInformation:

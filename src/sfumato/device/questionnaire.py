@@ -110,8 +110,9 @@ class QuestionnairePlan:
         """The least total risk; among equals the simplest."""
         return self.rows[0]
 
-    def why(self) -> str:
-        """The recommendation in a sentence."""
+    @property
+    def reason(self) -> str:
+        """Why the best strategy is recommended, in a sentence."""
         best = self.best
         even = next(row for row in self.rows if row.name == "split evenly")
         gain = f", {even.risk / best.risk:.3g} times less than splitting evenly" if best.risk < even.risk else ""
@@ -126,7 +127,7 @@ class QuestionnairePlan:
             lines.append(
                 f"{'* ' if row is self.best else '  '}{row.name:18}{row.risk:12.4g}{row.bits:8}  {weights}".rstrip()
             )
-        return "\n".join([*lines, *([self.left_out] if self.left_out else []), self.why()])
+        return "\n".join([*lines, *([self.left_out] if self.left_out else []), self.reason])
 
 
 _HOW = {

@@ -8,25 +8,39 @@ simulated is anybody's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato._core import Floats, Progress, ProgressCallback, checked_count, checked_kind
+from sfumato._core import (
+    Floats,
+    FrozenData,
+    Progress,
+    ProgressCallback,
+    Result,
+    check_keys,
+    checked_count,
+    checked_kind,
+    plot_result,
+)
 from sfumato.collecting import Aggregate
 from sfumato.compiler import design, expected_tv
 from sfumato.device.privatization import privatize_indices
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, estimate
-from sfumato.mechanisms import Mechanism, TableMechanism, count_law_for
+from sfumato.mechanisms import Mechanism, TableMechanism, count_law_for, mechanism_from_spec
 from sfumato.policy import Policy
 from sfumato.randomness import InsecureSeeded, insecure_generator
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["TRUTHS", "Simulation", "simulate"]
 
+_KEYS = ("mechanism", "truth", "estimate", "one_by_one")
 
 #: People are made, randomized and counted in pieces, so memory does not grow with their number.
 _PIECE = 2**19
@@ -41,15 +55,20 @@ TRUTHS: dict[str, Callable[[int], Floats]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Simulation:
-    """One simulated collection: what was true, what was estimated, and the error beside its prediction."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(FrozenData, Result):
+    """The result of a simulated collection: the truth, the estimate, and the error compared with its prediction."""
 
     mechanism: Mechanism
     truth: Floats
     estimate: Estimate
     #: Whether every report was made and counted; if not, the counts were drawn from their law.
     one_by_one: bool = True
+
+    def __post_init__(self) -> None:
+        truth = np.array(self.truth, dtype=np.float64)
+        truth.setflags(write=False)
+        object.__setattr__(self, "truth", truth)
 
     @property
     def how(self) -> str:
@@ -88,6 +107,48 @@ class Simulation:
         """The share of values whose 95% interval holds the truth."""
         low, high = self.estimate.interval()
         return float(np.mean((low <= self.truth) & (self.truth <= high)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        return {
+            "mechanism": self.mechanism.spec,
+            "truth": self.truth.tolist(),
+            "estimate": self.estimate.to_dict(),
+            "one_by_one": self.one_by_one,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Simulation:
+        """Return the result that a document holds: the inverse of ``to_dict``."""
+        parts = check_keys("Simulation", "the document", document, required=_KEYS)
+        truth = np.array(parts["truth"], dtype=np.float64)
+        answer = Estimate.from_dict(parts["estimate"])
+        return cls(mechanism_from_spec(parts["mechanism"]), truth, answer, bool(parts["one_by_one"]))
+
+    def plot(self) -> Figure:
+        """Draw the estimate with its intervals and the truth; needs matplotlib."""
+        figure: Figure = plot_result(self)
+        return figure
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        low, high = self.estimate.interval()
+        return {
+            "value": list(self.mechanism.domain.labels),
+            "truth": self.truth.tolist(),
+            "frequency": self.estimate.frequencies.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+        }
+
+    def _title(self) -> str:
+        return (
+            f"{self.mechanism.name}, n = {self.estimate.n:,}, method {self.estimate.method}: squared l2 error "
+            f"{self.l2:.4g} ({self.predicted_l2:.4g} predicted), total variation {self.tv:.4g} "
+            f"({self.predicted_tv:.4g} predicted), {self.coverage:.1%} of the 95% intervals hold the truth"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Simulation: {self._title()}>"
 
 
 def simulate(

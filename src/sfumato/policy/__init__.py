@@ -3,9 +3,11 @@
 from sfumato.policy.base import Inequality, Policy, TightestConstraint
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
+from sfumato.policy.confidence import SecretPair
 from sfumato.policy.descriptions import PosteriorBound, describe, disclosure_warnings, strictest, suspicions
 from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 from sfumato.policy.document import load_policy, policy_from_dict, save_policy
+from sfumato.policy.epsilon_matrix import EpsilonMatrix
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.implication import implies
 from sfumato.policy.metric import Metric
@@ -21,6 +23,7 @@ __all__ = [
     "Blocks",
     "ChiSquare",
     "Distributions",
+    "EpsilonMatrix",
     "HighLow",
     "Inequality",
     "Known",
@@ -31,6 +34,7 @@ __all__ = [
     "PosteriorBound",
     "Prior",
     "Secret",
+    "SecretPair",
     "TightestConstraint",
     "Uniform",
     "describe",
@@ -51,7 +55,6 @@ from sfumato.policy.confidence import widest as widest
 from sfumato.policy.epsilon_matrix import (
     INFINITE_CODE as INFINITE_CODE,
     LARGEST_DENSE as LARGEST_DENSE,
-    EpsilonMatrix as EpsilonMatrix,
 )
 from sfumato.policy.pairwise import representatives as representatives
 from sfumato.policy.prior import log_rounded_up as log_rounded_up, read_distribution as read_distribution

@@ -201,6 +201,29 @@ class Policy(ABC):
     def __hash__(self) -> int:
         return hash(self.hash)
 
+    def implies(self, other: Policy) -> bool:
+        """Return whether every mechanism that obeys this policy obeys the other one. Exact.
+
+        The same as :func:`implies`.
+
+        Raises
+        ------
+        Undecided
+            If no exact answer is known for policies of these kinds.
+        """
+        from sfumato.policy.implication import implies
+
+        return implies(self, other)
+
+    def simplify(self) -> Policy:
+        """Return the simplest of Uniform, HighLow and Blocks that promises exactly the same, else this policy.
+
+        The same as :func:`structure_of`.
+        """
+        from sfumato.policy.structure import structure_of
+
+        return structure_of(self)
+
     def __repr__(self) -> str:
         stated = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters().items())
         return f"{type(self).__name__}({self.domain!r}, {stated})"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sfumato._core import Floats, chi_square_is_likelier, exact_fraction, read_list
 from sfumato.domain import Domain, align_table, unaligned_table
 from sfumato.errors import InvalidInput, LimitExceeded
-from sfumato.policy.confidence import Pair
+from sfumato.policy.confidence import SecretPair
 from sfumato.policy.distributions import AtLeast, Distributions, table_axes
 
 __all__ = ["ChiSquare", "greatest_distance", "probability_range"]
@@ -123,9 +123,9 @@ class ChiSquare(Distributions):
             return False
         return sum((frequency * frequency / p for p, frequency in cells if frequency), Fraction(0)) <= self.radius + 1
 
-    def pair(self, s: int, other: int) -> Pair:
+    def pair(self, s: int, other: int) -> SecretPair:
         """What the rule between two secrets depends on."""
-        return Pair(self.estimate[s], self.estimate[other], self.root_radius - 1)
+        return SecretPair(self.estimate[s], self.estimate[other], self.root_radius - 1)
 
     # -- its projections, in doubles: for designs; an audit reads the set itself -------------------------------
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from sfumato._core import Floats
 
-__all__ = ["Pair", "ratio_is_certain", "ratio_within", "ratios_are_certain", "widest"]
+__all__ = ["SecretPair", "ratio_is_certain", "ratio_within", "ratios_are_certain", "widest"]
 
 
 #: Square and cube roots in certificates are taken to this many bits.
@@ -50,8 +50,16 @@ _HUGE = 1e150
 
 
 @dataclass(frozen=True)
-class Pair:
-    """What is known of two secrets: observed joint frequencies of their cells, and κ - P̂_s - P̂_s' = √(B+1) - 1."""
+class SecretPair:
+    """What a confidence set says of two secrets.
+
+    Parameters
+    ----------
+    first, second
+        Observed joint frequencies of the cells of either secret.
+    slack
+        κ - P̂_s - P̂_s' = √(B+1) - 1.
+    """
 
     first: tuple[Fraction, ...]
     second: tuple[Fraction, ...]
@@ -253,14 +261,14 @@ class _Bracket:
 
 
 def ratio_is_certain(
-    pair: Pair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float], ratio: Fraction
+    pair: SecretPair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float], ratio: Fraction
 ) -> bool:
     """Whether the dual at these offsets proves q·R ≤ ratio·q'·R' for every distribution in F. Exact."""
     return _Dual(pair, q, other, offsets).proves(ratio)
 
 
 def ratio_within(
-    pair: Pair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float], guess: float
+    pair: SecretPair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float], guess: float
 ) -> Fraction | None:
     """The least multiple of 2^-60 of its size that is proved to bound the ratio; None where none is."""
     dual = _Dual(pair, q, other, offsets)
@@ -319,7 +327,9 @@ def ratios_are_certain(
 class _Dual:
     """The dual bound at fixed μ and ν, with every root rounded so that it proves less and never more."""
 
-    def __init__(self, pair: Pair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float]) -> None:
+    def __init__(
+        self, pair: SecretPair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float]
+    ) -> None:
         upper_offset, lower_offset = (_shortened(offset) for offset in offsets)
         self._upper, self._lower = max(q) + upper_offset, min(other) - lower_offset
         first_roots = _weighted_roots(pair.first, [self._upper - value for value in q])

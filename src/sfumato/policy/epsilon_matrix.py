@@ -54,11 +54,13 @@ class EpsilonMatrix:
         return cls(per_distinct[positions], unit, table)
 
     def epsilon(self, code: int) -> Epsilon:
+        """Return the epsilon that a ``code`` stands for."""
         if code >= INFINITE_CODE:
             return INFINITE
         return self.table[code] if self.unit is None else self.unit * int(code)
 
     def at(self, x: int, other: int) -> Epsilon:
+        """Return the level between the values with these indices."""
         return self.epsilon(int(self.codes[x, other]))
 
     def on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:

@@ -21,7 +21,7 @@ from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.policy.base import MOST_FILTERED, UNCONSTRAINED, Inequality, Policy, TightestConstraint
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
-from sfumato.policy.confidence import Pair, Widest, ratio_is_certain, ratio_within, ratios_are_certain, widest
+from sfumato.policy.confidence import SecretPair, Widest, ratio_is_certain, ratio_within, ratios_are_certain, widest
 from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 
 __all__ = ["Anything", "AtLeast", "ChiSquare", "Distributions", "Known", "Secret"]
@@ -345,7 +345,7 @@ def _alike(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     return np.unique(sums, return_inverse=True)[1].astype(np.intp)
 
 
-def _laws_within(pair: Pair, laws: npt.NDArray[np.float64]) -> list[tuple[Fraction, ...]]:
+def _laws_within(pair: SecretPair, laws: npt.NDArray[np.float64]) -> list[tuple[Fraction, ...]]:
     """Two laws of U that some distribution in the confidence set has, exactly, next to those given."""
     targets = [_rounded(law) for law in laws]
     centres = []

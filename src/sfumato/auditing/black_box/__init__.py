@@ -5,7 +5,7 @@ they are tested, so that looking costs nothing in validity. With exact limits on
 
     epsilon ≥ ln(least probability under x / greatest probability under x')
 
-holds for all tested events together except with probability alpha (Bonferroni over the tests and both limits).
+holds for all tested events together at the stated confidence (Bonferroni over the tests and both limits).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def audit_sampler(
     sampler: Callable[..., Any],
     policy: Policy,
     trials: int = 100_000,
-    alpha: float = 1e-6,
     *,
+    confidence: float = 0.999999,
     values: Sequence[Any] | None = None,
     batch: bool = False,
     progress: ProgressCallback | None = None,
@@ -59,8 +59,8 @@ def audit_sampler(
     or array of ints or bools. With ``batch=True`` it is ``sampler(value, n)`` and returns n of them, as a list or as an
     array whose first axis is n. Each value gets ``trials`` calls, in blocks, so memory stays bounded.
 
-    A sampler that obeys the policy is reported as violating it with probability at most ``alpha``, provided that its
-    calls are independent: a sampler that remembers its answers must be made to forget them.
+    A sampler that obeys the policy is reported as violating it with probability at most ``1 - confidence``, provided
+    that its calls are independent: a sampler that remembers its answers must be made to forget them.
 
     ``values`` are those to compare; by default up to four spread over the domain, two of them at the policy's least
     epsilon. ``progress`` is called now and then with a :class:`Progress` that counts calls.
@@ -68,11 +68,11 @@ def audit_sampler(
     if isinstance(trials, bool) or not hasattr(trials, "__index__") or operator.index(trials) < _FEWEST_TRIALS:
         raise InvalidInput("audit_sampler", "trials", f"be an int of at least {_FEWEST_TRIALS}", trials)
     try:
-        risk = exact_fraction(alpha)
+        risk = 1 - exact_fraction(confidence)
     except (TypeError, ValueError):
         risk = Fraction(0)
     if not _LEAST_ALPHA <= risk < 1:
-        raise InvalidInput("audit_sampler", "alpha", f"lie between {float(_LEAST_ALPHA):g} and 1", alpha)
+        raise InvalidInput("audit_sampler", "confidence", "lie strictly between 0 and 1", confidence)
     trials = operator.index(trials)
     indices, epsilons = _compared(policy, values)
     labels = [policy.domain.label(x) for x in indices]

@@ -1,28 +1,51 @@
-"""What a black-box audit says."""
+"""The result of a black-box audit."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato._core import Epsilon
+from sfumato._core import Epsilon, Result, check_keys, exact_fraction, label_document, percent, read_label
 from sfumato.errors import PolicyViolated
 
 __all__ = ["SamplerAudit"]
 
+_KEYS = (
+    *("violated", "epsilon_lower", "level", "pair", "event", "counts", "tested", "trials", "alpha", "tests", "plain"),
+)
 
-@dataclass(frozen=True)
-class SamplerAudit:
-    """What a black-box audit found: ``epsilon_lower`` is a lower bound, never an upper one.
 
-    ``violated``: the bound exceeds ``level``, what the policy allows between the two values of ``pair``. A true sampler
-    is accused with probability at most ``alpha``. Not violated means that nothing was found, and proves nothing.
+@dataclass(frozen=True, repr=False)
+class SamplerAudit(Result):
+    """The result of a black-box audit: ``epsilon_lower`` is a lower bound, never an upper one.
 
-    ``event`` happened ``counts[0]`` times in ``tested`` outputs for the first value of the pair, ``counts[1]`` times in
-    as many for the second; ``tests`` such events were tested in all, and ``trials`` outputs drawn for each value. Where
-    that event is a learned score, ``plain`` is the strongest violation that a person can check by eye, if there is one.
+    Parameters
+    ----------
+    violated
+        Whether the bound exceeds ``level``. False means that nothing was found, and proves nothing.
+    epsilon_lower
+        Lower bound on the epsilon between the two values, at the stated confidence.
+    level
+        What the policy allows between the two values.
+    pair
+        The two values.
+    event
+        The outputs that tell the two values apart.
+    counts
+        How many of ``tested`` outputs were in the event, for the first value and for the second.
+    tested
+        Number of outputs of each value that the events were tested on.
+    trials
+        Number of outputs that were drawn for each value.
+    alpha
+        Maximum probability that a sampler that obeys the policy is accused: 1 minus the confidence.
+    tests
+        Number of events that were tested in all.
+    plain
+        Where the event is a learned score: the strongest violation that a person can check by eye, if there is one.
     """
 
     violated: bool
@@ -37,17 +60,22 @@ class SamplerAudit:
     tests: int
     plain: SamplerAudit | None = None
 
+    @property
+    def confidence(self) -> float:
+        """Probability that a sampler that obeys the policy is not accused, at least."""
+        return float(1 - exact_fraction(self.alpha))
+
     def raise_if_violated(self) -> SamplerAudit:
-        """This result, or PolicyViolated with the reason."""
+        """Return this result, or raise PolicyViolated with the reason."""
         if self.violated:
             raise PolicyViolated(self.summary())
         return self
 
     def summary(self) -> str:
-        """One sentence for a person."""
-        found = "the sampler violates the policy" if self.violated else "nothing found, which proves nothing"
+        """Return the result in a sentence."""
+        verdict = "the sampler violates the policy" if self.violated else "nothing found, which proves nothing"
         also = "" if self.plain is None else f"; more plainly, {self.plain._finding()}"
-        return f"{found}: {self._finding()}{also} (alpha {self.alpha:g})"
+        return f"{verdict}: {self._finding()}{also} (confidence {percent(self.confidence)})"
 
     def _finding(self) -> str:
         first, second = self.pair
@@ -57,13 +85,60 @@ class SamplerAudit:
             f"{first!r}, in {self.counts[1]:,} for {second!r}"
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        return {
+            **vars(self),
+            "level": str(self.level),
+            "pair": [label_document(label) for label in self.pair],
+            "counts": list(self.counts),
+            "plain": None if self.plain is None else self.plain.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> SamplerAudit:
+        """Return the result that a document holds: the inverse of ``to_dict``."""
+        parts = check_keys("SamplerAudit", "the document", document, required=_KEYS)
+        first, second = parts["pair"]
+        x, other = parts["counts"]
+        return cls(
+            violated=bool(parts["violated"]),
+            epsilon_lower=float(parts["epsilon_lower"]),
+            level=Epsilon(parts["level"]),
+            pair=(read_label(first), read_label(second)),
+            event=str(parts["event"]),
+            counts=(int(x), int(other)),
+            tested=int(parts["tested"]),
+            trials=int(parts["trials"]),
+            alpha=float(parts["alpha"]),
+            tests=int(parts["tests"]),
+            plain=None if parts["plain"] is None else cls.from_dict(parts["plain"]),
+        )
+
+    def to_json(self) -> str:
+        """Return the result as a JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        findings = [self, *([] if self.plain is None else [self.plain])]
+        return {
+            "violated": [each.violated for each in findings],
+            "epsilon_lower": [each.epsilon_lower for each in findings],
+            "level": [float(each.level) for each in findings],
+            "x": [each.pair[0] for each in findings],
+            "other": [each.pair[1] for each in findings],
+            "event": [each.event for each in findings],
+            "count_x": [each.counts[0] for each in findings],
+            "count_other": [each.counts[1] for each in findings],
+            "tested": [each.tested for each in findings],
+        }
+
+    def _title(self) -> str:
+        verdict = "the sampler violates the policy" if self.violated else "nothing found, which proves nothing"
+        return f"{verdict} (confidence {percent(self.confidence)})"
+
     def __str__(self) -> str:
         return self.summary()
 
-    def to_json(self) -> str:
-        """The result as a JSON text."""
-        return json.dumps(self._document(), indent=2, ensure_ascii=False) + "\n"
-
-    def _document(self) -> dict[str, Any]:
-        plain = None if self.plain is None else self.plain._document()
-        return {**vars(self), "level": str(self.level), "plain": plain}
+    def __repr__(self) -> str:
+        return f"<SamplerAudit: {self._title()}, epsilon at least {self.epsilon_lower:.4g}, {self.level} allowed>"

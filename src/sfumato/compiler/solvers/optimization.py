@@ -64,45 +64,66 @@ def optimal(
     policy: Policy,
     utility: str | Goal = "estimation",
     *,
-    p: Frequencies | None = None,
+    prior: Frequencies | None = None,
     max_seconds: float | None = None,
     max_outputs: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Optimum:
-    """The best mechanism under the policy at the distribution p (uniform, or the prior of a prior policy).
+    """Search for the best mechanism under a policy, whatever its structure.
 
-    ``utility``: "estimation" (the least error of all frequencies together), "worst-estimation" (the same at the p where
-    it is greatest), "mutual-information", "mmse" (of numeric labels), ``SquaredError`` or ``ExpectedLoss``. After
-    ``max_seconds`` (60 unless given), the best found so far, with its bound; all together takes at most 1.2 times as
-    long and 2 s. SolverFailed where not even a first mechanism fits in that.
-    ``max_outputs`` asks for fewer outputs, at some cost.
+    Parameters
+    ----------
+    policy
+        The policy that the mechanism must obey.
+    utility
+        What to be best at: ``"estimation"`` (the least error of all frequencies together), ``"worst-estimation"`` (the
+        same at the distribution where it is greatest), ``"mutual-information"``, ``"mmse"`` (of numeric labels), a
+        ``SquaredError`` or an ``ExpectedLoss``.
+    prior
+        The distribution of values that the design assumes; uniform unless given, or that of a prior policy.
+    max_seconds
+        Time for the search, 60 unless given; all together takes at most 1.2 times as long and 2 s.
+    max_outputs
+        Maximum number of outputs; fewer outputs cost some utility.
+    progress
+        Called with a :class:`Progress` (value and bound) after every round.
+
+    Returns
+    -------
+    Optimum
+        The best mechanism found in the time, with its bound.
+
+    Raises
+    ------
+    SolverFailed
+        If not even a first mechanism fits in the time.
     """
     checked_kind("optimal", "the policy", policy, Policy)
     limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
     if not limit > 0:
         raise InvalidInput("optimal", "max_seconds", "be positive", max_seconds)
     with one_thread():
-        return optimal_until(Deadline(limit), policy, utility, p, max_outputs, progress)
+        return optimal_until(Deadline(limit), policy, utility, prior, max_outputs, progress)
 
 
 def optimal_until(
     deadline: Deadline,
     policy: Policy,
     utility: str | Goal,
-    p: Frequencies | None,
+    prior: Frequencies | None,
     max_outputs: int | None,
     progress: ProgressCallback | None,
 ) -> Optimum:
     """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline."""
     latest = deadline.extended(_LATE * deadline.left + GRACE)
     size = len(policy.domain)
-    if p is None and isinstance(policy, Prior):
-        p = [float(probability) for probability in policy.prior]
-    stated = checked_distribution(p, policy.domain, "optimal")
+    if prior is None and isinstance(policy, Prior):
+        prior = [float(probability) for probability in policy.prior]
+    stated = checked_distribution(prior, policy.domain, "optimal", "prior")
     stated = stated / stated.sum()
     goal = goal_of(utility, policy.domain)
-    if isinstance(goal, WorstEstimation) and p is not None and not isinstance(policy, Prior):
-        raise InvalidInput("optimal", "p", "not be given where the worst distribution is designed for", p)
+    if isinstance(goal, WorstEstimation) and prior is not None and not isinstance(policy, Prior):
+        raise InvalidInput("optimal", "prior", "not be given where the worst distribution is designed for", prior)
     if not latest.fits(_SLICE_SECONDS * size**2):
         raise OutOfTime
     slice_, designed = _sliced(policy, stated, goal)
@@ -145,7 +166,7 @@ def optimal_until(
     mechanism, value = _rounded(_roundings(policy, matrix, rounded), goal, stated, target, deadline)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
         raise numerical_error("no error can be computed for the best mechanism found")
-    optimum = Optimum(mechanism, goal, stated, value, bound, "gap", seconds=deadline.spent)
+    optimum = Optimum(mechanism, goal.name, goal.small_is_good, stated, value, bound, "gap", seconds=deadline.spent)
     if not design.in_time:
         return replace(optimum, status="time")
     resolution = goal.resolution(stated)

@@ -1,52 +1,145 @@
-"""What a search for the best mechanism found, and how far from the best it can be."""
+"""The result of a search for the best mechanism, and how far from the best it can be."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from sfumato.compiler.solvers.goals import Goal
-from sfumato.mechanisms import TableMechanism
+from sfumato._core import Floats, FrozenData, Result, check_keys, number_document, plot_result
+from sfumato.errors import InvalidInput
+from sfumato.mechanisms import TableMechanism, mechanism_from_spec
 
-__all__ = ["Optimum"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Optimum", "relative_gap"]
+
+_KEYS = ("mechanism", "utility", "smaller_is_better", "prior", "value", "bound", "status", "seconds")
+_STATUSES = ("optimal", "gap", "time")
 
 
-@dataclass(frozen=True, eq=False)
-class Optimum:
-    """The best mechanism found for a policy and a utility at the distribution ``p``.
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimum(FrozenData, Result):
+    """The best mechanism found for a policy and a utility.
 
-    ``value`` is that of the exact mechanism: n times the expected squared error of all frequencies, information in
-    nats, a mean squared error or an expected loss, at ``p`` itself also where some of its shares are zero. No mechanism
-    that obeys the policy is better than ``bound``; for estimation this says: none that asks everybody the same question
-    has an estimator, regular and unbiased in the limit, with less error asymptotically. ``status``: "optimal" where the
-    bound accounts for every ray and is within 1e-4 of the value, "gap" where rays were bounded by a relaxation only, or
-    where doubles or the rounding to an exact table lost more than that, "time" where the search was cut short. ``goal``
-    is the utility, and ``seconds`` how long the search took.
+    Parameters
+    ----------
+    mechanism
+        The exact mechanism.
+    utility
+        Name of the utility.
+    smaller_is_better
+        Whether the utility is an error or a loss.
+    prior
+        The distribution of values that it was designed for; that of the worst case for "worst-estimation".
+    value
+        Utility of the mechanism: n times the expected squared error of all frequencies, information in nats, a mean
+        squared error or an expected loss, at the prior itself also where some of its shares are zero.
+    bound
+        No mechanism that obeys the policy is better than this. For estimation: none that asks everybody the same
+        question has an estimator, regular and unbiased in the limit, with less error asymptotically.
+    status
+        "optimal" where the bound accounts for every ray and is within 1e-4 of the value; "gap" where rays were bounded
+        by a relaxation only, or where doubles or the rounding to an exact table lost more than that; "time" where the
+        search was cut short.
+    seconds
+        Duration of the search.
     """
 
     mechanism: TableMechanism
-    goal: Goal
-    p: npt.NDArray[np.float64]
+    utility: str
+    smaller_is_better: bool
+    prior: Floats
     value: float
     bound: float
     status: Literal["optimal", "gap", "time"]
     seconds: float
 
+    def __post_init__(self) -> None:
+        prior = np.array(self.prior, dtype=np.float64)
+        prior.setflags(write=False)
+        object.__setattr__(self, "prior", prior)
+
     @property
     def gap(self) -> float:
         """How much better than this a mechanism may be, relative to the larger of value and bound."""
-        scale = max(abs(self.value), abs(self.bound))
-        if scale == math.inf:  # nothing was proved, unless no mechanism can do it at all
-            return 0.0 if self.value == self.bound else 1.0
-        return abs(self.value - self.bound) / scale if scale > 0 else 0.0
+        return relative_gap(self.value, self.bound)
 
-    def __str__(self) -> str:
-        least = "at least" if self.goal.small_is_good else "at most"
-        reached = f"{self.goal.name} {self.value:.6g}, {least} {self.bound:.6g} for any mechanism (gap {self.gap:.2%})"
+    def summary(self) -> str:
+        """Return the result in a sentence."""
+        least = "at least" if self.smaller_is_better else "at most"
+        reached = f"{self.utility} {self.value:.6g}, {least} {self.bound:.6g} for any mechanism (gap {self.gap:.2%})"
         if math.isinf(self.value):
             reached = "no mechanism that obeys the policy tells all values apart, so no number of people suffices"
         return f"{reached}; {self.mechanism.outputs} outputs; {self.status} after {self.seconds:.1f} s"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        return {
+            "mechanism": self.mechanism.spec,
+            "utility": self.utility,
+            "smaller_is_better": self.smaller_is_better,
+            "prior": self.prior.tolist(),
+            "value": number_document(self.value),
+            "bound": number_document(self.bound),
+            "status": self.status,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Optimum:
+        """Return the result that a document holds: the inverse of ``to_dict``."""
+        parts = check_keys("Optimum", "the document", document, required=_KEYS)
+        mechanism = mechanism_from_spec(parts["mechanism"])
+        if not isinstance(mechanism, TableMechanism):
+            raise InvalidInput("Optimum", "mechanism", "be the spec of a table", mechanism.name)
+        if parts["status"] not in _STATUSES:
+            raise InvalidInput("Optimum", "status", f"be one of {', '.join(_STATUSES)}", parts["status"])
+        return cls(
+            mechanism=mechanism,
+            utility=str(parts["utility"]),
+            smaller_is_better=bool(parts["smaller_is_better"]),
+            prior=np.array(parts["prior"], dtype=np.float64),
+            value=float(parts["value"]),
+            bound=float(parts["bound"]),
+            status=parts["status"],
+            seconds=float(parts["seconds"]),
+        )
+
+    def plot(self) -> Figure:
+        """Draw the probability of every report for every value; needs matplotlib."""
+        figure: Figure = plot_result(self)
+        return figure
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return {
+            "utility": [self.utility],
+            "value": [self.value],
+            "bound": [self.bound],
+            "gap": [self.gap],
+            "status": [self.status],
+            "outputs": [self.mechanism.outputs],
+            "bits": [self.mechanism.bits],
+            "seconds": [self.seconds],
+        }
+
+    def _title(self) -> str:
+        return f"optimal mechanism over {len(self.mechanism.domain):,} values"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return f"<Optimum: {self.summary()}>"
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """Return how far a value is from its bound, relative to the larger of both."""
+    scale = max(abs(value), abs(bound))
+    if scale == math.inf:  # nothing was proved, unless no mechanism can do it at all
+        return 0.0 if value == bound else 1.0
+    return abs(value - bound) / scale if scale > 0 else 0.0

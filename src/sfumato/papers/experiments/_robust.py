@@ -320,13 +320,13 @@ def polyopt(table: Table, epsilon: float, seconds: float | None = None) -> Optim
     policy = table.policy(epsilon_text(epsilon))
     assert isinstance(policy.distributions, ChiSquare)
     around = Secret(policy.domain, "S", policy.epsilon, policy.distributions.polytope())
-    return optimal(around, "mutual-information", p=table.frequencies.ravel(), max_seconds=seconds)
+    return optimal(around, "mutual-information", prior=table.frequencies.ravel(), max_seconds=seconds)
 
 
 def our_optimum(table: Table, epsilon: float, seconds: float = _SECONDS) -> float:
     """I(X;Y)/H(X) of the best mechanism found in this many seconds for the confidence set itself."""
     optimum = optimal(
-        table.policy(epsilon_text(epsilon)), "mutual-information", p=table.frequencies.ravel(), max_seconds=seconds
+        table.policy(epsilon_text(epsilon)), "mutual-information", prior=table.frequencies.ravel(), max_seconds=seconds
     )
     return float(optimum.value) / table.entropy
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from sfumato._core import canonical_json, finite
 from sfumato.auditing import audit, policy_region
-from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, designed, plan
+from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import check_estimable
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
@@ -184,7 +184,7 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
     return {
         "n": result.n,
         "best": result.best.name,
-        "why": result.why(),
+        "why": result.reason,
         "rows": rows,
         **_odds(result.best.mechanism),
         "one_percent": _people_for(0.01, result.n, result.best.half_l1),
@@ -207,7 +207,8 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
         seconds = (
             _SEARCH_FRACTION * float(request["seconds"]) if requested == "optimal" else _search_seconds(policy, request)
         )
-        mechanism, why = designed(policy, request["n"], requested, "estimation", None, None, seconds, None)
+        choice = plan(policy, 1 if request["n"] is None else request["n"], mechanism=requested, max_seconds=seconds)
+        mechanism, why = choice.best.mechanism, choice.reason
     try:
         check_estimable(mechanism)
     except InvalidInput as error:

@@ -1,0 +1,66 @@
+"""What ``plan`` and ``design`` are asked for, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from sfumato._core import Floats, ProgressCallback, checked_count, checked_kind, checked_seconds
+from sfumato.compiler.solvers.goals import Goal, WorstEstimation, goal_of
+from sfumato.domain import Frequencies, checked_distribution
+from sfumato.errors import InvalidInput
+from sfumato.policy import Policy
+
+__all__ = ["Request", "checked_target"]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """The parameters of ``plan`` and ``design``; ``verb`` is the one that errors name."""
+
+    verb: str
+    policy: Policy
+    goal: Goal
+    mechanism: str | None
+    prior: Frequencies | None
+    max_bits: int | None
+    max_seconds: float | None
+    progress: ProgressCallback | None
+
+    @classmethod
+    def read(
+        cls,
+        verb: str,
+        policy: Policy,
+        utility: str | Goal,
+        *,
+        mechanism: str | None,
+        prior: Frequencies | None,
+        max_bits: int | None,
+        max_seconds: float | None,
+        progress: ProgressCallback | None,
+    ) -> Request:
+        """Return a request whose parts are valid, or raise InvalidInput."""
+        checked_kind(verb, "the policy", policy, Policy)
+        max_bits = None if max_bits is None else checked_count(verb, max_bits, "max_bits", 2**32)
+        max_seconds = checked_seconds(verb, max_seconds)
+        if len(policy.domain) < 2:
+            raise InvalidInput(verb, "the domain", "have at least two values", policy.domain)
+        if mechanism is not None:
+            checked_kind(verb, "mechanism", mechanism, str)
+        goal = goal_of(utility, policy.domain)
+        if isinstance(goal, WorstEstimation) and prior is not None:
+            raise InvalidInput(verb, "prior", "not be given where the worst distribution is designed for", prior)
+        return cls(verb, policy, goal, mechanism, prior, max_bits, max_seconds, progress)
+
+    def distribution(self, prior: Frequencies | None) -> Floats:
+        """Return a distribution over the values in domain order; uniform unless given."""
+        return checked_distribution(prior, self.policy.domain, self.verb, "prior")
+
+
+def checked_target(verb: str, target: Any) -> float:
+    """Return a total variation error to reach."""
+    if not isinstance(target, Real) or not 0 < float(target) < 1:
+        raise InvalidInput(verb, "target", "lie between 0 and 1", target)
+    return float(target)
