@@ -95,7 +95,7 @@ class GroupedEstimate(FrozenData, Result):
         total = sum(weights.values())
         if total <= 0 or min(weights.values()) < 0:
             raise InvalidInput("weighted", "weights", "be at least 0, not all 0", dict(weights))
-        terms = ((group, float(weight / total), self.groups[group]) for group, weight in weights.items())
+        terms = ((group, float(weights[group] / total), estimate) for group, estimate in self.groups.items())
         return FrequencyTable("frequency", tuple(terms))
 
     # -- tables and pictures -----------------------------------------------------------------------------------

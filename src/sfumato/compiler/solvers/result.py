@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato._core import Floats, FrozenData, Result, check_keys, number_document, plot_result
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import TableMechanism, mechanism_from_spec
+from sfumato.mechanisms import Mechanism, mechanism_from_spec
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ class Optimum(FrozenData, Result):
         Duration of the search.
     """
 
-    mechanism: TableMechanism
+    mechanism: Mechanism
     utility: str
     smaller_is_better: bool
     prior: Floats
@@ -94,13 +94,10 @@ class Optimum(FrozenData, Result):
     def from_dict(cls, document: Mapping[str, Any]) -> Optimum:
         """Return the result that a document holds: the inverse of ``to_dict``."""
         parts = check_keys("Optimum", "the document", document, required=_KEYS)
-        mechanism = mechanism_from_spec(parts["mechanism"])
-        if not isinstance(mechanism, TableMechanism):
-            raise InvalidInput("Optimum", "mechanism", "be the spec of a table", mechanism.name)
         if parts["status"] not in _STATUSES:
             raise InvalidInput("Optimum", "status", f"be one of {', '.join(_STATUSES)}", parts["status"])
         return cls(
-            mechanism=mechanism,
+            mechanism=mechanism_from_spec(parts["mechanism"]),
             utility=str(parts["utility"]),
             smaller_is_better=bool(parts["smaller_is_better"]),
             prior=np.array(parts["prior"], dtype=np.float64),
