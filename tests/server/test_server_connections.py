@@ -14,15 +14,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
-from uvicorn.server import ServerState
 
 import sfumato as sf
 from sfumato.server.api.collector import Collector
 from sfumato.server.http.bodies import Timeouts
-from sfumato.server.http.connections import Connection, Connections
+from sfumato.server.http.connections import Connection, Connections, JoinedWrites
 from support.collectors import Served, served, until
 
 pytestmark = pytest.mark.component
@@ -220,14 +220,15 @@ def test_an_answer_that_nobody_reads_is_dropped(collector: Served, long: str, he
 
 
 def test_the_end_of_answers_that_nobody_reads_is_dropped(collector: Served) -> None:
-    def ask(connection: socket.socket, state: ServerState) -> None:
-        answered = state.total_requests
+    def ask(connection: socket.socket, end: Connection) -> None:
+        answered = end.server_state.total_requests
         connection.sendall(request("/openapi.json"))
-        until(lambda: state.total_requests > answered)
+        until(lambda: end.server_state.total_requests > answered)
+        until(lambda: not cast(JoinedWrites, end.transport)._held)  # written at the end of the event loop's turn
 
     with connected(collector) as (client, end):
         while not end.transport.get_write_buffer_size():
-            ask(client, end.server_state)
+            ask(client, end)
         end.timeout_keep_alive = 0  # now
         client.sendall(HEAD)
         until(end.transport.is_closing)
