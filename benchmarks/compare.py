@@ -50,9 +50,10 @@ def operations() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"aggregate {name}", _call(sf.aggregate, mechanism, reports)
         yield f"estimate {name}", _call(_estimate, mechanism, counts)
         yield f"risk {name}", _call(mechanism.risk, _PEOPLE)
-    for policy in (uniform, high_low, blocks, two_levels):
-        yield f"plan {type(policy).__name__}", _call(sf.plan, policy, _PEOPLE, max_seconds=0)
-        yield f"audit {type(policy).__name__}", _call(sf.audit, sf.design(policy, max_seconds=0), policy)
+    policies = {"Uniform": uniform, "HighLow": high_low, "Blocks": blocks, "Blocks, two epsilons": two_levels}
+    for label, policy in policies.items():
+        yield f"plan {label}", _call(sf.plan, policy, _PEOPLE, max_seconds=0)
+        yield f"audit {label}", _call(sf.audit, sf.design(policy, max_seconds=0), policy)
     large = sf.Uniform(sf.Domain.range(43_750), 1)
     yield "plan Uniform, 43,750 values", _call(sf.plan, large, _PEOPLE, max_seconds=0)
 
