@@ -143,7 +143,7 @@ def survey(report: Report) -> None:
     estimate = collect(mechanism, ANSWERS, "unbiased")
     report.text(beside_the_truth(estimate))
     sensitive = SHARES["hiv"] + SHARES["cancer"]
-    report.text(f"Sensitive together: {estimate.share(['hiv', 'cancer'])} (truth {sensitive:.4f})")
+    report.text(f"Sensitive together: {estimate.set_fraction(['hiv', 'cancer'])} (truth {sensitive:.4f})")
     report.picture(
         plot_estimate(estimate, truth=SHARES), "The survey: estimate, intervals, and the truth that stayed home."
     )

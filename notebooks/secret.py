@@ -101,7 +101,7 @@ def _(mechanism, np, people, plot_estimate, policy, save, sf):
 @app.cell
 def _(estimate, regions, truth):
     ill = [("yes", region) for region in regions]
-    print("with the condition:", estimate.share(ill), f"in truth {truth[1].sum():.2f}")
+    print("with the condition:", estimate.set_fraction(ill), f"in truth {truth[1].sum():.2f}")
     difference = estimate.linear({("yes", "west"): 1, ("yes", "north"): -1})
     low, high = difference.interval()
     print(f"west less north, with the condition: {difference}, 95% from {low:.3f} to {high:.3f}, in truth 0.062")

@@ -117,7 +117,7 @@ def _(Path):
 
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
     print(estimate)
-    print("sensitive together:", estimate.share(["hiv", "cancer"]))
+    print("sensitive together:", estimate.set_fraction(["hiv", "cancer"]))
     save(estimate.plot(truth=[people[value] / 20_000 for value in estimate.values]), "rehearsal.svg")
     """
     )

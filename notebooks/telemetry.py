@@ -143,7 +143,7 @@ def _(domain, mechanism, read_reports, sensitive, sf, truth):
     counts = [sf.aggregate(mechanism, read_reports(mechanism, f"{day}.parquet")) for day in ("monday", "tuesday")]
     estimate = sf.estimate(mechanism, counts[0].merge(counts[1]))
     print(f"{estimate.n:,} reports")
-    print("health pages together:", estimate.share(sensitive), f"in truth {truth[domain.encode(sensitive)].sum():.4f}")
+    print("health pages together:", estimate.set_fraction(sensitive), f"in truth {truth[domain.encode(sensitive)].sum():.4f}")
     print("the most read page:", estimate.linear({"/news/1": 1}), f"in truth {truth[0]:.4f}")
     return
 

@@ -65,7 +65,7 @@ COUNTED, STORED = 600, 24
 #: No counts are stored for mechanisms with more values.
 MOST_VALUES = 80
 #: Of mechanisms with more values only the most important results are stored.
-FEW_VALUES = 20
+SURROGATE_VALUES = 20
 #: A fixed time for report files, because a checkpoint names files with their times.
 MODIFIED = 1_760_000_000_000_000_000
 
@@ -214,9 +214,9 @@ def results(mechanism: Mechanism, counts: sf.Aggregate) -> dict[str, Any] | None
     found: dict[str, Any] = {
         "frequencies": numbers(estimate.frequencies),
         "standard_errors": numbers(estimate.standard_errors),
-        "covariance": numbers(estimate.covariance[0, :FEW_VALUES]),
+        "covariance": numbers(estimate.covariance[0, :SURROGATE_VALUES]),
     }
-    if len(mechanism.domain) > FEW_VALUES:
+    if len(mechanism.domain) > SURROGATE_VALUES:
         return found
     found["variances"] = numbers(np.diag(estimate.covariance))
     for method in ("simplex", "efficient"):

@@ -67,17 +67,21 @@ def test_every_mechanism_is_tried() -> None:
 
 
 def test_a_share_is_that_of_one_value_or_of_several() -> None:
-    assert ESTIMATE.share("State") == ESTIMATE.share(["State"]) == ESTIMATE.share(pd.Series(["State"]))
+    assert (
+        ESTIMATE.set_fraction("State")
+        == ESTIMATE.set_fraction(["State"])
+        == ESTIMATE.set_fraction(pd.Series(["State"]))
+    )
     with pytest.raises(InvalidInput, match=r"must be one of the str labels .*; got 'Male'"):
-        ESTIMATE.share("Male")
+        ESTIMATE.set_fraction("Male")
     with pytest.raises(InvalidInput, match="values must be a value, or a list of values"):
-        ESTIMATE.share({"State": 1})
+        ESTIMATE.set_fraction({"State": 1})
     pairs = sf.simulate(sf.Uniform(PAIRS, 1), n=100).estimate
-    assert pairs.share(("n", "y")) == pairs.share([("n", "y")])
-    assert pairs.share((("n", "y"), ("y", "y"))) == pairs.share([("n", "y"), ("y", "y")])
+    assert pairs.set_fraction(("n", "y")) == pairs.set_fraction([("n", "y")])
+    assert pairs.set_fraction((("n", "y"), ("y", "y"))) == pairs.set_fraction([("n", "y"), ("y", "y")])
     numbers = sf.simulate(sf.Uniform(sf.Domain.range(3), 1), n=100).estimate
-    assert numbers.share(1) == numbers.share([1])
-    assert numbers.share((0, 1)) == numbers.share([0, 1])
+    assert numbers.set_fraction(1) == numbers.set_fraction([1])
+    assert numbers.set_fraction((0, 1)) == numbers.set_fraction([0, 1])
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "ln 3", 2, "inf"])

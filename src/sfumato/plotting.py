@@ -80,9 +80,9 @@ def plot_estimate(
     low, high = estimate.interval(confidence, simultaneous=simultaneous)
     shown = f"{percent(confidence)} interval{', all together' if simultaneous else ''}"
     places = np.arange(len(estimate.domain))
-    few = len(places) <= _MOST_BARS
-    figure, axes = _figure(max(6.0, 0.28 * len(places) if few else 10.0), 4.0)
-    if few:
+    has_bars = len(places) <= _MOST_BARS
+    figure, axes = _figure(max(6.0, 0.28 * len(places) if has_bars else 10.0), 4.0)
+    if has_bars:
         axes.bar(places, estimate.frequencies, color=_BAND, label="estimate")
         axes.vlines(places, low, high, color=_INK, linewidth=1.5, label=shown)
         turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
@@ -92,7 +92,7 @@ def plot_estimate(
         axes.plot(places, estimate.frequencies, color=_INK, linewidth=0.8, label="estimate")
         axes.set_xlabel("value, in domain order")
     if truth is not None:
-        axes.plot(places, truth, "D" if few else "-", color=_TRUTH, markersize=5, linewidth=0.8, label="truth")
+        axes.plot(places, truth, "D" if has_bars else "-", color=_TRUTH, markersize=5, linewidth=0.8, label="truth")
     axes.set_ylabel("frequency")
     axes.set_ylim(bottom=0)
     axes.set_title(f"{estimate.n:,} reports, method {estimate.method}")
@@ -146,15 +146,15 @@ def plot_levels(policy: Policy) -> Figure:
     """The effective epsilon between every two values: row x, column x', how much likelier x may make an output."""
     if not isinstance(policy, PairwisePolicy):
         raise InvalidInput("plot_levels", "policy", "bind pairs of values", policy.kind)
-    levels = policy.effective_epsilon_matrix().floats
+    epsilons = policy.effective_epsilon_matrix().floats
     figure, axes = _figure(6.0, 5.0)
-    finite = np.where(np.isfinite(levels), levels, np.nan)
+    finite = np.where(np.isfinite(epsilons), epsilons, np.nan)
     image = axes.imshow(finite, cmap="viridis_r", vmin=0)
     figure.colorbar(image, ax=axes, label="effective ε (blank: no rule)")
-    if len(levels) <= 20:
+    if len(epsilons) <= 20:
         labels = [str(label) for label in policy.domain]
-        axes.set_xticks(range(len(levels)), labels, rotation=45, ha="right")
-        axes.set_yticks(range(len(levels)), labels)
+        axes.set_xticks(range(len(epsilons)), labels, rotation=45, ha="right")
+        axes.set_yticks(range(len(epsilons)), labels)
     axes.set_title(f"{policy.kind} policy")
     return figure
 

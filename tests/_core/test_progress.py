@@ -17,7 +17,7 @@ def test_progress_prints_what_is_done() -> None:
     assert str(sf.Progress(250, 1000, "people")) == "250 of 1,000 people (25%)"
     assert str(sf.Progress(3, None, "rounds", 2.5)) == "3 rounds, value 2.5"
     assert str(sf.Progress(3, None, "rounds", 2.5, 2.25)) == "3 rounds, value 2.5, bound 2.25"
-    assert sf.Progress(3, None, "rounds").share is None
+    assert sf.Progress(3, None, "rounds").fraction is None
 
 
 def test_progress_is_data() -> None:

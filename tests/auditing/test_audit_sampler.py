@@ -307,7 +307,7 @@ def test_rules_between_the_compared_values_are_taken_together() -> None:
     numbers = random.Random(12)
     laws = {"a": 0.8, "b": 0.3, "c": 0.05}  # both rules are broken a little; what they imply for a and c, most
     audit = found(lambda value: numbers.random() < laws[value], chain)
-    assert (audit.pair, audit.level) == (("a", "c"), sf.Epsilon("ln 4"))
+    assert (audit.pair, audit.epsilon) == (("a", "c"), sf.Epsilon("ln 4"))
 
 
 def test_a_prior_policy_is_held_to_twice_its_epsilon_between_values() -> None:
@@ -315,7 +315,7 @@ def test_a_prior_policy_is_held_to_twice_its_epsilon_between_values() -> None:
     policy = sf.Prior(domain, ["1/2", "1/2"], "ln 2")
     assert not audit_sampler(warner(0.8, 2, 13), policy, batch=True).violated
     audit = found(warner(0.85, 2, 13), policy, 100_000, batch=True)
-    assert audit.level == sf.Epsilon("ln 4")
+    assert audit.epsilon == sf.Epsilon("ln 4")
 
 
 def test_a_secret_is_compared_across_its_values_only() -> None:

@@ -635,7 +635,7 @@ def test_the_law_stands_the_audit_of_samplers(
     for mechanism, policy in few:
         found = audited(page, mechanism, policy, 100_000 if soak else 4_000)
         assert not found.violated, found
-        assert float(found.level) - found.epsilon_lower < (0.15 if soak else 0.6), "the audit saw next to nothing"
+        assert float(found.epsilon) - found.epsilon_lower < (0.15 if soak else 0.6), "the audit saw next to nothing"
 
 
 #: What a careless port might do: hardly any noise, one draw for two decisions, a value forced into a set of full size.

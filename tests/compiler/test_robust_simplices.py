@@ -15,7 +15,7 @@ from sfumato.compiler.solvers.simplices import Simplices, _Search
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.mechanisms.secret.base import memberships
 from sfumato.mechanisms.secret.conditional import ConditionalReporting
-from sfumato.mechanisms.secret.independent import IndependentReporting, _may_tell_most, _told_of_secret
+from sfumato.mechanisms.secret.independent import IndependentReporting, _leakage_of_secret, _may_tell_most
 from sfumato.policy.confidence import widest
 from support.policies import jeffreys, policies
 
@@ -171,5 +171,5 @@ def test_sets_left_out_tell_no_more_of_the_secret(gain: float) -> None:
             cells = merged[:, pairs].reshape(-1, 2, 2)
             each = np.array([1.0, 0.0]) if np.isinf(gain) else np.array([1 + gain, 1.0])
             everything = widest(np.broadcast_to(each, cells.shape), cells, float(confidence.root_radius - 1)).ratio
-            assert _told_of_secret(confidence, size, gain) == pytest.approx(np.log(everything.max()), rel=1e-9)
+            assert _leakage_of_secret(confidence, size, gain) == pytest.approx(np.log(everything.max()), rel=1e-9)
             assert _may_tell_most(confidence, members, pairs, gain).sum() < everything.size

@@ -222,7 +222,7 @@ def test_totals_merge() -> None:
     merged = parts[0].merge(parts[1])
     assert isinstance(merged, LocalTotal)
     assert (merged.value, merged.standard_error, merged.n) == pytest.approx((whole.value, whole.standard_error, 4))
-    assert whole.share.value == pytest.approx(whole.value / 4)
+    assert whole.frequency.value == pytest.approx(whole.value / 4)
     assert whole.interval(0.95)[0] < whole.value < whole.interval(0.95)[1]
 
 
@@ -465,7 +465,7 @@ def test_intervals_of_a_total_with_few_errors_hold_the_truth(method: str) -> Non
         held += low <= values.sum() <= high
         normal += abs(total.value - values.sum()) <= 1.96 * total.standard_error
         assert (total.p_value(float(values.sum())) > 0.05) == (low <= values.sum() <= high)
-        np.testing.assert_allclose(total.share.interval(), np.array([low, high]) / 200)
+        np.testing.assert_allclose(total.frequency.interval(), np.array([low, high]) / 200)
     assert held >= 63  # 62 or fewer of 80 have a probability below 1e-6 at 95%
     assert held > normal
 
@@ -482,7 +482,7 @@ def test_a_total_of_many_errors_has_a_normal_interval() -> None:
 def test_shares_and_differences_of_totals_keep_the_law_of_their_events() -> None:
     users = sf.LocalPriors(np.linspace(0.1, 0.9, 50), 6, prior_source="public")
     total = users.estimate(users.privatize([0, 1] * 25, sf.InsecureSeeded(1)))
-    share = total.share
+    share = total.frequency
     np.testing.assert_allclose(share.interval(), np.array(total.interval()) / 50)
     assert not hasattr(share, "merge")
     difference = share - share

@@ -279,7 +279,7 @@ def test_a_cross_table_of_two_questions_is_the_joint_estimate() -> None:
     assert table.frequencies.shape == table.standard_errors.shape == (2, 3)
     for i, smokes in enumerate(SMOKES):
         for j, colour in enumerate(COLOURS):
-            alone = estimate.share([(smokes, colour)])
+            alone = estimate.set_fraction([(smokes, colour)])
             assert table.frequencies[i, j] == pytest.approx(alone.value)
             assert table.standard_errors[i, j] == pytest.approx(alone.standard_error)
     swapped = cross_table(estimate, rows="colour", columns="smokes")
@@ -292,7 +292,7 @@ def test_marginals_are_shares_with_the_errors_of_sums() -> None:
     estimate = estimated(sf.Domain.product(smokes=SMOKES, colour=COLOURS))
     table = cross_table(estimate)
     for smokes in SMOKES:
-        share = estimate.share([(smokes, colour) for colour in COLOURS])
+        share = estimate.set_fraction([(smokes, colour) for colour in COLOURS])
         assert table.marginals["smokes"][smokes].value == pytest.approx(share.value)
         assert table.marginals["smokes"][smokes].standard_error == pytest.approx(share.standard_error)
     assert list(table.marginals) == ["smokes", "colour"]
@@ -311,7 +311,7 @@ def test_two_of_three_questions_sum_over_the_third(rows: str, columns: str) -> N
     for i, a in enumerate(questions[rows]):
         for j, b in enumerate(questions[columns]):
             group = [label for label in domain if isinstance(label, tuple) and [label[p] for p in places] == [a, b]]
-            share = estimate.share(group)
+            share = estimate.set_fraction(group)
             assert table.frequencies[i, j] == pytest.approx(share.value)
             assert table.standard_errors[i, j] == pytest.approx(share.standard_error)
 

@@ -95,7 +95,7 @@ def test_bad_questions_are_refused() -> None:
     for n in (None, "100", math.nan, math.inf, 2.5, True, 10**30):
         with pytest.raises(InvalidInput, match=r"simulate: n must be a whole number from 1 to 2\^53"):
             sf.simulate(policy, n=n)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="what is simulated must be a Policy or a Mechanism; got Domain"):
+    with pytest.raises(InvalidInput, match="policy_or_mechanism must be a Policy or a Mechanism; got Domain"):
         sf.simulate(DOMAIN, n=10)  # type: ignore[arg-type]
 
 

@@ -113,16 +113,16 @@ def test_what_is_not_documented_is_found(scripts: Any, monkeypatch: pytest.Monke
     reference = scripts("make_reference")
     before = set(reference.undocumented())
 
-    def share(self: sf.Estimate, values: object, knob: int) -> None:
+    def set_fraction(self: sf.Estimate, values: object, knob: int) -> None:
         raise NotImplementedError
 
-    share.__annotations__["return"] = "Undocumented"
-    monkeypatch.setattr(sf.Estimate, "share", share)
+    set_fraction.__annotations__["return"] = "Undocumented"
+    monkeypatch.setattr(sf.Estimate, "set_fraction", set_fraction)
     monkeypatch.setattr(sf.privatize, "__doc__", "Randomize every value on so many threads.")
-    monkeypatch.setattr(sf, "hidden", share, raising=False)
+    monkeypatch.setattr(sf, "hidden", set_fraction, raising=False)
     monkeypatch.setattr(sf, "__all__", [*sf.__all__, "hidden"])
     assert set(reference.undocumented()) - before == {
-        "sfumato.Estimate.share", "sfumato.Estimate.share: knob", "sfumato.privatize: out",
+        "sfumato.Estimate.set_fraction", "sfumato.Estimate.set_fraction: knob", "sfumato.privatize: out",
     }  # fmt: skip
     assert "sfumato.Estimate: Undocumented" in reference.unexplained_types()
     assert "sfumato.hidden" in reference.without_a_page()

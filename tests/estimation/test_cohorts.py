@@ -133,7 +133,7 @@ def test_a_value_that_one_cohort_told_in_clear_of_nobody_keeps_its_error() -> No
     combined = sf.combine(cohorts)
     errors = [cohort.standard_errors[3] for cohort in cohorts]
     best = math.hypot(1 / errors[0], 1 / errors[1]) ** -1
-    for found in (combined.standard_errors[3], combined.share([3]).standard_error):
+    for found in (combined.standard_errors[3], combined.set_fraction([3]).standard_error):
         assert found > best / 2
 
 
@@ -171,7 +171,7 @@ def test_what_is_not_a_list_of_estimates_is_refused(wrong: Any) -> None:
 
 def test_a_functional_of_a_combined_estimate() -> None:
     combined = sf.combine(COHORTS)
-    share = combined.share(["hiv", "cancer"])
+    share = combined.set_fraction(["hiv", "cancer"])
     assert share.value == pytest.approx(0.2, abs=1e-6)
     weights = np.array([0, 0, 1, 1.0])
     assert share.standard_error == pytest.approx((weights @ combined.covariance @ weights) ** 0.5)

@@ -26,7 +26,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.inclusion import InclusionEstimator
-from sfumato.mechanisms.estimators.likelihood import fit_bits, fit_histogram
+from sfumato.mechanisms.estimators.likelihood import fit_bit_counts, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -446,12 +446,12 @@ def test_the_fit_of_bits_is_certified(name: str) -> None:
     mechanism = MECHANISMS[name]
     estimator = mechanism.estimator
     assert isinstance(estimator, InclusionEstimator)
-    own, other = float(estimator.inclusion.own), float(estimator.inclusion.other)
+    own, other = float(estimator.inclusion.true_probability), float(estimator.inclusion.other)
     for seed in range(20):
         counts = random_counts(mechanism, seed)
         n = int(np.random.default_rng(seed).integers(counts.max(), counts.max() + 20))
         shares = counts / n
-        fit = fit_bits(shares, estimator.other, estimator.gap)
+        fit = fit_bit_counts(shares, estimator.other, estimator.gap)
         p = fit.frequencies
         assert (p >= 0).all()
         assert p.sum() == pytest.approx(1, abs=1e-12)
@@ -495,7 +495,7 @@ def test_bits_all_alike_fit_the_uniform_distribution(share: float) -> None:
     for name in ("unary", "unary optimized"):
         estimator = MECHANISMS[name].estimator
         assert isinstance(estimator, InclusionEstimator)
-        fit = fit_bits(np.full(4, share), estimator.other, estimator.gap)
+        fit = fit_bit_counts(np.full(4, share), estimator.other, estimator.gap)
         assert fit.frequencies == pytest.approx(np.full(4, 0.25), abs=1e-9)
 
 
@@ -633,9 +633,12 @@ def two_scores(own: float, other: float, n: int, rows: int) -> ScoreLaw:
 
 def with_another_score(law: ScoreLaw) -> ScoreLaw:
     """The same law with a score of nearly no probability, so that it is not seen to be binomial."""
-    rows = len(law.levels)
-    parts = {name: np.column_stack([getattr(law, name), np.full(rows, 1e-15)]) for name in ("own", "same", "elsewhere")}
-    return replace(law, levels=np.column_stack([law.levels, law.levels.mean(axis=1)]), **parts)
+    rows = len(law.score_values)
+    parts = {
+        name: np.column_stack([getattr(law, name), np.full(rows, 1e-15)])
+        for name in ("at_value", "in_group", "outside_group")
+    }
+    return replace(law, score_values=np.column_stack([law.score_values, law.score_values.mean(axis=1)]), **parts)
 
 
 @pytest.mark.parametrize("n", [1, 7, 150, 10**6])
@@ -747,7 +750,7 @@ def test_silence_is_judged_by_what_one_report_counts(epsilon: str, n: int) -> No
 def test_shares_of_values_nobody_told_of_agree_with_their_intervals() -> None:
     mechanism = sf.design(sf.HighLow(R(4), [0, 1], 1), n=1000)
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, [2] * 100, sf.InsecureSeeded(1))))
-    share, high = estimate.share([3]), float(estimate.interval()[1][3])
+    share, high = estimate.set_fraction([3]), float(estimate.interval()[1][3])
     assert share.value == 0
     assert share.standard_error == pytest.approx(estimate.standard_errors[3])
     assert share.standard_error > 0
@@ -755,10 +758,10 @@ def test_shares_of_values_nobody_told_of_agree_with_their_intervals() -> None:
     # A share in the interval is one that is not refuted, and the other way round.
     assert share.p_value(0.99 * high) > 0.05 > share.p_value(1.03 * high)
     # All values together are everybody, and all but one are what this one leaves.
-    everybody = estimate.share([0, 1, 2, 3])
+    everybody = estimate.set_fraction([0, 1, 2, 3])
     assert everybody.value == pytest.approx(1)
     assert everybody.standard_error == pytest.approx(0, abs=1e-6)
-    others = estimate.share([0, 1, 2])
+    others = estimate.set_fraction([0, 1, 2])
     assert others.interval()[0] == pytest.approx(1 - share.interval()[1], abs=1e-6)
 
 
@@ -798,16 +801,16 @@ def test_linear_estimates_are_the_direct_formulas(name: str, method: str) -> Non
             assert linear.standard_error**2 == pytest.approx(float(weights @ estimate.covariance @ weights))
     labels = np.arange(size)
     assert estimate.mean() == estimate.linear(labels.astype(float))
-    assert estimate.share([0, 2]) == estimate.linear(np.isin(labels, [0, 2]).astype(float))
+    assert estimate.set_fraction([0, 2]) == estimate.linear(np.isin(labels, [0, 2]).astype(float))
     for x in range(size):
-        one = estimate.share([x])
+        one = estimate.set_fraction([x])
         assert one.value == pytest.approx(estimate.unbiased[x])
         assert one.standard_error == pytest.approx(estimate.standard_errors[x])
-    assert estimate.share([]) == LinearEstimate(0, 0)
+    assert estimate.set_fraction([]) == LinearEstimate(0, 0)
 
 
 def test_the_share_of_everyone_is_known_where_the_counts_know_it() -> None:
-    everyone = sampled_estimate("response").share(range(5))
+    everyone = sampled_estimate("response").set_fraction(range(5))
     assert everyone.value == pytest.approx(1)
     assert everyone.standard_error == pytest.approx(0, abs=1e-8)
 
@@ -860,7 +863,7 @@ def test_unknown_labels_and_texts_have_no_mean() -> None:
     with pytest.raises(InvalidInput, match="got 7"):
         sampled_estimate("response").linear({7: 1.0})
     with pytest.raises(InvalidInput, match="got 7"):
-        sampled_estimate("response").share([7])
+        sampled_estimate("response").set_fraction([7])
     for labels in (["a", "b"], [False, True]):
         mechanism = RandomizedResponse(sf.Domain(labels), 1)
         with pytest.raises(InvalidInput, match="labels must be numbers"):
@@ -1008,7 +1011,7 @@ def test_the_share_of_a_block_that_is_told_is_a_count(values: slice) -> None:
     domain = sf.Domain.range(80)
     mechanism = BlockMechanism.for_policy(sf.Blocks(domain, [0] * 40 + [1] * 40, "0.5"), "rr")
     reports = sf.privatize(mechanism, [5] * 90 + [50] * 210, sf.InsecureSeeded(3))
-    share = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).share(list(range(80)[values]))
+    share = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).set_fraction(list(range(80)[values]))
     low, high = share.interval()
     if values.stop == 40:
         # The mid-P limits of 90 of 300, whatever the privacy within the block is.

@@ -44,15 +44,15 @@ def test_the_share_of_one_value_has_its_interval(name: str, method: str) -> None
         low, high = estimate.interval(0.9)
         for x in range(size):
             # The same law; where it is inverted, to within the tolerance of the search.
-            assert estimate.share([x]).interval(0.9) == pytest.approx((low[x], high[x]), abs=1e-6)
+            assert estimate.set_fraction([x]).interval(0.9) == pytest.approx((low[x], high[x]), abs=1e-6)
             others = [y for y in range(size) if y != x]
-            assert estimate.share(others).interval(0.9) == pytest.approx((1 - high[x], 1 - low[x]), abs=1e-6)
+            assert estimate.set_fraction(others).interval(0.9) == pytest.approx((1 - high[x], 1 - low[x]), abs=1e-6)
 
 
 def test_a_set_under_randomized_response_has_a_binomial_count() -> None:
     mechanism, n = RandomizedResponse(sf.Domain.range(7), 3), 40
     estimate = sf.estimate(mechanism, Aggregate(mechanism.hash, n, np.array([4, 6, 1, 9, 11, 7, 2])))
-    low, high = estimate.share([0, 2, 5]).interval()
+    low, high = estimate.set_fraction([0, 2, 5]).interval()
     own, other = (float(mechanism.probability(0, x)) for x in range(2))
     for limit, tail in ((low, stats.binom.sf), (high, lambda k, *law: stats.binom.cdf(k - 1, *law))):
         chance = 3 * other + (own - other) * limit
@@ -110,7 +110,7 @@ def test_means_hold_the_truth(name: str) -> None:
 def test_p_values_agree_with_intervals(name: str) -> None:
     for n in (25, 400):
         estimate = one_estimate(name, n)
-        for form in (estimate.share([1]), estimate.share([0, 3]), estimate.mean()):
+        for form in (estimate.set_fraction([1]), estimate.set_fraction([0, 3]), estimate.mean()):
             for level in (0.8, 0.99):
                 low, high = form.interval(level)
                 for limit, outwards in ((low, -1), (high, 1)):
@@ -165,7 +165,7 @@ def test_limits_of_many_reports_are_normal(name: str) -> None:
     truth = truths(len(estimate.domain))["falling"]
     counts = Aggregate(estimate.mechanism.hash, 10**9, estimate.counts.counts)
     many = MechanismEstimate("unbiased", truth, truth, truth, mechanism=estimate.mechanism, counts=counts)
-    for form in (many.share([0, 2]), many.mean(), many.share([0, 2]) - many.share([1])):
+    for form in (many.set_fraction([0, 2]), many.mean(), many.set_fraction([0, 2]) - many.set_fraction([1])):
         low, high = form.interval()
         assert (low + high) / 2 == pytest.approx(form.value, abs=1e-2 * form.standard_error)
         assert high - low == pytest.approx(2 * 1.959964 * form.standard_error, rel=1e-3)
@@ -177,14 +177,14 @@ def test_no_interval_is_a_point_where_the_truth_may_differ(kind: type[Randomized
     reports = sf.privatize(mechanism, [0] * 50, sf.InsecureSeeded(1))
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
     for form in (
-        estimate.share([3, 4]),
-        estimate.share([0, 1]),
+        estimate.set_fraction([3, 4]),
+        estimate.set_fraction([0, 1]),
         estimate.mean(),
-        estimate.share([3]) - estimate.share([4]),
+        estimate.set_fraction([3]) - estimate.set_fraction([4]),
     ):
         low, high = form.interval()
         assert high - low > 0.02
-    everybody = estimate.share(range(6))
+    everybody = estimate.set_fraction(range(6))
     assert (everybody.value, everybody.standard_error, everybody.interval()) == (1, 0, (1, 1))
     assert everybody.p_value(1) == 1
     assert everybody.p_value(0.5) == 0

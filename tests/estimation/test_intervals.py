@@ -73,7 +73,7 @@ def test_intervals_of_every_family_hold_the_truth(name: str, request: pytest.Fix
     soak = request.config.getoption("--soak")
     repetitions = 20_000 if soak else 120 if name == "nested" else 300  # its limits take longest to compute
     few = list(zip((SETTINGS[0], SETTINGS[-1]), SHAPES, strict=True))
-    binomial = FAMILIES[name](1).estimator.score_levels()[0].shape[1] == 2  # these take no time
+    binomial = FAMILIES[name](1).estimator.score_values()[0].shape[1] == 2  # these take no time
     for (epsilon, n), shape in itertools.product(SETTINGS, SHAPES) if soak and binomial else few:
         mechanism = FAMILIES[name](epsilon)
         truth = truths(len(mechanism.domain))[shape]
@@ -176,7 +176,9 @@ def test_the_normal_approximation_costs_less_than_the_tolerance() -> None:
     (law,) = estimator.score_laws(truth, REPORTS)
     for value, chance in enumerate(estimator.expected_counts(truth)):
         likely = counts[stats.binom.pmf(counts, REPORTS, chance) > 1e-12]
-        estimate = (likely / REPORTS - estimator.expected_counts(np.zeros(20))[0]) / (law.own[0, 1] - law.same[0, 1])
+        estimate = (likely / REPORTS - estimator.expected_counts(np.zeros(20))[0]) / (
+            law.at_value[0, 1] - law.in_group[0, 1]
+        )
         low, high = confidence_limits([law.rows(np.full(len(likely), value))], estimate, 0.05)
         holds = (low <= truth[value]) & (truth[value] <= high)
         assert float(stats.binom.pmf(likely, REPORTS, chance) @ holds) >= NEARLY

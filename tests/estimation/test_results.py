@@ -117,22 +117,22 @@ def test_a_combined_estimate_stores_its_parts() -> None:
     assert again.parts == first.parts
     assert_same(first, again)
     np.testing.assert_array_equal(again.covariance, first.covariance)
-    assert again.share(["flu", "hiv"]).interval() == first.share(["flu", "hiv"]).interval()
+    assert again.set_fraction(["flu", "hiv"]).interval() == first.set_fraction(["flu", "hiv"]).interval()
 
 
 def linear_estimates() -> Iterator[LinearEstimate]:
     estimate = estimate_of(sf.Domain.range(5))
     yield estimate[1]
-    yield estimate.share([1, 3])
+    yield estimate.set_fraction([1, 3])
     yield estimate.mean()
-    yield estimate.share([0, 1, 2, 3, 4])
-    yield estimate.share([1]) - estimate_of(sf.Domain.range(5), 100, "simplex").share([1])
-    yield combined().share(["flu"])
+    yield estimate.set_fraction([0, 1, 2, 3, 4])
+    yield estimate.set_fraction([1]) - estimate_of(sf.Domain.range(5), 100, "simplex").set_fraction([1])
+    yield combined().set_fraction(["flu"])
     yield LinearEstimate(0.5, 0.1, unseen=0.01)
     priors = sf.LocalPriors([0.2, 0.5, 0.7], 1, prior_source="public")
     total = priors.estimate([0, 1, 1])
     yield total
-    yield total.share
+    yield total.frequency
 
 
 @pytest.mark.parametrize("number", range(9))
@@ -292,7 +292,7 @@ def test_everything_that_is_returned_can_be_imported() -> None:
     results = [
         estimate,
         estimate["flu"],
-        estimate.share(["flu"]),
+        estimate.set_fraction(["flu"]),
         estimate.fit,
         combined(),
         grouped(),

@@ -184,7 +184,7 @@ def test_subset_selection_reproduces_the_reference_values() -> None:
         assert best.risk(1, increasing(case["k"])) == pytest.approx(case["risk_at_p_n1"], rel=1e-11)
         estimator = best.estimator
         assert isinstance(estimator, SetEstimator)
-        own, other = float(estimator.inclusion.own), float(estimator.inclusion.other)
+        own, other = float(estimator.inclusion.true_probability), float(estimator.inclusion.other)
         assert own == pytest.approx(case["prob_own_included"], rel=1e-11)
         assert 1 / (own - other) == pytest.approx(case["coef_T_over_n"], rel=1e-11)
         assert other / (own - other) == pytest.approx(case["offset"], rel=1e-11)
@@ -237,7 +237,7 @@ def exact_risk(mechanism: Mechanism, p: list[float]) -> float:
         assert isinstance(mechanism, (RandomizedResponse, UnaryEncoding, SubsetSelection))
         estimator = mechanism.estimator
         assert isinstance(estimator, InclusionEstimator)
-        own, other = float(estimator.inclusion.own), float(estimator.inclusion.other)
+        own, other = float(estimator.inclusion.true_probability), float(estimator.inclusion.other)
         held = np.array([[mechanism.in_set(y, x) for y in mechanism.reports()] for x in range(k)])
         scores = (held - other) / (own - other)
     law = np.asarray(p) @ matrix

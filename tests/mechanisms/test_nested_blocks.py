@@ -285,7 +285,7 @@ def test_the_shortened_audit_agrees_under_other_policies() -> None:
             sf.HighLow(domain, [0, 1], 1),
             sf.Pairwise(domain, matrix),
         ):
-            every = (policy.worst(mechanism.likelihoods(report)) for report in mechanism.reports())
+            every = (policy.worst(mechanism.column(report)) for report in mechanism.reports())
             full = max(every, key=lambda worst: worst.rank)
             columns = mechanism.worst_columns(policy)
             assert columns is not None
@@ -296,7 +296,7 @@ def test_the_shortened_audit_agrees_under_other_policies() -> None:
 
 def test_likelihoods_are_the_probabilities_up_to_a_factor(mechanism: NestedMechanism) -> None:
     for report in itertools.islice(mechanism.reports(), 0, None, 7):
-        factors = {level / mechanism.probability(report, x) for x, level in enumerate(mechanism.likelihoods(report))}
+        factors = {level / mechanism.probability(report, x) for x, level in enumerate(mechanism.column(report))}
         assert len(factors) == 1
 
 

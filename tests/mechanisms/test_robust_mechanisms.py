@@ -164,7 +164,7 @@ def test_extreme_levels(kind: Any, epsilon: Any) -> None:
     mechanism = kind.for_policy(policy)
     assert sf.audit(mechanism, policy).holds
     told = sf.robust_information(mechanism, policy)
-    assert told.share == pytest.approx(0, abs=1e-5) if epsilon in (0, "1e-6") else told.share > 0.5
+    assert told.fraction == pytest.approx(0, abs=1e-5) if epsilon in (0, "1e-6") else told.fraction > 0.5
 
 
 @pytest.mark.slow
@@ -297,7 +297,7 @@ def test_robust_information_bounds_what_is_told_within_the_set() -> None:
     told = sf.robust_information(mechanism, policy, confidence.frequencies.ravel())
     assert told.at_given == told.at_estimate
     assert told.entropy == pytest.approx(-float(np.sum(confidence.frequencies * np.log(confidence.frequencies))))
-    assert told.share == told.at_estimate / told.entropy
+    assert told.fraction == told.at_estimate / told.entropy
     assert 0 < told.least < told.at_estimate < told.entropy
     inside = 0
     for towards in generator.dirichlet(np.full(6, 2.0), size=300):

@@ -21,7 +21,7 @@ from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.estimators.likelihood import fit_bits
+from sfumato.mechanisms.estimators.likelihood import fit_bit_counts
 from sfumato.mechanisms.two_level import ONE
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
@@ -276,7 +276,7 @@ def test_bits_of_unequal_gaps_are_fitted_to_the_optimum() -> None:
         gap = generator.random(k) * 0.5 + 0.05
         n = 1000
         shares = generator.binomial(n, other + gap * generator.dirichlet(np.ones(k))) / n
-        fit = fit_bits(shares, other, gap)
+        fit = fit_bit_counts(shares, other, gap)
         assert fit.frequencies.sum() == pytest.approx(1)
         assert fit.bound <= 1e-7, fit  # what any other distribution could gain: a certificate of the optimum
 

@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 import sfumato as sf
 from sfumato._core.exact import INFINITE, ZERO, Epsilon
-from sfumato.device.ledger import _greatest_level
+from sfumato.device.ledger import _greatest_epsilon
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.prior.binary import PriorBinary
@@ -140,7 +140,7 @@ def test_the_classical_level_is_the_least_that_is_implied(case: Case) -> None:
     everywhere: Any = [[{}] * case.size for _ in range(case.size)]
     least = least_implied(case, pair_rules(everywhere))
     level = case.policy.classical_epsilon
-    assert _greatest_level(case.policy) == level
+    assert _greatest_epsilon(case.policy) == level
     if math.isinf(least) or least > 25:  # too large for a linear program in doubles
         assert level.is_infinite or float(level) > 20
         return

@@ -42,17 +42,17 @@ class Progress:
     bound: float | None = None
 
     @property
-    def share(self) -> float | None:
-        """Share of the work that is done, from 0 to 1; None where the total is not known."""
+    def fraction(self) -> float | None:
+        """Fraction of the work that is done, from 0 to 1; None where the total is not known."""
         if self.total is None:
             return None
         return self.done / self.total if self.total else 1.0
 
     def __str__(self) -> str:
-        if self.total is None or self.share is None:
+        if self.total is None or self.fraction is None:
             text = f"{self.done:,} {self.unit}"
         else:
-            text = f"{self.done:,} of {self.total:,} {self.unit} ({self.share:.0%})"
+            text = f"{self.done:,} of {self.total:,} {self.unit} ({self.fraction:.0%})"
         if self.value is not None:
             text += f", value {self.value:.6g}"
         return text if self.bound is None else f"{text}, bound {self.bound:.6g}"

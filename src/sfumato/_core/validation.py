@@ -13,8 +13,8 @@ __all__ = [
     "checked_count",
     "checked_integer",
     "checked_integers",
-    "checked_kind",
     "checked_seconds",
+    "checked_type",
     "is_number",
     "read_list",
 ]
@@ -60,7 +60,7 @@ def checked_integers(
     )
 
 
-def checked_kind(subject: str, parameter: str, value: object, expected: type, hint: str = "") -> None:
+def checked_type(subject: str, parameter: str, value: object, expected: type, hint: str = "") -> None:
     """Reject an object of another class; say so if a policy and a mechanism seem to be swapped."""
     if not isinstance(value, expected):
         others = (base.__name__ for base in type(value).__mro__ if base.__name__ in ("Mechanism", "Policy"))

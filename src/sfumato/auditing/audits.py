@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from sfumato._core import checked_kind, information
+from sfumato._core import checked_type, information
 from sfumato.auditing.certificate import Certificate, Coverage
 from sfumato.auditing.interpreter import TooManyBranches, branches, sampler_law
 from sfumato.errors import InvalidInput, LimitExceeded
@@ -45,8 +45,8 @@ Law = dict[bytes, Fraction]
 
 def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     """An exact certificate that the mechanism obeys the policy, or of where it does not."""
-    checked_kind("audit", "the mechanism", mechanism, Mechanism)
-    checked_kind("audit", "the policy", policy, Policy)
+    checked_type("audit", "the mechanism", mechanism, Mechanism)
+    checked_type("audit", "the policy", policy, Policy)
     if mechanism.domain != policy.domain:
         raise InvalidInput("audit", "the policy", "have the mechanism's domain", policy.domain)
     fault = next(filter(None, (layout.fault() for layout in mechanism.layouts())), _fault_of_code(mechanism))
@@ -78,7 +78,7 @@ def verify(certificate: Certificate) -> Certificate:
     Everything that it states is compared, the evidence and the information too. Certificates from before ``read`` was
     stated may use the words of that time for what this audit finds; earlier ones do not state the information.
     """
-    checked_kind("verify", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
+    checked_type("verify", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
     mechanism = mechanism_from_spec(certificate.mechanism)
     repeated = audit(mechanism, policy_from_dict(certificate.policy))
     expected = repeated

@@ -131,7 +131,7 @@ class PriorSetAudit(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a document of plain JSON types, with exact fractions as strings."""
-        prior = [str(share) for share in self.prior]
+        prior = [str(probability) for probability in self.prior]
         return {"certificate": self.certificate.to_dict(), "prior": prior, "epsilon": number_document(self.epsilon)}
 
     @classmethod
@@ -143,7 +143,7 @@ class PriorSetAudit(Result):
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         labels = Domain.from_dict(self.certificate.mechanism["domain"]).labels
-        return {"value": list(labels), "worst prior": [float(share) for share in self.prior]}
+        return {"value": list(labels), "worst prior": [float(probability) for probability in self.prior]}
 
     def _title(self) -> str:
         return f"{self.certificate.summary()}, at the worst prior; the least epsilon for all is {self.epsilon:.6g}"

@@ -141,8 +141,8 @@ class PolicyRegion(Result):
         """Return the region that a document holds: the inverse of ``to_dict``."""
         keys = ("x", "other", "epsilon", "epsilon_back")
         parts = check_keys("PolicyRegion", "the document", document, required=keys)
-        levels = Epsilon(parts["epsilon"]), Epsilon(parts["epsilon_back"])
-        return cls(read_label(parts["x"]), read_label(parts["other"]), *levels)
+        epsilons = Epsilon(parts["epsilon"]), Epsilon(parts["epsilon_back"])
+        return cls(read_label(parts["x"]), read_label(parts["other"]), *epsilons)
 
     def plot(self) -> Figure:
         """Draw the errors that the policy leaves; needs matplotlib."""

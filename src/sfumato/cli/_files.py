@@ -82,10 +82,10 @@ def _use(path: str, param: click.Parameter | None, ctx: click.Context | None, *,
 def _identity(path: str, *, piped: bool) -> object:
     """What all names of a file have in common, links of either kind and ``< file`` included."""
     try:
-        found = os.fstat(0) if piped else Path(path).stat()
+        info = os.fstat(0) if piped else Path(path).stat()
     except OSError:  # no file yet
         return Path(path).resolve()
-    return found.st_dev, found.st_ino
+    return info.st_dev, info.st_ino
 
 
 class _Input(click.Path):
@@ -153,8 +153,8 @@ def _naming(shown: str) -> Iterator[None]:
     try:
         yield
     except SfumatoError as error:
-        said = str(error)
-        raise click.ClickException(said if said.startswith(f"{shown}: ") else f"{shown}: {said}") from error
+        message = str(error)
+        raise click.ClickException(message if message.startswith(f"{shown}: ") else f"{shown}: {message}") from error
 
 
 def read_policy(path: str) -> Policy:

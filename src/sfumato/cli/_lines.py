@@ -92,10 +92,10 @@ class _Process:
                 raise self._ended("failed after its last report")
         return reports
 
-    def _ended(self, what: str) -> SamplerFailed:
-        said = self.stop(_PATIENCE)
-        why = f": {said[-1]}" if said else ""
-        return SamplerFailed(f"{self._name} {what} (exit code {self._process.returncode}{why})")
+    def _ended(self, outcome: str) -> SamplerFailed:
+        stderr_lines = self.stop(_PATIENCE)
+        why = f": {stderr_lines[-1]}" if stderr_lines else ""
+        return SamplerFailed(f"{self._name} {outcome} (exit code {self._process.returncode}{why})")
 
     def stop(self, patience: float = 0) -> list[str]:
         """End the program, unless it ends by itself within so many seconds; what it wrote on stderr."""

@@ -101,15 +101,15 @@ def show_table(
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[ProgressCallback]:
+def progress_bar(description: str) -> Iterator[ProgressCallback]:
     """Show a bar on standard error if it is a terminal; yield the callback that moves it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(description, total=None)
         yield lambda progress: bar.update(task, completed=progress.done, total=progress.total)
 
 

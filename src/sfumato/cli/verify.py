@@ -21,12 +21,12 @@ def command(ctx: click.Context, certificate: str, as_json: bool) -> None:
 
     Example: sfumato verify certificate.json
     """
-    found = read_certificate(certificate)
+    result = read_certificate(certificate)
     if as_json:
-        click.echo(found.to_json(), nl=False)
+        click.echo(result.to_json(), nl=False)
     else:
-        click.echo(found.summary())
-        click.echo(f"evidence:  {found.evidence}")
-        click.echo(f"mechanism: {found.mechanism_hash}")
-        click.echo(f"policy:    {found.policy_hash}")
-    ctx.exit(0 if found.holds else 1)
+        click.echo(result.summary())
+        click.echo(f"evidence:  {result.evidence}")
+        click.echo(f"mechanism: {result.mechanism_hash}")
+        click.echo(f"policy:    {result.policy_hash}")
+    ctx.exit(0 if result.holds else 1)

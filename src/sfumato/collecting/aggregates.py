@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Integers, check_keys, checked_kind
+from sfumato._core import Integers, check_keys, checked_type
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
@@ -168,16 +168,16 @@ def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
     InvalidInput
         If a report is missing or not one of the mechanism; the message names its row.
     """
-    checked_kind("aggregate", "the mechanism", mechanism, Mechanism)
+    checked_type("aggregate", "the mechanism", mechanism, Mechanism)
     return Aggregate.empty(mechanism).accumulate(mechanism, reports)
 
 
-def _as_counts(given: Any) -> Integers:
+def _as_counts(counts: Any) -> Integers:
     """A fresh array of integers; texts, fractions and what does not fit 64 bits are refused."""
-    if isinstance(given, np.ndarray):
-        if given.ndim != 1 or given.dtype != np.int64:
-            raise InvalidInput("an aggregate", "counts", "be a row of int64", f"{given.dtype} of shape {given.shape}")
-        return given.copy()
-    if not isinstance(given, list) or not all(type(count) is int and 0 <= count <= _LARGEST for count in given):
-        raise InvalidInput("an aggregate", "counts", "be integers in [0, 2^63 - 1]", given)
-    return np.array(given, np.int64)
+    if isinstance(counts, np.ndarray):
+        if counts.ndim != 1 or counts.dtype != np.int64:
+            raise InvalidInput("an aggregate", "counts", "be a row of int64", f"{counts.dtype} of shape {counts.shape}")
+        return counts.copy()
+    if not isinstance(counts, list) or not all(type(count) is int and 0 <= count <= _LARGEST for count in counts):
+        raise InvalidInput("an aggregate", "counts", "be integers in [0, 2^63 - 1]", counts)
+    return np.array(counts, np.int64)

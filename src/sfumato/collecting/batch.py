@@ -68,29 +68,29 @@ def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
 
 
 def read_batch(
-    mechanism: Mechanism, file: BinaryIO, length: int | None, what: str = "a batch"
+    mechanism: Mechanism, file: BinaryIO, length: int | None, subject: str = "a batch"
 ) -> Iterator[npt.NDArray[Any]]:
     """The reports of a batch of ``length`` bytes, in pieces; the header and the length are checked before the first.
 
     A pipe has no length beforehand (None): it must then end where the batch does, which is known after the last piece.
     """
-    count = _read_header(mechanism, file.read(HEADER_BYTES), what)
+    count = _read_header(mechanism, file.read(HEADER_BYTES), subject)
     width = _width(mechanism)
-    wanted = HEADER_BYTES + -(-count * width // 8)
-    must = f"be {wanted} bytes for {count} reports"
-    if length is not None and length != wanted:
-        raise InvalidInput(what, "its length", must, f"{length} bytes")
+    size = HEADER_BYTES + -(-count * width // 8)
+    must = f"be {size} bytes for {count} reports"
+    if length is not None and length != size:
+        raise InvalidInput(subject, "its length", must, f"{length} bytes")
     rows = mechanism.report_format.piece_rows
     for start in range(0, count, rows):
         piece = np.empty((min(rows, count - start), *mechanism.report_format.shape), mechanism.report_format.dtype)
-        packed = np.frombuffer(_read_exactly(file, -(-len(piece) * width // 8), what, must), np.uint8)
+        packed = np.frombuffer(_read_exactly(file, -(-len(piece) * width // 8), subject, must), np.uint8)
         _unpack(packed, width, piece)
         used = len(piece) * width % 8
         if used and packed[-1] >> used:
-            raise InvalidInput(what, "the bits after the last report", "be zero", int(packed[-1]))
-        yield mechanism.report_format.validate(piece, what, start)
+            raise InvalidInput(subject, "the bits after the last report", "be zero", int(packed[-1]))
+        yield mechanism.report_format.validate(piece, subject, start)
     if file.read(1):
-        raise InvalidInput(what, "its length", must, "more")
+        raise InvalidInput(subject, "its length", must, "more")
 
 
 def batch_header(mechanism: Mechanism, count: int) -> bytes:
@@ -98,24 +98,24 @@ def batch_header(mechanism: Mechanism, count: int) -> bytes:
     return MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(mechanism.hash) + count.to_bytes(8, "little")
 
 
-def _read_header(mechanism: Mechanism, header: bytes, what: str) -> int:
+def _read_header(mechanism: Mechanism, header: bytes, subject: str) -> int:
     if header[:4] != MAGIC:
-        raise InvalidInput(what, "its first four bytes", f"be {MAGIC!r}", header[:4])
+        raise InvalidInput(subject, "its first four bytes", f"be {MAGIC!r}", header[:4])
     if len(header) < HEADER_BYTES:
-        raise InvalidInput(what, "its length", f"be at least {HEADER_BYTES} bytes", f"{len(header)} bytes")
+        raise InvalidInput(subject, "its length", f"be at least {HEADER_BYTES} bytes", f"{len(header)} bytes")
     if header[4] != _VERSION:
-        raise UnknownSpec(what, "its version", f"be {_VERSION}", header[4])
+        raise UnknownSpec(subject, "its version", f"be {_VERSION}", header[4])
     if header[5:8] != bytes(3):
-        raise InvalidInput(what, "bytes 5 to 7", "be zero", header[5:8])
+        raise InvalidInput(subject, "bytes 5 to 7", "be zero", header[5:8])
     if header[8:40].hex() != mechanism.hash:
-        raise InvalidInput(what, "its mechanism", f"be {mechanism.hash}", header[8:40].hex())
+        raise InvalidInput(subject, "its mechanism", f"be {mechanism.hash}", header[8:40].hex())
     return int.from_bytes(header[_COUNT_OFFSET:], "little")
 
 
-def _read_exactly(file: BinaryIO, size: int, what: str, must: str) -> bytes:
+def _read_exactly(file: BinaryIO, size: int, subject: str, must: str) -> bytes:
     data = file.read(size)
     if len(data) != size:
-        raise InvalidInput(what, "its length", must, f"at least {size - len(data)} bytes fewer")
+        raise InvalidInput(subject, "its length", must, f"at least {size - len(data)} bytes fewer")
     return data
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato._core import Integers, Progress, ProgressCallback, checked_kind, core_count
+from sfumato._core import Integers, Progress, ProgressCallback, checked_type, core_count
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.checkpoint import Checkpoint, State, state_of
 from sfumato.collecting.files import REPORT_SUFFIXES, read_reports, rows_by_group
@@ -100,7 +100,7 @@ def aggregate_files(
     >>> counts.counts
     array([1, 3])
     """
-    checked_kind("aggregate_files", "the mechanism", mechanism, Mechanism)
+    checked_type("aggregate_files", "the mechanism", mechanism, Mechanism)
     if isinstance(paths, (str, Path)):
         paths = [paths]
     sources = [source_of(path, (*REPORT_SUFFIXES, COUNTS)) for path in paths]
@@ -148,12 +148,12 @@ def _units(mechanism: Mechanism, sources: Sequence[Source], checkpoint: Checkpoi
         if not rows:
             yield _Unit(source, state, None, last=True)
             continue
-        first, held = done, 0
+        first, pending = done, 0
         for group in range(done, len(rows)):
-            held += rows[group]
-            if held >= enough or group == len(rows) - 1:
+            pending += rows[group]
+            if pending >= enough or group == len(rows) - 1:
                 yield _Unit(source, state, range(first, group + 1), last=group == len(rows) - 1)
-                first, held = group + 1, 0
+                first, pending = group + 1, 0
 
 
 class _Work:

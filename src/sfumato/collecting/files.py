@@ -159,8 +159,10 @@ def _write_columns(
         writer = import_pyarrow("a column of reports", "pyarrow.ipc").new_file(file, schema)
     else:
         parquet = import_pyarrow("a column of reports", "pyarrow.parquet")
-        few = not mechanism.report_format.shape  # indices repeat, and a dictionary packs them; bitmaps do not
-        writer = parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=few, write_page_checksum=True)
+        has_repeats = not mechanism.report_format.shape  # indices repeat, and a dictionary packs them; bitmaps do not
+        writer = parquet.ParquetWriter(
+            file, schema, compression="zstd", use_dictionary=has_repeats, write_page_checksum=True
+        )
     count = 0
     with writer:
         for piece in pieces:

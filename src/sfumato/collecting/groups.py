@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Integers, checked_kind
+from sfumato._core import Integers, checked_type
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.domain import At, Coded, Numbers, is_missing, library, read_column
 from sfumato.errors import InvalidInput
@@ -48,7 +48,7 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
     >>> {group: aggregate.counts.tolist() for group, aggregate in counts.items()}
     {'f': [0, 2], 'm': [1, 1]}
     """
-    checked_kind(_FUNCTION, "the mechanism", mechanism, Mechanism)
+    checked_type(_FUNCTION, "the mechanism", mechanism, Mechanism)
     array = mechanism.report_format.validate(reports)
     if library(reports) == library(by) == "pandas" and not _have_one_index(reports, by):
         raise InvalidInput(_FUNCTION, "by", "have the index of the reports", by.index)

@@ -39,9 +39,9 @@ def write_lines(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
     return count
 
 
-def read_lines(mechanism: Mechanism, file: BinaryIO, what: str) -> Iterator[npt.NDArray[Any]]:
+def read_lines(mechanism: Mechanism, file: BinaryIO, subject: str) -> Iterator[npt.NDArray[Any]]:
     """The reports of a text, in pieces, every one checked; the last line is checked after the last piece."""
-    _check_header(mechanism, file.readline(_LONGEST_LINE), what)
+    _check_header(mechanism, file.readline(_LONGEST_LINE), subject)
     rows = mechanism.report_format.piece_rows
     longest = max(_LONGEST_LINE, 2 * sum(mechanism.report_format.shape) + 1)
     count = 0
@@ -51,12 +51,12 @@ def read_lines(mechanism: Mechanism, file: BinaryIO, what: str) -> Iterator[npt.
         while line and not line.startswith(_END) and len(lines) < rows:
             lines.append(line)
             line = file.readline(longest)
-        yield _reports(mechanism, lines, what, count)
+        yield _reports(mechanism, lines, subject, count)
         count += len(lines)
     last = _last_line(count)
     if line != last or file.read(1):
         got = "more after it" if line == last else line
-        raise InvalidInput(what, "its last line", f"be {last.decode().strip()!r}, for so many reports came", got)
+        raise InvalidInput(subject, "its last line", f"be {last.decode().strip()!r}, for so many reports came", got)
 
 
 def _header(mechanism: Mechanism) -> bytes:
@@ -67,12 +67,12 @@ def _last_line(count: int) -> bytes:
     return _END + f"{count}\n".encode()
 
 
-def _check_header(mechanism: Mechanism, line: bytes, what: str) -> None:
+def _check_header(mechanism: Mechanism, line: bytes, subject: str) -> None:
     version, _, mechanism_hash = line.removeprefix(BEGINNING).decode(errors="replace").partition(" ")
     if version != _VERSION:
-        raise UnknownSpec(what, "its version", f"be {_VERSION}", version)
+        raise UnknownSpec(subject, "its version", f"be {_VERSION}", version)
     if line != _header(mechanism):
-        raise InvalidInput(what, "its mechanism", f"be {mechanism.hash}", mechanism_hash.removesuffix("\n"))
+        raise InvalidInput(subject, "its mechanism", f"be {mechanism.hash}", mechanism_hash.removesuffix("\n"))
 
 
 def _lines(reports: npt.NDArray[Any]) -> list[bytes]:
@@ -81,7 +81,7 @@ def _lines(reports: npt.NDArray[Any]) -> list[bytes]:
     return [row.tobytes().hex().encode() + b"\n" for row in reports]
 
 
-def _reports(mechanism: Mechanism, lines: list[bytes], what: str, first_row: int) -> npt.NDArray[Any]:
+def _reports(mechanism: Mechanism, lines: list[bytes], subject: str, first_row: int) -> npt.NDArray[Any]:
     width = sum(mechanism.report_format.shape)
     must = (
         f"be {width} bytes in lower-case hex digits" if width else f"be in 0 … {mechanism.outputs - 1}, in plain digits"
@@ -91,9 +91,9 @@ def _reports(mechanism: Mechanism, lines: list[bytes], what: str, first_row: int
         try:
             reports[row] = np.frombuffer(bytes.fromhex(line.decode()), np.uint8) if width else int(line)
         except (ValueError, OverflowError):  # an odd digit, another width, an int that does not fit
-            raise InvalidInput(what, f"the report in row {first_row + row}", must, line) from None
-    checked = mechanism.report_format.validate(reports, what, first_row)
+            raise InvalidInput(subject, f"the report in row {first_row + row}", must, line) from None
+    checked = mechanism.report_format.validate(reports, subject, first_row)
     for row, (line, canonical) in enumerate(zip(lines, _lines(checked), strict=True)):
         if line != canonical:  # spaces, signs, leading zeros, capitals, or no line end
-            raise InvalidInput(what, f"the report in row {first_row + row}", must, line)
+            raise InvalidInput(subject, f"the report in row {first_row + row}", must, line)
     return checked

@@ -24,7 +24,7 @@ class RobustInformation(Result):
     """I(X;Y) in nats: at the estimated distribution, at a given one, and the least over the confidence set.
 
     ``least`` is a lower bound: information is concave in the distribution, so over a simplex that contains the set it
-    is least at a vertex. ``entropy`` is H(X) at the estimate, the most that could be told; ``share`` divides by it.
+    is least at a vertex. ``entropy`` is H(X) at the estimate, the most that could be told; ``fraction`` divides by it.
     """
 
     at_estimate: float
@@ -33,7 +33,7 @@ class RobustInformation(Result):
     entropy: float
 
     @property
-    def share(self) -> float:
+    def fraction(self) -> float:
         """I(X;Y)/H(X) at the estimated distribution."""
         return self.at_estimate / self.entropy if self.entropy > 0 else 0.0
 
@@ -45,10 +45,10 @@ class RobustInformation(Result):
     def from_dict(cls, document: Mapping[str, Any]) -> RobustInformation:
         """Return the result that a document holds: the inverse of ``to_dict``."""
         parts = check_keys("RobustInformation", "the document", document, required=_KEYS)
-        given = parts["at_given"]
+        at_given = parts["at_given"]
         numbers = (float(parts[key]) for key in ("at_estimate", "least", "entropy"))
         at_estimate, least, entropy = numbers
-        return cls(at_estimate, None if given is None else float(given), least, entropy)
+        return cls(at_estimate, None if at_given is None else float(at_given), least, entropy)
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         rows = {"estimate": self.at_estimate, "given": self.at_given, "least": self.least, "entropy": self.entropy}

@@ -31,7 +31,7 @@ SEARCHED_VALUES = 64
 SEARCH_SECONDS = 10.0
 #: No search is made by itself above this many values (it takes a second there) where some mechanism has at most this
 #: many times the least error any can have.
-_FEW_VALUES, _NEARLY_LEAST = 10, 1.01
+_SMALL_DOMAIN, _NEARLY_LEAST = 10, 1.01
 #: A search whose bound is farther than this factor from its own mechanism bounds nothing that matters: no ratio to it
 #: is given.
 _USEFUL_BOUND = 2.0
@@ -254,7 +254,7 @@ def _why_no_search(policy: Policy, max_seconds: float | None, ratio: float | Non
     size = len(policy.domain)
     if max_seconds is not None:
         return None if max_seconds > 0 else "max_seconds is 0"
-    if size > _FEW_VALUES and ratio is not None and ratio <= _NEARLY_LEAST:
+    if size > _SMALL_DOMAIN and ratio is not None and ratio <= _NEARLY_LEAST:
         return ""
     if size > SEARCHED_VALUES:
         return (

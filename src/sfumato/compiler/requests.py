@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from sfumato._core import Floats, ProgressCallback, checked_count, checked_kind, checked_seconds
+from sfumato._core import Floats, ProgressCallback, checked_count, checked_seconds, checked_type
 from sfumato.compiler.solvers.goals import Goal, WorstEstimation, goal_of
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
@@ -42,13 +42,13 @@ class Request:
         progress: ProgressCallback | None,
     ) -> Request:
         """Return a request whose parts are valid, or raise InvalidInput."""
-        checked_kind(verb, "the policy", policy, Policy)
+        checked_type(verb, "the policy", policy, Policy)
         max_bits = None if max_bits is None else checked_count(verb, max_bits, "max_bits", 2**32)
         max_seconds = checked_seconds(verb, max_seconds)
         if len(policy.domain) < 2:
             raise InvalidInput(verb, "the domain", "have at least two values", policy.domain)
         if mechanism is not None:
-            checked_kind(verb, "mechanism", mechanism, str)
+            checked_type(verb, "mechanism", mechanism, str)
         goal = goal_of(utility, policy.domain)
         if isinstance(goal, WorstEstimation) and prior is not None:
             raise InvalidInput(verb, "prior", "not be given where the worst distribution is designed for", prior)

@@ -65,7 +65,7 @@ class _Comparison:
         self._skipped = [] if skipped is None else [skipped]
         prior: Frequencies | None = request.prior
         if prior is None and isinstance(request.policy, Prior):
-            prior = [float(share) for share in request.policy.prior]
+            prior = [float(probability) for probability in request.policy.prior]
         self._stated = request.distribution(prior)
         #: Where the utility is compared: at the least favourable distribution, if the search finds that.
         self._at = self._stated if optimum is None else optimum.prior
@@ -112,7 +112,7 @@ class _Comparison:
         """
         policy = self._request.policy
         epsilon = safe_epsilon(policy)
-        high, low = (float(level) for level in RandomizedResponse(policy.domain, epsilon).levels)
+        high, low = map(float, RandomizedResponse(policy.domain, epsilon).likelihoods)
         size = len(policy.domain)
         columns = np.full((size, size), low) + (high - low) * np.eye(size)
         decisions = goal.outputs(columns / columns.sum(axis=1, keepdims=True), self._at)

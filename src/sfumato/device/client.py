@@ -134,21 +134,21 @@ class Client:
 
     def _described(self, collection: str) -> CollectionInfo:
         """Return the collection as it is served, its mechanism not audited."""
-        said = self._json("GET", _path(collection))
-        if "mechanism" not in said:
-            raise self._transport.unreachable(f"no collector answers so: {shown(said)}")
-        mechanism = mechanism_from_spec(said["mechanism"])
-        if mechanism.hash != said["mechanism_hash"]:
-            raise InvalidInput("Client", "the mechanism's hash", f"be {mechanism.hash}", said["mechanism_hash"])
+        document = self._json("GET", _path(collection))
+        if "mechanism" not in document:
+            raise self._transport.unreachable(f"no collector answers so: {shown(document)}")
+        mechanism = mechanism_from_spec(document["mechanism"])
+        if mechanism.hash != document["mechanism_hash"]:
+            raise InvalidInput("Client", "the mechanism's hash", f"be {mechanism.hash}", document["mechanism_hash"])
         info = CollectionInfo(
-            said["id"],
-            said["title"],
-            said["description"],
-            said["state"],
-            said["submission"],
-            said["reports"],
-            said["previous"],
-            policy_from_dict(said["policy"]),
+            document["id"],
+            document["title"],
+            document["description"],
+            document["state"],
+            document["submission"],
+            document["reports"],
+            document["previous"],
+            policy_from_dict(document["policy"]),
             mechanism,
         )
         self._collections[collection] = info
@@ -174,8 +174,8 @@ class Client:
         """
         spec = mechanism.spec if isinstance(mechanism, Mechanism) else mechanism
         document = {"title": title, "policy": policy.to_dict(), "mechanism": spec, **about}
-        made = self._json("POST", "/v1/collections", document, repeat=False)
-        return made["collection"]["id"], made["key"]
+        created = self._json("POST", "/v1/collections", document, repeat=False)
+        return created["collection"]["id"], created["key"]
 
     def change(self, collection: str, **change: Any) -> None:
         """Open, close or archive a collection (``state=``), or change what else is said of it, such as ``title``."""
@@ -223,9 +223,9 @@ class Client:
     def _send(self, collection: str, receipt: Receipt, payload: bytes) -> Receipt:
         """Send a batch until its receipt comes: another one is none."""
         headers = {"Content-Type": _BATCH, "Idempotency-Key": receipt.batch}
-        said = self._transport.ask_json("POST", _path(collection, "/reports"), payload, headers)
-        if (said.get("batch"), said.get("reports")) != (receipt.batch, receipt.reports):
-            raise self._transport.unreachable(f"the answer must be the {receipt}; got {shown(said)}")
+        document = self._transport.ask_json("POST", _path(collection, "/reports"), payload, headers)
+        if (document.get("batch"), document.get("reports")) != (receipt.batch, receipt.reports):
+            raise self._transport.unreachable(f"the answer must be the {receipt}; got {shown(document)}")
         return receipt
 
     # -- results -----------------------------------------------------------------------------------------

@@ -98,12 +98,12 @@ class Release:
     def worst_case(self) -> Epsilon:
         """The least ε at which this release is known to keep classical LDP, whatever anybody knows."""
         charged = self.against_anything
-        return INFINITE if charged is None else _greatest_level(charged)
+        return INFINITE if charged is None else _greatest_epsilon(charged)
 
     @property
     def against_anything(self) -> Policy | None:
         """What is charged where the policy itself does not compose."""
-        stated = _greatest_level(self.policy)
+        stated = _greatest_epsilon(self.policy)
         classical = stated if self.classical is None else min(self.classical, stated)
         if not classical.is_infinite:
             return Uniform(self.policy.domain, classical)
@@ -359,30 +359,31 @@ class Ledger:
     def _account(self, domain: Domain, releases: list[Release], *, added: Release | None = None) -> _Account:
         """The first true account that lies within the budget, else the first that composes."""
         budget = self._budgets.get(domain)
-        found: _Account | None = None
+        account: _Account | None = None
         for parts, total in _totals(releases):
             within = not self._budgets if budget is None else _certainly_implies(total, budget)
-            if found is None or within:
-                found = _Account(parts, total, within)
+            if account is None or within:
+                account = _Account(parts, total, within)
             if within:
                 break
-        if found is None:
+        if account is None:
             raise CannotCompose(_why_unbounded(releases, added))
-        return found
+        return account
 
     def _check_budget(self, release: Release) -> None:
         account = self._with(release)
         if not account.within:
             budget = self._budgets.get(release.policy.domain)
-            limit = "what the budget speaks of" if budget is None else f"the budget, {_said(budget)}"
+            limit = "what the budget speaks of" if budget is None else f"the budget, {_summary(budget)}"
+            total = _summary(account.total)
             raise BudgetExceeded(
-                f"collection {release.collection!r}: what is spent would become {_said(account.total)}, beyond {limit}"
+                f"collection {release.collection!r}: what is spent would become {total}, beyond {limit}"
             )
 
     def _cost(self, release: Release) -> Cost:
         account = self._with(release)
         added = account.parts[-1]
-        words = f"costs {_said(added)}: what is spent would become {_said(account.total)}"
+        words = f"costs {_summary(added)}: what is spent would become {_summary(account.total)}"
         if not account.within:
             words += ", beyond the budget"
         return Cost(added, account.total, account.within, words)
@@ -390,7 +391,7 @@ class Ledger:
     def _worst_case(self, domain: Domain) -> Epsilon:
         releases = self._about(domain)
         one_by_one = sum((release.worst_case for release in releases), ZERO)
-        return min(one_by_one, _greatest_level(self._account(domain, releases).total))
+        return min(one_by_one, _greatest_epsilon(self._account(domain, releases).total))
 
     # -- documents ---------------------------------------------------------------------------------------
 
@@ -408,12 +409,12 @@ class Ledger:
     def from_json(cls, text: str) -> Ledger:
         """The ledger that ``to_json`` wrote; anything missing, unknown or misshapen is refused."""
         try:
-            given = json.loads(text)
+            parsed = json.loads(text)
         except ValueError as error:
             raise InvalidInput("a ledger", "the text", "be JSON", str(error)) from None
-        if isinstance(given, dict) and given.get("ledger", _VERSION) != _VERSION:
-            raise UnknownSpec("a ledger", "its version", f"be {_VERSION}", given["ledger"])
-        document = check_keys("a ledger", "the document", given, required=("ledger", "key", "budget", "releases"))
+        if isinstance(parsed, dict) and parsed.get("ledger", _VERSION) != _VERSION:
+            raise UnknownSpec("a ledger", "its version", f"be {_VERSION}", parsed["ledger"])
+        document = check_keys("a ledger", "the document", parsed, required=("ledger", "key", "budget", "releases"))
         for part in ("budget", "releases"):
             if not isinstance(document[part], list):
                 raise InvalidInput("a ledger", part, "be a list", document[part])
@@ -535,7 +536,7 @@ def _on_pairs(policy: Policy) -> PairwisePolicy | None:
     return policy if isinstance(policy, PairwisePolicy) else None
 
 
-def _greatest_level(policy: Policy) -> Epsilon:
+def _greatest_epsilon(policy: Policy) -> Epsilon:
     """The ε of classical LDP that the policy implies."""
     if isinstance(policy, Prior):
         return policy.classical_epsilon
@@ -611,9 +612,9 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
         worst = audited(ZERO).worst  # at ε = 0 the greatest ratio of likelihoods comes closest to breaking it
         if worst.names is None or worst.right == 0:
             return None
-        level = log_rounded_up([(worst.left, ZERO)], [(worst.right, ZERO)])
+        reached = log_rounded_up([(worst.left, ZERO)], [(worst.right, ZERO)])
         # Doubles chose the worst; should another be greater by a last digit, the next step covers it.
-        candidates = {level, level + Epsilon("0.000000001"), policy.epsilon, mechanism.stated_epsilon}
+        candidates = {reached, reached + Epsilon("0.000000001"), policy.epsilon, mechanism.stated_epsilon}
         for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
             certificate = audited(epsilon)
             if certificate.holds:
@@ -631,10 +632,10 @@ def _certainly_implies(first: Policy, second: Policy) -> bool:
         return False
 
 
-def _said(policy: Policy) -> str:
+def _summary(policy: Policy) -> str:
     epsilon = getattr(policy, "epsilon", None)
-    level = f" at epsilon {epsilon}" if isinstance(epsilon, Epsilon) else ""
-    return f"a {policy.kind} policy{level}"
+    suffix = f" at epsilon {epsilon}" if isinstance(epsilon, Epsilon) else ""
+    return f"a {policy.kind} policy{suffix}"
 
 
 # -- reading and writing ---------------------------------------------------------------------------------
@@ -653,9 +654,9 @@ def _read_budgets(budget: Any) -> dict[Domain, Policy]:
     return budgets
 
 
-def _check_name(what: str, parameter: str, given: object) -> None:
-    if not isinstance(given, str) or not given:
-        raise InvalidInput(what, parameter, "be a name", given)
+def _check_name(subject: str, parameter: str, name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(subject, parameter, "be a name", name)
 
 
 def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:
@@ -681,35 +682,35 @@ def _release_document(release: Release) -> dict[str, Any]:
     }
 
 
-def _read_release(number: int, given: object) -> Release:
-    what = f"release {number}"
+def _read_release(number: int, content: object) -> Release:
+    entry = f"release {number}"
     keys = ("collection", "mechanism", "classical", "policy", "value", "report")
-    document = check_keys("a ledger", what, given, required=keys, optional=["hiding"])
+    document = check_keys("a ledger", entry, content, required=keys, optional=["hiding"])
     collection, classical = document["collection"], document["classical"]
     policy, hiding = policy_from_dict(document["policy"]), document.get("hiding")
     if hiding is not None and not isinstance(policy, Secret):
-        raise InvalidInput("a ledger", f"{what}, hiding", "be stated of a secret only", hiding)
+        raise InvalidInput("a ledger", f"{entry}, hiding", "be stated of a secret only", hiding)
     value, report = document["value"], document["report"]
-    _check_name("a ledger", f"{what}, collection", collection)
+    _check_name("a ledger", f"{entry}, collection", collection)
     if (value is None) != (report is None):
-        raise InvalidInput("a ledger", what, "have both value and report, or neither", (value, report))
+        raise InvalidInput("a ledger", entry, "have both value and report, or neither", (value, report))
     return Release(
         collection,
-        _read_hex(f"{what}, mechanism", document["mechanism"], 32).hex(),
-        None if classical is None else Epsilon(classical, subject="a ledger", parameter=f"{what}, classical"),
+        _read_hex(f"{entry}, mechanism", document["mechanism"], 32).hex(),
+        None if classical is None else Epsilon(classical, subject="a ledger", parameter=f"{entry}, classical"),
         policy,
-        None if value is None else _read_hex(f"{what}, value", value, 32).hex(),
-        None if report is None else _read_hex(f"{what}, report", report),
-        None if hiding is None else Epsilon(hiding, subject="a ledger", parameter=f"{what}, hiding"),
+        None if value is None else _read_hex(f"{entry}, value", value, 32).hex(),
+        None if report is None else _read_hex(f"{entry}, report", report),
+        None if hiding is None else Epsilon(hiding, subject="a ledger", parameter=f"{entry}, hiding"),
     )
 
 
-def _read_hex(name: str, given: object, length: int | None = None) -> bytes:
+def _read_hex(name: str, digits: object, length: int | None = None) -> bytes:
     try:
-        data = bytes.fromhex(given) if isinstance(given, str) else None
+        data = bytes.fromhex(digits) if isinstance(digits, str) else None
     except ValueError:
         data = None
-    if data is None or data.hex() != given or (length is not None and len(data) != length):
+    if data is None or data.hex() != digits or (length is not None and len(data) != length):
         size = "" if length is None else f" of {length} bytes"
-        raise InvalidInput("a ledger", name, f"be lower-case hexadecimal digits{size}", given)
+        raise InvalidInput("a ledger", name, f"be lower-case hexadecimal digits{size}", digits)
     return data

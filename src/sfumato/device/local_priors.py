@@ -61,16 +61,16 @@ def user_thresholds(prior: int, least: int) -> tuple[int, int]:
     return second, _up(first * second, TOTAL)
 
 
-def _edge(held: int, least: int) -> int:
-    """At least 2^62 times the least likelihood of the other value beside one of this value, of prior ``held``."""
-    other = TOTAL - held
+def _edge(prior: int, least: int) -> int:
+    """At least 2^62 times the least likelihood of the other value beside one of this value, of prior ``prior``."""
+    other = TOTAL - prior
     edge = 0
     # Of the two bounds the greater is in force, and only where its divisor is at least a half.
-    if other >= TOTAL // 2 - 2 and least > held:
-        edge = _up((least - held) * TOTAL, other)
+    if other >= TOTAL // 2 - 2 and least > prior:
+        edge = _up((least - prior) * TOTAL, other)
     below = TOTAL - _up(other * least, TOTAL)
     if below >= TOTAL // 2 - 2:
-        edge = max(edge, _up(_up(held * least, TOTAL) * TOTAL, below))
+        edge = max(edge, _up(_up(prior * least, TOTAL) * TOTAL, below))
     return min(edge, int(TOTAL))
 
 
@@ -99,7 +99,7 @@ class LocalTotal(EventEstimate):
         return {**super()._read_further(document), "n": checked_count("LocalTotal", document["n"])}
 
     @property
-    def share(self) -> EventEstimate:
+    def frequency(self) -> EventEstimate:
         """The same number as a fraction of the users."""
         return self.scaled(1 / self.n)
 
@@ -277,19 +277,19 @@ class LocalPriors:
             raise InvalidInput("LocalPriors", "reports", "be 0 or 1", reports)
         return array.astype(np.uint8)
 
-    def _by_user(self, what: str, given: Any) -> Any:
+    def _by_user(self, parameter: str, entries: Any) -> Any:
         """Return entries in the order of the users: by label, where both these and the priors have labels."""
         if self._users is None:
-            return given
-        labels = labels_domain(given, "LocalPriors", what)
+            return entries
+        labels = labels_domain(entries, "LocalPriors", parameter)
         if labels is not None and len(labels) < len(self._users):
             without = next(user for user in self._users if user not in labels)
-            raise InvalidInput("LocalPriors", what, "be one for each user", f"none for {without!r}")
-        return align(self._users, given, "LocalPriors", what)
+            raise InvalidInput("LocalPriors", parameter, "be one for each user", f"none for {without!r}")
+        return align(self._users, entries, "LocalPriors", parameter)
 
-    def _check_count(self, what: str, count: int) -> None:
+    def _check_count(self, parameter: str, count: int) -> None:
         if count != len(self):
-            raise InvalidInput("LocalPriors", what, f"be one for each of {len(self)} users", count)
+            raise InvalidInput("LocalPriors", parameter, f"be one for each of {len(self)} users", count)
 
 
 def _posterior(prior: Floats, likelihoods: Floats) -> Floats:

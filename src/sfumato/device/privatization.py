@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Progress, ProgressCallback, checked_kind, core_count
+from sfumato._core import Progress, ProgressCallback, checked_type, core_count
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import BitDraws, Mechanism, reports_to_column
 from sfumato.randomness import AUXILIARY, MAIN, SecureStream, Stream, WordReader, first_block, keystream, secure
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["privatize", "privatize_indices"]
 
 #: Below this many decisions the scalar sampler is done before numba is imported.
-_FEW_DECISIONS = 20_000
+_SMALL_BATCH_DECISIONS = 20_000
 #: Seconds between two calls of a progress function.
 _PROGRESS_INTERVAL = 0.1
 
@@ -80,7 +80,7 @@ def privatize(
     >>> sf.privatize(mechanism, ["no", "yes", "no"], sf.InsecureSeeded(1))
     array([0, 1, 0], dtype=uint32)
     """
-    checked_kind("privatize", "the mechanism", mechanism, Mechanism)
+    checked_type("privatize", "the mechanism", mechanism, Mechanism)
     if isinstance(values, (str, bytes)):  # only the type is named: an error must not carry a person's value needlessly
         raise InvalidInput("privatize", "values", "be a list or a column of values ([value] for one)", type(values))
     if stream is not None and (isinstance(stream, type) or not hasattr(stream, "reserve")):
@@ -153,7 +153,7 @@ def _thread_count(threads: int | None, chunks: int) -> int:
 
 
 def _kernel(mechanism: Mechanism, count: int) -> Kernel | None:
-    if count * (len(mechanism.layout) + 1) <= _FEW_DECISIONS:
+    if count * (len(mechanism.layout) + 1) <= _SMALL_BATCH_DECISIONS:
         return None
     from sfumato.mechanisms import kernel_for
 

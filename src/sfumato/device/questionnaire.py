@@ -1,6 +1,6 @@
 """Several questions to one person, who has one classical budget for all of them.
 
-There are three ways to share it. *Split*: every question is answered, each at a part of ε; the parts add up to it.
+There are three ways to divide it. *Split*: every question is answered, each at a part of ε; the parts add up to it.
 *Sample*: each person answers one question at the full ε; it is drawn beforehand, whatever the answers, and so tells
 nothing of them. *Joint*: one report about the combination of all answers, at the full ε; it alone tells how answers
 depend on each other. ``plan`` predicts the error of each.
@@ -26,7 +26,7 @@ from sfumato._core import (
     Result,
     check_keys,
     checked_count,
-    checked_kind,
+    checked_type,
     exact_fraction,
 )
 from sfumato.compiler import Row, plan
@@ -42,7 +42,7 @@ __all__ = ["CrossTable", "Questionnaire", "QuestionnairePlan", "Sampling", "Stra
 #: Weights that people give: one per question, positive, in any unit.
 Weights = Mapping[str, Any]
 
-#: Searched weights are multiples of 1/32 of an even share.
+#: Searched weights are multiples of 1/32 of an even fraction.
 _PARTS = 32
 #: A joint report is not compared where its combinations times the answers of all questions exceed this.
 _LARGEST_JOINT = 10**7
@@ -82,7 +82,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way to share the budget, and the error to expect of it.
+    """One way to divide the budget, and the error to expect of it.
 
     ``risk`` is the expected squared l2 error, summed over ``risks`` of the questions. ``weights`` are shares of the
     budget or of the people. ``mechanisms`` names for each question what answers it; a joint one answers all.
@@ -155,17 +155,17 @@ class Questionnaire:
 
     def split(self, weights: Weights | None = None) -> dict[str, Uniform]:
         """The policy of each question if everybody answers all: parts of ε that add up to it exactly."""
-        shares = self._shares(weights)
-        return {name: Uniform(domain, self.epsilon * shares[name]) for name, domain in self.questions.items()}
+        fractions = self._fractions(weights)
+        return {name: Uniform(domain, self.epsilon * fractions[name]) for name, domain in self.questions.items()}
 
     def sampled(self, weights: Weights | None = None) -> Sampling:
         """One question per person, at the full ε: drawn with these weights, evenly unless given."""
-        shares = self._shares(weights)
-        denominator = math.lcm(*(share.denominator for share in shares.values()))
+        fractions = self._fractions(weights)
+        denominator = math.lcm(*(fraction.denominator for fraction in fractions.values()))
         if denominator > _LARGEST_DENOMINATOR:
             must = f"have a common denominator of at most {_LARGEST_DENOMINATOR}"
             raise InvalidInput("Questionnaire", "weights", must, denominator)
-        return Sampling({name: Uniform(domain, self.epsilon) for name, domain in self.questions.items()}, shares)
+        return Sampling({name: Uniform(domain, self.epsilon) for name, domain in self.questions.items()}, fractions)
 
     def choose(self, stream: Stream | None = None, *, weights: Weights | None = None) -> str:
         """The question that one person answers; see ``Sampling.choose``."""
@@ -178,33 +178,33 @@ class Questionnaire:
     def plan(self, n: int) -> QuestionnairePlan:
         """Predict the error of each strategy with n people: exact risks at uniform answers, summed over the questions.
 
-        Weights are searched among multiples of 1/32 of an even share, from the even ones by ever smaller steps: what
+        Weights are searched among multiples of 1/32 of an even fraction, from the even ones by ever smaller steps: what
         is found is a local optimum. When questions are sampled, n·weight people are taken to answer each.
         """
         n = checked_count("Questionnaire.plan", n)
         best: dict[tuple[str, Fraction], Row] = {}
 
-        def row(name: str, share: Fraction) -> Row:
-            """The best mechanism for one question at a share of ε, with the risk of one report."""
-            if (name, share) not in best:
-                best[name, share] = plan(Uniform(self.questions[name], self.epsilon * share), 1).best
-            return best[name, share]
+        def row(name: str, fraction: Fraction) -> Row:
+            """The best mechanism for one question at a fraction of ε, with the risk of one report."""
+            if (name, fraction) not in best:
+                best[name, fraction] = plan(Uniform(self.questions[name], self.epsilon * fraction), 1).best
+            return best[name, fraction]
 
-        def split(name: str, share: Fraction) -> float:
-            return row(name, share).risk
+        def split(name: str, fraction: Fraction) -> float:
+            return row(name, fraction).risk
 
-        def sampled(name: str, share: Fraction) -> float:
-            return row(name, Fraction(1)).risk / float(share)
+        def sampled(name: str, fraction: Fraction) -> float:
+            return row(name, Fraction(1)).risk / float(fraction)
 
-        even, everything = self._shares(None), dict.fromkeys(self.questions, Fraction(1))
+        even, everything = self._fractions(None), dict.fromkeys(self.questions, Fraction(1))
         rows = []
         for verb, cost, bits in (("split", split, sum), ("sample", sampled, max)):
-            for how, shares in (("evenly", even), ("by weights", _best_shares(cost, even))):
-                risks = {name: cost(name, share) / n for name, share in shares.items()}
-                used = shares if verb == "split" else everything
-                mechanisms = {name: row(name, share).mechanism for name, share in used.items()}
+            for how, fractions in (("evenly", even), ("by weights", _best_fractions(cost, even))):
+                risks = {name: cost(name, fraction) / n for name, fraction in fractions.items()}
+                used = fractions if verb == "split" else everything
+                mechanisms = {name: row(name, fraction).mechanism for name, fraction in used.items()}
                 most = bits(mechanism.bits for mechanism in mechanisms.values())
-                rows.append(Strategy(f"{verb} {how}", sum(risks.values()), risks, shares, mechanisms, most))
+                rows.append(Strategy(f"{verb} {how}", sum(risks.values()), risks, fractions, mechanisms, most))
         combinations = math.prod(len(domain) for domain in self.questions.values())
         answers = sum(len(domain) for domain in self.questions.values())
         left_out = None
@@ -235,7 +235,7 @@ class Questionnaire:
             candidates.append(Strategy("joint", sum(risks.values()), risks, None, mechanisms, row.bits))
         return min(candidates, key=lambda row: (row.risk, row.bits)), compared.skipped
 
-    def _shares(self, weights: Weights | None) -> dict[str, Fraction]:
+    def _fractions(self, weights: Weights | None) -> dict[str, Fraction]:
         """The weights divided by their sum, exactly and in the order of the questions."""
         exact = _read_weights(dict.fromkeys(self.questions, 1) if weights is None else weights, self.questions)
         whole = sum(exact.values(), Fraction(0))
@@ -245,35 +245,35 @@ class Questionnaire:
         return f"Questionnaire({self.questions!r}, epsilon={self.epsilon})"
 
 
-def _read_questions(given: Any) -> dict[str, Domain]:
-    if not isinstance(given, Mapping) or len(given) < 2:
-        raise InvalidInput("Questionnaire", "questions", "be at least two names with their domains", given)
-    for name, domain in given.items():
+def _read_questions(questions: Any) -> dict[str, Domain]:
+    if not isinstance(questions, Mapping) or len(questions) < 2:
+        raise InvalidInput("Questionnaire", "questions", "be at least two names with their domains", questions)
+    for name, domain in questions.items():
         if not isinstance(name, str) or not isinstance(domain, Domain) or len(domain) < 2:
             must = "be a name with a Domain of at least two values"
             raise InvalidInput("Questionnaire", f"question {name!r}", must, domain)
-    return dict(given)
+    return dict(questions)
 
 
-def _read_weights(given: Any, questions: Mapping[str, Domain]) -> dict[str, Fraction]:
+def _read_weights(weights: Any, questions: Mapping[str, Domain]) -> dict[str, Fraction]:
     must = f"name each of the questions {', '.join(map(repr, questions))}"
-    given = read_mapping(given, "Questionnaire", "weights", must)
-    if set(given) != set(questions):
-        raise InvalidInput("Questionnaire", "weights", must, given)
+    weights = read_mapping(weights, "Questionnaire", "weights", must)
+    if set(weights) != set(questions):
+        raise InvalidInput("Questionnaire", "weights", must, weights)
     exact = {}
     for name in questions:
         try:
-            exact[name] = exact_fraction(given[name])
+            exact[name] = exact_fraction(weights[name])
         except (TypeError, ValueError, ArithmeticError):
-            raise InvalidInput("Questionnaire", f"the weight of {name!r}", "be a number", given[name]) from None
+            raise InvalidInput("Questionnaire", f"the weight of {name!r}", "be a number", weights[name]) from None
         if exact[name] <= 0:
-            raise InvalidInput("Questionnaire", f"the weight of {name!r}", "be more than 0", given[name])
+            raise InvalidInput("Questionnaire", f"the weight of {name!r}", "be more than 0", weights[name])
     return exact
 
 
-def _best_shares(cost: Callable[[str, Fraction], float], even: dict[str, Fraction]) -> dict[str, Fraction]:
-    """Shares that no transfer of one part from one question to another improves; coarse steps first."""
-    if not math.isfinite(sum(cost(name, share) for name, share in even.items())):
+def _best_fractions(cost: Callable[[str, Fraction], float], even: dict[str, Fraction]) -> dict[str, Fraction]:
+    """Return fractions that no transfer of one part from one question to another improves; coarse steps first."""
+    if not math.isfinite(sum(cost(name, fraction) for name, fraction in even.items())):
         return even
     parts = dict.fromkeys(even, _PARTS)
     whole = _PARTS * len(even)
@@ -384,18 +384,22 @@ class CrossTable(FrozenData, Result):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> CrossTable:
         """Return the table that ``to_dict`` described."""
-        what = "CrossTable.from_dict"
-        document = check_keys(what, "the document", document, required=("format", "version", "estimate", "questions"))
+        subject = "CrossTable.from_dict"
+        document = check_keys(
+            subject, "the document", document, required=("format", "version", "estimate", "questions")
+        )
         if (document["format"], document["version"]) != (cls.format, 1):
             must = f"be {cls.format!r} in version 1"
-            raise UnknownSpec(what, "format", must, (document["format"], document["version"]))
+            raise UnknownSpec(subject, "format", must, (document["format"], document["version"]))
         return cross_table(Estimate.from_dict(document["estimate"]), *document["questions"])
 
     def __str__(self) -> str:
         corner = f"{self.questions[0]} by {self.questions[1]}"
         lines = ["".join(f"{label!s:>20}" for label in (corner, *self.labels[1]))]
-        for label, shares, errors in zip(self.labels[0], self.frequencies, self.standard_errors, strict=True):
-            cells = (f"{f'{share:.4f} ± {error:.4f}':>20}" for share, error in zip(shares, errors, strict=True))
+        for label, frequencies, errors in zip(self.labels[0], self.frequencies, self.standard_errors, strict=True):
+            cells = (
+                f"{f'{frequency:.4f} ± {error:.4f}':>20}" for frequency, error in zip(frequencies, errors, strict=True)
+            )
             lines.append(f"{label!s:>20}" + "".join(cells))
         return "\n".join(lines)
 
@@ -406,7 +410,7 @@ def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None
     ``rows`` and ``columns`` name two factors of the estimate's ``Domain.product``; they may be left out where it has
     only two. Cells are the estimate's frequencies; marginals and errors are those of its unbiased form.
     """
-    checked_kind("cross_table", "the estimate", estimate, Estimate)
+    checked_type("cross_table", "the estimate", estimate, Estimate)
     domain = estimate.domain
     factors = domain.factors
     if rows is None and columns is None and len(factors) == 2:

@@ -22,7 +22,7 @@ from sfumato._core import (
     Result,
     check_keys,
     checked_count,
-    checked_kind,
+    checked_type,
     plot_result,
 )
 from sfumato.collecting import Aggregate
@@ -152,7 +152,7 @@ class Simulation(FrozenData, Result):
 
 
 def simulate(
-    what: Policy | Mechanism,
+    policy_or_mechanism: Policy | Mechanism,
     *,
     n: int,
     truth: str | Frequencies = "uniform",
@@ -163,17 +163,18 @@ def simulate(
 ) -> Simulation:
     """Draw n people from a truth, privatize, aggregate, estimate.
 
-    ``what`` is a mechanism, or a policy to design one for. n is at most 2^53. ``truth`` is a distribution in the order
-    of the domain, a mapping from values to their shares (the others have none), a pandas Series or a frame with a share
-    for every value, aligned by label, or one of ``"uniform"``, ``"zipf"`` and ``"geometric"``.
+    ``policy_or_mechanism`` is a mechanism, or a policy to design one for. n is at most 2^53. ``truth`` is a
+    distribution in the order of the domain, a mapping from values to their frequencies (the others have none), a pandas
+    Series or a frame with a frequency for every value, aligned by label, or one of ``"uniform"``, ``"zipf"`` and
+    ``"geometric"``.
     ``one_by_one`` makes and counts every report; if False, the counts are drawn from their law, which takes seconds for
     any n and has the same distribution. Left out, four million people are drawn one by one, and more where no law of
     the counts is known.
     """
     n = checked_count("simulate", n)
-    if not isinstance(what, Mechanism):
-        checked_kind("simulate", "what is simulated", what, Policy, " or a Mechanism")
-    mechanism = what if isinstance(what, Mechanism) else design(what, n)
+    if not isinstance(policy_or_mechanism, Mechanism):
+        checked_type("simulate", "policy_or_mechanism", policy_or_mechanism, Policy, " or a Mechanism")
+    mechanism = policy_or_mechanism if isinstance(policy_or_mechanism, Mechanism) else design(policy_or_mechanism, n)
     distribution = _distribution(truth, mechanism.domain)
     stream = InsecureSeeded(seed)
     law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else count_law_for(mechanism)

@@ -78,14 +78,14 @@ class Transport:
             sent["Authorization"] = f"Bearer {self._token}"
         if not repeat:
             self.close()  # one that was kept open may be closed at the other end just now
-        pause, asked, problem = _FIRST_PAUSE, 0.0, ""
+        pause, retry_after, problem = _FIRST_PAUSE, 0.0, ""
         for attempt in range(self._attempts):
             if attempt:
                 # Not before it was asked for, and not all clients at once.
-                self._sleep(asked + pause * (0.5 + secure.bits(16) / 2**17))
-                pause, asked = min(2 * pause, _LONGEST_PAUSE), 0.0
+                self._sleep(retry_after + pause * (0.5 + secure.bits(16) / 2**17))
+                pause, retry_after = min(2 * pause, _LONGEST_PAUSE), 0.0
             try:
-                status, answer, said = self._once(method, self._base + path, body, sent)
+                status, answer, response_headers = self._once(method, self._base + path, body, sent)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 problem = str(error) or type(error).__name__
@@ -95,11 +95,13 @@ class Transport:
             if status < 300:
                 return answer
             if status < 400:
-                raise self.unreachable(f"the collector is not here, but at {said.get('Location', 'another address')}")
+                raise self.unreachable(
+                    f"the collector is not here, but at {response_headers.get('Location', 'another address')}"
+                )
             refused = _refusal(status, answer)
             if status not in _AGAIN or not repeat:
                 raise refused
-            asked, problem = _wait(said), str(refused)
+            retry_after, problem = _wait(response_headers), str(refused)
         raise self.unreachable(problem)
 
     def ask_json(
@@ -166,13 +168,13 @@ def _fits_a_line(text: str) -> bool:
 
 
 def _wait(headers: http.client.HTTPMessage) -> float:
-    asked = headers.get("Retry-After", "0")
-    return min(float(asked), _LONGEST_PAUSE) if asked.isdecimal() else 0.0
+    seconds = headers.get("Retry-After", "0")
+    return min(float(seconds), _LONGEST_PAUSE) if seconds.isdecimal() else 0.0
 
 
 def _refusal(status: int, answer: bytes) -> CollectorRefused:
     try:
-        said: Any = json.loads(answer)["error"]
-        return CollectorRefused(status, said["reason"], said["message"], said["row"])
+        error: Any = json.loads(answer)["error"]
+        return CollectorRefused(status, error["reason"], error["message"], error["row"])
     except (ValueError, KeyError, TypeError):  # a proxy's own page
         return CollectorRefused(status, f"status {status}", answer[:200].decode(errors="replace"), None)

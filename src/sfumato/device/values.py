@@ -185,12 +185,12 @@ def _as_they_are(texts: list[str], path: str, column: str, row: int) -> list[Any
 
 def _reader(read: Callable[[str], Any], must: str) -> Reader:
     def read_all(texts: list[str], path: str, column: str, row: int) -> list[Any]:
-        found = list(map(read, texts))
-        if None in found:
-            wrong = found.index(None)
+        labels = list(map(read, texts))
+        if None in labels:
+            wrong = labels.index(None)
             where = f"row {row + wrong}" + (f" of the column {column!r}" if column else "")
             raise InvalidInput(path, where, must, texts[wrong])
-        return found
+        return labels
 
     return read_all
 

@@ -17,16 +17,16 @@ __all__ = ["VERSION", "check_document", "number_document", "numbers", "read_head
 VERSION = 1
 
 
-def read_header(what: str, document: object, formats: Mapping[str, Any] | str) -> Any:
+def read_header(subject: str, document: object, formats: Mapping[str, Any] | str) -> Any:
     """Return what the format of a document stands for; raise UnknownSpec for another format or version."""
     known = {formats: None} if isinstance(formats, str) else formats
     if not isinstance(document, Mapping):
-        raise InvalidInput(what, "the document", "be a mapping", document)
+        raise InvalidInput(subject, "the document", "be a mapping", document)
     name, version = document.get("format"), document.get("version")
     if not isinstance(name, str) or name not in known:
-        raise UnknownSpec(what, "format", f"be one of {', '.join(map(repr, known))}", name)
+        raise UnknownSpec(subject, "format", f"be one of {', '.join(map(repr, known))}", name)
     if type(version) is not int or version != VERSION:
-        raise UnknownSpec(what, "version", f"be {VERSION}", version)
+        raise UnknownSpec(subject, "version", f"be {VERSION}", version)
     return known[name]
 
 
@@ -39,12 +39,12 @@ def number_document(number: float) -> float | str:
     return float(number) if math.isfinite(number) else str(float(number))
 
 
-def read_number(what: str, parameter: str, document: object) -> float:
+def read_number(subject: str, parameter: str, document: object) -> float:
     """Return the float that ``number_document`` wrote."""
     if document in ("inf", "-inf", "nan"):
         return float(str(document))
     if isinstance(document, bool) or not isinstance(document, (int, float)):
-        raise InvalidInput(what, parameter, "be a number", document)
+        raise InvalidInput(subject, parameter, "be a number", document)
     return float(document)
 
 
@@ -54,18 +54,18 @@ def numbers(array: Floats) -> list[float]:
     return listed
 
 
-def read_numbers_of(what: str, parameter: str, document: object, size: int) -> Floats:
+def read_numbers_of(subject: str, parameter: str, document: object, size: int) -> Floats:
     """Return the array that ``numbers`` wrote, checked for its length."""
     if not isinstance(document, list) or len(document) != size:
-        raise InvalidInput(what, parameter, f"be a list of {size} numbers", document)
+        raise InvalidInput(subject, parameter, f"be a list of {size} numbers", document)
     array = np.array(document, np.float64) if set(map(type, document)) <= {int, float} else np.array([np.nan])
     if not np.isfinite(array).all():
-        raise InvalidInput(what, parameter, "be finite numbers", document)
+        raise InvalidInput(subject, parameter, "be finite numbers", document)
     return array
 
 
 def check_document(
-    what: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...] = ()
+    subject: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Mapping[str, Any]:
     """Return the document if it has the keys of a format with its version, and no others."""
-    return check_keys(what, "the document", document, required=("format", "version", *needed), optional=optional)
+    return check_keys(subject, "the document", document, required=("format", "version", *needed), optional=optional)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import MOST_ROWS, Floats, FrozenData, Result, checked_kind, is_number, percent, plot_result
+from sfumato._core import MOST_ROWS, Floats, FrozenData, Result, checked_type, is_number, percent, plot_result
 from sfumato.collecting import Aggregate
 from sfumato.domain import Domain, read_numbers
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
@@ -60,7 +60,7 @@ _MOST_BINS = 64
 #: Columns in the tables of results; an attribute of a product with one of these names is renamed.
 _RESERVED = ("value", "frequency", "standard_error", "low", "high", "group", "difference", "prior")
 
-_WHAT = "Estimate.from_dict"
+_SUBJECT = "Estimate.from_dict"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +84,7 @@ class FrequencyEstimate(LinearEstimate):
 
     @classmethod
     def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
-        return {"unbiased": read_number(_WHAT, "unbiased", document["unbiased"])}
+        return {"unbiased": read_number(_SUBJECT, "unbiased", document["unbiased"])}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -337,10 +337,10 @@ class Estimate(FrozenData, Result):
         counts = np.where((least == greatest)[group], 1.0, self._far)
         return (variance / self.n) ** 0.5, float((np.abs(vector - expected) * counts).max()) / self.n
 
-    def share(self, values: object) -> LinearEstimate:
-        """Return the share of people whose value is one of these: a value, or several of them in a list or a column."""
+    def set_fraction(self, values: object) -> LinearEstimate:
+        """Return the fraction of people whose value is in a set: one value, or several in a list or a column."""
         if isinstance(values, Mapping):
-            raise InvalidInput("share", "values", "be a value, or a list of values", values)
+            raise InvalidInput("set_fraction", "values", "be a value, or a list of values", values)
         # A string is one value, never its letters; a tuple is one value of a product or a grid, or several of others.
         single = not isinstance(values, Iterable) or isinstance(values, str)
         single = single or (isinstance(values, tuple) and values in self.domain)
@@ -459,7 +459,7 @@ class Estimate(FrozenData, Result):
         InvalidInput
             If the document is not one of an estimate, or not of this mechanism.
         """
-        kind: type[Estimate] = read_header(_WHAT, document, Estimate.formats)
+        kind: type[Estimate] = read_header(_SUBJECT, document, Estimate.formats)
         return kind._read(document, mechanism)
 
     @abstractmethod
@@ -475,9 +475,10 @@ class Estimate(FrozenData, Result):
     def _read_results(document: Mapping[str, Any], size: int) -> dict[str, Any]:
         """Return the arguments that all estimates have."""
         if not isinstance(document["method"], str):
-            raise InvalidInput(_WHAT, "method", "be a string", document["method"])
+            raise InvalidInput(_SUBJECT, "method", "be a string", document["method"])
         arrays = {
-            name: read_numbers_of(_WHAT, name, document[name], size) for name in ("frequencies", "unbiased", "nearest")
+            name: read_numbers_of(_SUBJECT, name, document[name], size)
+            for name in ("frequencies", "unbiased", "nearest")
         }
         return {"method": document["method"], "fit": _read_fit(document["fit"], arrays["frequencies"]), **arrays}
 
@@ -521,7 +522,7 @@ class MechanismEstimate(Estimate):
 
     @classmethod
     def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> MechanismEstimate:
-        document = check_document(_WHAT, document, (*RESULT_KEYS, "n", "counts"), ("mechanism",))
+        document = check_document(_SUBJECT, document, (*RESULT_KEYS, "n", "counts"), ("mechanism",))
         mechanism = read_mechanism(document.get("mechanism"), mechanism)
         counts = Aggregate(mechanism.hash, document["n"], document["counts"])
         counts.check(mechanism)
@@ -532,9 +533,9 @@ def read_mechanism(spec: Any, mechanism: Mechanism | None) -> Mechanism:
     """Return the mechanism of a document: the one at hand, if it has the document's spec, or one built from it."""
     if mechanism is None:
         return mechanism_from_spec(spec)
-    checked_kind(_WHAT, "the mechanism", mechanism, Mechanism)
+    checked_type(_SUBJECT, "the mechanism", mechanism, Mechanism)
     if spec is not None and mechanism.spec != spec:
-        raise InvalidInput(_WHAT, "the mechanism", "be that of the document", mechanism)
+        raise InvalidInput(_SUBJECT, "the mechanism", "be that of the document", mechanism)
     return mechanism
 
 
@@ -550,8 +551,8 @@ def _read_fit(document: Any, frequencies: Floats) -> Fit | None:
         return None
     keys = ("converged", "iterations", "gain", "bound")
     if not isinstance(document, Mapping) or set(document) != set(keys):
-        raise InvalidInput(_WHAT, "fit", f"have the keys {', '.join(keys)}", document)
-    gain, bound = (read_number(_WHAT, f"the {key} of fit", document[key]) for key in ("gain", "bound"))
+        raise InvalidInput(_SUBJECT, "fit", f"have the keys {', '.join(keys)}", document)
+    gain, bound = (read_number(_SUBJECT, f"the {key} of fit", document[key]) for key in ("gain", "bound"))
     return Fit(frequencies, document["converged"], document["iterations"], gain, bound)
 
 
@@ -650,7 +651,7 @@ class MeanSource(LawSource):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> MeanSource:
         estimate = Estimate.from_dict(document["estimate"])
-        return cls(estimate, read_numbers_of(_WHAT, "weights", document["weights"], len(estimate)))
+        return cls(estimate, read_numbers_of(_SUBJECT, "weights", document["weights"], len(estimate)))
 
     def _law(self) -> FormLaw:
         estimate, weights = self.estimate, self.weights
@@ -679,24 +680,26 @@ def _places(unit: Floats) -> npt.NDArray[np.int64]:
 
 
 def _two_score_rows(cohorts: Sequence[Cohort], mass: float) -> list[ScoreLaw] | None:
-    """Return the law of a share whose reports have one of two scores, or None: its count is binomial."""
+    """Return the law of a fraction whose reports have one of two scores, or None: its count is binomial."""
     cohort, *others = cohorts
-    listed = None if others or cohort.scores is None else cohort.scores.levels(cohort.parts)
+    listed = None if others or cohort.scores is None else cohort.scores.score_values(cohort.parts)
     if listed is None or len(listed[0]) != 2:
         return None
-    levels, probabilities = listed
-    within, same, *elsewhere = probabilities / probabilities.sum(axis=1, keepdims=True)
+    score_values, probabilities = listed
+    within, in_group, *outside_group = probabilities / probabilities.sum(axis=1, keepdims=True)
     ones = np.ones(1)
-    last = elsewhere[0] if elsewhere else np.zeros(2)
+    last = outside_group[0] if outside_group else np.zeros(2)
     return [
-        ScoreLaw(levels[None], within[None], same[None], last[None], mass * ones, cohort.reports * ones, ones, ones)
+        ScoreLaw(
+            score_values[None], within[None], in_group[None], last[None], mass * ones, cohort.reports * ones, ones, ones
+        )
     ]
 
 
 def _read_indices(document: Any, size: int) -> list[int]:
     """Return indices of values as a document holds them."""
     if not isinstance(document, list) or not all(type(x) is int and 0 <= x < size for x in document):
-        raise InvalidInput(_WHAT, "indices", f"be integers from 0 to {size - 1}", document)
+        raise InvalidInput(_SUBJECT, "indices", f"be integers from 0 to {size - 1}", document)
     return document
 
 

@@ -68,19 +68,19 @@ def estimate(
     if (method == "mmse") != (prior is not None):
         raise InvalidInput("estimate", "prior", "be given with method 'mmse', and only with it", method)
     estimator = estimator_of(mechanism, method)
-    shares = aggregate.counts / aggregate.n
-    unbiased = estimator.frequencies(shares)
-    nearest = estimator.nearest(unbiased, shares)
+    fractions = aggregate.counts / aggregate.n
+    unbiased = estimator.frequencies(fractions)
+    nearest = estimator.nearest(unbiased, fractions)
     fit: Fit | None = None
     frequencies = unbiased
     if method == "simplex":
         frequencies = nearest
     elif method == "mle":
-        fit = estimator.fit(shares, aggregate.n)
+        fit = estimator.fit(fractions, aggregate.n)
         frequencies = fit.frequencies
     elif method == "mmse":
         distribution = checked_distribution(prior, mechanism.domain, "estimate", "prior")
-        frequencies = estimator.mean_posterior(shares, distribution)
+        frequencies = estimator.mean_posterior(fractions, distribution)
     return MechanismEstimate(method, frequencies, unbiased, nearest, fit=fit, mechanism=mechanism, counts=aggregate)
 
 

@@ -175,9 +175,9 @@ class GroupedEstimate(FrozenData, Result):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> GroupedEstimate:
         """Return the estimates that ``to_dict`` described: equal to them, with the same errors and intervals."""
-        what = "GroupedEstimate.from_dict"
-        read_header(what, document, cls.format)
-        document = check_document(what, document, ("total", "groups"))
+        subject = "GroupedEstimate.from_dict"
+        read_header(subject, document, cls.format)
+        document = check_document(subject, document, ("total", "groups"))
         total = Estimate.from_dict(document["total"])
         mechanism = total.mechanism if isinstance(total, MechanismEstimate) else None
         groups = {}
@@ -306,15 +306,15 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> FrequencyTable:
         """Return the table that ``to_dict`` described: equal to it, with the same errors and intervals."""
-        what = "FrequencyTable.from_dict"
-        read_header(what, document, cls.format)
-        document = check_document(what, document, ("quantity", "terms"))
+        subject = "FrequencyTable.from_dict"
+        read_header(subject, document, cls.format)
+        document = check_document(subject, document, ("quantity", "terms"))
         if document["quantity"] not in ("difference", "frequency"):
-            raise InvalidInput(what, "quantity", "be 'difference' or 'frequency'", document["quantity"])
+            raise InvalidInput(subject, "quantity", "be 'difference' or 'frequency'", document["quantity"])
         terms = tuple(
             (
                 read_label(term["group"]),
-                read_number(what, "a weight", term["weight"]),
+                read_number(subject, "a weight", term["weight"]),
                 Estimate.from_dict(term["estimate"]),
             )
             for term in document["terms"]

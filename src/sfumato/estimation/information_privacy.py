@@ -147,8 +147,8 @@ def estimate_error(
     if values is not None:
         numbers = read_numbers(mechanism.domain, values, "estimate_error", "values")
     believed, actual = (
-        np.array([float(p) for p in read_distribution("estimate_error", parameter, given, mechanism.domain)])
-        for parameter, given in (("the assumed prior", assumed), ("the true prior", true))
+        np.array([float(p) for p in read_distribution("estimate_error", parameter, prior, mechanism.domain)])
+        for parameter, prior in (("the assumed prior", assumed), ("the true prior", true))
     )
     matrix = mechanism.matrix()
     law = believed @ matrix
@@ -161,16 +161,16 @@ def estimate_error(
 
 def _checked(prior: Any, epsilon: Any) -> tuple[Floats, Floats]:
     """Priors and e^-ε, of one shape."""
-    p, level = np.broadcast_arrays(_numbers("prior", prior), _numbers("epsilon", epsilon))
+    p, epsilons = np.broadcast_arrays(_numbers("prior", prior), _numbers("epsilon", epsilon))
     if not ((p >= 0) & (p <= 1)).all():
         raise InvalidInput("information_privacy", "prior", "lie in [0, 1]", prior)
-    if not (level >= 0).all():
+    if not (epsilons >= 0).all():
         raise InvalidInput("information_privacy", "epsilon", "be at least 0", epsilon)
-    return p.copy(), np.exp(-level)
+    return p.copy(), np.exp(-epsilons)
 
 
-def _numbers(parameter: str, given: Any) -> Floats:
+def _numbers(parameter: str, numbers: Any) -> Floats:
     try:
-        return np.asarray(given, np.float64)
+        return np.asarray(numbers, np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput("information_privacy", parameter, "be a number, or an array of them", given) from None
+        raise InvalidInput("information_privacy", parameter, "be a number, or an array of them", numbers) from None

@@ -17,7 +17,7 @@ from sfumato.mechanisms import Form, FormLaw
 
 __all__ = ["LawSource", "LinearEstimate", "check_confidence", "weighted_sum"]
 
-_WHAT = "LinearEstimate.from_dict"
+_SUBJECT = "LinearEstimate.from_dict"
 
 
 class LawSource(FrozenData):
@@ -161,11 +161,11 @@ class LinearEstimate(FrozenData):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LinearEstimate:
         """Return the number that ``to_dict`` described: equal to it, with the same limits."""
-        kind: type[LinearEstimate] = read_header(_WHAT, document, LinearEstimate.formats)
+        kind: type[LinearEstimate] = read_header(_SUBJECT, document, LinearEstimate.formats)
         further = kind._further_keys
-        document = check_document(_WHAT, document, ("value", "standard_error", "unseen", "terms", *further))
+        document = check_document(_SUBJECT, document, ("value", "standard_error", "unseen", "terms", *further))
         terms = tuple(_read_term(term) for term in document["terms"])
-        named = {key: read_number(_WHAT, key, document[key]) for key in ("value", "standard_error", "unseen")}
+        named = {key: read_number(_SUBJECT, key, document[key]) for key in ("value", "standard_error", "unseen")}
         return kind(**named, terms=terms, **kind._read_further(document))
 
     #: Keys that the document of a subclass has in addition.
@@ -182,9 +182,9 @@ LinearEstimate.formats[LinearEstimate.format] = LinearEstimate
 
 def _read_term(document: Any) -> tuple[float, LawSource]:
     if not isinstance(document, Mapping) or document.get("form") not in LawSource.forms:
-        raise InvalidInput(_WHAT, "a term", f"have a form: one of {', '.join(LawSource.forms)}", document)
+        raise InvalidInput(_SUBJECT, "a term", f"have a form: one of {', '.join(LawSource.forms)}", document)
     source = LawSource.forms[document["form"]].from_dict(document)
-    return read_number(_WHAT, "a coefficient", document.get("coefficient")), source
+    return read_number(_SUBJECT, "a coefficient", document.get("coefficient")), source
 
 
 def weighted_sum(parts: Sequence[tuple[float, LinearEstimate]]) -> LinearEstimate:

@@ -124,8 +124,8 @@ class EventEstimate(LinearEstimate):
 
     @classmethod
     def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
-        what = "LinearEstimate.from_dict"
-        rows = [[read_number(what, "an event", number) for number in row] for row in document["events"]]
+        subject = "LinearEstimate.from_dict"
+        rows = [[read_number(subject, "an event", number) for number in row] for row in document["events"]]
         return {"events": tuple(Events(*row) for row in rows)}
 
     def __sub__(self, other: LinearEstimate) -> LinearEstimate:

@@ -19,7 +19,7 @@ from sfumato.policy import Prior, read_distribution
 
 __all__ = ["LearntPrior", "learn_prior"]
 
-_WHAT = "LearntPrior.from_dict"
+_SUBJECT = "LearntPrior.from_dict"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,21 +74,21 @@ class LearntPrior(FrozenData, Result):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LearntPrior:
         """Return the prior that ``to_dict`` described."""
-        read_header(_WHAT, document, cls.format)
-        document = check_document(_WHAT, document, ("domain", "prior", "low", "high", "shrinkage", "prior_source"))
+        read_header(_SUBJECT, document, cls.format)
+        document = check_document(_SUBJECT, document, ("domain", "prior", "low", "high", "shrinkage", "prior_source"))
         domain = Domain.from_dict(document["domain"])
         prior, low, high = (_read_fractions(name, document[name], len(domain)) for name in ("prior", "low", "high"))
-        shrinkage = read_number(_WHAT, "shrinkage", document["shrinkage"])
+        shrinkage = read_number(_SUBJECT, "shrinkage", document["shrinkage"])
         return cls(domain, prior, shrinkage, low, high, document["prior_source"])
 
 
 def _read_fractions(name: str, document: Any, size: int) -> tuple[Fraction, ...]:
     if not isinstance(document, list) or len(document) != size or not all(isinstance(p, str) for p in document):
-        raise InvalidInput(_WHAT, name, f"be {size} fractions", document)
+        raise InvalidInput(_SUBJECT, name, f"be {size} fractions", document)
     try:
         return tuple(exact_fraction(p) for p in document)
     except (TypeError, ValueError, ArithmeticError):
-        raise InvalidInput(_WHAT, name, f"be {size} fractions", document) from None
+        raise InvalidInput(_SUBJECT, name, f"be {size} fractions", document) from None
 
 
 def learn_prior(

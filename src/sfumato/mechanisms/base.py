@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.estimators.base import Estimator
     from sfumato.mechanisms.unary.mechanism import IndependentBits
 
-__all__ = ["FEW_VALUES", "LARGEST_MATRIX", "Finished", "Mechanism", "mechanism_from_spec"]
+__all__ = ["LARGEST_MATRIX", "SURROGATE_VALUES", "Finished", "Mechanism", "mechanism_from_spec"]
 
 
 #: `matrix()` refuses to build more entries than this.
 LARGEST_MATRIX = 10**7
-#: Over how many values ``smaller`` builds a mechanism: every branch of its sampler is read in a moment.
-FEW_VALUES = 6
+#: Maximum number of values of an audit surrogate: all branches of its sampler are read in a moment.
+SURROGATE_VALUES = 6
 
 
 @dataclass(frozen=True)

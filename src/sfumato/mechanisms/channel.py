@@ -107,11 +107,11 @@ class Channel:
             raise InvalidInput("posterior", "output", "be possible under the prior", output)
         return tuple(p / total for p in joint)
 
-    def _prior(self, what: str, given: Any) -> tuple[Fraction, ...]:
-        prior = align(self.domain, given, what, "prior")
+    def _prior(self, subject: str, probabilities: Any) -> tuple[Fraction, ...]:
+        prior = align(self.domain, probabilities, subject, "prior")
         if len(prior) != len(self.domain):
-            raise InvalidInput(what, "prior", f"have {len(self.domain)} entries", len(prior))
-        (exact,) = _stochastic(what, [prior], ["the prior"])
+            raise InvalidInput(subject, "prior", f"have {len(self.domain)} entries", len(prior))
+        (exact,) = _stochastic(subject, [prior], ["the prior"])
         return exact
 
     def mutual_information(self, prior: Sequence[Any]) -> float:
@@ -129,28 +129,28 @@ class Channel:
         )
 
 
-def check_channel_size(rows: int, columns: int, what: str) -> None:
+def check_channel_size(rows: int, columns: int, subject: str) -> None:
     """Raise LimitExceeded if a channel has too many entries to be enumerated."""
     if rows * columns > _LARGEST_CHANNEL:
         raise LimitExceeded(
-            f"{what} over {rows} values has {count_text(columns)} outputs; more than {_LARGEST_CHANNEL} entries are "
+            f"{subject} over {rows} values has {count_text(columns)} outputs; more than {_LARGEST_CHANNEL} entries are "
             "not enumerated"
         )
 
 
-def _stochastic(what: str, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> tuple[tuple[Fraction, ...], ...]:
+def _stochastic(subject: str, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> tuple[tuple[Fraction, ...], ...]:
     """Rows of exact probabilities, each of which sums to one; ``names`` says what the rows belong to."""
     if len(rows) != len(names):
-        raise InvalidInput(what, "rows", f"be {len(names)}", len(rows))
+        raise InvalidInput(subject, "rows", f"be {len(names)}", len(rows))
     if len({len(row) for row in rows}) != 1 or len(rows[0]) == 0:
-        raise InvalidInput(what, "rows", "have one length, at least 1", [len(row) for row in rows])
+        raise InvalidInput(subject, "rows", "have one length, at least 1", [len(row) for row in rows])
     exact = []
     for name, row in zip(names, rows, strict=True):
         try:
             values = tuple(exact_fraction(entry) for entry in row)
         except (TypeError, ValueError, ArithmeticError):
-            raise InvalidInput(what, f"the row of {name}", "hold numbers", list(row)) from None
+            raise InvalidInput(subject, f"the row of {name}", "hold numbers", list(row)) from None
         if min(values) < 0 or sum(values) != 1:
-            raise InvalidInput(what, f"the row of {name}", "be probabilities that sum to exactly one", list(row))
+            raise InvalidInput(subject, f"the row of {name}", "be probabilities that sum to exactly one", list(row))
         exact.append(values)
     return tuple(exact)

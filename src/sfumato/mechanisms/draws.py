@@ -201,12 +201,12 @@ class RecordedDraws:
         self._left = list(decisions)[::-1]
 
     def _replay(self, kind: str, arguments: tuple[int, ...]) -> int:
-        asked = f"{kind}{arguments}"
+        request = f"{kind}{arguments}"
         if not self._left:
-            raise InvalidInput("RecordedDraws", "the sampler", "ask for no more decisions than recorded", asked)
+            raise InvalidInput("RecordedDraws", "the sampler", "ask for no more decisions than recorded", request)
         decision = self._left.pop()
         if (decision.kind, decision.arguments) != (kind, arguments):
-            raise InvalidInput("RecordedDraws", "the sampler", f"ask for {decision.kind}{decision.arguments}", asked)
+            raise InvalidInput("RecordedDraws", "the sampler", f"ask for {decision.kind}{decision.arguments}", request)
         return decision.result
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:

@@ -1,4 +1,4 @@
-"""Mechanisms whose columns have two levels: high on a set D(y) of values, low elsewhere.
+"""Mechanisms whose columns have two likelihoods: high on a set D(y) of values, low elsewhere.
 
 All the classical mechanisms are of this form, with one ratio high/low for every output y; they differ in the
 family of sets. A policy on pairs then binds only through its smallest level, and a prior only through the
@@ -38,7 +38,7 @@ class TwoLevelMechanism(Mechanism):
 
     @functools.cached_property
     @abstractmethod
-    def levels(self) -> tuple[Fraction, Fraction]:
+    def likelihoods(self) -> tuple[Fraction, Fraction]:
         """(high, low), exact up to a factor that is common to the column."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class TwoLevelMechanism(Mechanism):
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
         if isinstance(policy, PairwisePolicy):
-            # All columns have the same ratio and every pair is separated: the smallest level is the one to meet.
+            # All columns have the same ratio and every pair is separated: the smallest epsilon is the one to meet.
             _, (x, other) = policy.least
             return iter([self._column(self.separating(x, other))])
         if isinstance(policy, Prior):
@@ -60,13 +60,13 @@ class TwoLevelMechanism(Mechanism):
         return None
 
     def _column(self, report: int) -> tuple[int, list[Fraction]]:
-        high, low = self.levels
+        high, low = self.likelihoods
         return report, [high if self.in_set(report, x) else low for x in range(len(self.domain))]
 
     def classical_epsilon(self) -> Epsilon | None:
         # A spec from elsewhere may state one ε and keep another.
         epsilon = self.stated_epsilon
-        high, low = self.levels
+        high, low = self.likelihoods
         if epsilon is None or exceeds(high, low, epsilon) or exceeds(low, high, epsilon):
             return None
         return epsilon
@@ -96,14 +96,14 @@ class MixtureDraws:
 
 
 class MixtureMechanism(TwoLevelMechanism):
-    """With probability γ a report is uniform over the outputs whose set holds the true value, a ``share`` of all
-    outputs; otherwise it is uniform over all outputs.
+    """With probability γ a report is uniform over the outputs whose set holds the true value, a fraction ``density`` of
+    all outputs; otherwise it is uniform over all outputs.
 
     Its sampler also takes OUTSIDE, a value that is in no set: with probability γ the report is then OUTSIDE too.
     """
 
     threshold: int
-    share: Fraction
+    density: Fraction
 
     @abstractmethod
     def audit_surrogate(self) -> MixtureMechanism: ...
@@ -113,10 +113,10 @@ class MixtureMechanism(TwoLevelMechanism):
         """The decisions after the first, whether to force: what a kernel of several mixtures looks up."""
 
     @functools.cached_property
-    def levels(self) -> tuple[Fraction, Fraction]:
-        """The two levels, in units of the uniform law."""
+    def likelihoods(self) -> tuple[Fraction, Fraction]:
+        """The two likelihoods, in units of the uniform law."""
         gamma = self.gamma
-        return gamma / self.share + (1 - gamma), 1 - gamma
+        return gamma / self.density + (1 - gamma), 1 - gamma
 
     @property
     def gamma(self) -> Fraction:
@@ -125,7 +125,7 @@ class MixtureMechanism(TwoLevelMechanism):
 
     @functools.cached_property
     def _probabilities(self) -> tuple[Fraction, Fraction]:
-        high, low = self.levels
+        high, low = self.likelihoods
         return high / self.outputs, low / self.outputs
 
     def probability(self, report: int, x: int) -> Fraction:
@@ -143,18 +143,18 @@ class MixtureMechanism(TwoLevelMechanism):
 
 
 class InclusionMixture(MixtureMechanism):
-    """A uniform set of d of k values, forced with probability γ to hold the true one: d = share·k."""
+    """A uniform set of d of k values, forced with probability γ to hold the true one: d = density·k."""
 
 
-def mixing_threshold(epsilon: Epsilon, share: Fraction) -> int:
+def mixing_threshold(epsilon: Epsilon, density: Fraction) -> int:
     """⌊2^64·γ⌋ for the largest γ at which a mixture keeps the promise.
 
-    The ratio of its two levels is 1 + γ/((1-γ)·share), at most e^ε iff γ ≤ (e^ε-1)·share / ((e^ε-1)·share + 1).
+    With d the density, the ratio of the likelihoods is 1 + γ/((1-γ)·d), at most e^ε iff γ ≤ (e^ε-1)·d/((e^ε-1)·d + 1).
     Rounding down moves towards the uniform law: the private side for every ε, and ε = 0 is exactly uniform.
     """
     if epsilon.is_infinite:
         return ONE
-    return floor_of_ratio((ONE * share, -ONE * share), (share, 1 - share), epsilon)
+    return floor_of_ratio((ONE * density, -ONE * density), (density, 1 - density), epsilon)
 
 
 def extreme_indices(weights: Sequence[Fraction], count: int, *, heaviest: bool) -> list[int]:

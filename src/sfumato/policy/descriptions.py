@@ -34,8 +34,8 @@ _DOUBT_LEFT = 0.05
 _LEAST_CHANCE, _GREATEST_EPSILON = 1e-300, 705.0
 #: Effective epsilons that are not known in closed form are computed for up to this many values: it takes k³ steps.
 _LARGEST_CLOSED = 512
-#: What is asked where nothing is.
-_NOTHING = "nothing: an output may be the value itself."
+#: What a policy without rules asks for.
+_UNCONSTRAINED = "nothing: an output may be the value itself."
 
 
 @singledispatch
@@ -47,14 +47,14 @@ def describe(policy: Policy) -> str:
 @describe.register
 def _(policy: Uniform) -> str:
     if policy.epsilon.is_infinite:
-        return _NOTHING
+        return _UNCONSTRAINED
     return f"no output is more than {_times(policy.epsilon)} likelier for one value than for any other."
 
 
 @describe.register
 def _(policy: HighLow) -> str:
     if binds_nothing(policy):
-        return _NOTHING
+        return _UNCONSTRAINED
     return (
         f"no output is more than {_times(policy.epsilon)} likelier for a sensitive value ({_named(policy.sensitive)}) "
         "than for any other value; the other values may be told."
@@ -64,7 +64,7 @@ def _(policy: HighLow) -> str:
 @describe.register
 def _(policy: Blocks) -> str:
     if binds_nothing(policy):
-        return _NOTHING
+        return _UNCONSTRAINED
     epsilons = sorted({epsilon for epsilon in policy.epsilons if not epsilon.is_infinite})
     if not epsilons:
         others = "than for one of another block; values of one block may be told apart"
@@ -83,7 +83,7 @@ def _(policy: Blocks) -> str:
 @describe.register
 def _(policy: Metric) -> str:
     if binds_nothing(policy):
-        return _NOTHING
+        return _UNCONSTRAINED
     if policy.epsilon.is_infinite:
         return "no output tells values at distance 0 apart; all others may be told apart."
     return (
@@ -94,7 +94,7 @@ def _(policy: Metric) -> str:
 @describe.register
 def _(policy: Pairwise) -> str:
     if binds_nothing(policy):
-        return _NOTHING
+        return _UNCONSTRAINED
     finite = sum(1 for _ in policy.inequalities())
     size = len(policy.domain)
     return (
@@ -106,7 +106,7 @@ def _(policy: Pairwise) -> str:
 @describe.register
 def _(policy: Prior) -> str:
     if policy.epsilon.is_infinite:
-        return _NOTHING
+        return _UNCONSTRAINED
     moved = {"both": "more or less", "upper": "more", "lower": "less"}[policy.side]
     return f"no output makes any value more than {_times(policy.epsilon)} {moved} probable than the prior does."
 
@@ -114,7 +114,7 @@ def _(policy: Prior) -> str:
 @describe.register
 def _(policy: Secret) -> str:
     if policy.epsilon.is_infinite:
-        return _NOTHING
+        return _UNCONSTRAINED
     whatever = isinstance(policy.distributions, Anything)
     known = "however the rest depends on it" if whatever else "if the rest depends on it as the policy says"
     return (

@@ -22,7 +22,7 @@ __all__ = ["HighLow"]
 class HighLow(PairwisePolicy):
     """``T_x ≤ e^ε·T_x'`` for every sensitive x and any x': a sensitive value can always be denied.
 
-    A harmless value may be reported in clear: nothing bounds its likelihood from above. Every value being
+    A harmless value may be revealed: nothing bounds its likelihood from above. Every value being
     sensitive is legal, and the same as Uniform. ``sensitive`` is a list of values, or says of every value whether it is
     (a mapping or a pandas Series of bools, under the values).
     """

@@ -123,7 +123,7 @@ class _Verdict:
         estimates -= [float(self.epsilons.at(*pair)) for pair, _ in tested]
         finalists = [tested[place] for place in np.argsort(-estimates, kind="stable")[:_FINALISTS]]
         results = [(self._exactly(pair, candidate), candidate.is_learned) for pair, candidate in finalists]
-        return max(results, key=lambda result: (result[0].violated, result[0].epsilon_lower - float(result[0].level)))
+        return max(results, key=lambda result: (result[0].violated, result[0].epsilon_lower - float(result[0].epsilon)))
 
     @property
     def _each(self) -> Fraction:
@@ -137,7 +137,7 @@ class _Verdict:
         return SamplerAudit(
             violated=exceeds(least, greatest, epsilon),
             epsilon_lower=_ln_down(least / greatest),
-            level=epsilon,
+            epsilon=epsilon,
             pair=(self.labels[pair[0]], self.labels[pair[1]]),
             event=str(candidate),
             counts=candidate.counts,

@@ -25,10 +25,10 @@ class SamplerAudit(Result):
     Parameters
     ----------
     violated
-        Whether the bound exceeds ``level``. False means that nothing was found, and proves nothing.
+        Whether the bound exceeds ``epsilon``. False means that nothing was found, and proves nothing.
     epsilon_lower
         Lower bound on the epsilon between the two values, at the stated confidence.
-    level
+    epsilon
         What the policy allows between the two values.
     pair
         The two values.
@@ -50,7 +50,7 @@ class SamplerAudit(Result):
 
     violated: bool
     epsilon_lower: float
-    level: Epsilon
+    epsilon: Epsilon
     pair: tuple[object, object]
     event: str
     counts: tuple[int, int]
@@ -81,7 +81,7 @@ class SamplerAudit(Result):
         first, second = self.pair
         return (
             f"epsilon is at least {math.floor(self.epsilon_lower * 1000) / 1000:.3f} for {first!r} against {second!r}, "
-            f"where {self.level} is allowed: {self.event} in {self.counts[0]:,} of {self.tested:,} outputs for "
+            f"where {self.epsilon} is allowed: {self.event} in {self.counts[0]:,} of {self.tested:,} outputs for "
             f"{first!r}, in {self.counts[1]:,} for {second!r}"
         )
 
@@ -89,7 +89,7 @@ class SamplerAudit(Result):
         """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
         return {
             **vars(self),
-            "level": str(self.level),
+            "level": str(self.epsilon),
             "pair": [label_document(label) for label in self.pair],
             "counts": list(self.counts),
             "plain": None if self.plain is None else self.plain.to_dict(),
@@ -104,7 +104,7 @@ class SamplerAudit(Result):
         return cls(
             violated=bool(parts["violated"]),
             epsilon_lower=float(parts["epsilon_lower"]),
-            level=Epsilon(parts["level"]),
+            epsilon=Epsilon(parts["level"]),
             pair=(read_label(first), read_label(second)),
             event=str(parts["event"]),
             counts=(int(x), int(other)),
@@ -124,7 +124,7 @@ class SamplerAudit(Result):
         return {
             "violated": [each.violated for each in findings],
             "epsilon_lower": [each.epsilon_lower for each in findings],
-            "level": [float(each.level) for each in findings],
+            "epsilon": [float(each.epsilon) for each in findings],
             "x": [each.pair[0] for each in findings],
             "other": [each.pair[1] for each in findings],
             "event": [each.event for each in findings],
@@ -141,4 +141,4 @@ class SamplerAudit(Result):
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<SamplerAudit: {self._title()}, epsilon at least {self.epsilon_lower:.4g}, {self.level} allowed>"
+        return f"<SamplerAudit: {self._title()}, epsilon at least {self.epsilon_lower:.4g}, {self.epsilon} allowed>"

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato._core import ZERO, Floats, ProgressCallback, checked_kind
+from sfumato._core import ZERO, Floats, ProgressCallback, checked_type
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds, count_rounds
 from sfumato.compiler.solvers.estimation import best_design, scaled
@@ -98,7 +98,7 @@ def optimal(
     SolverFailed
         If not even a first mechanism fits in the time.
     """
-    checked_kind("optimal", "the policy", policy, Policy)
+    checked_type("optimal", "the policy", policy, Policy)
     limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
     if not limit > 0:
         raise InvalidInput("optimal", "max_seconds", "be positive", max_seconds)

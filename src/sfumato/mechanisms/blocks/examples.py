@@ -13,8 +13,8 @@ from sfumato.policy import Blocks
 
 __all__ = ["examples"]
 
-_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
-_TWO_AND_THREE = Blocks(_FEW, "abbba", [1, "ln 3"])
+_SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+_TWO_AND_THREE = Blocks(_SMALL, "abbba", [1, "ln 3"])
 
 
 def _samplers() -> list[Mechanism]:
@@ -23,7 +23,7 @@ def _samplers() -> list[Mechanism]:
         BlockMechanism.for_policy(_TWO_AND_THREE, "subset"),
         BlockMechanism.for_policy(_TWO_AND_THREE, "hadamard"),
         BlockMechanism(
-            _MORE,
+            _LARGE,
             [0] * 40 + [1] * 20 + [2] * 9 + [3],
             [
                 SubsetSelection(Domain.range(40), 1, 10),

@@ -30,7 +30,7 @@ INNER: dict[str, Callable[[Domain, Epsilon], MixtureMechanism]] = {
 
 
 class BlockMechanism(PartitionedMechanism):
-    """The block in clear, and the value by the block's own mechanism, which sees only the values of the block.
+    """The block revealed, and the value by the block's own mechanism, which sees only the values of the block.
 
     ``blocks`` is the number of each value's block, counted in order of first appearance; ``parts`` holds the
     mechanism of each block, over as many values as the block has, in domain order. Reports are of one length over
@@ -94,8 +94,8 @@ class BlockMechanism(PartitionedMechanism):
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> BlockMechanism:
         if set(parameters) != {"blocks", "kinds", "kind"} or not isinstance(parameters["kinds"], list):
-            given = sorted(parameters)
-            raise InvalidInput("BlockMechanism", "parameters", "be blocks, kinds and the kind of each block", given)
+            keys = sorted(parameters)
+            raise InvalidInput("BlockMechanism", "parameters", "be blocks, kinds and the kind of each block", keys)
         kinds = [part_from_document("BlockMechanism", document) for document in parameters["kinds"]]
         chosen = parameters["kind"]
         if not all(type(number) is int and 0 <= number < len(kinds) for number in chosen):

@@ -35,22 +35,24 @@ class NestedMechanism(Mechanism):
     blocks: int
 
     def _read(self, domain: Domain, blocks: Iterable[Any], epsilon: EpsilonLike, across: EpsilonLike) -> None:
-        what = type(self).__name__
-        self.domain = checked_domain(what, domain)
-        self.epsilon = Epsilon(epsilon, subject=what)
-        self.across = Epsilon(across, subject=what, parameter="across")
+        subject = type(self).__name__
+        self.domain = checked_domain(subject, domain)
+        self.epsilon = Epsilon(epsilon, subject=subject)
+        self.across = Epsilon(across, subject=subject, parameter="across")
         if self.across.is_infinite:
-            raise InvalidInput(what, "across", "be finite (else blocks are known, and need no hiding)", across)
+            raise InvalidInput(subject, "across", "be finite (else blocks are known, and need no hiding)", across)
         if self.epsilon >= self.across:
-            raise InvalidInput(what, "epsilon", f"be below across = {self.across} (else blocks need no rule)", epsilon)
+            raise InvalidInput(
+                subject, "epsilon", f"be below across = {self.across} (else blocks need no rule)", epsilon
+            )
         self.block_of = Blocks(domain, blocks, self.epsilon, self.across).block_of
         self.block_of.setflags(write=False)
         self.blocks = int(self.block_of.max()) + 1
         if self.blocks < 2:
-            raise InvalidInput(what, "blocks", "be at least two (one block is a uniform policy)", self.blocks)
+            raise InvalidInput(subject, "blocks", "be at least two (one block is a uniform policy)", self.blocks)
         if self.blocks == len(domain):
             raise InvalidInput(
-                what, "blocks", "have more than one value each (single values are a uniform policy)", self.blocks
+                subject, "blocks", "have more than one value each (single values are a uniform policy)", self.blocks
             )
 
     @classmethod
@@ -79,14 +81,14 @@ class NestedMechanism(Mechanism):
             x, other = divmod(int(bound.argmin()), len(indices))
             if bound[x, other] < INFINITE_CODE:
                 for report in self.separating(int(indices[x]), int(indices[other])):
-                    yield report, self.likelihoods(report)
+                    yield report, self.column(report)
 
     @abstractmethod
     def separating(self, x: int, other: int) -> Iterator[int]:
         """Reports among which the ratio of the likelihoods of x and of another value is greatest."""
 
     @abstractmethod
-    def likelihoods(self, report: int) -> list[Fraction]:
+    def column(self, report: int) -> list[Fraction]:
         """The likelihood of every value, up to a common factor."""
 
     def bitmap(self, values: Iterable[int], blocks: Iterable[int]) -> int:

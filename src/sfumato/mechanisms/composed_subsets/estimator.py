@@ -42,9 +42,9 @@ class ComposedSubsetsEstimator(Estimator):
     def _masses(self, weights: Floats) -> Floats:
         return np.asarray(np.bincount(self._block_of, weights=weights, minlength=self._blocks), np.float64)
 
-    def frequencies(self, shares: Floats) -> Floats:
-        alone = self._values.frequencies(shares[: self.size])
-        of_blocks = self._labels.frequencies(shares[self.size :])
+    def frequencies(self, fractions: Floats) -> Floats:
+        alone = self._values.frequencies(fractions[: self.size])
+        of_blocks = self._labels.frequencies(fractions[self.size :])
         return np.asarray(alone + (self._correction @ (of_blocks - self._masses(alone)))[self._block_of])
 
     def expected_counts(self, p: Floats) -> Floats:
@@ -59,9 +59,9 @@ class ComposedSubsetsEstimator(Estimator):
         any inverse of Var(r) on such vectors will do.
         """
         size, sizes = self.size, self._sizes
-        alpha = self._moments.own + self._moments.own_slope / size
-        shares = sizes / size
-        residual = self._label_moments.matrix(shares) - np.outer(shares, shares)
+        alpha = self._moments.diagonal + self._moments.diagonal_slope / size
+        masses = sizes / size
+        residual = self._label_moments.matrix(masses) - np.outer(masses, masses)
         residual += (alpha - 2 / size) * (np.diag(sizes) - np.outer(sizes, sizes) / size)
         spread = float(np.trace(residual))
         if spread < _NO_NOISE:
@@ -72,11 +72,11 @@ class ComposedSubsetsEstimator(Estimator):
     # -- its errors ------------------------------------------------------------------------------------------
 
     def _moved(self, p: Floats) -> tuple[Floats, Floats, Floats]:
-        """E[(D·r)_i p̂₁_z] = D_ij·own_z + free_i + slope_i·p_z, j the block of z: (own, free, slope)."""
+        """E[(D·r)_i p̂₁_z] = D_ij·in_block_z + free_i + slope_i·p_z, j the block of z: (in_block, free, slope)."""
         moments, towards = self._moments, self._correction @ self._sizes
-        own = p - moments.own - moments.own_slope * p
+        in_block = p - moments.diagonal - moments.diagonal_slope * p
         free = -moments.both * towards - moments.slope * (self._correction @ self._masses(p))
-        return own, free, -moments.slope * towards
+        return in_block, free, -moments.slope * towards
 
     def _corrections(self, p: Floats) -> Floats:
         """Return E[(D·r)(D·r)'], with a row and a column per block."""
@@ -89,47 +89,47 @@ class ComposedSubsetsEstimator(Estimator):
         of_values, of_labels = self._moments, self._label_moments
         sizes, D, size = self._sizes, self._correction, self.size
         # Σ_x E[p̂_x²] = Σ E[p̂₁²] + 2·Σ E[p̂₁·(D r)] + Σ_j size_j·E[(D r)_j²], for a true value of each block.
-        alone = size * (of_values.own + of_values.both) + of_values.own_slope + 2 * of_values.slope
+        alone = size * (of_values.diagonal + of_values.both) + of_values.diagonal_slope + 2 * of_values.slope
         diagonal, towards, back = np.diag(D), D @ sizes, sizes @ D
-        moved = diagonal * (1 - of_values.own_slope) - of_values.slope * (back + towards)
-        moved -= of_values.own * (diagonal @ sizes) + of_values.both * (sizes @ towards)
+        moved = diagonal * (1 - of_values.diagonal_slope) - of_values.slope * (back + towards)
+        moved -= of_values.diagonal * (diagonal @ sizes) + of_values.both * (sizes @ towards)
         weights = D.T @ (sizes[:, None] * D)
-        own_weights = np.diag(weights)
-        spread = own_weights * (of_labels.own_slope + of_values.own_slope - 2)
+        diagonal_weights = np.diag(weights)
+        spread = diagonal_weights * (of_labels.diagonal_slope + of_values.diagonal_slope - 2)
         spread += 2 * of_labels.slope * weights.sum(axis=1) + 2 * of_values.slope * (weights @ sizes)
-        spread += own_weights @ (of_labels.own + of_values.own * sizes)
+        spread += diagonal_weights @ (of_labels.diagonal + of_values.diagonal * sizes)
         spread += of_labels.both * weights.sum() + of_values.both * (sizes @ weights @ sizes)
         return np.asarray((alone + 2 * moved + spread)[self._block_of])
 
     def variances(self, p: Floats) -> Floats:
         moments = self._moments
-        alone = moments.own + moments.both + (moments.own_slope + 2 * moments.slope) * p
-        own, free, slope = self._moved(p)
-        moved = np.diag(self._correction)[self._block_of] * own + free[self._block_of] + slope[self._block_of] * p
+        alone = moments.diagonal + moments.both + (moments.diagonal_slope + 2 * moments.slope) * p
+        in_block, free, slope = self._moved(p)
+        moved = np.diag(self._correction)[self._block_of] * in_block + free[self._block_of] + slope[self._block_of] * p
         return np.asarray(alone + 2 * moved + np.diag(self._corrections(p))[self._block_of] - p**2)
 
     def covariance(self, p: Floats) -> Floats:
-        own, free, slope = self._moved(p)
-        moved = self._correction[:, self._block_of] * own + free[:, None] + np.outer(slope, p)
+        in_block, free, slope = self._moved(p)
+        moved = self._correction[:, self._block_of] * in_block + free[:, None] + np.outer(slope, p)
         crossed = moved[self._block_of]
         corrections = self._corrections(p)[self._block_of][:, self._block_of]
         return np.asarray(self._moments.matrix(p) + crossed + crossed.T + corrections - np.outer(p, p))
 
     def variance(self, weights: Floats, p: Floats) -> float:
         moments, total, mean = self._moments, float(weights.sum()), float(weights @ p)
-        alone = float(weights**2 @ (moments.own + moments.own_slope * p))
+        alone = float(weights**2 @ (moments.diagonal + moments.diagonal_slope * p))
         alone += moments.both * total**2 + 2 * moments.slope * total * mean
-        own, free, slope = self._moved(p)
+        in_block, free, slope = self._moved(p)
         by_block = self._masses(weights)
-        moved = by_block @ self._correction @ self._masses(weights * own)
+        moved = by_block @ self._correction @ self._masses(weights * in_block)
         moved += by_block @ free * total + by_block @ slope * mean
         return alone + 2 * float(moved) + float(by_block @ self._corrections(p) @ by_block) - mean**2
 
     # -- the scores of one report ------------------------------------------------------------------------------
 
-    def score_levels(self) -> tuple[Floats, Floats]:
+    def score_values(self) -> tuple[Floats, Floats]:
         """Return the scores of p̂₁, which the correction by blocks changes little but for their variance."""
-        return self._values.score_levels()
+        return self._values.score_values()
 
     def score_probabilities(self, p: Floats) -> Floats:
         return self._values.score_probabilities(p)
@@ -143,7 +143,7 @@ class ComposedSubsetsEstimator(Estimator):
         """Return the law of p̂₁, with the variance of the corrected estimate."""
         scores = self._values.set_scores(weights)
         moments, means, total = self._moments, parts @ weights, float(weights.sum())
-        alone = weights**2 @ (moments.own + moments.own_slope * parts.T)
+        alone = weights**2 @ (moments.diagonal + moments.diagonal_slope * parts.T)
         alone = alone + moments.both * total**2 + 2 * moments.slope * total * means
         exact = np.array([self.variance(weights, part) for part in parts])
         stretched = StretchedScores(scores, means, relative_spread(exact, alone - means**2))
@@ -177,10 +177,13 @@ def _greatest_sum(each: Floats, counts: Floats, size: int) -> float:
 
 @dataclass(frozen=True)
 class _PairMoments:
-    """E[p̂p̂'] = diag(own + own_slope·p) + both·11' + slope·(1p' + p1') of subset selection's estimate from a report."""
+    """E[p̂p̂'] of subset selection's estimate from a report.
 
-    own: float
-    own_slope: float
+    It is diag(diagonal + diagonal_slope·p) + both·11' + slope·(1p' + p1').
+    """
+
+    diagonal: float
+    diagonal_slope: float
     both: float
     slope: float
 
@@ -188,9 +191,9 @@ class _PairMoments:
     def of(cls, estimator: SetEstimator) -> _PairMoments:
         # p̂_x = (1[x in set] - b)/(a-b); two values are in the set with probability c₀ + (p_x + p_y)(c₁ - c₀).
         inclusion = estimator.inclusion
-        other, gap, without_own = inclusion.other, inclusion.gap, inclusion.without_own
-        step = inclusion.with_own - without_own
-        scaled = (other - without_own, gap - 2 * step, without_own - other**2, step - other * gap)
+        other, gap, without_true = inclusion.other, inclusion.gap, inclusion.without_true
+        step = inclusion.with_true - without_true
+        scaled = (other - without_true, gap - 2 * step, without_true - other**2, step - other * gap)
         return cls(*(float(part / gap**2) for part in scaled))
 
     def matrix(self, p: Floats, sizes: Floats | None = None) -> Floats:
@@ -198,7 +201,7 @@ class _PairMoments:
         ones = np.ones(len(p)) if sizes is None else sizes
         crossed = np.outer(ones, p)
         return np.asarray(
-            np.diag(self.own * ones + self.own_slope * p)
+            np.diag(self.diagonal * ones + self.diagonal_slope * p)
             + self.both * np.outer(ones, ones)
             + self.slope * (crossed + crossed.T)
         )

@@ -10,13 +10,13 @@ from sfumato.mechanisms.examples import Examples
 
 __all__ = ["examples"]
 
-_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+_SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
 
 
 def _samplers() -> list[Mechanism]:
     return [
-        ComposedSubsets(_FEW, "abbba", 1, 2),
-        ComposedSubsets(_MORE, [x % 5 for x in range(70)], "ln 2", 2),
+        ComposedSubsets(_SMALL, "abbba", 1, 2),
+        ComposedSubsets(_LARGE, [x % 5 for x in range(70)], "ln 2", 2),
     ]
 
 

@@ -48,13 +48,13 @@ class ComposedSubsets(NestedMechanism):
         coins: Sequence[int | None] = (None, None),
         planes: int | None = None,
     ) -> None:
-        what = "ComposedSubsets"
+        subject = "ComposedSubsets"
         self._read(domain, blocks, epsilon, across)
         if self.blocks > MOST_BLOCKS:
-            raise InvalidInput(what, "blocks", f"be at most {MOST_BLOCKS}", self.blocks)
-        for parameter, given in (("sizes", sizes), ("thresholds", thresholds), ("coins", coins)):
-            if not isinstance(given, (list, tuple)) or len(given) != 2:
-                raise InvalidInput(what, parameter, "be two, for values and for blocks", given)
+            raise InvalidInput(subject, "blocks", f"be at most {MOST_BLOCKS}", self.blocks)
+        for parameter, pair in (("sizes", sizes), ("thresholds", thresholds), ("coins", coins)):
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+                raise InvalidInput(subject, parameter, "be two, for values and for blocks", pair)
         parts = ((domain, self.epsilon), (Domain.range(self.blocks), self.across + -self.epsilon))
         if planes is None:
             # One number of planes for both parts: the greater of what each would take.
@@ -92,7 +92,7 @@ class ComposedSubsets(NestedMechanism):
 
     def audit_surrogate(self) -> ComposedSubsets:
         blocks = [0, 0, 1, 2]
-        sizes = [scaled_size(self.values.share, len(blocks)), scaled_size(self.labels.share, 3)]
+        sizes = [scaled_size(self.values.density, len(blocks)), scaled_size(self.labels.density, 3)]
         return self.from_parameters(Domain.range(len(blocks)), self.parameters() | {"blocks": blocks, "sizes": sizes})
 
     # -- the stated law --------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class ComposedSubsets(NestedMechanism):
     def guess_probability(self) -> Fraction:
         # A value in the first set whose block is in the second is likeliest. Where there is none, the two sets are
         # disjoint: blocks with t values together leave C(k - t, d) such sets of values.
-        (value_in, value_out), (label_in, label_out) = self.values.levels, self.labels.levels
+        (value_in, value_out), (label_in, label_out) = self.values.likelihoods, self.labels.likelihoods
         size = len(self.domain)
         totals = _totals(np.bincount(self.block_of).tolist(), self.labels.size)
         disjoint = sum(count * math.comb(size - total, self.values.size) for total, count in totals.items())
@@ -124,17 +124,17 @@ class ComposedSubsets(NestedMechanism):
         greatest = (1 - apart) * value_in * label_in + apart * max(value_in * label_out, value_out * label_in)
         return greatest / size
 
-    def likelihoods(self, report: int) -> list[Fraction]:
+    def column(self, report: int) -> list[Fraction]:
         value, label = self._parts(report)
-        products = [[a * b for b in self.values.levels] for a in self.labels.levels]
+        products = [[a * b for b in self.values.likelihoods] for a in self.labels.likelihoods]
         of_block = [products[0 if label >> j & 1 else 1] for j in range(self.blocks)]
         return [of_block[j][0 if value >> x & 1 else 1] for x, j in enumerate(self.block_of.tolist())]
 
     def separating(self, x: int, other: int) -> Iterator[int]:
-        own, others = int(self.block_of[x]), int(self.block_of[other])
-        if own == others:  # any set of blocks will do
-            others = (own + 1) % self.blocks
-        yield self.values.separating(x, other) | self.labels.separating(own, others) << len(self.domain)
+        block, other_block = int(self.block_of[x]), int(self.block_of[other])
+        if block == other_block:  # any set of blocks will do
+            other_block = (block + 1) % self.blocks
+        yield self.values.separating(x, other) | self.labels.separating(block, other_block) << len(self.domain)
 
     def parameters(self) -> dict[str, Any]:
         parts = (self.values, self.labels)

@@ -23,15 +23,17 @@ class ComposedFormat(BitmapFormat):
         self._members = mechanism.values.size, mechanism.labels.size
         self._of_values = np.packbits(np.arange(self.bits) < self._size, bitorder="little")
 
-    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+    def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         masks = (self._of_values, ~self._of_values)
         for members, among, named in zip(self._members, masks, ("values", "blocks"), strict=True):
             weights = np.bitwise_count(array & among).sum(axis=1, dtype=np.int64)
-            self._refuse_rows(what, first_row, array, weights != members, f"have exactly {members} bits of {named} set")
+            self._refuse_rows(
+                subject, first_row, array, weights != members, f"have exactly {members} bits of {named} set"
+            )
 
     def check_counts(self, n: int, counts: Integers) -> None:
         values, blocks = np.split(counts, [self._size])
-        wanted = tuple(members * n for members in self._members)
-        found = exact_sum(values), exact_sum(blocks)
-        if found != wanted:
-            raise InvalidInput("an aggregate", "counts of values and of blocks", f"sum to {wanted}", found)
+        expected = tuple(members * n for members in self._members)
+        totals = exact_sum(values), exact_sum(blocks)
+        if totals != expected:
+            raise InvalidInput("an aggregate", "counts of values and of blocks", f"sum to {expected}", totals)

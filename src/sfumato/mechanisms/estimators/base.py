@@ -20,7 +20,7 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw
-from sfumato.mechanisms.estimators.scores import LevelScores, Scores
+from sfumato.mechanisms.estimators.scores import OutputScores, Scores
 
 __all__ = ["Estimator", "HistogramEstimator", "SamplingDistribution", "with_some_mass"]
 
@@ -102,12 +102,12 @@ class Estimator(SamplingDistribution):
     condition: float = 1.0
 
     @abstractmethod
-    def frequencies(self, shares: Floats) -> Floats:
-        """Return the estimate from shares: counts divided by the number of reports."""
+    def frequencies(self, fractions: Floats) -> Floats:
+        """Return the estimate from fractions: counts divided by the number of reports."""
 
     @abstractmethod
     def expected_counts(self, p: Floats) -> Floats:
-        """Return the expected shares at p: ``frequencies(expected_counts(p)) == p``."""
+        """Return the expected fractions at p: ``frequencies(expected_counts(p)) == p``."""
 
     @abstractmethod
     def second_moments(self) -> Floats:
@@ -116,7 +116,7 @@ class Estimator(SamplingDistribution):
         The risk follows: Σ variances(p) = second_moments·p - |p|². Never needs a matrix of values by values.
         """
 
-    def nearest(self, unbiased: Floats, shares: Floats) -> Floats:  # noqa: ARG002
+    def nearest(self, unbiased: Floats, fractions: Floats) -> Floats:  # noqa: ARG002
         """Return a distribution near the unbiased estimate, among those with the totals that the counts reveal.
 
         Revealed values keep their estimates; the others are the nearest in l2 to theirs.
@@ -125,14 +125,14 @@ class Estimator(SamplingDistribution):
 
     # -- methods that not every mechanism has ------------------------------------------------------------------
 
-    def fit(self, shares: Floats, n: int) -> Fit:  # noqa: ARG002
+    def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
         """Return the distribution of maximum likelihood for the counts of n reports.
 
         Raises InvalidInput if no likelihood of the counts is known.
         """
         raise InvalidInput("estimate", "method", "not be 'mle' for this mechanism", type(self).__name__)
 
-    def mean_posterior(self, shares: Floats, prior: Floats) -> Floats:  # noqa: ARG002
+    def mean_posterior(self, fractions: Floats, prior: Floats) -> Floats:  # noqa: ARG002
         """Return the mean over the reports of the posterior under a prior.
 
         Raises InvalidInput if the counts do not determine it.
@@ -143,7 +143,7 @@ class Estimator(SamplingDistribution):
     # -- the scores of one report ------------------------------------------------------------------------------
 
     @abstractmethod
-    def score_levels(self) -> tuple[Floats, Floats]:
+    def score_values(self) -> tuple[Floats, Floats]:
         """Return the scores that a report can have for each value, and their probabilities for people who have it.
 
         Both have a row per value. A score that a value does not have may stand in its row with probability zero.
@@ -151,25 +151,29 @@ class Estimator(SamplingDistribution):
 
     @abstractmethod
     def score_probabilities(self, p: Floats) -> Floats:
-        """Return the probabilities of the scores of ``score_levels`` for one report at p."""
+        """Return the probabilities of the scores of ``score_values`` for one report at p."""
 
-    def score_elsewhere(self) -> Floats:
+    def score_probabilities_outside(self) -> Floats:
         """Return the probabilities of the scores for people whose value is of another group of ``known_groups``."""
-        return np.zeros(self.score_levels()[1].shape)
+        return np.zeros(self.score_values()[1].shape)
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
         p = with_some_mass(p)
-        levels, own = self.score_levels()
-        elsewhere = self.score_elsewhere()
+        score_values, at_value = self.score_values()
+        outside_group = self.score_probabilities_outside()
         group = self.known_groups()
         mass = np.bincount(group, weights=p)[group] if group.any() else np.ones(self.size)
         others = np.where(np.bincount(group)[group] > 1, mass - p, 0.0)
-        outside = elsewhere * (1 - mass)[:, None]
-        rest = np.maximum(self.score_probabilities(p) - p[:, None] * own - outside, 0.0)
+        outside = outside_group * (1 - mass)[:, None]
+        rest = np.maximum(self.score_probabilities(p) - p[:, None] * at_value - outside, 0.0)
         total = rest.sum(axis=1, keepdims=True)
-        same = np.divide(rest, total, out=elsewhere.copy(), where=(others > 0)[:, None] & (total > 0))
+        in_group = np.divide(rest, total, out=outside_group.copy(), where=(others > 0)[:, None] & (total > 0))
         ones = np.ones(self.size)
-        return [ScoreLaw(levels, own, same, elsewhere, np.where(others > 0, mass, 0.0), n * ones, ones, ones)]
+        return [
+            ScoreLaw(
+                score_values, at_value, in_group, outside_group, np.where(others > 0, mass, 0.0), n * ones, ones, ones
+            )
+        ]
 
     def scores(self, weights: Floats) -> Scores | None:  # noqa: ARG002
         """Return the score of one report for Σ weight·frequency, or None if only its moments are known."""
@@ -196,14 +200,14 @@ class HistogramEstimator(Estimator):
         """Return Σ_y Q(y|x)·weights_y for every value x: the adjoint of ``expected_counts``."""
 
     def scores(self, weights: Floats) -> Scores:
-        return LevelScores.of(self.output_scores(weights), self.expected_counts, self.size)
+        return OutputScores.of(self.output_scores(weights), self.expected_counts, self.size)
 
-    def fit(self, shares: Floats, n: int) -> Fit:
+    def fit(self, fractions: Floats, n: int) -> Fit:
         # To within a thousandth in the log-likelihood of all reports: far below what they can tell.
         tolerance = max(1e-9, 1e-3 / n)
-        return fit_histogram(shares, self.expected_counts, self.adjoint, self.size, tolerance=tolerance)
+        return fit_histogram(fractions, self.expected_counts, self.adjoint, self.size, tolerance=tolerance)
 
-    def mean_posterior(self, shares: Floats, prior: Floats) -> Floats:
+    def mean_posterior(self, fractions: Floats, prior: Floats) -> Floats:
         # Σ_y share_y·π_x Q(y|x)/(π·Q_y).
         law = self.expected_counts(prior)
-        return np.asarray(prior * self.adjoint(np.where(law > 0, shares / np.where(law > 0, law, 1), 0)))
+        return np.asarray(prior * self.adjoint(np.where(law > 0, fractions / np.where(law > 0, law, 1), 0)))

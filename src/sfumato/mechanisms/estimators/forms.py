@@ -94,11 +94,11 @@ class _RowScores(Scores):
 
     @property
     def width(self) -> float:  # type: ignore[override]
-        return float(np.ptp(self.law.levels))
+        return float(np.ptp(self.law.score_values))
 
     def transform(self, parts: Floats, points: Floats) -> Waves:  # noqa: ARG002
         probabilities = np.concatenate(self.law.parts)
-        return np.asarray(probabilities @ np.exp(1j * np.outer(self.law.levels[0], points)))
+        return np.asarray(probabilities @ np.exp(1j * np.outer(self.law.score_values[0], points)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ class FormLaw:
                 float(law.reports[0]),
                 float(law.weight[0] * law.spread[0]),
                 means,
-                np.array([float(part[0] @ law.levels[0] ** 2) for part in law.parts]),
+                np.array([float(part[0] @ law.score_values[0] ** 2) for part in law.parts]),
                 _RowScores(law),
                 np.empty((3, 0)),
             )
@@ -359,16 +359,16 @@ class Form:
                 for t in ((null - self._offset) / coefficient, float(which))
             )
             return min(at_null / min(at_end, 0.5), 1.0)
-        level = 0.05
+        p_value = 0.05
         for _ in range(_ROUNDS):
-            inversion = _Inversion(self, level)
+            inversion = _Inversion(self, p_value)
             tail, at_end = (inversion.tails(value)[side] for value in (null, self.ends[side]))
             if tail <= LEAST_TAIL:
                 return min(normal, LEAST_TAIL / min(at_end, 0.5))
-            before, level = level, min(tail / min(at_end, 0.5), 1.0)
-            if abs(level - before) <= 1e-9 or level == 1:
+            before, p_value = p_value, min(tail / min(at_end, 0.5), 1.0)
+            if abs(p_value - before) <= 1e-9 or p_value == 1:
                 break
-        return level
+        return p_value
 
 
 class _Inversion:
@@ -423,11 +423,11 @@ class _Inversion:
         first, last = min(first, high), max(last, low)
         limits = []
         for side, (end, start, stop) in enumerate(((low, first, last), (high, last, first))):
-            level = alpha * min(self.tails(end)[side], 0.5)
-            if level <= LEAST_TAIL:
+            probability = alpha * min(self.tails(end)[side], 0.5)
+            if probability <= LEAST_TAIL:
                 limits.append(form._normal_limits(alpha)[1 - side])
                 continue
-            target = float(ndtri(level))
+            target = float(ndtri(probability))
 
             def distance(value: float, side: int = side, target: float = target) -> float:
                 return float(np.clip(ndtri(self.tails(value)[side]), -40, 40)) - target

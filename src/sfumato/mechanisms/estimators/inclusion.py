@@ -11,7 +11,7 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.estimators.likelihood import Fit, fit_bits
+from sfumato.mechanisms.estimators.likelihood import Fit, fit_bit_counts
 from sfumato.mechanisms.estimators.parts import PartEstimator
 from sfumato.mechanisms.estimators.scores import BitScores, Scores, SubsetScores
 from sfumato.mechanisms.two_level import InclusionMixture, TwoLevelMechanism
@@ -23,42 +23,42 @@ __all__ = ["Inclusion", "InclusionEstimator", "ResponseEstimator", "SetEstimator
 class Inclusion:
     """Exact probabilities that a report's set holds given values.
 
-    ``own`` and ``other``: that it holds the true value, and a given other one. ``with_own`` and ``without_own``: that
-    it holds two given values, if one of them is the true one, and if neither is.
+    ``true_probability`` and ``other``: that it holds the true value, and a given other one. ``with_true`` and
+    ``without_true``: that it holds two given values, if one of them is the true one, and if neither is.
     """
 
-    own: Fraction
+    true_probability: Fraction
     other: Fraction
-    with_own: Fraction
-    without_own: Fraction
+    with_true: Fraction
+    without_true: Fraction
 
     @property
     def gap(self) -> Fraction:
         """How much likelier the true value is to be held than another one."""
-        return self.own - self.other
+        return self.true_probability - self.other
 
     @classmethod
-    def of_bits(cls, own: Fraction, other: Fraction) -> Inclusion:
+    def of_bits(cls, true_probability: Fraction, other: Fraction) -> Inclusion:
         """Return the probabilities of sets whose members are independent."""
-        return cls(own, other, own * other, other * other)
+        return cls(true_probability, other, true_probability * other, other * other)
 
     @classmethod
     def of_mixture(cls, mechanism: InclusionMixture) -> Inclusion:
         """Return the probabilities of uniform sets that are forced with probability γ to hold the true value."""
-        size, share, gamma, company = len(mechanism.domain), mechanism.share, mechanism.gamma, _company(mechanism)
-        third = company * (share * size - 2) / (size - 2) if size > 2 else Fraction(0)
-        free, free_pair = (1 - gamma) * share, (1 - gamma) * share * company
+        size, density, gamma, company = len(mechanism.domain), mechanism.density, mechanism.gamma, _company(mechanism)
+        third = company * (density * size - 2) / (size - 2) if size > 2 else Fraction(0)
+        free, free_pair = (1 - gamma) * density, (1 - gamma) * density * company
         return cls(gamma + free, gamma * company + free, gamma * company + free_pair, gamma * third + free_pair)
 
 
 def _company(mechanism: InclusionMixture) -> Fraction:
     """Return the probability that a set which is forced to hold one value holds a given other one."""
     size = len(mechanism.domain)
-    return (mechanism.share * size - 1) / (size - 1) if size > 1 else Fraction(0)
+    return (mechanism.density * size - 1) / (size - 1) if size > 1 else Fraction(0)
 
 
 class InclusionEstimator(Estimator):
-    """Counts of the reports whose set holds a value: p̂ = (share - b)/(a - b).
+    """Counts of the reports whose set holds a value: p̂ = (fraction - b)/(a - b).
 
     The set holds the true value with probability a, a given other one with b; two given values with c₁ if one of
     them is the true one, else with c₀. So E[both] = c₀ + (p_x + p_y)(c₁ - c₀).
@@ -70,10 +70,10 @@ class InclusionEstimator(Estimator):
         self.size = len(mechanism.domain)
         self.inclusion = inclusion
         self.other, self.gap = float(inclusion.other), float(inclusion.gap)
-        self._with_own, self._without_own = float(inclusion.with_own), float(inclusion.without_own)
+        self._with_true, self._without_true = float(inclusion.with_true), float(inclusion.without_true)
 
-    def frequencies(self, shares: Floats) -> Floats:
-        return (shares - self.other) / self.gap
+    def frequencies(self, fractions: Floats) -> Floats:
+        return (fractions - self.other) / self.gap
 
     def expected_counts(self, p: Floats) -> Floats:
         return self.other + self.gap * p
@@ -90,23 +90,25 @@ class InclusionEstimator(Estimator):
 
     def covariance(self, p: Floats) -> Floats:
         rates = self.expected_counts(p)
-        both = self._without_own + (p[:, None] + p) * (self._with_own - self._without_own)
+        both = self._without_true + (p[:, None] + p) * (self._with_true - self._without_true)
         both[np.diag_indices(self.size)] = rates
         return np.asarray((both - np.outer(rates, rates)) / self.gap**2)
 
     def variance(self, weights: Floats, p: Floats) -> float:
         rates, total = self.expected_counts(p), float(weights.sum())
         # Σ_{x≠y} w_x w_y E[both], with the sums over y done first.
-        pairs = self._without_own * (total**2 - weights @ weights)
-        pairs += 2 * (self._with_own - self._without_own) * ((weights * p) @ (total - weights))
+        pairs = self._without_true * (total**2 - weights @ weights)
+        pairs += 2 * (self._with_true - self._without_true) * ((weights * p) @ (total - weights))
         return float(weights**2 @ rates + pairs - (weights @ rates) ** 2) / self.gap**2
 
-    def fit(self, shares: Floats, n: int) -> Fit:  # noqa: ARG002
-        return fit_bits(shares, self.other, self.gap)
+    def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
+        return fit_bit_counts(fractions, self.other, self.gap)
 
-    def score_levels(self) -> tuple[Floats, Floats]:
-        own = self.other + self.gap
-        return np.tile(self.set_levels, (self.size, 1)), np.tile([1 - own, own], (self.size, 1))
+    def score_values(self) -> tuple[Floats, Floats]:
+        true_probability = self.other + self.gap
+        return np.tile(self.set_score_values, (self.size, 1)), np.tile(
+            [1 - true_probability, true_probability], (self.size, 1)
+        )
 
     def score_probabilities(self, p: Floats) -> Floats:
         rates = self.expected_counts(p)
@@ -117,12 +119,12 @@ class InclusionEstimator(Estimator):
         return BitScores(weights / self.gap, self.other * ones, self.gap * ones)
 
     @property
-    def set_levels(self) -> Floats:
+    def set_score_values(self) -> Floats:
         """The scores of a value that the set does not hold, and of one that it holds."""
         return (np.array([0.0, 1.0]) - self.other) / self.gap
 
     def score_bounds(self) -> tuple[Floats, Floats]:
-        least, greatest = self.set_levels
+        least, greatest = self.set_score_values
         return np.full(self.size, least), np.full(self.size, greatest)
 
 
@@ -131,12 +133,12 @@ def set_moments(size: Any, members: Any, gamma: Any, rest: Any) -> tuple[Any, An
 
     Numbers are Fractions or doubles, or arrays of them. ``rest`` is 1 - γ, which doubles would lose at γ near 1.
     """
-    company, share = (members - 1) / max(size - 1, 1), members / size
-    other, gap = rest * share + gamma * company, gamma * (1 - company)
+    company, density = (members - 1) / max(size - 1, 1), members / size
+    other, gap = rest * density + gamma * company, gamma * (1 - company)
     of_set = (members * (1 - other) ** 2 + (size - members) * other**2) / gap**2
     # Revealed, an unprotected value has the score 1/γ. Each protected value has what is left when the mass of all
-    # protected values, 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - (1 - γ)·share)/(a - b).
-    return of_set, size * (rest * (company - share) / gap) ** 2 + 1 / gamma**2
+    # protected values, 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - (1 - γ)·density)/(a - b).
+    return of_set, size * (rest * (company - density) / gap) ** 2 + 1 / gamma**2
 
 
 class SetEstimator(InclusionEstimator, PartEstimator):
@@ -144,16 +146,16 @@ class SetEstimator(InclusionEstimator, PartEstimator):
 
     def __init__(self, mechanism: InclusionMixture) -> None:
         super().__init__(mechanism, Inclusion.of_mixture(mechanism))
-        company, share, gamma = _company(mechanism), mechanism.share, mechanism.gamma
-        free_pair = (1 - gamma) * share * company
-        with_own, without_own = self.inclusion.with_own, self.inclusion.without_own
-        self.each = int(share * self.size)
+        company, density, gamma = _company(mechanism), mechanism.density, mechanism.gamma
+        free_pair = (1 - gamma) * density * company
+        with_true, without_true = self.inclusion.with_true, self.inclusion.without_true
+        self.each = int(density * self.size)
         self.gamma, self._rest = float(gamma), float(1 - gamma)
-        self._pull, self._free = float(gamma * company), float((1 - gamma) * share)
-        self._pair_protected, self._pair_total = float(without_own - free_pair), float(free_pair)
-        self._pair_slope = float(with_own - without_own)
-        self.revealed_score = float((1 - gamma) * (company - share) / (gamma * (1 - company)))
-        of_set, of_revealed = set_moments(self.size, share * self.size, gamma, 1 - gamma)
+        self._pull, self._free = float(gamma * company), float((1 - gamma) * density)
+        self._pair_protected, self._pair_total = float(without_true - free_pair), float(free_pair)
+        self._pair_slope = float(with_true - without_true)
+        self.revealed_score = float((1 - gamma) * (company - density) / (gamma * (1 - company)))
+        of_set, of_revealed = set_moments(self.size, density * self.size, gamma, 1 - gamma)
         self._set_moment, self._revealed_moment = float(of_set), float(gamma * of_revealed)
 
     def second_moments(self) -> Floats:
@@ -175,8 +177,8 @@ class SetEstimator(InclusionEstimator, PartEstimator):
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:
         return np.asarray((counts - self._pull * protected - self._free * total) / self.gap)
 
-    def fit_part(self, shares: Floats) -> Fit:
-        return fit_bits(shares, self.other, self.gap)
+    def fit_part(self, fractions: Floats) -> Fit:
+        return fit_bit_counts(fractions, self.other, self.gap)
 
     def squared_scores(self, p: Floats, total: float) -> Floats:
         sets = self.gamma * float(p.sum()) + self._rest * total
@@ -188,17 +190,17 @@ class SetEstimator(InclusionEstimator, PartEstimator):
         return np.column_stack([np.maximum(sets - rates, 0.0), rates])
 
     def products(self, p: Floats, total: float) -> Floats:
-        level, sets, rates = self._pairs(p, total)
-        both = level + self._pair_slope * (p[:, None] + p) - self.other * (rates[:, None] + rates)
+        intercept, sets, rates = self._pairs(p, total)
+        both = intercept + self._pair_slope * (p[:, None] + p) - self.other * (rates[:, None] + rates)
         both += sets * self.other**2
         both /= self.gap**2
         both[np.diag_indices(self.size)] = self.squared_scores(p, total)
         return np.asarray(both)
 
     def quadratic(self, weights: Floats, p: Floats, total: float) -> float:
-        level, sets, rates = self._pairs(p, total)
+        intercept, sets, rates = self._pairs(p, total)
         everything = float(weights.sum())
-        pairs = level * (everything**2 - weights @ weights)
+        pairs = intercept * (everything**2 - weights @ weights)
         pairs += 2 * self._pair_slope * ((weights * p) @ (everything - weights))
         offset = self.other * everything
         squares = weights**2 @ rates + pairs - 2 * offset * (weights @ rates) + offset**2 * sets
@@ -207,8 +209,8 @@ class SetEstimator(InclusionEstimator, PartEstimator):
     def _pairs(self, p: Floats, total: float) -> tuple[float, float, Floats]:
         """P(both of z and w in the set) less the slope times p_z + p_w; the mass of sets; P(z in the set)."""
         protected = float(p.sum())
-        level = self._pair_protected * protected + self._pair_total * total
-        return level, self.gamma * protected + self._rest * total, self.law(p, total)
+        intercept = self._pair_protected * protected + self._pair_total * total
+        return intercept, self.gamma * protected + self._rest * total, self.law(p, total)
 
 
 class ResponseEstimator(HistogramEstimator, SetEstimator):

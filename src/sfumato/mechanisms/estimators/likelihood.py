@@ -10,13 +10,13 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.errors import InvalidInput
 
-__all__ = ["Fit", "fit_bits", "fit_histogram"]
+__all__ = ["Fit", "fit_bit_counts", "fit_histogram"]
 
 
 #: Stands for zero where a logarithm or a quotient is taken.
 _TINY = 1e-300
-#: An accelerated step leaves every frequency at least this share of what plain EM would.
-_KEPT = 0.01
+#: An accelerated step leaves every frequency at least this fraction of what plain EM would.
+_LEAST_FRACTION = 0.01
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Fit:
 
 
 def fit_histogram(
-    shares: Floats,
+    fractions: Floats,
     law: Callable[[Floats], Floats],
     adjoint: Callable[[Floats], Floats],
     size: int,
@@ -43,23 +43,23 @@ def fit_histogram(
     tolerance: float = 1e-9,
     most: int = 2000,
 ) -> Fit:
-    """EM, accelerated by SQUAREM (Varadhan and Roland 2008): steps p ← p·pull(shares/law(p)).
+    """EM, accelerated by SQUAREM (Varadhan and Roland 2008): steps p ← p·adjoint(fractions/law(p)).
 
-    For any p the likelihood gained by another distribution q is at most ln(max_x pull(shares/law(p))_x), because ln is
-    concave; that bound is the stopping rule, so "converged" is a statement about the optimum and not about small steps.
-    Outputs that no value can give, which only a dishonest client sends, say nothing and are left out.
+    For any p the likelihood gained by another distribution q is at most ln(max_x adjoint(fractions/law(p))_x), because
+    ln is concave; that bound is the stopping rule, so "converged" is a statement about the optimum and not about small
+    steps. Outputs that no value can give, which only a dishonest client sends, say nothing and are left out.
     """
     p = np.full(size, 1 / size)
-    seen = (shares > 0) & (law(p) > 0)
+    seen = (fractions > 0) & (law(p) > 0)
     if not seen.any():
         raise InvalidInput("estimate", "the reports", "be outputs that some value can give", "none that is")
-    shares = np.where(seen, shares, 0.0) / shares[seen].sum()
+    fractions = np.where(seen, fractions, 0.0) / fractions[seen].sum()
 
     def expected(p: Floats) -> Floats:
         return np.where(seen, np.maximum(law(p), _TINY), 1.0)  # rounding may leave a zero below zero
 
     def likelihood(p: Floats) -> float:
-        return float(shares @ np.log(expected(p)))
+        return float(fractions @ np.log(expected(p)))
 
     def step(p: Floats, ratio: Floats) -> Floats:
         moved = np.maximum(p * ratio, 0.0)
@@ -69,20 +69,20 @@ def fit_histogram(
     longest = 1.0
     bound = np.inf
     for iteration in range(1, most + 1):
-        ratio = adjoint(shares / expected(p))
+        ratio = adjoint(fractions / expected(p))
         bound = float(np.log(max(ratio.max(), 1.0)))
         if bound <= tolerance:
             return Fit(p, True, iteration, value - start, bound)
         first = step(p, ratio)
-        second = step(first, adjoint(shares / expected(first)))
+        second = step(first, adjoint(fractions / expected(first)))
         difference, curvature = first - p, second - 2 * first + p
         norm = float(np.linalg.norm(curvature))
         length = min(max(1.0, float(np.linalg.norm(difference)) / norm), longest) if norm > 0 else 1.0
         leap = p + 2 * length * difference + length**2 * curvature
         # What the leap would make negative goes towards zero instead: at the optimum many frequencies are zero.
-        leap = np.maximum(leap, second * _KEPT)
+        leap = np.maximum(leap, second * _LEAST_FRACTION)
         leap /= leap.sum()
-        candidate = step(leap, adjoint(shares / expected(leap)))
+        candidate = step(leap, adjoint(fractions / expected(leap)))
         candidate_value = likelihood(candidate)
         if not candidate_value >= value:  # a leap that lost likelihood: EM itself never does
             candidate, candidate_value = second, likelihood(second)
@@ -93,7 +93,7 @@ def fit_histogram(
     return Fit(p, False, most, value - start, bound)
 
 
-def fit_bits(shares: Floats, other: float | Floats, gap: float | Floats, *, tolerance: float = 1e-9) -> Fit:
+def fit_bit_counts(fractions: Floats, other: float | Floats, gap: float | Floats, *, tolerance: float = 1e-9) -> Fit:
     """Maximum composite likelihood: each bit's count as a binomial of its own, frequencies on the simplex.
 
     Maximises Σ_x s_x·ln q_x + (1-s_x)·ln(1-q_x), q_x = other + gap·p_x; each bit may have an ``other`` and a ``gap`` of
@@ -104,11 +104,11 @@ def fit_bits(shares: Floats, other: float | Floats, gap: float | Floats, *, tole
 
     def at(multiplier: float) -> Floats:
         # s(1-q) - (1-s)q = λq(1-q): a quadratic in q with one root in [0, 1].
-        own = multiplier * relative
-        half = (1 + own) / 2
-        root = np.sqrt(np.maximum(half * half - own * shares, 0.0))
+        scaled = multiplier * relative
+        half = (1 + scaled) / 2
+        root = np.sqrt(np.maximum(half * half - scaled * fractions, 0.0))
         # Two forms of the root, neither where it cancels. At λ = -1 a bit that was never set has the double root 0.
-        q = np.where(half >= 0, shares / np.maximum(half + root, _TINY), (half - root) / np.minimum(own, -1.0))
+        q = np.where(half >= 0, fractions / np.maximum(half + root, _TINY), (half - root) / np.minimum(scaled, -1.0))
         return np.clip((q - other) / gap, 0.0, 1.0)
 
     low, high = -1.0, 1.0
@@ -125,9 +125,9 @@ def fit_bits(shares: Floats, other: float | Floats, gap: float | Floats, *, tole
     p = p / p.sum()
     fitted = other + gap * p
     # The likelihood is concave, so its slope at p bounds what any other distribution gains: max slope - slope·p.
-    slope = gap * (_ratio(shares, fitted) - _ratio(1 - shares, 1 - fitted))
+    slope = gap * (_ratio(fractions, fitted) - _ratio(1 - fractions, 1 - fitted))
     bound = max(float(slope.max() - slope @ p), 0.0)
-    gain = _bit_likelihood(shares, fitted) - _bit_likelihood(shares, np.full(len(p), other + gap / len(p)))
+    gain = _bit_likelihood(fractions, fitted) - _bit_likelihood(fractions, np.full(len(p), other + gap / len(p)))
     return Fit(p, bound <= tolerance, iterations, gain, bound)
 
 
@@ -135,5 +135,7 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.where(part > 0, part / np.maximum(whole, _TINY), 0.0)
 
 
-def _bit_likelihood(shares: Floats, fitted: Floats) -> float:
-    return float(shares @ np.log(np.maximum(fitted, _TINY)) + (1 - shares) @ np.log(np.maximum(1 - fitted, _TINY)))
+def _bit_likelihood(fractions: Floats, fitted: Floats) -> float:
+    return float(
+        fractions @ np.log(np.maximum(fitted, _TINY)) + (1 - fractions) @ np.log(np.maximum(1 - fitted, _TINY))
+    )

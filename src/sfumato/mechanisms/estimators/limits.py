@@ -1,10 +1,10 @@
 """Confidence limits of a frequency, from the law of what one report counts for it.
 
-An unbiased estimate is a mean of scores, one per report. The scores of people who have a value have the law ``own``,
-those of people with another value of the same group the law ``same``, and those of all other people ``elsewhere``. A
-group is a set of values whose total the reports reveal: a block, or all values. The confidence limits of a frequency
-are the frequencies t at which the observed estimate would be as extreme as α/2 allows, the observed outcome counted
-half (mid-P). The total of the group stays as observed while t moves.
+An unbiased estimate is a mean of scores, one per report. The scores of people who have a value have the law
+``at_value``, those of people with another value of the same group the law ``in_group``, and those of all other people
+``outside_group``. A group is a set of values whose total the reports reveal: a block, or all values. The confidence
+limits of a frequency are the frequencies t at which the observed estimate would be as extreme as α/2 allows, the
+observed outcome counted half (mid-P). The total of the group stays as observed while t moves.
 
 Near the ends of [0, 1] a plain limit may leave the interval of possible frequencies, and nothing would remain. The
 probability that a limit is compared with is therefore relative to that at the end itself,
@@ -65,13 +65,13 @@ class ScoreLaw:
 
     Attributes
     ----------
-    levels
+    score_values
         The scores that a report may have.
-    own
+    at_value
         Their probabilities for people who have the value.
-    same
+    in_group
         Their probabilities for people who have another value of the group.
-    elsewhere
+    outside_group
         Their probabilities for all other people.
     mass
         The total frequency of the group.
@@ -84,10 +84,10 @@ class ScoreLaw:
         scores of this form do not hold changes it from 1.
     """
 
-    levels: Floats
-    own: Floats
-    same: Floats
-    elsewhere: Floats
+    score_values: Floats
+    at_value: Floats
+    in_group: Floats
+    outside_group: Floats
     mass: Floats
     reports: Floats
     weight: Floats
@@ -105,7 +105,7 @@ class ScoreLaw:
     @property
     def parts(self) -> tuple[Floats, Floats, Floats]:
         """The laws that ``fractions`` are the fractions of."""
-        return self.own, self.same, self.elsewhere
+        return self.at_value, self.in_group, self.outside_group
 
 
 def relative_spread(variances: Floats, of_scores: Floats) -> Floats:
@@ -120,8 +120,8 @@ class _Moments:
     def __init__(self, laws: Sequence[ScoreLaw]) -> None:
         self._laws = laws
         self._scales = [(law.weight * law.spread) ** 2 / law.reports for law in laws]
-        self._squares = [[np.sum(part * law.levels**2, axis=1) for part in law.parts] for law in laws]
-        sizes = [np.abs(law.weight) * law.spread * np.ptp(law.levels, axis=1) / law.reports for law in laws]
+        self._squares = [[np.sum(part * law.score_values**2, axis=1) for part in law.parts] for law in laws]
+        sizes = [np.abs(law.weight) * law.spread * np.ptp(law.score_values, axis=1) / law.reports for law in laws]
         self.unit: Floats = np.max(sizes, axis=0)
 
     def variance(self, t: Floats) -> Floats:
@@ -134,10 +134,12 @@ class _Moments:
     def coefficients(self) -> tuple[Floats, Floats, Floats]:
         """Return A, B, C of the variance A + B·t - C·t², as it is while t is at most the mass of the group."""
         constant, slope, square = np.zeros((3, len(self.unit)))
-        for law, scale, (own, same, elsewhere) in zip(self._laws, self._scales, self._squares, strict=True):
+        for law, scale, (at_value, in_group, outside_group) in zip(
+            self._laws, self._scales, self._squares, strict=True
+        ):
             alone = law.mass == 0  # no other value in the group
-            constant += scale * (law.mass * same + (1 - law.mass) * elsewhere)
-            slope += scale * (own - np.where(alone, elsewhere, same))
+            constant += scale * (law.mass * in_group + (1 - law.mass) * outside_group)
+            slope += scale * (at_value - np.where(alone, outside_group, in_group))
             square += scale
         return constant, slope, square
 
@@ -231,7 +233,7 @@ def has_two_scores(laws: Sequence[ScoreLaw]) -> npt.NDArray[np.bool_]:
 
 
 def _possible(law: ScoreLaw) -> npt.NDArray[np.bool_]:
-    return np.asarray((law.own > 0) | (law.same > 0) | (law.elsewhere > 0))
+    return np.asarray((law.at_value > 0) | (law.in_group > 0) | (law.outside_group > 0))
 
 
 def _binomial_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:
@@ -256,9 +258,9 @@ def binomial_tails_at(laws: Sequence[ScoreLaw], estimate: Floats) -> Tails:
 
 def _two_scores(law: ScoreLaw) -> tuple[Floats, Floats]:
     """Return the lower of two scores, and how far the other is above it."""
-    levels = np.where(_possible(law), law.levels, np.nan)
-    bottom = np.nanmin(levels, axis=1)
-    return bottom, np.nanmax(levels, axis=1) - bottom
+    score_values = np.where(_possible(law), law.score_values, np.nan)
+    bottom = np.nanmin(score_values, axis=1)
+    return bottom, np.nanmax(score_values, axis=1) - bottom
 
 
 def _count_tails(estimate: Floats, reports: Floats, spread: Floats, bottom: Floats, gap: Floats) -> Tails:
@@ -289,7 +291,7 @@ def _binomial_tails(counts: Floats, reports: Floats, probability: Floats) -> tup
 
 
 def _inverted_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:
-    size = max(1, _CHUNK // (MOST_NODES * max(law.levels.shape[1] for law in laws)))
+    size = max(1, _CHUNK // (MOST_NODES * max(law.score_values.shape[1] for law in laws)))
     parts = []
     for start in range(0, len(estimate), size):
         rows = np.arange(start, min(start + size, len(estimate)))
@@ -327,7 +329,7 @@ class _Inversion:
 
     def _transforms(self, law: ScoreLaw) -> tuple[npt.NDArray[np.complex128], ...]:
         scale = law.weight * law.spread / law.reports
-        waves = np.exp(1j * self._points[:, :, None] * (scale[:, None] * law.levels)[:, None, :])
+        waves = np.exp(1j * self._points[:, :, None] * (scale[:, None] * law.score_values)[:, None, :])
         return tuple(np.einsum("rul,rl->ru", waves, part) for part in law.parts)
 
     def tails(self, t: Floats, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -369,19 +371,19 @@ def _limits(
 
 
 def _crossing(
-    tail: Callable[[Floats, npt.NDArray[np.int64]], Floats], level: Floats, first: Floats, last: Floats, least: float
+    tail: Callable[[Floats, npt.NDArray[np.int64]], Floats], target: Floats, first: Floats, last: Floats, least: float
 ) -> Floats:
-    """Return where a tail, which falls from ``first`` to ``last``, crosses a level; ``last`` if it stays above."""
+    """Return where a tail, which falls from ``first`` to ``last``, crosses a target; ``last`` if it stays above."""
     from scipy.optimize import elementwise
     from scipy.special import ndtri
 
     def distance(t: Floats, row: Floats) -> Floats:
         chosen = row.astype(np.int64)
         # On the normal scale a tail is nearly a straight line, and a few steps suffice.
-        return np.asarray(np.clip(ndtri(tail(t, chosen)), -40, 40) - ndtri(level[chosen]))
+        return np.asarray(np.clip(ndtri(tail(t, chosen)), -40, 40) - ndtri(target[chosen]))
 
-    crossing = np.full(len(level), np.nan)
-    possible = np.flatnonzero(level > least)
+    crossing = np.full(len(target), np.nan)
+    possible = np.flatnonzero(target > least)
     stays = distance(last[possible], possible.astype(np.float64)) >= 0
     crossing[possible[stays]] = last[possible[stays]]
     searched = possible[~stays]

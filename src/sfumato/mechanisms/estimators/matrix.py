@@ -18,8 +18,8 @@ __all__ = ["MatrixEstimator", "default_estimator", "efficient_estimator"]
 class MatrixEstimator(HistogramEstimator):
     """Least squares weighted by the law of the outputs at one distribution, uniform unless given.
 
-    p̂ = A·shares with A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y. The weights are fixed, so the estimate is linear and exactly
-    unbiased at every distribution, and it has the least variance of all such estimates at the given one.
+    p̂ = A·fractions with A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y. The weights are fixed, so the estimate is linear and
+    exactly unbiased at every distribution, and it has the least variance of all such estimates at the given one.
     """
 
     def __init__(self, matrix: Floats, p: Floats | None = None) -> None:
@@ -48,8 +48,8 @@ class MatrixEstimator(HistogramEstimator):
             )
         return cls(mechanism.matrix(), p)
 
-    def frequencies(self, shares: Floats) -> Floats:
-        return np.asarray(self._left_inverse @ shares)
+    def frequencies(self, fractions: Floats) -> Floats:
+        return np.asarray(self._left_inverse @ fractions)
 
     def expected_counts(self, p: Floats) -> Floats:
         return np.asarray(p @ self._matrix)
@@ -72,7 +72,7 @@ class MatrixEstimator(HistogramEstimator):
     def covariance(self, p: Floats) -> Floats:
         return (self._left_inverse * self.expected_counts(p)) @ self._left_inverse.T - np.outer(p, p)
 
-    def score_levels(self) -> tuple[Floats, Floats]:
+    def score_values(self) -> tuple[Floats, Floats]:
         return self._left_inverse, self._matrix
 
     def score_probabilities(self, p: Floats) -> Floats:

@@ -30,7 +30,7 @@ class PartEstimator(Estimator):
 
     @property
     @abstractmethod
-    def set_levels(self) -> Floats:
+    def set_score_values(self) -> Floats:
         """The scores that a set can have for a value."""
 
     @abstractmethod
@@ -50,8 +50,8 @@ class PartEstimator(Estimator):
         """Return the inverse of ``law``, given the mass of the protected values."""
 
     @abstractmethod
-    def fit_part(self, shares: Floats) -> Fit:
-        """Return the distribution of maximum likelihood from the shares of sets."""
+    def fit_part(self, fractions: Floats) -> Fit:
+        """Return the distribution of maximum likelihood from the fractions of sets."""
 
     @abstractmethod
     def unprotected_second_moment(self) -> float:

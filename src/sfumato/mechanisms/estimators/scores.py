@@ -20,8 +20,8 @@ from sfumato._core import Floats
 __all__ = [
     "BitScores",
     "ColumnScores",
-    "LevelScores",
-    "PartedScores",
+    "OutputScores",
+    "PartitionedScores",
     "Piece",
     "Scores",
     "StretchedScores",
@@ -31,7 +31,7 @@ __all__ = [
 Waves = npt.NDArray[np.complex128]
 
 #: Scores of more outputs than this are put on a grid of as many, which keeps their mean and nearly their variance.
-_MOST_LEVELS = 512
+_MOST_SCORES = 512
 #: Scores that differ by less than this part of their range are the same.
 _SAME = 1e-9
 #: Standard deviations that a sum of many bits stays within, up to a negligible probability.
@@ -53,13 +53,13 @@ class Scores(ABC):
         A part is a distribution over the values. The mean score is the mean weight of the people in the part.
         """
 
-    def levels(self, parts: Floats) -> tuple[Floats, Floats] | None:  # noqa: ARG002
+    def score_values(self, parts: Floats) -> tuple[Floats, Floats] | None:  # noqa: ARG002
         """Return the different scores and their probabilities in each part, or None if they are not listed."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
-class LevelScores(Scores):
+class OutputScores(Scores):
     """One score per output of the mechanism; ``law`` gives the probabilities of the outputs at a distribution."""
 
     scores: Floats
@@ -67,36 +67,36 @@ class LevelScores(Scores):
     width: float
 
     @classmethod
-    def of(cls, scores: Floats, law: Callable[[Floats], Floats], size: int) -> LevelScores:
+    def of(cls, scores: Floats, law: Callable[[Floats], Floats], size: int) -> OutputScores:
         """Return the scores, with the range of those that have a probability."""
         possible = scores[law(np.full(size, 1 / size)) > 0]
         return cls(scores, law, float(np.ptp(possible)))
 
-    def levels(self, parts: Floats) -> tuple[Floats, Floats]:
+    def score_values(self, parts: Floats) -> tuple[Floats, Floats]:
         least = float(self.scores.min())
         keys = np.rint((self.scores - least) / (_SAME * max(self.width, 1e-300)))
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        levels = self.scores[first]
+        score_values = self.scores[first]
         probabilities = np.array([_sums(place.ravel(), self.law(part), len(first)) for part in parts])
         possible = np.flatnonzero(probabilities.max(axis=0) > 0)
-        return levels[possible], probabilities[:, possible]
+        return score_values[possible], probabilities[:, possible]
 
     def transform(self, parts: Floats, points: Floats) -> Waves:
-        levels, probabilities = self._grid(parts) if len(self.scores) > _MOST_LEVELS else self.levels(parts)
-        return np.asarray(probabilities @ np.exp(1j * np.outer(levels, points)))
+        score_values, probabilities = self._grid(parts) if len(self.scores) > _MOST_SCORES else self.score_values(parts)
+        return np.asarray(probabilities @ np.exp(1j * np.outer(score_values, points)))
 
     def _grid(self, parts: Floats) -> tuple[Floats, Floats]:
-        """Return levels on a grid: each score is split between its two neighbours, so that the mean stays."""
-        least, step = float(self.scores.min()), max(float(np.ptp(self.scores)), 1e-300) / (_MOST_LEVELS - 1)
-        place = np.clip((self.scores - least) / step, 0, _MOST_LEVELS - 1)
-        below = np.minimum(place.astype(np.int64), _MOST_LEVELS - 2)
+        """Return scores on a grid: each score is split between its two neighbours, so that the mean stays."""
+        least, step = float(self.scores.min()), max(float(np.ptp(self.scores)), 1e-300) / (_MOST_SCORES - 1)
+        place = np.clip((self.scores - least) / step, 0, _MOST_SCORES - 1)
+        below = np.minimum(place.astype(np.int64), _MOST_SCORES - 2)
         above = place - below
-        probabilities = np.empty((len(parts), _MOST_LEVELS))
+        probabilities = np.empty((len(parts), _MOST_SCORES))
         for row, part in zip(probabilities, parts, strict=True):
             law = self.law(part)
-            row[:] = _sums(below, law * (1 - above), _MOST_LEVELS) + _sums(below + 1, law * above, _MOST_LEVELS)
-        levels = np.asarray(least + step * np.arange(_MOST_LEVELS), np.float64)
-        return levels, np.asarray(np.maximum(probabilities, 0.0), np.float64)
+            row[:] = _sums(below, law * (1 - above), _MOST_SCORES) + _sums(below + 1, law * above, _MOST_SCORES)
+        score_values = np.asarray(least + step * np.arange(_MOST_SCORES), np.float64)
+        return score_values, np.asarray(np.maximum(probabilities, 0.0), np.float64)
 
 
 def _sums(place: npt.NDArray[np.int64], weights: Floats, size: int) -> Floats:
@@ -105,9 +105,9 @@ def _sums(place: npt.NDArray[np.int64], weights: Floats, size: int) -> Floats:
 
 def _snapped(weights: Floats) -> Floats:
     """Return weights of which at most ``_MOST_LEVELS`` are different: of many bits each adds little to the sum."""
-    if len(np.unique(weights)) <= _MOST_LEVELS:
+    if len(np.unique(weights)) <= _MOST_SCORES:
         return weights
-    least, step = float(weights.min()), float(np.ptp(weights)) / (_MOST_LEVELS - 1)
+    least, step = float(weights.min()), float(np.ptp(weights)) / (_MOST_SCORES - 1)
     return np.asarray(least + step * np.rint((weights - least) / step))
 
 
@@ -137,11 +137,11 @@ class BitScores(Scores):
         turns = np.expm1(1j * np.outer(weights, points))
         free = 1 + other[:, None] * turns
         # The own bit is set more often: the factor of its noise is replaced.
-        own = 1 + gap[:, None] * turns / free
+        replaced = 1 + gap[:, None] * turns / free
         merged = np.array([_sums(place.ravel(), part, len(bits)) for part in parts])
         with np.errstate(divide="ignore"):
             noise = np.exp(counts @ np.log(free))
-        return np.asarray((merged @ own) * (noise * np.exp(-1j * points * float(snapped @ self.other))))
+        return np.asarray((merged @ replaced) * (noise * np.exp(-1j * points * float(snapped @ self.other))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +160,8 @@ class SubsetScores(Scores):
     def width(self) -> float:  # type: ignore[override]
         ordered = np.sort(self.weights)
         full = float(ordered[len(ordered) - self.size :].sum() - ordered[: self.size].sum())
-        share = self.size / len(ordered)
-        noise = math.sqrt(share * (1 - share) * float(np.sum((ordered - ordered.mean()) ** 2)))
+        density = self.size / len(ordered)
+        noise = math.sqrt(density * (1 - density) * float(np.sum((ordered - ordered.mean()) ** 2)))
         return min(full, 2 * _REACH * noise + float(np.ptp(ordered)))
 
     def transform(self, parts: Floats, points: Floats) -> Waves:
@@ -178,8 +178,8 @@ class SubsetScores(Scores):
         constant = self.constant + self.size * float((self.weights - snapped).mean())
         free, forced = _set_transforms(weights, counts, self.size, points)
         merged = np.array([_sums(place.ravel(), part, len(weights)) for part in parts])
-        own = forced * np.exp(1j * np.outer(weights, points))
-        sets = self.gamma * (merged @ own) + (1 - self.gamma) * np.outer(totals, free)
+        with_true = forced * np.exp(1j * np.outer(weights, points))
+        sets = self.gamma * (merged @ with_true) + (1 - self.gamma) * np.outer(totals, free)
         return np.asarray(sets * np.exp(1j * points * constant))
 
 
@@ -222,9 +222,9 @@ def _symmetric(weights: Floats, size: int, points: Floats) -> Waves:
     means[0] = 1.0
     taken = np.arange(1, size + 1)[:, None]
     for number, wave in enumerate(np.exp(1j * np.outer(weights, points)), 1):
-        # Of the sets of j among the first m, a share j/m holds the last.
-        share = np.minimum(taken / number, 1.0)
-        means[1:] = (1 - share) * means[1:] + share * wave * means[:-1]
+        # Of the sets of j among the first m, a fraction j/m holds the last.
+        fraction = np.minimum(taken / number, 1.0)
+        means[1:] = (1 - fraction) * means[1:] + fraction * wave * means[:-1]
     return np.asarray(means[size])
 
 
@@ -238,8 +238,8 @@ def _independent(weights: Floats, counts: npt.NDArray[np.int64], size: int, poin
     stretch = np.sqrt(population / (population - 1))
     turns = np.asarray(np.expm1(1j * np.outer(stretch * (weights - mean), points)), np.complex128)
 
-    def product(share: float) -> tuple[Waves, Waves]:
-        factors = np.asarray(1 + share * turns, np.complex128)
+    def product(fraction: float) -> tuple[Waves, Waves]:
+        factors = np.asarray(1 + fraction * turns, np.complex128)
         return factors, np.asarray(np.exp(counts @ np.log(factors)), np.complex128)
 
     free = np.asarray(product(size / population)[1] * np.exp(1j * size * mean * points), np.complex128)
@@ -301,7 +301,7 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class PartedScores(Scores):
+class PartitionedScores(Scores):
     """Reports that say which part of the mechanism they are from."""
 
     pieces: Sequence[Piece]

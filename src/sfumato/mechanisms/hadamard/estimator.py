@@ -15,12 +15,12 @@ from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadama
 __all__ = ["HadamardEstimator"]
 
 #: Fewer numbers than this are transformed before numba is imported.
-_FEW = 2**14
+_SMALL_SIZE = 2**14
 
 
 def _transform(rows: Floats, scale: float = 1.0) -> Floats:
     """The transform of every row, times ``scale``: to scale it afterwards would need as much fresh memory again."""
-    if rows.size < _FEW:
+    if rows.size < _SMALL_SIZE:
         return walsh_hadamard(rows) * scale
     from sfumato.mechanisms.hadamard.transform_kernel import transform_rows
 
@@ -60,8 +60,8 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
         """For every value what its block has."""
         return np.repeat(blocks, self._columns - 1)[: self.size]
 
-    def frequencies(self, shares: Floats) -> Floats:
-        return self._of_values(_transform(shares.reshape(self._blocks, self._columns), 1 / self.gamma))
+    def frequencies(self, fractions: Floats) -> Floats:
+        return self._of_values(_transform(fractions.reshape(self._blocks, self._columns), 1 / self.gamma))
 
     def expected_counts(self, p: Floats) -> Floats:
         return self.law(p, 1.0)
@@ -76,8 +76,8 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:  # noqa: ARG002
         return self.frequencies(counts)  # the uniform columns of any mass cancel
 
-    def fit_part(self, shares: Floats) -> Fit:
-        return fit_histogram(shares, self.expected_counts, self.adjoint, self.size)
+    def fit_part(self, fractions: Floats) -> Fit:
+        return fit_histogram(fractions, self.expected_counts, self.adjoint, self.size)
 
     def second_moments(self) -> Floats:
         # φ_x = ±1/γ in the own block, since rows are orthogonal and row 0 is skipped: a report in a block of s values
@@ -113,28 +113,28 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
 
     def adjoint(self, weights: Floats) -> Floats:
         scores = _transform(weights.reshape(self._blocks, self._columns), self.gamma / self._columns)
-        own = self._of_blocks(scores[:, 0])
-        own += self._of_values(scores)
-        own += weights.sum() * self._rest / (self._blocks * self._columns)
-        return own
+        result = self._of_blocks(scores[:, 0])
+        result += self._of_values(scores)
+        result += weights.sum() * self._rest / (self._blocks * self._columns)
+        return result
 
     @property
-    def set_levels(self) -> Floats:
+    def set_score_values(self) -> Floats:
         """The scores of a value for a column of its block, by the sign, and for one of another block."""
-        levels = np.array([-1.0, 1.0, 0.0]) / self.gamma
-        return levels[:2] if self._blocks == 1 else levels
+        score_values = np.array([-1.0, 1.0, 0.0]) / self.gamma
+        return score_values[:2] if self._blocks == 1 else score_values
 
     def set_probabilities(self, p: Floats, total: float) -> Floats:
         in_block = self._of_blocks(self.gamma * self._by_row(p).sum(axis=1) + self._rest * total / self._blocks)
         columns = self.gamma * float(p.sum()) + self._rest * total
         signs = [(in_block - self.gamma * p) / 2, (in_block + self.gamma * p) / 2, columns - in_block]
-        return np.maximum(np.column_stack(signs[: len(self.set_levels)]), 0.0)
+        return np.maximum(np.column_stack(signs[: len(self.set_score_values)]), 0.0)
 
-    def score_levels(self) -> tuple[Floats, Floats]:
+    def score_values(self) -> tuple[Floats, Floats]:
         in_block = self.gamma + self._rest / self._blocks
-        own = np.array([(in_block - self.gamma) / 2, (in_block + self.gamma) / 2, 1 - in_block])
-        levels = self.set_levels
-        return np.tile(levels, (self.size, 1)), np.tile(own[: len(levels)], (self.size, 1))
+        at_value = np.array([(in_block - self.gamma) / 2, (in_block + self.gamma) / 2, 1 - in_block])
+        score_values = self.set_score_values
+        return np.tile(score_values, (self.size, 1)), np.tile(at_value[: len(score_values)], (self.size, 1))
 
     def score_probabilities(self, p: Floats) -> Floats:
         return self.set_probabilities(p, 1.0)

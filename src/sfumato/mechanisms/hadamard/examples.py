@@ -9,17 +9,17 @@ from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 
 __all__ = ["examples"]
 
-_FEW = Domain(["none", "flu", "hiv", "cancer", "other"])
+_SMALL = Domain(["none", "flu", "hiv", "cancer", "other"])
 
 
 def _samplers() -> list[Mechanism]:
     return [
-        HadamardResponse(_FEW, 1),
-        HadamardResponse(_FEW, 3),
+        HadamardResponse(_SMALL, 1),
+        HadamardResponse(_SMALL, 3),
         HadamardResponse(Domain.range(65_535), 1, block_size=2**16),
         HadamardResponse(Domain.range(65_536), 1, block_size=2**17),
         HadamardResponse(Domain.range(200_000), 1, block_size=2**17),
-        HadamardResponse(_FEW, "inf", block_size=4, blocks=3),
+        HadamardResponse(_SMALL, "inf", block_size=4, blocks=3),
     ]
 
 
@@ -33,8 +33,8 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 def _reports() -> list[Mechanism]:
     return [
-        HadamardResponse(_FEW, 1),
-        HadamardResponse(_FEW, 3, block_size=4, blocks=3),
+        HadamardResponse(_SMALL, 1),
+        HadamardResponse(_SMALL, 3, block_size=4, blocks=3),
         HadamardResponse(Domain.range(70_000), 1),
     ]
 

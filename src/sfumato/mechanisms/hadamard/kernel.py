@@ -88,7 +88,7 @@ def _exact_one_block(
 
 
 @device
-def _own(x: Any, rows: Word, multiplier: Word, shift: Word) -> tuple[Word, Word]:
+def _block_and_row(x: Any, rows: Word, multiplier: Word, shift: Word) -> tuple[Word, Word]:
     """The block and the row of a value."""
     block = np.uint64(x) * multiplier >> shift
     return block, np.uint64(x) - block * rows + ONE
@@ -98,9 +98,9 @@ def _own(x: Any, rows: Word, multiplier: Word, shift: Word) -> tuple[Word, Word]
 def _quick_blocks(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
     high, _, rows, multiplier, shift, blocks, rejected = parameters
     word, other = words[TWO * i], words[TWO * i + ONE]
-    own_block, row = _own(x, rows, multiplier, shift)
+    true_block, row = _block_and_row(x, rows, multiplier, shift)
     force, product = word >> half_bits(word), (other & INDEX_MASK) * blocks
-    block = own_block if force < high else product >> INDEX_BITS
+    block = true_block if force < high else product >> INDEX_BITS
     report = block * (rows + ONE) + _signed(word & rows, row, force < high)
     return report, (force == high) | (product & INDEX_MASK < rejected)
 
@@ -111,11 +111,11 @@ def _exact_blocks(
 ) -> tuple[Word, Word]:
     high, low, rows, multiplier, shift, blocks, _ = parameters
     word, other = words[TWO * i], words[TWO * i + ONE]
-    own_block, row = _own(x, rows, multiplier, shift)
+    true_block, row = _block_and_row(x, rows, multiplier, shift)
     half = half_bits(word)
     force, position = bernoulli(word >> half, high, low, WORD_BITS - half, auxiliary, position)
     block, position = below(other & INDEX_MASK, blocks, auxiliary, position)
-    return (own_block if force else block) * (rows + ONE) + _signed(word & rows, row, force), position
+    return (true_block if force else block) * (rows + ONE) + _signed(word & rows, row, force), position
 
 
 _run_one_block = repaired_kernel(HadamardResponse.name, _quick_one_block, _exact_one_block)

@@ -55,9 +55,9 @@ class HadamardResponse(MixtureMechanism):
             raise InvalidInput("HadamardResponse", "block_size", "be a power of two", block_size)
         fewest = -(-k // (self.block_size - 1))
         self.blocks = checked_integer("HadamardResponse", "blocks", blocks or fewest, fewest, 2**31)
-        self.share = Fraction(1, 2 * self.blocks)
+        self.density = Fraction(1, 2 * self.blocks)
         if threshold is None:
-            threshold = mixing_threshold(self.epsilon, self.share)
+            threshold = mixing_threshold(self.epsilon, self.density)
         self.threshold = checked_integer("HadamardResponse", "threshold", threshold, 0, ONE)
         self.layout = _layout(self.blocks, self.block_size)
 
@@ -67,14 +67,14 @@ class HadamardResponse(MixtureMechanism):
         return block, row + 1
 
     def step(self, state: int, draws: Draws) -> Finished:
-        own_block, row = self.block_and_row(state)
+        true_block, row = self.block_and_row(state)
         force = draws.bernoulli(self.threshold, ONE)
         column = draws.below(self.block_size)
         block = draws.below(self.blocks) if self.blocks > 1 else 0
         if force:
             if state == OUTSIDE:
                 return Finished(OUTSIDE)
-            block = own_block
+            block = true_block
             if (row & column).bit_count() & 1:
                 # Flipping the row's lowest bit changes the sign, and pairs the columns of the two signs.
                 column ^= row & -row
@@ -82,8 +82,8 @@ class HadamardResponse(MixtureMechanism):
 
     def audit_surrogate(self) -> HadamardResponse:
         block_size, blocks = min(self.block_size, 4), min(self.blocks, 2)
-        few = Domain.range(min(len(self.domain), blocks * (block_size - 1)))
-        return self.from_parameters(few, self.parameters() | {"block_size": block_size, "blocks": blocks})
+        small = Domain.range(min(len(self.domain), blocks * (block_size - 1)))
+        return self.from_parameters(small, self.parameters() | {"block_size": block_size, "blocks": blocks})
 
     def draws(self) -> MixtureDraws:
         return MixtureDraws(columns=self.block_size, choices=self.blocks)
@@ -93,9 +93,9 @@ class HadamardResponse(MixtureMechanism):
         return self.blocks * self.block_size
 
     def in_set(self, report: int, x: int) -> bool:
-        own_block, row = self.block_and_row(x)
+        true_block, row = self.block_and_row(x)
         block, column = divmod(report, self.block_size)
-        return block == own_block and (row & column).bit_count() % 2 == 0
+        return block == true_block and (row & column).bit_count() % 2 == 0
 
     def empty_outputs(self) -> int:
         # A set of a block with s values is empty where every row 1 … s has odd overlap with the column. Row 3 is
@@ -129,11 +129,11 @@ class HadamardResponse(MixtureMechanism):
         best: tuple[Any, int] | None = None
         rows = self.block_size - 1
         for block in range(-(-len(weights) // rows)):
-            own = [int(w * scale) for w in weights[block * rows : (block + 1) * rows]]
+            block_weights = [int(w * scale) for w in weights[block * rows : (block + 1) * rows]]
             vector = np.zeros(self.block_size, dtype=object)
-            vector[1 : len(own) + 1] = own
-            doubled = sum(own) + walsh_hadamard(vector[None])[0]
-            doubled = np.where(self._binding(len(own)), doubled, -1 if heaviest else 4 * scale)
+            vector[1 : len(block_weights) + 1] = block_weights
+            doubled = sum(block_weights) + walsh_hadamard(vector[None])[0]
+            doubled = np.where(self._binding(len(block_weights)), doubled, -1 if heaviest else 4 * scale)
             column = int(np.argmax(doubled) if heaviest else np.argmin(doubled))
             weight = doubled[column]
             if best is None or (weight > best[0] if heaviest else weight < best[0]):

@@ -1,6 +1,6 @@
-"""Sensitive values hidden among themselves, harmless ones mostly told in clear (context-aware LDP §5).
+"""Sensitive values protected among themselves, harmless ones mostly revealed (context-aware LDP §5).
 
-One part whose hidden values are the sensitive ones and whose open values are the harmless ones. A column of the
+One part: its protected values are the sensitive ones, its unprotected values the harmless ones. A column of the
 part is high on a set of sensitive values and low on all others, harmless ones too; the column of a harmless value
 is its own. So a sensitive value can always be denied, at the ratio high/low ≤ e^ε, and nothing binds a harmless one.
 """
@@ -42,8 +42,8 @@ class HighLowMechanism(PartitionedMechanism):
         return list(self.domain.decode(self.protected(0)))
 
     def parameters(self) -> dict[str, Any]:
-        own = {"sensitive": self.protected(0).tolist(), "epsilon": str(self.epsilon)}
-        return own | {key: value for key, value in self.mixture.parameters().items() if key != "epsilon"}
+        first = {"sensitive": self.protected(0).tolist(), "epsilon": str(self.epsilon)}
+        return first | {key: value for key, value in self.mixture.parameters().items() if key != "epsilon"}
 
     @staticmethod
     def _read_sensitive(domain: Domain, parameters: dict[str, Any]) -> tuple[list[object], dict[str, Any]]:

@@ -11,25 +11,25 @@ from sfumato.mechanisms.high_low.subset import HighLowSubset
 
 __all__ = ["examples"]
 
-_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+_SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
 _FEARED = ["flu", "hiv", "cancer"]
 
 
 def _samplers() -> list[Mechanism]:
     return [
-        UtilityOptimizedRR(_FEW, _FEARED, 1),
-        UtilityOptimizedRR(_MORE, range(1, 70, 3), "0.5"),
-        UtilityOptimizedRR(_FEW, _FEW, "ln 3"),
-        UtilityOptimizedRR(_FEW, _FEARED, "inf"),
-        HighLowHadamard(_FEW, _FEARED, 1, block_size=4),
-        HighLowHadamard(_MORE, range(1, 70, 3), 3, block_size=8),
-        HighLowHadamard.published(_FEW, ["hiv"], "0.5"),
-        HighLowHadamard(_FEW, _FEARED, 0, block_size=4),
-        HighLowSubset(_FEW, _FEARED, 1, 2),
-        HighLowSubset(_MORE, range(63), "0.5", 20),
-        HighLowSubset(_FEW, ["hiv"], "ln 3"),
-        HighLowSubset(_FEW, _FEW, 2, 2),
-        HighLowSubset(_FEW, _FEARED, "inf", 2),
+        UtilityOptimizedRR(_SMALL, _FEARED, 1),
+        UtilityOptimizedRR(_LARGE, range(1, 70, 3), "0.5"),
+        UtilityOptimizedRR(_SMALL, _SMALL, "ln 3"),
+        UtilityOptimizedRR(_SMALL, _FEARED, "inf"),
+        HighLowHadamard(_SMALL, _FEARED, 1, block_size=4),
+        HighLowHadamard(_LARGE, range(1, 70, 3), 3, block_size=8),
+        HighLowHadamard.published(_SMALL, ["hiv"], "0.5"),
+        HighLowHadamard(_SMALL, _FEARED, 0, block_size=4),
+        HighLowSubset(_SMALL, _FEARED, 1, 2),
+        HighLowSubset(_LARGE, range(63), "0.5", 20),
+        HighLowSubset(_SMALL, ["hiv"], "ln 3"),
+        HighLowSubset(_SMALL, _SMALL, 2, 2),
+        HighLowSubset(_SMALL, _FEARED, "inf", 2),
     ]
 
 
@@ -45,7 +45,7 @@ def _laws(epsilon: str) -> list[Mechanism]:
 def _reports() -> list[Mechanism]:
     return [
         HighLowSubset(Domain.range(7), range(4), 1, 2),
-        HighLowSubset(_MORE, range(63), 1, 20),
+        HighLowSubset(_LARGE, range(63), 1, 20),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Hadamard response among the sensitive values, harmless ones told in clear (context-aware LDP §5)."""
+"""Hadamard response among the sensitive values, harmless ones revealed (context-aware LDP §5)."""
 
 from __future__ import annotations
 

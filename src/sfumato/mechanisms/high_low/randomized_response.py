@@ -1,4 +1,4 @@
-"""Randomized response among the sensitive values, harmless ones told in clear (Murakami and Kawamoto 2019)."""
+"""Randomized response among the sensitive values, harmless ones revealed (Murakami and Kawamoto 2019)."""
 
 from __future__ import annotations
 

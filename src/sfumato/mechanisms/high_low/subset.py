@@ -1,4 +1,4 @@
-"""Subset selection among the sensitive values, harmless ones told in clear: the size of the subsets is free."""
+"""Subset selection among the sensitive values, harmless ones revealed: the size of the subsets is free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato._core import Epsilon, EpsilonLike, checked_integer
 from sfumato.domain import Domain
-from sfumato.mechanisms.base import FEW_VALUES
+from sfumato.mechanisms.base import SURROGATE_VALUES
 from sfumato.mechanisms.estimators.inclusion import set_moments
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -23,7 +23,7 @@ __all__ = ["HighLowSubset", "best_high_low_size"]
 class HighLowSubset(HighLowMechanism):
     """Outputs: every d-subset D of the s sensitive values, and every harmless value.
 
-    D has the likelihood e^ε on its members and 1 on all other values; a harmless value has the rest in clear:
+    D has the likelihood e^ε on its members and 1 on all other values; a harmless value is revealed with the rest:
     γ = (e^ε-1)d / ((e^ε-1)d + s). The size of least exact risk (at the uniform distribution) is taken unless given.
     A single sensitive value has one subset, itself: Mangat's method. Every value sensitive is subset selection.
     """
@@ -57,9 +57,9 @@ class HighLowSubset(HighLowMechanism):
         self._hide(policy, mixture)
 
     def audit_surrogate(self) -> HighLowSubset:
-        protected, unprotected = min(len(self.mixture.domain), FEW_VALUES), min(len(self.unprotected), 2)
+        protected, unprotected = min(len(self.mixture.domain), SURROGATE_VALUES), min(len(self.unprotected), 2)
         # Of one member or of several: these are different samplers.
-        size = 1 if self.size == 1 else scaled_size(self.mixture.share, protected, least=2)
+        size = 1 if self.size == 1 else scaled_size(self.mixture.density, protected, least=2)
         return self.from_parameters(
             Domain.range(protected + unprotected),
             self.parameters() | {"sensitive": list(range(protected)), "size": size},

@@ -37,15 +37,15 @@ def add_histogram(indices: npt.NDArray[Any], counts: Integers) -> None:
     plain.setflags(write=False)
 
     def counted(piece: slice) -> Integers:
-        own = np.zeros_like(counts)
-        _histogram(plain[piece], own)
-        return own
+        partial = np.zeros_like(counts)
+        _histogram(plain[piece], partial)
+        return partial
 
-    if len(plain) < 2 * _LEAST_INDICES:  # no table of its own for the only thread
+    if len(plain) < 2 * _LEAST_INDICES:  # no partial table for the only thread
         _histogram(plain, counts)
         return
-    for _, own in by_threads(len(plain), max(_LEAST_INDICES, len(counts)), counted):
-        counts += own
+    for _, partial in by_threads(len(plain), max(_LEAST_INDICES, len(counts)), counted):
+        counts += partial
 
 
 def add_bit_sums(rows: npt.NDArray[np.uint8], counts: Integers) -> None:
@@ -53,14 +53,14 @@ def add_bit_sums(rows: npt.NDArray[np.uint8], counts: Integers) -> None:
     words = -(-rows.shape[1] // 8)
 
     def counted(piece: slice) -> Integers:
-        own = np.zeros(64 * words, np.int64)
+        partial = np.zeros(64 * words, np.int64)
         for start in range(piece.start, piece.stop, _MOST_ROWS):
             planes = np.zeros((_PLANES + 1) * words, np.uint64)
-            _vertical_counts(_in_words(rows[start : min(start + _MOST_ROWS, piece.stop)]), planes, own)
-        return own
+            _vertical_counts(_in_words(rows[start : min(start + _MOST_ROWS, piece.stop)]), planes, partial)
+        return partial
 
-    for _, own in by_threads(len(rows), max(1, _LEAST_BYTES // rows.shape[1]), counted):
-        counts += own[: len(counts)]
+    for _, partial in by_threads(len(rows), max(1, _LEAST_BYTES // rows.shape[1]), counted):
+        counts += partial[: len(counts)]
 
 
 def _in_words(rows: npt.NDArray[np.uint8]) -> Words:
@@ -104,12 +104,12 @@ def _fetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     """Have this place of an array brought to the second cache; one beyond its end does no harm."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        made = context.make_array(signature.args[0])(context, builder, arguments[0])
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         fetch_type = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
         fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), fetch_type)
         reading, second_cache, data = number(0), number(2), number(1)
-        place = builder.bitcast(builder.gep(made.data, [arguments[1]]), byte)
+        place = builder.bitcast(builder.gep(view.data, [arguments[1]]), byte)
         builder.call(fetch, [place, reading, second_cache, data])
         return context.get_dummy_value()
 
@@ -181,8 +181,8 @@ def _carry(planes: Words, width: Word, carries: Word, plane: Word) -> None:
     while left != ZERO:
         left = ZERO
         for word in range(width):
-            held, carry = planes[plane * width + word], planes[carries + word]
-            planes[plane * width + word] = held ^ carry
-            planes[carries + word] = held & carry
-            left |= held & carry
+            bits, carry = planes[plane * width + word], planes[carries + word]
+            planes[plane * width + word] = bits ^ carry
+            planes[carries + word] = bits & carry
+            left |= bits & carry
         plane += ONE

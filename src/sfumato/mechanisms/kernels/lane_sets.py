@@ -47,20 +47,20 @@ def mend(bits: Words, start: Word, stop: Word, size: Word, auxiliary: Words, pos
 
 
 @device
-def swap_in(bits: Words, start: Word, stop: Word, own: Word, size: Word, auxiliary: Words, position: Word) -> Word:
-    """Swap a uniform member for the bit ``own``, if that is none; give the new auxiliary position."""
-    if not has(bits, own):
+def swap_in(bits: Words, start: Word, stop: Word, lane: Word, size: Word, auxiliary: Words, position: Word) -> Word:
+    """Swap a uniform member for the bit ``lane``, if that is none; give the new auxiliary position."""
+    if not has(bits, lane):
         position = _toggle_one(bits, start, stop, ZERO, size, auxiliary, position)
-        bits[own // WORD_BITS] |= ONE << own % WORD_BITS
+        bits[lane // WORD_BITS] |= ONE << lane % WORD_BITS
     return position
 
 
 @device
-def swap_out(bits: Words, start: Word, stop: Word, own: Word, size: Word, auxiliary: Words, position: Word) -> Word:
-    """Swap the bit ``own``, if it is a member, for a uniform absent one; give the new auxiliary position."""
-    if has(bits, own):
+def swap_out(bits: Words, start: Word, stop: Word, lane: Word, size: Word, auxiliary: Words, position: Word) -> Word:
+    """Swap the bit ``lane``, if it is a member, for a uniform absent one; give the new auxiliary position."""
+    if has(bits, lane):
         position = _toggle_one(bits, start, stop, ONES, stop - start - size, auxiliary, position)
-        bits[own // WORD_BITS] ^= ONE << own % WORD_BITS
+        bits[lane // WORD_BITS] ^= ONE << lane % WORD_BITS
     return position
 
 
@@ -72,10 +72,10 @@ def _toggle_one(
     value, position = read(auxiliary, position, INDEX_BITS)
     rank, position = below(value, count, auxiliary, position)
     group = start // WORD_BITS
-    found = (bits[group] ^ inverted) & lanes_between(group, start, stop)
-    while rank >= popcount(found):
-        rank -= popcount(found)
+    candidates = (bits[group] ^ inverted) & lanes_between(group, start, stop)
+    while rank >= popcount(candidates):
+        rank -= popcount(candidates)
         group += ONE
-        found = (bits[group] ^ inverted) & lanes_between(group, start, stop)
-    bits[group] ^= nth_set_bit(found, rank)
+        candidates = (bits[group] ^ inverted) & lanes_between(group, start, stop)
+    bits[group] ^= nth_set_bit(candidates, rank)
     return position

@@ -40,22 +40,22 @@ def plane_threshold(high: int, planes: int) -> PlaneThreshold:
 
 
 @device
-def blend(others: Word, own: Word, its: Word) -> Word:
-    """One word in the ``own`` lanes, another in the others."""
-    return others ^ (others ^ its) & own
+def blend(others: Word, marked: Word, its: Word) -> Word:
+    """One word in the ``marked`` lanes, another in the others."""
+    return others ^ (others ^ its) & marked
 
 
 @device
 def lanes_below(
-    words: Words, first: Word, threshold: PlaneThreshold, own: Word, own_threshold: PlaneThreshold
+    words: Words, first: Word, threshold: PlaneThreshold, marked: Word, marked_threshold: PlaneThreshold
 ) -> tuple[Word, Word]:
-    """The lanes whose field is below their threshold, and those that equal it; ``own`` lanes have one of their own."""
+    """The lanes whose field is below their threshold, and those that equal it; ``marked`` lanes have another one."""
     masks, others_result = threshold
-    own_masks, own_result = own_threshold
-    result, equal = blend(others_result, own, own_result), ONES
+    marked_masks, marked_result = marked_threshold
+    result, equal = blend(others_result, marked, marked_result), ONES
     # From the lowest bit up: where a bit differs from the threshold's it overrules what the lower ones said.
     for plane in range(len(masks) - 1, -1, -1):
-        mask = blend(masks[plane], own, own_masks[plane])
+        mask = blend(masks[plane], marked, marked_masks[plane])
         different = words[first + np.uint64(plane)] ^ mask
         result = different & mask | result & ~different
         equal &= ~different
@@ -64,7 +64,7 @@ def lanes_below(
 
 @device
 def finish_ties(
-    auxiliary: Words, position: Word, rest: Word, bits: Word, ties: Word, low: Word, own: Word, own_low: Word
+    auxiliary: Words, position: Word, rest: Word, bits: Word, ties: Word, low: Word, true_lane: Word, true_low: Word
 ) -> tuple[Word, Word]:
     """``bits`` with those of the tied lanes whose ``rest`` further bits are below their threshold's, lowest lane first.
 
@@ -73,7 +73,7 @@ def finish_ties(
     while ties != ZERO:
         lane = ties & ~ties + ONE
         drawn, position = read(auxiliary, position, rest)
-        if drawn < (own_low if lane == own else low):
+        if drawn < (true_low if lane == true_lane else low):
             bits |= lane
         ties ^= lane
     return bits, position
@@ -121,20 +121,21 @@ def draw_lanes(
     position: Word,
     rest: Word,
     lanes: Word,
-    own: Word,
-    of_own: tuple[PlaneThreshold, Word],
+    true_lane: Word,
+    of_true: tuple[PlaneThreshold, Word],
     others: tuple[PlaneThreshold, Word],
 ) -> tuple[Word, Word]:
     """Draw a bit for each of ``lanes``; return the bits and the next position among the auxiliary words.
 
-    ``of_own`` is the threshold, as planes and a low part, of the lanes ``own``, and ``others`` that of all others.
+    ``of_true`` is the threshold, as planes and a low part, of the lanes ``true_lane``, and ``others`` that
+    of all others.
     """
-    own_threshold, own_low = of_own
+    true_threshold, true_low = of_true
     other_threshold, other_low = others
     # A threshold without a low part is decided at once.
-    own_tie = ONES if own_low != ZERO else ZERO
+    true_tie = ONES if true_low != ZERO else ZERO
     others_tie = ONES if other_low != ZERO else ZERO
-    bits, ties = lanes_below(words, first, other_threshold, own, own_threshold)
-    ties &= lanes & blend(others_tie, own, own_tie)
-    bits, position = finish_ties(auxiliary, position, rest, bits, ties, other_low, own, own_low)
+    bits, ties = lanes_below(words, first, other_threshold, true_lane, true_threshold)
+    ties &= lanes & blend(others_tie, true_lane, true_tie)
+    bits, position = finish_ties(auxiliary, position, rest, bits, ties, other_low, true_lane, true_low)
     return bits & lanes, position

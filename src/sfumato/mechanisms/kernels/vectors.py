@@ -49,14 +49,14 @@ class _Doubles(types.Type):
 
 @register_model(_Numbers)
 class _NumbersModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, own: Any) -> None:
-        super().__init__(manager, own, _NUMBERS)  # type: ignore[no-untyped-call]
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, _NUMBERS)  # type: ignore[no-untyped-call]
 
 
 @register_model(_Doubles)
 class _DoublesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, own: Any) -> None:
-        super().__init__(manager, own, _DOUBLES)  # type: ignore[no-untyped-call]
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, _DOUBLES)  # type: ignore[no-untyped-call]
 
 
 _numbers, _doubles = _Numbers(), _Doubles()

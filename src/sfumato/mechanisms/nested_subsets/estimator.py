@@ -13,7 +13,7 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets, spread_of_levels
+from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets, likelihood_moments
 
 __all__ = ["NestedSubsetsEstimator"]
 
@@ -37,35 +37,37 @@ class NestedSubsetsEstimator(Estimator):
         self._block_of, self._blocks, self._block_size = mechanism.block_of, mechanism.blocks, mechanism.block_size
         self._high, self._sizes = mechanism.high, mechanism.sizes
         # Numbers for a high and a low block, for a value that is in its set and one that is not.
-        self._levels: Floats = np.array([[float(level) for level in pair] for pair in mechanism.levels])
+        self._likelihoods: Floats = np.array(
+            [[float(likelihood) for likelihood in pair] for pair in mechanism.likelihoods]
+        )
         inside = np.array(self._sizes)[:, None] / self._block_size
-        self._means = (self._levels * np.hstack([inside, 1 - inside])).sum(axis=1)
-        centred = self._levels - self._means[:, None]
+        self._means = (self._likelihoods * np.hstack([inside, 1 - inside])).sum(axis=1)
+        centred = self._likelihoods - self._means[:, None]
         self._between_scores = (self._means - 1) / between + 1 / self.size
         self._scores: Floats = centred / within + self._between_scores[:, None]
-        score, level = self._scores, self._levels
+        score, likelihood = self._scores, self._likelihoods
         # E[φ_x φ_z v_w] for x = z, for two values of one block and for two of different blocks; each where w is x or z,
         # where it is another value of their block, or of one of their blocks, and where it is of another block.
         self._squares = (
-            self._mean(("aaa", score, score, level)),
-            self._mean(("aab", score, score, level)),
-            self._mean(("aa", score, score), ("a", level)),
+            self._mean(("aaa", score, score, likelihood)),
+            self._mean(("aab", score, score, likelihood)),
+            self._mean(("aa", score, score), ("a", likelihood)),
         )
         self._within = (
-            self._mean(("aba", score, score, level)),
-            self._mean(("abc", score, score, level)),
-            self._mean(("ab", score, score), ("a", level)),
+            self._mean(("aba", score, score, likelihood)),
+            self._mean(("abc", score, score, likelihood)),
+            self._mean(("ab", score, score), ("a", likelihood)),
         )
         self._across = (
-            self._mean(("aa", score, level), ("a", score)),
-            self._mean(("ab", score, level), ("a", score)),
-            self._mean(("a", score), ("a", score), ("a", level)),
+            self._mean(("aa", score, likelihood), ("a", score)),
+            self._mean(("ab", score, likelihood), ("a", score)),
+            self._mean(("a", score), ("a", score), ("a", likelihood)),
         )
 
     # -- the estimate ----------------------------------------------------------------------------------------
 
-    def frequencies(self, shares: Floats) -> Floats:
-        in_high, in_low, high = np.split(shares, [self.size, 2 * self.size])
+    def frequencies(self, fractions: Floats) -> Floats:
+        in_high, in_low, high = np.split(fractions, [self.size, 2 * self.size])
         (high_in, high_out), (low_in, low_out) = self._scores
         of_block = low_out + (high_out - low_out) * high
         return np.asarray((high_in - high_out) * in_high + (low_in - low_out) * in_low + of_block[self._block_of])
@@ -77,20 +79,23 @@ class NestedSubsetsEstimator(Estimator):
         for status in (0, 1):
             indicator = np.zeros((2, 2))
             indicator[status, 0] = 1
-            own, same = self._mean(("aa", indicator, self._levels)), self._mean(("ab", indicator, self._levels))
-            other = self._mean(("a", indicator), ("a", self._levels))
-            rows.append(own * p + same * (mass - p) + other * (1 - mass))
+            at_value, in_group = (
+                self._mean(("aa", indicator, self._likelihoods)),
+                self._mean(("ab", indicator, self._likelihoods)),
+            )
+            other = self._mean(("a", indicator), ("a", self._likelihoods))
+            rows.append(at_value * p + in_group * (mass - p) + other * (1 - mass))
         high = self._high / self._blocks
         # E[v | high] of a value of the block is its mean; of other blocks, what that leaves of all high blocks.
-        own_high = high * self._means[0]
-        elsewhere = (self._high - own_high) / (self._blocks - 1)
-        return np.concatenate([*rows, elsewhere + (own_high - elsewhere) * masses])
+        own_block_high = high * self._means[0]
+        other_block_high = (self._high - own_block_high) / (self._blocks - 1)
+        return np.concatenate([*rows, other_block_high + (own_block_high - other_block_high) * masses])
 
-    def score_levels(self) -> tuple[Floats, Floats]:
+    def score_values(self) -> tuple[Floats, Floats]:
         first = np.zeros(self.size)
         first[0] = 1.0
-        own = self.score_probabilities(first)[0]  # the same for every value
-        return np.tile(self._scores.ravel(), (self.size, 1)), np.tile(own, (self.size, 1))
+        at_value = self.score_probabilities(first)[0]  # the same for every value
+        return np.tile(self._scores.ravel(), (self.size, 1)), np.tile(at_value, (self.size, 1))
 
     def score_probabilities(self, p: Floats) -> Floats:
         in_high, in_low, high = np.split(self.expected_counts(p), [self.size, 2 * self.size])
@@ -114,17 +119,17 @@ class NestedSubsetsEstimator(Estimator):
         return np.asarray(np.bincount(self._block_of, weights=weights, minlength=self._blocks), np.float64)
 
     def variances(self, p: Floats) -> Floats:
-        own, same, other = self._squares
+        at_value, in_group, other = self._squares
         mass = self._masses(p)[self._block_of]
-        return np.asarray(own * p + same * (mass - p) + other * (1 - mass) - p**2)
+        return np.asarray(at_value * p + in_group * (mass - p) + other * (1 - mass) - p**2)
 
     def covariance(self, p: Floats) -> Floats:
         mass, ours = self._masses(p)[self._block_of], p[:, None] + p
-        own, same, other = self._within
-        within = own * ours + same * (mass - ours) + other * (1 - mass)
-        own, same, other = self._across
+        at_value, in_group, other = self._within
+        within = at_value * ours + in_group * (mass - ours) + other * (1 - mass)
+        at_value, in_group, other = self._across
         both = mass[:, None] + mass
-        across = own * ours + same * (both - ours) + other * (1 - both)
+        across = at_value * ours + in_group * (both - ours) + other * (1 - both)
         covariance = np.where(self._block_of[:, None] == self._block_of, within, across) - np.outer(p, p)
         covariance[np.diag_indices(self.size)] = self.variances(p)
         return covariance
@@ -134,12 +139,12 @@ class NestedSubsetsEstimator(Estimator):
         total, weighed = self._masses(weights), self._masses(weights * p)
         # Over pairs of one block, then of different blocks, with the sums over the second value done first.
         pairs, ours = total**2 - self._masses(squares), 2 * (weighed * total - self._masses(squares * p))
-        own, same, other = self._within
-        within = own * ours + same * (masses * pairs - ours) + other * (1 - masses) * pairs
+        at_value, in_group, other = self._within
+        within = at_value * ours + in_group * (masses * pairs - ours) + other * (1 - masses) * pairs
         rest = total.sum() - total
         ours_across, both = 2 * float(weighed @ rest), 2 * float((masses * total) @ rest)
-        own, same, other = self._across
-        across = own * ours_across + same * (both - ours_across) + other * (float(total @ rest) - both)
+        at_value, in_group, other = self._across
+        across = at_value * ours_across + in_group * (both - ours_across) + other * (float(total @ rest) - both)
         alone = float(squares @ (self.variances(p) + p**2))
         return alone + float(within.sum()) + across - float(weights @ p) ** 2
 
@@ -176,10 +181,12 @@ def _spreads(mechanism: NestedSubsets) -> tuple[Fraction, Fraction]:
     equally likely and the best unbiased estimate is E[v v']⁻¹ applied to the mean of v.
     """
     blocks, block_size = mechanism.blocks, mechanism.block_size
-    share = Fraction(mechanism.high, blocks)
-    means, variances = spread_of_levels(mechanism.levels, [Fraction(size, block_size) for size in mechanism.sizes])
-    between = share * (1 - share) * (means[0] - means[1]) ** 2 * (blocks * block_size) / (blocks - 1)
-    within = share * variances[0] + (1 - share) * variances[1]
+    fraction = Fraction(mechanism.high, blocks)
+    means, variances = likelihood_moments(
+        mechanism.likelihoods, [Fraction(size, block_size) for size in mechanism.sizes]
+    )
+    between = fraction * (1 - fraction) * (means[0] - means[1]) ** 2 * (blocks * block_size) / (blocks - 1)
+    within = fraction * variances[0] + (1 - fraction) * variances[1]
     return between, within * Fraction(block_size, block_size - 1)
 
 

@@ -10,14 +10,14 @@ from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 
 __all__ = ["examples"]
 
-_MORE = Domain.range(70)
+_LARGE = Domain.range(70)
 
 
 def _samplers() -> list[Mechanism]:
     return [
         NestedSubsets(Domain(["n", "e", "s", "w"]), "abba", 1, 3),
         NestedSubsets(Domain.range(12), "abcabcabcabc", "0.5", 1, high=2, sizes=[2, 1]),
-        NestedSubsets(_MORE, [x % 5 for x in range(70)], "ln 2", 2),
+        NestedSubsets(_LARGE, [x % 5 for x in range(70)], "ln 2", 2),
     ]
 
 

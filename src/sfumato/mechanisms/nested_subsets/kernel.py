@@ -53,10 +53,12 @@ def _repairs(mechanism: NestedSubsets) -> tuple[float, float]:
     variance = blocks * of_blocks * (1 - of_blocks)
     moved = math.sqrt(variance) + abs(blocks * of_blocks - mechanism.high)
     mean = moved + 2
-    for count, share, size in zip((mechanism.high, blocks - mechanism.high), of_sets, mechanism.sizes, strict=True):
+    for count, probability, size in zip(
+        (mechanism.high, blocks - mechanism.high), of_sets, mechanism.sizes, strict=True
+    ):
         if size:
-            spread = mechanism.block_size * share * (1 - share)
-            mean += count * (math.sqrt(spread) + abs(mechanism.block_size * share - size))
+            spread = mechanism.block_size * probability * (1 - probability)
+            mean += count * (math.sqrt(spread) + abs(mechanism.block_size * probability - size))
             variance += count * spread
     # A block that became high or low after its values' coins has as many values too few or too many.
     step = abs(of_sets[0] - of_sets[1]) * mechanism.block_size
@@ -68,7 +70,7 @@ def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
     (blocks, block_size), (high_size, in_high, in_low), thresholds, coins, planes, order, rank = parameters
-    (own_threshold, high_threshold, low_threshold), (block_coin, high_coin, low_coin) = thresholds, coins
+    (block_threshold, high_threshold, low_threshold), (block_coin, high_coin, low_coin) = thresholds, coins
     k = blocks * block_size
     lanes = blocks + k
     groups = (lanes + WORD_BITS - ONE) // WORD_BITS
@@ -78,9 +80,9 @@ def _run(
     for i in range(np.uint64(len(values))):
         x = np.uint64(values[i])
         inside = x < k
-        own = rank[x] if inside else ZERO
-        own_block = own // block_size
-        high, position = _decide(words[first] >> INDEX_BITS, own_threshold, auxiliary, position)
+        true_rank = rank[x] if inside else ZERO
+        true_block = true_rank // block_size
+        high, position = _decide(words[first] >> INDEX_BITS, block_threshold, auxiliary, position)
         threshold = high_threshold if high else low_threshold
         forced, position = _decide(words[first] & INDEX_MASK, threshold, auxiliary, position)
         first += ONE
@@ -91,9 +93,9 @@ def _run(
         first += groups * planes
         position = mend(bits, ZERO, blocks, high_size, auxiliary, position)
         if inside and high:
-            position = swap_in(bits, ZERO, blocks, own_block, high_size, auxiliary, position)
+            position = swap_in(bits, ZERO, blocks, true_block, high_size, auxiliary, position)
         elif inside:
-            position = swap_out(bits, ZERO, blocks, own_block, high_size, auxiliary, position)
+            position = swap_out(bits, ZERO, blocks, true_block, high_size, auxiliary, position)
         for block in range(blocks):
             start = blocks + block * block_size
             stop = start + block_size
@@ -102,8 +104,8 @@ def _run(
                 fill(bits, start, stop, ZERO)
             else:
                 position = mend(bits, start, stop, size, auxiliary, position)
-                if forced and inside and block == own_block:
-                    position = swap_in(bits, start, stop, blocks + own, size, auxiliary, position)
+                if forced and inside and block == true_block:
+                    position = swap_in(bits, start, stop, blocks + true_rank, size, auxiliary, position)
         _write(out, i, bits, blocks, k, order)
     return position
 

@@ -21,7 +21,7 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.subset.mechanism import MOST_PLANES, cheap_planes, nth_set_bit, scaled_size
 from sfumato.mechanisms.two_level import ONE, mixing_threshold
 
-__all__ = ["NestedSubsets", "best_nested_sizes", "spread_of_levels"]
+__all__ = ["NestedSubsets", "best_nested_sizes", "likelihood_moments"]
 
 #: Up to this many choices of sizes all are compared; beyond, each size in turn is made the best for the others.
 _MOST_CHOICES = 2**21
@@ -60,33 +60,35 @@ class NestedSubsets(NestedMechanism):
         coins: Sequence[int] | None = None,
         planes: int | None = None,
     ) -> None:
-        what = "NestedSubsets"
+        subject = "NestedSubsets"
         self._read(domain, blocks, epsilon, across)
         counts = np.bincount(self.block_of)
         if counts.min() != counts.max():
-            raise InvalidInput(what, "blocks", "have one size", f"sizes {counts.min()} … {counts.max()}")
+            raise InvalidInput(subject, "blocks", "have one size", f"sizes {counts.min()} … {counts.max()}")
         self.block_size = int(counts[0])
         if (high is None) != (sizes is None):
-            raise InvalidInput(what, "high and sizes", "be given together", (high, sizes))
+            raise InvalidInput(subject, "high and sizes", "be given together", (high, sizes))
         if high is None or sizes is None:
             high, *sizes = best_nested_sizes(self.blocks, self.block_size, self.epsilon, self.across)
-        self.high = checked_integer(what, "high", high, 1, self.blocks - 1)
+        self.high = checked_integer(subject, "high", high, 1, self.blocks - 1)
         most = self.block_size - 1
-        self.sizes = checked_integers(what, "sizes", sizes, (("in a high block", 1, most), ("in a low one", 0, most)))
+        self.sizes = checked_integers(
+            subject, "sizes", sizes, (("in a high block", 1, most), ("in a low one", 0, most))
+        )
         if thresholds is None:
             thresholds = self._private_thresholds()
         self.thresholds = checked_integers(
-            what,
+            subject,
             "thresholds",
             thresholds,
             tuple((name, 0, ONE) for name in ("high", "in a high block", "in a low one")),
         )
         coin_sizes = ((self.high, self.blocks), *((size, self.block_size) for size in self._coin_sizes))
         best_planes = max(itertools.starmap(cheap_planes, coin_sizes))
-        self.planes = checked_integer(what, "planes", best_planes if planes is None else planes, 1, MOST_PLANES)
+        self.planes = checked_integer(subject, "planes", best_planes if planes is None else planes, 1, MOST_PLANES)
         best_coins = [round(Fraction(size << self.planes, among)) for size, among in coin_sizes]
         self.coins = checked_integers(
-            what,
+            subject,
             "coins",
             best_coins if coins is None else coins,
             tuple((name, 0, 2**self.planes) for name in ("of blocks", "in a high block", "in a low one")),
@@ -112,14 +114,14 @@ class NestedSubsets(NestedMechanism):
 
     def _private_thresholds(self) -> tuple[int, int, int]:
         forced = [mixing_threshold(self.epsilon, Fraction(size, self.block_size)) for size in self.sizes]
-        levels = _levels(self.blocks, self.block_size, self.high, self.sizes, (ONE // 2, *forced))
-        (most, _), (_, least) = levels
+        likelihoods = _likelihoods(self.blocks, self.block_size, self.high, self.sizes, (ONE // 2, *forced))
+        (most, _), (_, least) = likelihoods
         # At H = 2^63 the ratio of high-in to low-out is most/least; it grows as H/(2^64 - H).
-        share = least / most
-        own = floor_of_ratio((ONE * share, Fraction(0)), (share, Fraction(1)), self.across)
-        thresholds = (own, forced[0], forced[1])
-        levels = _levels(self.blocks, self.block_size, self.high, self.sizes, thresholds)
-        if any(exceeds(a, b, self.across) for a, b in itertools.permutations(itertools.chain(*levels), 2)):
+        ratio = least / most
+        block_threshold = floor_of_ratio((ONE * ratio, Fraction(0)), (ratio, Fraction(1)), self.across)
+        thresholds = (block_threshold, forced[0], forced[1])
+        likelihoods = _likelihoods(self.blocks, self.block_size, self.high, self.sizes, thresholds)
+        if any(exceeds(a, b, self.across) for a, b in itertools.permutations(itertools.chain(*likelihoods), 2)):
             # All other ratios are below e^across by e^ε or e^(across-ε) at least, unless that is lost in rounding.
             raise InvalidInput(
                 "NestedSubsets", "across", "differ from epsilon and from 0 by more than 1e-15", self.across
@@ -133,8 +135,8 @@ class NestedSubsets(NestedMechanism):
 
     def step(self, state: tuple[int] | NestedState, draws: Draws) -> NestedState | Finished:
         if len(state) == 1:
-            own_high, in_high, in_low = self.thresholds
-            high = draws.bernoulli(own_high, ONE)
+            block_threshold, in_high, in_low = self.thresholds
+            high = draws.bernoulli(block_threshold, ONE)
             return state[0], high, draws.bernoulli(in_high if high else in_low, ONE), 0, 0
         x, high, forced, position, bits = state
         blocks, lanes = self.blocks, self.layout.lanes
@@ -144,15 +146,15 @@ class NestedSubsets(NestedMechanism):
             block_high = bits >> (position - blocks) // self.block_size & 1
             bits |= draws.bernoulli(self.coins[1 if block_high else 2], 2**self.planes) << position
         elif position == lanes:
-            own = 1 << int(self.block_of[x])
+            true_block = 1 << int(self.block_of[x])
             chosen, mended = _mend(bits & (1 << blocks) - 1, blocks, self.high, draws)
             bits = bits >> blocks << blocks | chosen
             if not mended:
                 return x, high, forced, position, bits
-            if high and not chosen & own:
-                bits ^= nth_set_bit(chosen, draws.below(self.high)) | own
-            elif not high and chosen & own:
-                bits ^= nth_set_bit(chosen ^ (1 << blocks) - 1, draws.below(blocks - self.high)) | own
+            if high and not chosen & true_block:
+                bits ^= nth_set_bit(chosen, draws.below(self.high)) | true_block
+            elif not high and chosen & true_block:
+                bits ^= nth_set_bit(chosen ^ (1 << blocks) - 1, draws.below(blocks - self.high)) | true_block
         else:
             block = position - lanes - 1
             first, everything = blocks + block * self.block_size, (1 << self.block_size) - 1
@@ -160,9 +162,9 @@ class NestedSubsets(NestedMechanism):
             before = bits >> first & everything
             chosen, mended = _mend(before, self.block_size, size, draws)
             if mended and forced and size and block == self.block_of[x]:
-                own = 1 << int(self._rank[x]) - block * self.block_size
-                if not chosen & own:
-                    chosen ^= nth_set_bit(chosen, draws.below(size)) | own
+                true_value = 1 << int(self._rank[x]) - block * self.block_size
+                if not chosen & true_value:
+                    chosen ^= nth_set_bit(chosen, draws.below(size)) | true_value
             bits ^= (before ^ chosen) << first
             if not mended:
                 return x, high, forced, position, bits
@@ -188,9 +190,9 @@ class NestedSubsets(NestedMechanism):
     # -- the stated law --------------------------------------------------------------------------------------
 
     @functools.cached_property
-    def levels(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
+    def likelihoods(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
         """The likelihoods ((high in, high out), (low in, low out)), in units of the uniform law."""
-        return _levels(self.blocks, self.block_size, self.high, self.sizes, self.thresholds)
+        return _likelihoods(self.blocks, self.block_size, self.high, self.sizes, self.thresholds)
 
     @property
     def outputs(self) -> int:
@@ -199,33 +201,33 @@ class NestedSubsets(NestedMechanism):
 
     def reports(self) -> Iterable[int]:
         members = self.order.reshape(self.blocks, self.block_size).tolist()
-        found = []
+        reports = []
         for high in itertools.combinations(range(self.blocks), self.high):
             subsets = (itertools.combinations(row, self.sizes[j not in high]) for j, row in enumerate(members))
-            found += [self.bitmap(itertools.chain(*chosen), high) for chosen in itertools.product(*subsets)]
-        return sorted(found)
+            reports += [self.bitmap(itertools.chain(*chosen), high) for chosen in itertools.product(*subsets)]
+        return sorted(reports)
 
     def probability(self, report: int, x: int) -> Fraction:
-        of_block = self.levels[0 if report >> len(self.domain) + int(self.block_of[x]) & 1 else 1]
+        of_block = self.likelihoods[0 if report >> len(self.domain) + int(self.block_of[x]) & 1 else 1]
         return of_block[0 if report >> x & 1 else 1] / self.outputs
 
     def guess_probability(self) -> Fraction:
         # Every output has values at each of the four levels, but for "low in" where low blocks are empty.
-        (high_in, high_out), (low_in, low_out) = self.levels
+        (high_in, high_out), (low_in, low_out) = self.likelihoods
         occurring = [high_in, high_out, low_out, *([low_in] if self.sizes[1] else [])]
         return max(occurring) / len(self.domain)
 
-    def likelihoods(self, report: int) -> list[Fraction]:
+    def column(self, report: int) -> list[Fraction]:
         high = [report >> len(self.domain) + j & 1 for j in range(self.blocks)]
-        in_and_out = [self.levels[0 if bit else 1] for bit in high]
+        in_and_out = [self.likelihoods[0 if bit else 1] for bit in high]
         return [in_and_out[j][0 if report >> x & 1 else 1] for x, j in enumerate(self.block_of.tolist())]
 
     def separating(self, x: int, other: int) -> Iterator[int]:
         """x in and the other value out, for every choice of high and low for their blocks."""
-        own, others = int(self.block_of[x]), int(self.block_of[other])
-        rest = [j for j in range(self.blocks) if j not in (own, others)]
-        for wanted in itertools.product((True, False), repeat=1 if own == others else 2):
-            status = dict(zip((own, others), wanted, strict=False))
+        block, other_block = int(self.block_of[x]), int(self.block_of[other])
+        rest = [j for j in range(self.blocks) if j not in (block, other_block)]
+        for choice in itertools.product((True, False), repeat=1 if block == other_block else 2):
+            status = dict(zip((block, other_block), choice, strict=False))
             chosen = [j for j, high in status.items() if high]
             missing = self.high - len(chosen)
             if 0 <= missing <= len(rest):
@@ -262,26 +264,32 @@ def _mend(chosen: int, among: int, size: int, draws: Draws) -> tuple[int, bool]:
     return chosen, True
 
 
-def _levels(
+def _likelihoods(
     blocks: int, block_size: int, high: int, sizes: Sequence[int], thresholds: Sequence[int]
 ) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
-    """((high in, high out), (low in, low out)): each a block's level times a value's, both in units of uniform laws."""
-    own = Fraction(thresholds[0], ONE)
-    of_block = (own * Fraction(blocks, high), (1 - own) * Fraction(blocks, blocks - high))
-    found = []
-    for level, size, threshold in zip(of_block, sizes, thresholds[1:], strict=True):
+    """((high in, high out), (low in, low out)): each a block's likelihood times a value's.
+
+    Both are in units of uniform laws.
+    """
+    high_probability = Fraction(thresholds[0], ONE)
+    of_block = (high_probability * Fraction(blocks, high), (1 - high_probability) * Fraction(blocks, blocks - high))
+    pairs = []
+    for likelihood, size, threshold in zip(of_block, sizes, thresholds[1:], strict=True):
         # A set that is empty cannot be forced to hold anything.
         forced = Fraction(threshold, ONE) if size else Fraction(0)
         gain = forced * Fraction(block_size, size) if size else Fraction(0)
-        found.append((level * (gain + 1 - forced), level * (1 - forced)))
-    return found[0], found[1]
+        pairs.append((likelihood * (gain + 1 - forced), likelihood * (1 - forced)))
+    return pairs[0], pairs[1]
 
 
-def spread_of_levels(levels: Any, shares: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Mean and variance of the likelihoods in a high and in a low block, of which these shares are in the set."""
-    means = [share * inside + (1 - share) * outside for (inside, outside), share in zip(levels, shares, strict=True)]
-    steps = [inside - outside for inside, outside in levels]
-    return means, [share * (1 - share) * step**2 for share, step in zip(shares, steps, strict=True)]
+def likelihood_moments(likelihoods: Any, fractions: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Mean and variance of the likelihoods in a high and in a low block, of which these fractions are in the set."""
+    means = [
+        fraction * inside + (1 - fraction) * outside
+        for (inside, outside), fraction in zip(likelihoods, fractions, strict=True)
+    ]
+    steps = [inside - outside for inside, outside in likelihoods]
+    return means, [fraction * (1 - fraction) * step**2 for fraction, step in zip(fractions, steps, strict=True)]
 
 
 # -- the best sizes ----------------------------------------------------------------------------------------
@@ -294,8 +302,8 @@ def best_nested_sizes(blocks: int, block_size: int, epsilon: Epsilon, across: Ep
     if math.prod(len(axis) for axis in axes) <= _MOST_CHOICES:
         return _least(risk, axes)
     start = max(1, round(block_size / (1 + math.exp(min(float(epsilon), 50.0)))))
-    found = {_descend(risk, axes, (high, start, low)) for high in (1, (blocks + 1) // 2) for low in (0, start)}
-    return min(found, key=lambda sizes: float(risk(*map(np.array, sizes))))
+    optima = {_descend(risk, axes, (high, start, low)) for high in (1, (blocks + 1) // 2) for low in (0, start)}
+    return min(optima, key=lambda sizes: float(risk(*map(np.array, sizes))))
 
 
 def _least(risk: Any, axes: Sequence[npt.NDArray[np.int64]]) -> tuple[int, int, int]:
@@ -319,11 +327,11 @@ def _descend(risk: Any, axes: list[npt.NDArray[np.int64]], at: tuple[int, int, i
 
 def _risk(blocks: int, block_size: int, epsilon: float, across: float, high: Any, size: Any, low: Any) -> Any:
     """The trace of the inverse of E[v v'], less that of the vector of ones (see ``NestedSubsetsEstimator``)."""
-    levels = ((1.0, math.exp(-epsilon)), (math.exp(epsilon - across), math.exp(-across)))
-    means, variances = spread_of_levels(levels, (size / block_size, low / block_size))
-    share = high / blocks
-    unit = (share * means[0] + (1 - share) * means[1]) ** 2
-    between = share * (1 - share) * (means[0] - means[1]) ** 2 / unit * (blocks * block_size) / (blocks - 1)
-    within = (share * variances[0] + (1 - share) * variances[1]) / unit * block_size / (block_size - 1)
+    likelihoods = ((1.0, math.exp(-epsilon)), (math.exp(epsilon - across), math.exp(-across)))
+    means, variances = likelihood_moments(likelihoods, (size / block_size, low / block_size))
+    fraction = high / blocks
+    unit = (fraction * means[0] + (1 - fraction) * means[1]) ** 2
+    between = fraction * (1 - fraction) * (means[0] - means[1]) ** 2 / unit * (blocks * block_size) / (blocks - 1)
+    within = (fraction * variances[0] + (1 - fraction) * variances[1]) / unit * block_size / (block_size - 1)
     with np.errstate(divide="ignore"):
         return np.asarray((blocks - 1) / between + blocks * (block_size - 1) / within)

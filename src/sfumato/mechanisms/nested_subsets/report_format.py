@@ -25,22 +25,22 @@ class NestedFormat(BitmapFormat):
         super().__init__(len(mechanism.domain) + mechanism.blocks)
         self._mechanism = mechanism
 
-    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+    def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         for start in range(0, len(array), self.piece_rows):
-            self._check_piece(array[start : start + self.piece_rows], what, first_row + start)
+            self._check_piece(array[start : start + self.piece_rows], subject, first_row + start)
 
-    def _check_piece(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+    def _check_piece(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         mechanism = self._mechanism
         bits = np.unpackbits(array, axis=1, count=self.bits, bitorder="little")
         size, (in_high, in_low) = len(mechanism.domain), mechanism.sizes
         high = bits[:, size:]
         wrong = high.sum(axis=1, dtype=np.int64) != mechanism.high
-        self._refuse_rows(what, first_row, array, wrong, f"have exactly {mechanism.high} bits of blocks set")
-        held = np.take(bits, mechanism.order, axis=1).reshape(len(bits), mechanism.blocks, mechanism.block_size)
-        weights = held.sum(axis=2, dtype=np.uint32)
+        self._refuse_rows(subject, first_row, array, wrong, f"have exactly {mechanism.high} bits of blocks set")
+        members = np.take(bits, mechanism.order, axis=1).reshape(len(bits), mechanism.blocks, mechanism.block_size)
+        weights = members.sum(axis=2, dtype=np.uint32)
         wrong = (weights != np.where(high, in_high, in_low)).any(axis=1)
         must = f"have exactly {in_high} values set in every block whose bit is set, and {in_low} in every other"
-        self._refuse_rows(what, first_row, array, wrong, must)
+        self._refuse_rows(subject, first_row, array, wrong, must)
 
     def _count_size(self) -> int:
         return 2 * len(self._mechanism.domain) + self._mechanism.blocks
@@ -55,10 +55,10 @@ class NestedFormat(BitmapFormat):
         in_all, in_high, high_sums = (np.zeros(count, np.int64) for count in (size, size, blocks))
         for start in range(0, len(rows), 255):  # as many ones as a byte holds
             unpacked = np.unpackbits(rows[start : start + 255], axis=1, count=self.bits, bitorder="little")
-            held = np.take(unpacked, order, axis=1).reshape(-1, blocks, mechanism.block_size)
+            members = np.take(unpacked, order, axis=1).reshape(-1, blocks, mechanism.block_size)
             high = unpacked[:, size:]
-            in_all[order] += held.sum(axis=0, dtype=np.uint8).ravel()
-            in_high[order] += (held & high[:, :, None]).sum(axis=0, dtype=np.uint8).ravel()
+            in_all[order] += members.sum(axis=0, dtype=np.uint8).ravel()
+            in_high[order] += (members & high[:, :, None]).sum(axis=0, dtype=np.uint8).ravel()
             high_sums += high.sum(axis=0, dtype=np.uint8)
         return np.concatenate([in_high, in_all - in_high, high_sums])
 
@@ -69,10 +69,10 @@ class NestedFormat(BitmapFormat):
         in_high, in_low, high = (part.astype(object) for part in np.split(counts, [size, 2 * size]))
         if high.sum() != mechanism.high * n:
             raise InvalidInput("an aggregate", "counts of blocks", f"sum to {mechanism.high * n}", high.sum())
-        for held, reports, each in zip((in_high, in_low), (high, n - high), mechanism.sizes, strict=True):
-            found = held[mechanism.order].reshape(mechanism.blocks, -1).sum(axis=1)
-            wrong = found != each * reports
+        for in_set, reports, each in zip((in_high, in_low), (high, n - high), mechanism.sizes, strict=True):
+            block_totals = in_set[mechanism.order].reshape(mechanism.blocks, -1).sum(axis=1)
+            wrong = block_totals != each * reports
             if wrong.any():
                 block = int(wrong.argmax())
                 must = f"sum to {each * reports[block]}"
-                raise InvalidInput("an aggregate", f"counts of the values of block {block}", must, found[block])
+                raise InvalidInput("an aggregate", f"counts of the values of block {block}", must, block_totals[block])

@@ -41,14 +41,14 @@ def draw_counts(mechanism: PartitionedMechanism, generator: Generator, n: int, t
         if members:
             subsets.setdefault((len(part.domain), members), []).append(number)
             continue
-        own = _of_part(mechanism, number, truth, protected)
+        distribution = _of_part(mechanism, number, truth, protected)
         counts[starts[number] : starts[number] + part.outputs] = _index_part(
-            part, generator, int(people[number]), int(unrevealed[number]), own
+            part, generator, int(people[number]), int(unrevealed[number]), distribution
         )
     for (values, size), numbers in subsets.items():
         forced = generator.binomial(people[numbers], gammas[numbers])
-        own = np.stack([_of_part(mechanism, number, truth, protected) for number in numbers])
-        sums = subset_sums(generator, size, forced, people[numbers] - forced + unrevealed[numbers], own)
+        distribution = np.stack([_of_part(mechanism, number, truth, protected) for number in numbers])
+        sums = subset_sums(generator, size, forced, people[numbers] - forced + unrevealed[numbers], distribution)
         for number, row in zip(numbers, sums, strict=True):
             counts[starts[number] : starts[number] + values] = row
     return counts
@@ -56,8 +56,10 @@ def draw_counts(mechanism: PartitionedMechanism, generator: Generator, n: int, t
 
 def _of_part(mechanism: PartitionedMechanism, number: int, truth: Floats, protected: Floats) -> Floats:
     """The distribution of a part's protected values among themselves."""
-    own = truth[mechanism.protected(number)]
-    return own / protected[number] if protected[number] > 0 else np.full(len(own), 1 / len(own))
+    distribution = truth[mechanism.protected(number)]
+    return (
+        distribution / protected[number] if protected[number] > 0 else np.full(len(distribution), 1 / len(distribution))
+    )
 
 
 def _index_part(part: MixtureMechanism, generator: Generator, n: int, unrevealed: int, truth: Floats) -> Integers:

@@ -15,7 +15,7 @@ from sfumato._core import Floats, Integers, project_protected
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.likelihood import Fit
 from sfumato.mechanisms.estimators.parts import PartEstimator
-from sfumato.mechanisms.estimators.scores import PartedScores, Piece, Scores
+from sfumato.mechanisms.estimators.scores import PartitionedScores, Piece, Scores
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.two_level import MixtureMechanism
 
@@ -32,10 +32,10 @@ class _Part:
     unprotected: Integers
     unprotected_counts: Integers
 
-    def masses(self, shares: Floats) -> tuple[float, float]:
+    def masses(self, fractions: Floats) -> tuple[float, float]:
         """Return the mass of the protected values, and that of all values of the part."""
-        revealed = float(shares[self.unprotected_counts].sum())
-        total = float(shares[self.counts].sum()) / self.estimator.each + revealed
+        revealed = float(fractions[self.unprotected_counts].sum())
+        total = float(fractions[self.counts].sum()) / self.estimator.each + revealed
         return total - revealed / self.estimator.gamma, total
 
 
@@ -59,44 +59,44 @@ class PartitionedEstimator(Estimator):
             )
             self.parts.append(part)
 
-    def frequencies(self, shares: Floats) -> Floats:
+    def frequencies(self, fractions: Floats) -> Floats:
         frequencies = np.empty(self.size)
         for part in self.parts:
-            frequencies[part.protected] = part.estimator.decode(shares[part.counts], *part.masses(shares))
-            frequencies[part.unprotected] = shares[part.unprotected_counts] / part.estimator.gamma
+            frequencies[part.protected] = part.estimator.decode(fractions[part.counts], *part.masses(fractions))
+            frequencies[part.unprotected] = fractions[part.unprotected_counts] / part.estimator.gamma
         return frequencies
 
     def expected_counts(self, p: Floats) -> Floats:
-        shares = np.zeros(self._length)
+        fractions = np.zeros(self._length)
         for part, total in self._with_totals(p):
-            shares[part.counts] = part.estimator.law(p[part.protected], total)
-            shares[part.unprotected_counts] = part.estimator.gamma * p[part.unprotected]
-        return shares
+            fractions[part.counts] = part.estimator.law(p[part.protected], total)
+            fractions[part.unprotected_counts] = part.estimator.gamma * p[part.unprotected]
+        return fractions
 
     def _with_totals(self, p: Floats) -> Iterator[tuple[_Part, float]]:
         return ((part, float(p[part.protected].sum() + p[part.unprotected].sum())) for part in self.parts)
 
-    def nearest(self, unbiased: Floats, shares: Floats) -> Floats:
+    def nearest(self, unbiased: Floats, fractions: Floats) -> Floats:
         nearest = np.empty(self.size)
         for part in self.parts:
             values = np.concatenate([part.protected, part.unprotected])
             revealed = np.arange(len(values)) >= len(part.protected)
-            nearest[values] = project_protected(unbiased[values], revealed, part.masses(shares)[1])
+            nearest[values] = project_protected(unbiased[values], revealed, part.masses(fractions)[1])
         return nearest
 
-    def fit(self, shares: Floats, n: int) -> Fit:  # noqa: ARG002
-        """Maximize composite likelihood: of revealed values and totals by their shares, of sets by their bits."""
+    def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
+        """Maximize composite likelihood: of revealed values and totals by their fractions, of sets by their bits."""
         frequencies = np.zeros(self.size)
         fits = []
         for part in self.parts:
-            protected, total = part.masses(shares)
+            protected, total = part.masses(fractions)
             protected = min(max(protected, 0.0), total)
-            revealed = shares[part.unprotected_counts]
+            revealed = fractions[part.unprotected_counts]
             frequencies[part.unprotected] = revealed / revealed.sum() * (total - protected) if revealed.any() else 0.0
             estimator = part.estimator
             if protected > 0:
                 # What unprotected values add to the counts is known; the rest is as if all came from protected ones.
-                rest = (shares[part.counts] - estimator.law(np.zeros(estimator.size), total - protected)) / protected
+                rest = (fractions[part.counts] - estimator.law(np.zeros(estimator.size), total - protected)) / protected
                 fits.append(estimator.fit_part(np.clip(rest, 0.0, 1.0)))
                 frequencies[part.protected] = protected * fits[-1].frequencies
         return Fit(
@@ -174,27 +174,27 @@ class PartitionedEstimator(Estimator):
             min(end[0] - piece.scores.width, piece.revealed.min(initial=0))
             for end, piece in zip(ends, pieces, strict=True)
         ]
-        return PartedScores(pieces, float(max(tops) - min(lows)))
+        return PartitionedScores(pieces, float(max(tops) - min(lows)))
 
-    def score_levels(self) -> tuple[Floats, Floats]:
-        levels, own = np.zeros((2, self.size, self._score_count))
+    def score_values(self) -> tuple[Floats, Floats]:
+        score_values, at_value = np.zeros((2, self.size, self._score_count))
         for part in self.parts:
             estimator = part.estimator
             first = np.zeros(estimator.size)
             first[0] = 1.0
-            sets = len(estimator.set_levels)
-            levels[part.protected, :sets] = estimator.set_levels
-            levels[part.protected, sets] = estimator.revealed_score
+            sets = len(estimator.set_score_values)
+            score_values[part.protected, :sets] = estimator.set_score_values
+            score_values[part.protected, sets] = estimator.revealed_score
             # The same for every value of the part.
-            own[part.protected, :sets] = estimator.set_probabilities(first, 1.0)[0]
-            levels[part.unprotected, 1] = 1 / estimator.gamma
-            own[part.unprotected, :2] = 1 - estimator.gamma, estimator.gamma
-        return levels, own
+            at_value[part.protected, :sets] = estimator.set_probabilities(first, 1.0)[0]
+            score_values[part.unprotected, 1] = 1 / estimator.gamma
+            at_value[part.unprotected, :2] = 1 - estimator.gamma, estimator.gamma
+        return score_values, at_value
 
     def score_probabilities(self, p: Floats) -> Floats:
         probabilities = np.zeros((self.size, self._score_count))
         for part, total in self._with_totals(p):
-            estimator, sets = part.estimator, len(part.estimator.set_levels)
+            estimator, sets = part.estimator, len(part.estimator.set_score_values)
             probabilities[part.protected, :sets] = estimator.set_probabilities(p[part.protected], total)
             probabilities[part.protected, sets] = estimator.gamma * float(p[part.unprotected].sum())
             probabilities[part.protected, sets + 1] = max(1 - total, 0.0) if len(self.parts) > 1 else 0.0
@@ -202,17 +202,17 @@ class PartitionedEstimator(Estimator):
             probabilities[part.unprotected, 0], probabilities[part.unprotected, 1] = 1 - revealed, revealed
         return probabilities
 
-    def score_elsewhere(self) -> Floats:
-        elsewhere = np.zeros((self.size, self._score_count))
+    def score_probabilities_outside(self) -> Floats:
+        outside_group = np.zeros((self.size, self._score_count))
         for part in self.parts:
-            elsewhere[part.protected, len(part.estimator.set_levels) + 1] = 1.0
-            elsewhere[part.unprotected, 0] = 1.0
-        return elsewhere
+            outside_group[part.protected, len(part.estimator.set_score_values) + 1] = 1.0
+            outside_group[part.unprotected, 0] = 1.0
+        return outside_group
 
     @property
     def _score_count(self) -> int:
         """Those of sets, that of a report that reveals another value of the part, and 0 for reports of other parts."""
-        return max(len(part.estimator.set_levels) for part in self.parts) + 2
+        return max(len(part.estimator.set_score_values) for part in self.parts) + 2
 
     def known_groups(self) -> Integers:
         groups = np.empty(self.size, dtype=np.int64)
@@ -225,9 +225,9 @@ class PartitionedEstimator(Estimator):
         for part in self.parts:
             least, greatest = part.estimator.score_bounds()
             revealed = [part.estimator.revealed_score] if len(part.unprotected) else []
-            elsewhere = [0.0] if len(self.parts) > 1 else []
-            low[part.protected] = np.minimum(least, min([*revealed, *elsewhere], default=np.inf))
-            high[part.protected] = np.maximum(greatest, max([*revealed, *elsewhere], default=-np.inf))
+            zero_score = [0.0] if len(self.parts) > 1 else []
+            low[part.protected] = np.minimum(least, min([*revealed, *zero_score], default=np.inf))
+            high[part.protected] = np.maximum(greatest, max([*revealed, *zero_score], default=-np.inf))
             high[part.unprotected] = 1 / part.estimator.gamma
         return low, high
 

@@ -30,8 +30,8 @@ from sfumato.mechanisms.two_level import OUTSIDE, MixtureDraws, MixtureMechanism
 
 __all__ = ["build"]
 
-#: The report of a value that is told in clear, before it is given its place among the outputs.
-_IN_CLEAR = ONES
+#: The report of a revealed value, before it has its place among the outputs.
+_REVEALED = ONES
 
 
 def build(mechanism: PartitionedMechanism) -> Kernel:
@@ -60,7 +60,7 @@ def build(mechanism: PartitionedMechanism) -> Kernel:
         np.uint64(mechanism.body_bits),
         np.uint64(mechanism.bits),
     )
-    return Kernel.of(mechanism, _run_parted, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
+    return Kernel.of(mechanism, _run_partitioned, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 
 def _auxiliary(draws: MixtureDraws) -> tuple[float, float]:
@@ -111,7 +111,7 @@ def _index(
     if choices > ONE:
         block, position = below(words[first + ONE] & INDEX_MASK, choices, auxiliary, position)
     if forced:
-        if number == _IN_CLEAR:
+        if number == _REVEALED:
             return number, position
         block = number // (columns - ONE)
         row = number % (columns - ONE) + ONE
@@ -131,13 +131,13 @@ def _run_indices(
         x = min(np.uint64(values[i]), last)  # a value outside the domain must not lead out of the tables
         part = part_of[x]
         report, position = _index(number_of[x], part, words, first, parts, auxiliary, position)
-        out[i] = offsets[all_parts] + open_number_of[x] if report == _IN_CLEAR else offsets[part] + report
+        out[i] = offsets[all_parts] + open_number_of[x] if report == _REVEALED else offsets[part] + report
         first += frame_words
     return position
 
 
 @kernel("parts with bitmaps")
-def _run_parted(
+def _run_partitioned(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
     (part_of, number_of, open_number_of), frame_words, parts, subsets, all_parts, body_bits, bits = parameters
@@ -154,7 +154,7 @@ def _run_parted(
         body[:] = ZERO
         if sizes[part] == ZERO:
             body[0], position = _index(number, part, words, first, parts, auxiliary, position)
-            revealed = body[0] == _IN_CLEAR
+            revealed = body[0] == _REVEALED
         else:
             forced, position = bernoulli(
                 words[first] >> INDEX_BITS, highs[part], lows[part], INDEX_BITS, auxiliary, position
@@ -163,7 +163,7 @@ def _run_parted(
             position = draw_subset(
                 body, space, sizes[part], members[part], coin, words, first + ONE, auxiliary, position
             )
-            revealed = forced and number == _IN_CLEAR
+            revealed = forced and number == _REVEALED
             if forced and not revealed:
                 position = include(body, groups, number, members[part], auxiliary, position)
         if revealed:

@@ -1,9 +1,9 @@
 """Mechanisms made of parts: which part a value lies in may be known, which value of the part may not.
 
-Every part has a mixture of its own (``two_level.MixtureMechanism``) over its *hidden* values. A part may also
-have *open* values, which nobody need hide: with probability γ such a value is reported in clear, otherwise the
-report is one of the part's, uniform and thus as likely as for a hidden value that is not in its set. Blocks have
-many parts and no open values; sensitive against harmless values are one part with open values.
+Every part has a mixture of its own (``two_level.MixtureMechanism``) over its *protected* values. A part may also
+have *unprotected* values, which no policy protects: with probability γ such a value is revealed, otherwise the
+report is one of the part's, uniform and thus as likely as for a protected value that is not in its set. Blocks have
+many parts and no unprotected values; sensitive against harmless values are one part with unprotected values.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _INDEX_FIELDS = (Field.number(32, 32), Field.number(0, 32), Field.number(64, 32)
 
 
 class PartitionedMechanism(Mechanism):
-    """``part_of[x]`` is the part of value x, ``number_of[x]`` its place among the part's hidden values, or OUTSIDE.
+    """``part_of[x]`` is the part of value x, ``number_of[x]`` its place among the part's protected values, or OUTSIDE.
 
     Where every part reports an index, so does the whole: the parts' outputs one after the other, then the open
     values. Otherwise the encoding is "parted": the part's own report in the low bits, above it the number of the
-    part, or for the i-th open value the number of parts plus i, and nothing below.
+    part, or for the i-th unprotected value the number of parts plus i, and nothing below.
     """
 
     parts: tuple[MixtureMechanism, ...]
@@ -96,7 +96,7 @@ class PartitionedMechanism(Mechanism):
 
     @functools.cached_property
     def count_offsets(self) -> list[int]:
-        """Where each part's counts begin, of outputs or of bits; last, those of the open values."""
+        """Where each part's counts begin, of outputs or of bits; last, those of the unprotected values."""
         return [0, *itertools.accumulate(part.report_format.count_size for part in self.parts)]
 
     @functools.cached_property
@@ -109,14 +109,14 @@ class PartitionedMechanism(Mechanism):
         return self.offsets[part] + report if self.reports_index else part << self.body_bits | report
 
     def revealed(self, x: int) -> int:
-        """The report that tells an open value."""
+        """The report that reveals an unprotected value."""
         number = int(self._unprotected_number[x])
         if self.reports_index:
             return self.offsets[-1] + number
         return (len(self.parts) + number) << self.body_bits
 
     def parse(self, report: int) -> tuple[int, int]:
-        """(part, its own report), or (OUTSIDE, open value)."""
+        """(part, its own report), or (OUTSIDE, unprotected value)."""
         if self.reports_index:
             if report >= self.offsets[-1]:
                 return OUTSIDE, int(self.unprotected[report - self.offsets[-1]])
@@ -137,30 +137,30 @@ class PartitionedMechanism(Mechanism):
 
     def probability(self, report: int, x: int) -> Fraction:
         part, inner = self.parse(report)
-        own: MixtureMechanism = self.parts[int(self.part_of[x])]
+        mixture: MixtureMechanism = self.parts[int(self.part_of[x])]
         if part == OUTSIDE:
-            return own.gamma if inner == x else Fraction(0)
+            return mixture.gamma if inner == x else Fraction(0)
         if part != self.part_of[x]:
             return Fraction(0)
         if self.number_of[x] == OUTSIDE:
-            return (1 - own.gamma) / own.outputs
-        return own.probability(inner, int(self.number_of[x]))
+            return (1 - mixture.gamma) / mixture.outputs
+        return mixture.probability(inner, int(self.number_of[x]))
 
     def guess_probability(self) -> Fraction:
-        # An open value is at the low level in every column of its part, where some hidden value is at it or above.
+        # An unprotected value is low in every column of its part, where some protected value is as low or high.
         of_part = {part: len(part.domain) * part.guess_probability() for part in dict.fromkeys(self.parts)}
         revealed = sum((self.parts[int(self.part_of[x])].gamma for x in self.unprotected), Fraction(0))
         return (sum((of_part[part] for part in self.parts), Fraction(0)) + revealed) / len(self.domain)
 
     def protected(self, part: int) -> Integers:
-        """The hidden values of a part, in its own order."""
+        """The protected values of a part, in its own order."""
         order, starts = self._by_part
         return order[starts[part] : starts[part + 1]]
 
     @functools.cached_property
     def _by_part(self) -> tuple[Integers, Integers]:
-        kept = np.flatnonzero(self.number_of != OUTSIDE)
-        order = kept[np.lexsort((self.number_of[kept], self.part_of[kept]))]
+        protected = np.flatnonzero(self.number_of != OUTSIDE)
+        order = protected[np.lexsort((self.number_of[protected], self.part_of[protected]))]
         return order, np.searchsorted(self.part_of[order], np.arange(len(self.parts) + 1))
 
     def representatives(self) -> Iterable[int]:
@@ -199,17 +199,19 @@ class PartitionedMechanism(Mechanism):
         np.fill_diagonal(codes, INFINITE_CODE + 1)
         part = self.part_of[indices]
         same = part[:, None] == part
-        # An open value is told apart from all others, a value of one part from those of every other part: their levels
-        # must be infinite. One least level stands for all.
-        told = np.array([is_unprotected[x] and self.parts[self.part_of[x]].threshold > 0 for x in indices], dtype=bool)
-        revealed = ~same | told[:, None]
+        # Reports tell an unprotected value from all others, and a value of one part from those of every other part:
+        # their epsilons must be infinite. The least epsilon stands for all.
+        is_revealed = np.array(
+            [is_unprotected[x] and self.parts[self.part_of[x]].threshold > 0 for x in indices], dtype=bool
+        )
+        revealed = ~same | is_revealed[:, None]
         yield from self._least_pair(indices, np.where(revealed, codes, INFINITE_CODE + 1))
-        # Within a part a hidden value is high where another is low: the least level of all parts with the same ratio.
-        ratios = dict.fromkeys(mixture.levels for mixture in self.parts)
-        place = {levels: number for number, levels in enumerate(ratios)}
-        ratio = np.array([place[mixture.levels] for mixture in self.parts])[part]
+        # Within a part a protected value is high where another is low: the least epsilon of all parts with one ratio.
+        ratios = dict.fromkeys(mixture.likelihoods for mixture in self.parts)
+        place = {likelihoods: number for number, likelihoods in enumerate(ratios)}
+        ratio = np.array([place[mixture.likelihoods] for mixture in self.parts])[part]
         for number in range(len(ratios)):
-            within = same & ~told[:, None] & (ratio == number)[:, None]
+            within = same & ~is_revealed[:, None] & (ratio == number)[:, None]
             yield from self._least_pair(indices, np.where(within, codes, INFINITE_CODE + 1))
 
     @staticmethod
@@ -226,7 +228,7 @@ class PartitionedMechanism(Mechanism):
             likelihoods = [Fraction(0)] * len(self.domain)
             likelihoods[x] = Fraction(1)
             return self.revealed(x), likelihoods
-        number = max(number, 0)  # an open value that is never told has the law of all others
+        number = max(number, 0)  # an unprotected value that is never revealed has the law of all others
         apart = int(self.number_of[other]) if other is not None and self.part_of[other] == part else OUTSIDE
         if apart == OUTSIDE:
             apart = 1 if number == 0 else 0
@@ -236,7 +238,7 @@ class PartitionedMechanism(Mechanism):
 
     def _likelihoods(self, part: int, report: int) -> list[Fraction]:
         mixture = self.parts[part]
-        high, low = mixture.levels
+        high, low = mixture.likelihoods
         likelihoods = [Fraction(0)] * len(self.domain)
         for x in np.flatnonzero(self.part_of == part).tolist():
             number = int(self.number_of[x])
@@ -279,14 +281,14 @@ def part_document(part: MixtureMechanism) -> dict[str, Any]:
     return {"mechanism": part.name, "size": len(part.domain), "parameters": part.parameters()}
 
 
-def part_from_document(what: str, document: Any) -> MixtureMechanism:
+def part_from_document(subject: str, document: Any) -> MixtureMechanism:
     """The inverse of ``part_document``."""
     keys = {"mechanism", "size", "parameters"}
     if not isinstance(document, dict) or set(document) != keys or not isinstance(document["parameters"], dict):
-        raise InvalidInput(what, "a part", "have a mechanism, a size and parameters", document)
+        raise InvalidInput(subject, "a part", "have a mechanism, a size and parameters", document)
     kind = KINDS.get(document["mechanism"])
     if kind is None:
-        raise UnknownSpec(what, "the mechanism of a part", f"be one of {', '.join(KINDS)}", document["mechanism"])
+        raise UnknownSpec(subject, "the mechanism of a part", f"be one of {', '.join(KINDS)}", document["mechanism"])
     part = kind.from_parameters(Domain.range(document["size"]), dict(document["parameters"]))
     assert isinstance(part, MixtureMechanism)
     return part

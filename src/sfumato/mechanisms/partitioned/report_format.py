@@ -43,11 +43,11 @@ class _ReportOfPart(RowFormat):
         super().__init__(mechanism.body_bits + (heads - 1).bit_length())
         self._mechanism = mechanism
 
-    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+    def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         from sfumato.mechanisms.partitioned.report_kernel import first_fault
 
         wrong = np.arange(len(array)) == first_fault(self._mechanism, np.ascontiguousarray(array))
-        self._refuse_rows(what, first_row, array, wrong, "be a report of one of the parts, or of a value in clear")
+        self._refuse_rows(subject, first_row, array, wrong, "be a report of one of the parts, or of a revealed value")
 
     def _count_size(self) -> int:
         return self._mechanism.count_offsets[-1] + len(self._mechanism.unprotected)
@@ -68,13 +68,13 @@ def _check_parts(mechanism: PartitionedMechanism, n: int, counts: Integers) -> N
     for number, (part, start) in enumerate(zip(mechanism.parts, starts, strict=True)):
         each = part.report_format.counts_per_report
         assert each is not None
-        own = counts[start : mechanism.count_offsets[number + 1]]
-        reports, rest = divmod(exact_sum(own), each)
+        part_counts = counts[start : mechanism.count_offsets[number + 1]]
+        reports, rest = divmod(exact_sum(part_counts), each)
         if rest:
             raise InvalidInput("an aggregate", f"the counts of part {number}", f"sum to a multiple of {each}", rest)
-        if own.max() > reports:
+        if part_counts.max() > reports:
             must = f"be at most the {reports} reports of the part"
-            raise InvalidInput("an aggregate", f"every count of part {number}", must, int(own.max()))
+            raise InvalidInput("an aggregate", f"every count of part {number}", must, int(part_counts.max()))
         total += reports
     if total != n:
         raise InvalidInput("an aggregate", "counts", f"be those of n = {n} reports", total)

@@ -41,12 +41,12 @@ def add_counts(mechanism: PartitionedMechanism, rows: Rows, counts: npt.NDArray[
     parameters, plain = _parameters(mechanism), _plain(rows)
 
     def counted(piece: slice) -> npt.NDArray[np.int64]:
-        own = np.zeros_like(counts)
-        _add_counts(plain[piece], own, parameters)
-        return own
+        partial = np.zeros_like(counts)
+        _add_counts(plain[piece], partial, parameters)
+        return partial
 
-    for _, own in by_threads(len(rows), _LEAST_ROWS, counted):
-        counts += own
+    for _, partial in by_threads(len(rows), _LEAST_ROWS, counted):
+        counts += partial
 
 
 def _plain(rows: Rows) -> Rows:

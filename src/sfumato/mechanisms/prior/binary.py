@@ -85,18 +85,18 @@ def prior_edge(policy: Prior, x: int) -> Edge:
     With s = e^-ε, P the prior of x and P' that of the other, ``lower`` asks for P·s/(1-P'·s), ``upper`` for (s-P)/P'
     where that is positive, and both sides for the greater of them: the second iff P < s/(1+s).
     """
-    held, other = policy.prior[x], policy.prior[1 - x]
+    probability, other = policy.prior[x], policy.prior[1 - x]
     one = [(Fraction(1), ZERO)]
     least = [] if policy.epsilon.is_infinite else [(Fraction(1), -policy.epsilon)]
-    if policy.side != "lower" and _upper_binds(held, policy.epsilon, policy.side == "both"):
-        return [*least, (-held, ZERO)], [(other, ZERO)]
-    if policy.side == "upper" or held == 0:
+    if policy.side != "lower" and _upper_binds(probability, policy.epsilon, policy.side == "both"):
+        return [*least, (-probability, ZERO)], [(other, ZERO)]
+    if policy.side == "upper" or probability == 0:
         return [], one
-    return [(held * c, e) for c, e in least], [*one, *((-other * c, e) for c, e in least)]
+    return [(probability * c, e) for c, e in least], [*one, *((-other * c, e) for c, e in least)]
 
 
-def _upper_binds(held: Fraction, epsilon: Epsilon, beside_lower: bool) -> bool:
+def _upper_binds(probability: Fraction, epsilon: Epsilon, beside_lower: bool) -> bool:
     """Whether P < s/(1+s), or for the upper side alone P < s: whether T_x ≤ e^ε·(π·T) is what binds. Certified."""
     if epsilon.is_infinite:
         return False
-    return sign_of_sum([(held, ZERO), ((held if beside_lower else 0) - 1, -epsilon)]) < 0
+    return sign_of_sum([(probability, ZERO), ((probability if beside_lower else 0) - 1, -epsilon)]) < 0

@@ -153,12 +153,12 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
     limit = min(_MOST_WEIGHTS // k, _MOST_WEIGHTS if max_outputs is None else max_outputs)
     best: tuple[float, int, npt.NDArray[np.int64]] | None = None
     for bases in itertools.takewhile(lambda bases: bases * k <= limit, _powers_of_two(_MOST_BASES)):
-        high, count, between, low = _levels(policy, bases)
-        levels = [high] * count + [between] + [low] * (k - count - 1)
+        high, count, between, low = _likelihoods(policy, bases)
+        likelihoods = [high] * count + [between] + [low] * (k - count - 1)
         mean = TOTAL / (bases * k)
-        ratio, places = _flattest(np.array(levels) / mean, bases)
+        ratio, places = _flattest(np.array(likelihoods) / mean, bases)
         if best is None or ratio < best[0]:
-            best = ratio, bases, np.array(levels, dtype=np.int64)[places]
+            best = ratio, bases, np.array(likelihoods, dtype=np.int64)[places]
         if ratio <= _NEAR_ENOUGH:
             break
     if best is None:
@@ -175,7 +175,7 @@ def _powers_of_two(most: int) -> Iterator[int]:
     return itertools.takewhile(lambda power: power <= most, (1 << bits for bits in itertools.count()))
 
 
-def _levels(policy: Prior, bases: int) -> tuple[int, int, int, int]:
+def _likelihoods(policy: Prior, bases: int) -> tuple[int, int, int, int]:
     """The high level, the number of values that have it, the level in between, and the low level, in units of 2^-62.
 
     Each base column sums to 2^62/bases, hence the mean of a column is exactly a k-th of that. High is rounded down and
@@ -195,34 +195,38 @@ def _levels(policy: Prior, bases: int) -> tuple[int, int, int, int]:
     return high, count, total - count * high - (k - count - 1) * low, low
 
 
-def _flattest(levels: Floats, bases: int) -> tuple[float, npt.NDArray[np.intp]]:
+def _flattest(likelihoods: Floats, bases: int) -> tuple[float, npt.NDArray[np.intp]]:
     """Arrange the levels in base columns whose rotations tell all differences of values nearly equally well.
 
     Returns the risk relative to that of all permutations, and for each base column the index of the level of each
     value. Places are swapped two at a time, as long as the risk falls.
     """
-    k = len(levels)
+    k = len(likelihoods)
     # Fractional parts of multiples of √2 by squares are spread evenly (Weyl): a start that needs no random numbers.
     multiples = np.sqrt(2) * np.arange(1, bases + 1)[:, None] * np.arange(1, k + 1) ** 2
     places = np.argsort(np.modf(multiples)[0], axis=1)
     # Every swap moves a level that few values have, or the one in between.
-    few = levels > levels[-1] if 2 * np.sum(levels > levels[-1]) <= k else levels < levels[0]
+    rare = (
+        likelihoods > likelihoods[-1]
+        if 2 * np.sum(likelihoods > likelihoods[-1]) <= k
+        else likelihoods < likelihoods[0]
+    )
     frequencies = np.arange(1, k // 2 + 1)
     # The coefficients of f and k - f are conjugate; one of k/2 stands alone.
     counts = np.where(2 * frequencies == k, 1.0, 2.0)
     waves = np.exp(-2j * np.pi / k * (np.outer(np.arange(k), frequencies) % k))
-    transforms = levels[places] @ waves
+    transforms = likelihoods[places] @ waves
     powers = np.abs(transforms) ** 2
     # Flat powers would all be bases·k·(Σv² - k)/(k-1), by Parseval's equation.
-    flat = (k - 1) ** 2 / (bases * k * float(np.sum((levels - 1) ** 2)))
+    flat = (k - 1) ** 2 / (bases * k * float(np.sum((likelihoods - 1) ** 2)))
     with np.errstate(divide="ignore"):
         risk = float((counts / powers.sum(axis=0)).sum())
         for _ in range(_MOST_SWEEPS):
             before = risk
             for base in range(bases):
                 others = powers.sum(axis=0) - powers[base]
-                for x in np.flatnonzero(few[places[base]]).tolist():
-                    values = levels[places[base]]
+                for x in np.flatnonzero(rare[places[base]]).tolist():
+                    values = likelihoods[places[base]]
                     partners = np.flatnonzero(values != values[x])
                     steps = (values[partners] - values[x])[:, None] * (waves[x] - waves[partners])
                     swapped = np.abs(transforms[base] + steps) ** 2

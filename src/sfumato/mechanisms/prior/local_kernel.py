@@ -34,7 +34,7 @@ def _product(x: Word, y: Word) -> tuple[Word, Word]:
 
 
 @device
-def _share(x: Word, y: Word, up: bool) -> Word:
+def _scaled_product(x: Word, y: Word, up: bool) -> Word:
     """x·y/2^62, rounded down or up."""
     high, low = _product(x, y)
     rest = low & _WHOLE - ONE
@@ -55,14 +55,14 @@ def _ratio(x: Word, divisor: Word, up: bool) -> Word:
 
 
 @device
-def _edge(held: Word, least: Word) -> Word:
-    other = _WHOLE - held
+def _edge(prior: Word, least: Word) -> Word:
+    other = _WHOLE - prior
     edge = ZERO
-    if other >= _HALF - _TWO and least > held:
-        edge = _ratio(least - held, other, True)
-    below = _WHOLE - _share(other, least, True)
+    if other >= _HALF - _TWO and least > prior:
+        edge = _ratio(least - prior, other, True)
+    below = _WHOLE - _scaled_product(other, least, True)
     if below >= _HALF - _TWO:
-        edge = max(edge, _ratio(_share(held, least, True), below, True))
+        edge = max(edge, _ratio(_scaled_product(prior, least, True), below, True))
     return min(edge, _WHOLE)
 
 
@@ -74,8 +74,8 @@ def write_thresholds(priors: Words, least: Any, out: Words) -> int:
         prior = np.uint64(priors[i])
         first, second = _edge(_WHOLE - prior, least), _edge(prior, least)
         left, right = _WHOLE - first, _WHOLE - second
-        whole = left + right - _share(left, right, False)
-        told = _HALF if whole == ZERO else _ratio(right, whole, False)
-        out[i, 0] = told
-        out[i, 1] = _HALF if whole == ZERO else _share(first, told, True)
+        whole = left + right - _scaled_product(left, right, False)
+        first_threshold = _HALF if whole == ZERO else _ratio(right, whole, False)
+        out[i, 0] = first_threshold
+        out[i, 1] = _HALF if whole == ZERO else _scaled_product(first, first_threshold, True)
     return len(priors)

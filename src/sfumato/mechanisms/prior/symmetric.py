@@ -10,7 +10,7 @@ from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.prior.binary import prior_edge
 from sfumato.mechanisms.table.alias import TOTAL
-from sfumato.mechanisms.table.binary import BinaryMechanism, greatest_told
+from sfumato.mechanisms.table.binary import BinaryMechanism, greatest_first_weight
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Policy, Prior
 
@@ -37,8 +37,8 @@ class PriorSymmetric(BinaryMechanism):
         if weights is None:
             likelier = int(self.policy.prior[1] > self.policy.prior[0])
             edge = prior_edge(self.policy, likelier)
-            told = greatest_told(edge, edge) or TOTAL // 2
-            weights = [[told, TOTAL - told], [TOTAL - told, told]]
+            weight = greatest_first_weight(edge, edge) or TOTAL // 2
+            weights = [[weight, TOTAL - weight], [TOTAL - weight, weight]]
         super().__init__(domain, weights)
 
     @classmethod

@@ -9,15 +9,15 @@ from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 
 __all__ = ["examples"]
 
-_FEW = Domain(["none", "flu", "hiv", "cancer", "other"])
+_SMALL = Domain(["none", "flu", "hiv", "cancer", "other"])
 
 
 def _samplers() -> list[Mechanism]:
     return [
-        RandomizedResponse(_FEW, 1),
+        RandomizedResponse(_SMALL, 1),
         RandomizedResponse(Domain.range(1_000_003), "ln 3"),
-        RandomizedResponse(_FEW, 0),
-        RandomizedResponse(_FEW, "inf"),
+        RandomizedResponse(_SMALL, 0),
+        RandomizedResponse(_SMALL, "inf"),
     ]
 
 
@@ -27,7 +27,7 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 def _reports() -> list[Mechanism]:
     return [
-        RandomizedResponse(_FEW, 1),
+        RandomizedResponse(_SMALL, 1),
         RandomizedResponse(Domain(["only"]), 1),
         RandomizedResponse(Domain.range(256), 1),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato._core import EpsilonLike, checked_integer
 from sfumato.domain import Domain, checked_domain
-from sfumato.mechanisms.base import FEW_VALUES, Finished, read_epsilon
+from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import ONE, InclusionMixture, MixtureDraws, extreme_indices, mixing_threshold
 
@@ -23,9 +23,9 @@ class RandomizedResponse(InclusionMixture):
     def __init__(self, domain: Domain, epsilon: EpsilonLike, *, threshold: int | str | None = None) -> None:
         self.domain = checked_domain("RandomizedResponse", domain)
         self.epsilon = read_epsilon("RandomizedResponse", epsilon)
-        self.share = Fraction(1, len(domain))
+        self.density = Fraction(1, len(domain))
         if threshold is None:
-            threshold = mixing_threshold(self.epsilon, self.share)
+            threshold = mixing_threshold(self.epsilon, self.density)
         self.threshold = checked_integer("RandomizedResponse", "threshold", threshold, 0, ONE)
         self.layout = Layout(64, (Field.number(32, 32), Field.number(0, 32)))
 
@@ -35,7 +35,7 @@ class RandomizedResponse(InclusionMixture):
         return Finished(state if keep else other)
 
     def audit_surrogate(self) -> RandomizedResponse:
-        return self.from_parameters(Domain.range(min(len(self.domain), FEW_VALUES)), self.parameters())
+        return self.from_parameters(Domain.range(min(len(self.domain), SURROGATE_VALUES)), self.parameters())
 
     def draws(self) -> MixtureDraws:
         return MixtureDraws(choices=len(self.domain))

@@ -15,14 +15,14 @@ from sfumato._core import Integers
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.reports.columns import reports_from_column
 
-__all__ = ["FEW_BYTES", "ReportFormat", "count_pieces", "exact_sum"]
+__all__ = ["SMALL_BATCH_BYTES", "ReportFormat", "count_pieces", "exact_sum"]
 
 #: Maximum number of counts of an aggregate: integers of more would take over 32 GB.
 _MOST_COUNTS = 2**32
 #: Number of reports that are counted at a time, so that they stay in the cache.
 _PIECE = 2**18
 #: Fewer bytes of reports than this are counted before numba is imported.
-FEW_BYTES = 2**18
+SMALL_BATCH_BYTES = 2**18
 #: Bytes of reports that are handled at a time; unpacked to one byte per bit they take eight times as many.
 _PIECE_BYTES = 2**21
 
@@ -85,7 +85,7 @@ class ReportFormat(ABC):
         """How many reports are handled at a time: a multiple of 8, so that a packed piece ends on a whole byte."""
         return max(8, _PIECE_BYTES // self.array_bytes // 8 * 8)
 
-    def validate(self, reports: Any, what: str = "reports", first_row: int = 0) -> npt.NDArray[Any]:
+    def validate(self, reports: Any, subject: str = "reports", first_row: int = 0) -> npt.NDArray[Any]:
         """Return reports as an array of ``dtype``, or raise if one of them is invalid.
 
         Parameters
@@ -103,46 +103,46 @@ class ReportFormat(ABC):
             If the array has another type or shape, or a report is missing or invalid. The error names the first such
             row.
         """
-        reports = reports_from_column(self.shape, reports, what, first_row)
+        reports = reports_from_column(self.shape, reports, subject, first_row)
         if isinstance(reports, np.ma.MaskedArray):
-            raise InvalidInput(what, "the array", "have no masked rows", type(reports))
+            raise InvalidInput(subject, "the array", "have no masked rows", type(reports))
         try:
             array = np.asarray(reports)
         except ValueError as error:  # rows of unequal length
-            raise InvalidInput(what, "the array", "have one shape", str(error)) from None
+            raise InvalidInput(subject, "the array", "have one shape", str(error)) from None
         if array.shape == (0,):
             return self.empty(0)
         if array.ndim != 1 + len(self.shape) or array.shape[1:] != self.shape or array.dtype.kind not in "iu":
             kind = "integers" if not self.shape else f"rows of {self.shape[0]} bytes"
-            raise InvalidInput(what, "the array", f"hold {kind}", f"{array.dtype} of shape {array.shape}")
-        return self._validated(array, what, first_row)
+            raise InvalidInput(subject, "the array", f"hold {kind}", f"{array.dtype} of shape {array.shape}")
+        return self._validated(array, subject, first_row)
 
     @abstractmethod
-    def _validated(self, array: npt.NDArray[Any], what: str, first_row: int) -> npt.NDArray[Any]:
+    def _validated(self, array: npt.NDArray[Any], subject: str, first_row: int) -> npt.NDArray[Any]:
         """Return an array of integers of the right shape as one of reports, or raise."""
 
-    def validated_pieces(self, reports: Any, what: str = "reports") -> Iterator[npt.NDArray[Any]]:
+    def validated_pieces(self, reports: Any, subject: str = "reports") -> Iterator[npt.NDArray[Any]]:
         """Yield valid reports in pieces of ``piece_rows``; only the last piece may be shorter.
 
         ``reports`` is one array or an iterator of arrays. How these were divided leaves no trace, and rows are numbered
-        through all of them. Errors say ``what`` the reports are.
+        through all of them. Errors name the reports as ``subject``.
         """
         rows = self.piece_rows
-        held: list[npt.NDArray[Any]] = []
+        pieces: list[npt.NDArray[Any]] = []
         length = seen = 0
         for part in reports if isinstance(reports, Iterator) else (reports,):
-            array = self.validate(part, what, seen)
+            array = self.validate(part, subject, seen)
             seen += len(array)
             while length + len(array) >= rows:
                 cut = rows - length
-                held.append(array[:cut])
-                yield held[0] if len(held) == 1 else np.concatenate(held)
-                array, held, length = array[cut:], [], 0
+                pieces.append(array[:cut])
+                yield pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+                array, pieces, length = array[cut:], [], 0
             if len(array):
-                held.append(array.copy())  # the caller may fill the array again for the next piece
+                pieces.append(array.copy())  # the caller may fill the array again for the next piece
                 length += len(array)
-        if held:
-            yield held[0] if len(held) == 1 else np.concatenate(held)
+        if pieces:
+            yield pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     # -- counts --------------------------------------------------------------------------------------------
 
@@ -189,20 +189,20 @@ class ReportFormat(ABC):
         self.count(none, counts)
         if self.counts_in_bulk:
             row = np.zeros((1, *self.shape), self.dtype)
-            self.count(np.repeat(row, 2 * FEW_BYTES // row.nbytes + 1, axis=0), counts)
+            self.count(np.repeat(row, 2 * SMALL_BATCH_BYTES // row.nbytes + 1, axis=0), counts)
 
     # -- errors --------------------------------------------------------------------------------------------
 
     @staticmethod
     def _refuse_rows(
-        what: str, first_row: int, array: npt.NDArray[Any], wrong: npt.NDArray[np.bool_], must: str
+        subject: str, first_row: int, array: npt.NDArray[Any], wrong: npt.NDArray[np.bool_], must: str
     ) -> None:
         """Raise InvalidInput with the first row that is wrong, if one is."""
         if wrong.any():
             row = int(wrong.argmax())
             value = array[row]
             got = value.tobytes().hex() if array.ndim > 1 else int(value)
-            raise InvalidInput(what, f"the report in row {first_row + row}", must, got, row=first_row + row)
+            raise InvalidInput(subject, f"the report in row {first_row + row}", must, got, row=first_row + row)
 
 
 def count_pieces(reports: npt.NDArray[Any], counts: Integers) -> Iterator[npt.NDArray[Any]]:

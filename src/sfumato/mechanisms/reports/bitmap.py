@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sfumato._core import Integers
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.reports.base import FEW_BYTES, ReportFormat, count_pieces
+from sfumato.mechanisms.reports.base import SMALL_BATCH_BYTES, ReportFormat, count_pieces
 
 __all__ = ["BitmapFormat", "RowFormat", "bit_sums"]
 
@@ -20,17 +20,17 @@ class RowFormat(ReportFormat):
     def __init__(self, bits: int) -> None:
         super().__init__(bits, np.uint8, ((bits + 7) // 8,))
 
-    def _validated(self, array: npt.NDArray[Any], what: str, first_row: int) -> npt.NDArray[Any]:
+    def _validated(self, array: npt.NDArray[Any], subject: str, first_row: int) -> npt.NDArray[Any]:
         if array.dtype != np.uint8:
-            raise InvalidInput(what, "the array", "hold bytes", f"{array.dtype}")
+            raise InvalidInput(subject, "the array", "hold bytes", f"{array.dtype}")
         spare = 8 * self.shape[0] - self.bits
         if spare:
             wrong = array[:, -1] >> 8 - spare != 0
-            self._refuse_rows(what, first_row, array, wrong, f"leave its last {spare} bits zero")
-        self._check_rows(array, what, first_row)
+            self._refuse_rows(subject, first_row, array, wrong, f"leave its last {spare} bits zero")
+        self._check_rows(array, subject, first_row)
         return array
 
-    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+    def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         """Raise if some row is no report."""
 
 
@@ -44,7 +44,7 @@ class BitmapFormat(RowFormat):
         return self.bits
 
     def count(self, reports: npt.NDArray[Any], counts: Integers) -> None:
-        if reports.nbytes > FEW_BYTES:
+        if reports.nbytes > SMALL_BATCH_BYTES:
             from sfumato.mechanisms.kernels.counting import add_bit_sums
 
             add_bit_sums(reports, counts)

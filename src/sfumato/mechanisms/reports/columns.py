@@ -92,23 +92,23 @@ def _pandas_strings(pandas: Any, reports: Bytes) -> Any:
 # -- column to array ---------------------------------------------------------------------------------------
 
 
-def reports_from_column(shape: tuple[int, ...], reports: Any, what: str, first_row: int = 0) -> Any:
+def reports_from_column(shape: tuple[int, ...], reports: Any, subject: str, first_row: int = 0) -> Any:
     """Return the reports of a column as an array; return anything else as it is.
 
     Besides what ``reports_to_column`` makes, a column may hold the bytes of every report, as Parquet files of reports
     do, or hex digits without the letter. Integers may have any type, as after CSV. ``shape`` is that of one report in
-    an array; ``what`` and ``first_row`` are for messages, as in ``ReportFormat.validate``.
+    an array; ``subject`` and ``first_row`` are for messages, as in ``ReportFormat.validate``.
     """
     if isinstance(reports, np.ndarray) and reports.dtype.kind not in "OUT":
         return reports
-    return _Reader(sum(shape), library(reports), what, first_row).read(reports)
+    return _Reader(sum(shape), library(reports), subject, first_row).read(reports)
 
 
 class _Reader:
     """One column: the bytes per report (0 for indices), the library it comes from, and what messages name."""
 
-    def __init__(self, width: int, library: str, what: str, first_row: int) -> None:
-        self._width, self._library, self._what, self._first_row = width, library, what, first_row
+    def __init__(self, width: int, library: str, subject: str, first_row: int) -> None:
+        self._width, self._library, self._subject, self._first_row = width, library, subject, first_row
 
     def read(self, reports: Any) -> Any:
         if self._library == "pandas":
@@ -166,7 +166,7 @@ class _Reader:
 
     def _from_objects(self, elements: Any) -> Any:
         """Read strings or bytes; return anything else as it is."""
-        given, elements = elements, elements if isinstance(elements, (list, tuple)) else elements.tolist()
+        original, elements = elements, elements if isinstance(elements, (list, tuple)) else elements.tolist()
         kinds = set(map(type, elements))
         is_text = all(issubclass(kind, str) for kind in kinds)
         if not is_text and not all(issubclass(kind, bytes) for kind in kinds):
@@ -174,7 +174,7 @@ class _Reader:
                 return np.array(elements)
             if kinds & {str, bytes}:
                 self._refuse_missing(np.array([is_missing(element) for element in elements]))
-            return given
+            return original
         if not elements:
             return _NONE
         if not self._width:
@@ -227,7 +227,7 @@ class _Reader:
 
     def _refuse(self, row: int, must: str, got: object) -> NoReturn:
         number = self._first_row + row
-        raise InvalidInput(self._what, f"the report in row {number}", must, got, row=number)
+        raise InvalidInput(self._subject, f"the report in row {number}", must, got, row=number)
 
     def _refuse_missing(self, missing: npt.NDArray[np.bool_]) -> None:
         if missing.any():
@@ -237,7 +237,9 @@ class _Reader:
     def _refuse_column(self, got: str) -> NoReturn:
         must = f"hold strings, {_PREFIX!r} and {2 * self._width} hex digits each" if self._width else "hold integers"
         noun = "the column" if self._library in _DROP else "the array"
-        raise InvalidInput(self._what, noun, must, got)
+        raise InvalidInput(self._subject, noun, must, got)
 
     def _refuse_table(self, reports: Any) -> NoReturn:
-        raise InvalidInput(self._what, "the column", "be one column of a table, such as table['report']", type(reports))
+        raise InvalidInput(
+            self._subject, "the column", "be one column of a table, such as table['report']", type(reports)
+        )

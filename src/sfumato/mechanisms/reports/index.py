@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers
-from sfumato.mechanisms.reports.base import FEW_BYTES, ReportFormat, count_pieces
+from sfumato.mechanisms.reports.base import SMALL_BATCH_BYTES, ReportFormat, count_pieces
 
 __all__ = ["IndexFormat"]
 
@@ -25,10 +25,10 @@ class IndexFormat(ReportFormat):
         super().__init__(bits, np.uint32 if bits <= 32 else np.uint64, ())
         self.outputs = outputs
 
-    def _validated(self, array: npt.NDArray[Any], what: str, first_row: int) -> npt.NDArray[Any]:
+    def _validated(self, array: npt.NDArray[Any], subject: str, first_row: int) -> npt.NDArray[Any]:
         if array.min() < 0 or array.max() >= self.outputs:  # one look at each: reports come in great numbers
             wrong = (array < 0) | (array >= self.outputs)
-            self._refuse_rows(what, first_row, array, wrong, f"be in 0 … {self.outputs - 1}")
+            self._refuse_rows(subject, first_row, array, wrong, f"be in 0 … {self.outputs - 1}")
         return array.astype(self.dtype, copy=False)
 
     def _count_size(self) -> int:
@@ -39,7 +39,7 @@ class IndexFormat(ReportFormat):
         return 1
 
     def count(self, reports: npt.NDArray[Any], counts: Integers) -> None:
-        if reports.nbytes > FEW_BYTES:
+        if reports.nbytes > SMALL_BATCH_BYTES:
             from sfumato.mechanisms.kernels.counting import add_histogram
 
             add_histogram(reports, counts)

@@ -26,7 +26,7 @@ __all__ = [
     "ReportingMechanism",
     "SecretTable",
     "checked_policy",
-    "design_level",
+    "design_epsilon",
     "information",
     "memberships",
     "offered_sizes",
@@ -92,16 +92,16 @@ class ReportingMechanism(SecretTable):
         return cls(domain, secret, budget, TableMechanism.from_parameters(domain, table).weights)
 
 
-def checked_policy(what: str, policy: Policy, utility: str) -> tuple[Secret, ChiSquare]:
+def checked_policy(subject: str, policy: Policy, utility: str) -> tuple[Secret, ChiSquare]:
     """The policy and its confidence set, or a refusal."""
     if not isinstance(policy, Secret) or not isinstance(policy.distributions, ChiSquare):
-        raise InvalidInput(what, "policy", "be a Secret under ChiSquare", policy)
+        raise InvalidInput(subject, "policy", "be a Secret under ChiSquare", policy)
     if utility not in _UTILITIES:
-        raise InvalidInput(what, "utility", f"be one of {', '.join(_UTILITIES)}", utility)
+        raise InvalidInput(subject, "utility", f"be one of {', '.join(_UTILITIES)}", utility)
     return policy, policy.distributions
 
 
-def design_level(epsilon: Epsilon) -> float:
+def design_epsilon(epsilon: Epsilon) -> float:
     """ε as a design uses it: a double just below."""
     return min(float(epsilon), _HIGHEST_LEVEL) * (1 - _MARGIN)
 
@@ -178,15 +178,15 @@ def zoom(worth: Callable[..., float], *ranges: tuple[float, float]) -> Sequence[
     """
     points, finer, rounds = (33, 9, 7) if len(ranges) == 1 else (9, 5, 6)
     low, high = [a for a, _ in ranges], [b for _, b in ranges]
-    best, found = -math.inf, tuple(low)
+    best, best_point = -math.inf, tuple(low)
     for _ in range(rounds):
         axes = [np.linspace(a, b, points).tolist() for a, b in zip(low, high, strict=True)]
         for at in itertools.product(*axes):
             value = worth(*at)
             if value > best:
-                best, found = value, at
+                best, best_point = value, at
         widths = [(b - a) / (points - 1) for a, b in zip(low, high, strict=True)]
-        low = [max(at - width, a) for at, width, (a, _) in zip(found, widths, ranges, strict=True)]
-        high = [min(at + width, b) for at, width, (_, b) in zip(found, widths, ranges, strict=True)]
+        low = [max(at - width, a) for at, width, (a, _) in zip(best_point, widths, ranges, strict=True)]
+        high = [min(at + width, b) for at, width, (_, b) in zip(best_point, widths, ranges, strict=True)]
         points = finer
-    return found
+    return best_point

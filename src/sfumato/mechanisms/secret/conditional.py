@@ -15,7 +15,7 @@ from sfumato.errors import LimitExceeded
 from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
     checked_policy,
-    design_level,
+    design_epsilon,
     information,
     memberships,
     offered_sizes,
@@ -38,7 +38,7 @@ _HALVINGS = 9
 class ConditionalReporting(ReportingMechanism):
     """Reports S̃, the secret after randomized response, and beside it U where S̃ = S, else a draw from P̂(U|S̃).
 
-    RLDP Protocol 2 (GRR-CR). What stands beside S̃ passes through a set response of its own for each s, which only has
+    RLDP Protocol 2 (GRR-CR). What stands beside S̃ passes through a set response of its kappa for each s, which only has
     to hide whether it was drawn from P(U|s) or from P̂(U|s): the better known the table, the less noise. Theorem 17
     bounds that noise by an l1 distance; here it is exact (``docs/proofs/conditional-reporting.md``). A secret that was
     never seen has the uniform law for P̂(U|s).
@@ -50,14 +50,14 @@ class ConditionalReporting(ReportingMechanism):
     def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalReporting:
         """The best division of ε, for what is told at P̂ or for the error of the estimated table."""
         secret, confidence = checked_policy("ConditionalReporting", policy, utility)
-        level = design_level(secret.epsilon)
-        shares, laws = confidence.frequencies, confidence.conditional_estimate()
-        size = len(shares)
+        epsilon = design_epsilon(secret.epsilon)
+        frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
+        size = len(frequencies)
 
         def design(first: float) -> tuple[Floats, list[_Inner]]:
             # S̃ = s is e^first times likelier for s, and P(y|s)/P̂(y|s) may be at most e^(ε-first); the converse ratio
             # meets e^-first, and may be at most e^(ε+first).
-            inner = _inner(confidence, level - first, level + first)
+            inner = _inner(confidence, epsilon - first, epsilon + first)
             return set_response(size, 1, math.expm1(first)), inner
 
         def worth(first: float) -> float:
@@ -65,10 +65,12 @@ class ConditionalReporting(ReportingMechanism):
             if utility == "estimation":
                 return -risk_of(_conditional_matrix(outer, inner, laws))
             # I = I(S̃;S) + Pr(S̃ = S)·I(Rˢ(U);U|S) at P̂ (Theorem 18).
-            kept = outer[0, 0] if outer.shape[1] > 1 else 1 / size
-            return information(shares.sum(axis=1), outer) + kept * _told(shares, laws, inner)
+            match_probability = outer[0, 0] if outer.shape[1] > 1 else 1 / size
+            return information(frequencies.sum(axis=1), outer) + match_probability * _conditional_information(
+                frequencies, laws, inner
+            )
 
-        (first,) = zoom(worth, (0.0, level))
+        (first,) = zoom(worth, (0.0, epsilon))
         outer, inner = design(first)
         budget = {"secret": f"{first:.9g}", **_described(inner)}
         mechanism: ConditionalReporting = cls.within(secret, budget, _conditional_matrix(outer, inner, laws))
@@ -79,7 +81,7 @@ class ConditionalUnary(ReportingMechanism):
     """Reports a random set of secrets, and beside each of them U or a draw from P̂(U|s).
 
     RLDP Protocol 3 (UE-CR), corrected: beside another secret s' stands a draw from P̂(U|s'), not from P̂(U|s), which
-    would give s away. The own secret is in the set with probability κ, each other one with λ = κ/(κ + (1-κ)·e^ε₁).
+    would give s away. The kappa secret is in the set with probability κ, each other one with λ = κ/(κ + (1-κ)·e^ε₁).
     There are (1 + |U|)^|S| reports, so this is for few secrets: a table.
     """
 
@@ -89,9 +91,9 @@ class ConditionalUnary(ReportingMechanism):
     def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalUnary:
         """The best κ and division of ε, for what is told at P̂ or for the error of the estimated table."""
         secret, confidence = checked_policy("ConditionalUnary", policy, utility)
-        level = design_level(secret.epsilon)
-        shares, laws = confidence.frequencies, confidence.conditional_estimate()
-        size, others = shares.shape
+        epsilon = design_epsilon(secret.epsilon)
+        frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
+        size, others = frequencies.shape
         if is_too_large(size, others):
             raise LimitExceeded(
                 f"a unary report over {size} secrets beside {others} values has {1 + others}^{size} outputs, too many "
@@ -102,12 +104,12 @@ class ConditionalUnary(ReportingMechanism):
         def inner_at(first: float) -> list[_Inner]:
             # A set with s and without s' meets e^first·P(y|s)/P̂(y|s) and its converse. One with both meets that ratio
             # of s times the converse one of s', over the same distribution: how much of ε each may use is searched.
-            best = _inner(confidence, level - first, first)
-            low, high = first, level + first
+            best = _inner(confidence, epsilon - first, first)
+            low, high = first, epsilon + first
             middle = high
             for _ in range(_HALVINGS):
-                inner = _inner(confidence, level - first, middle)
-                if _joint_level(confidence, inner) <= level:
+                inner = _inner(confidence, epsilon - first, middle)
+                if _joint_epsilon(confidence, inner) <= epsilon:
                     best, low = inner, middle
                     if middle == high:
                         break
@@ -116,20 +118,22 @@ class ConditionalUnary(ReportingMechanism):
                 middle = (low + high) / 2
             return best
 
-        def design(first: float, own: float) -> tuple[float, list[_Inner]]:
-            return own / (own + (1 - own) * math.exp(first)), inner_at(first)
+        def design(first: float, kappa: float) -> tuple[float, list[_Inner]]:
+            return kappa / (kappa + (1 - kappa) * math.exp(first)), inner_at(first)
 
-        def worth(first: float, own: float) -> float:
-            other, inner = design(first, own)
+        def worth(first: float, kappa: float) -> float:
+            other, inner = design(first, kappa)
             if utility == "estimation":
-                return -risk_of(_unary_matrix(own, other, inner, laws))
+                return -risk_of(_unary_matrix(kappa, other, inner, laws))
             # I = I(set;S) + κ·I(Rˢ(U);U|S) at P̂ (Theorem 20).
-            return information(shares.sum(axis=1), _inclusion(size, own, other)) + own * _told(shares, laws, inner)
+            return information(
+                frequencies.sum(axis=1), _inclusion(size, kappa, other)
+            ) + kappa * _conditional_information(frequencies, laws, inner)
 
-        first, own = zoom(worth, (0.0, level), (0.5, 1.0))
-        other, inner = design(first, own)
-        budget = {"own": f"{own:.9g}", "others": f"{other:.9g}", **_described(inner)}
-        mechanism: ConditionalUnary = cls.within(secret, budget, _unary_matrix(own, other, inner, laws))
+        first, kappa = zoom(worth, (0.0, epsilon), (0.5, 1.0))
+        other, inner = design(first, kappa)
+        budget = {"own": f"{kappa:.9g}", "others": f"{other:.9g}", **_described(inner)}
+        mechanism: ConditionalUnary = cls.within(secret, budget, _unary_matrix(kappa, other, inner, laws))
         return mechanism
 
 
@@ -150,16 +154,16 @@ def _inner(confidence: ChiSquare, above: float, below: float) -> list[_Inner]:
     """For each secret the response that tells the most of U at P̂, with P(y|s)/P̂(y|s) in [e^-below, e^above]."""
     values = confidence.frequencies.shape[1]
     laws = confidence.conditional_estimate()
-    found = []
+    best = []
     for s, law in enumerate(laws):
         options = []
         for size in offered_sizes(values):
             gain = _greatest_gain(confidence, s, memberships(values, size), above, below)
             if size in set_sizes(values, gain):
                 options.append(_Inner(gain, size))
-        told = [information(law, set_response(values, option.size, option.gain)) for option in options]
-        found.append(options[int(np.argmax(told))])
-    return found
+        informations = [information(law, set_response(values, option.size, option.gain)) for option in options]
+        best.append(options[int(np.argmax(informations))])
+    return best
 
 
 def _greatest_gain(confidence: ChiSquare, s: int, members: npt.NDArray[np.bool_], above: float, below: float) -> float:
@@ -172,7 +176,7 @@ def _greatest_gain(confidence: ChiSquare, s: int, members: npt.NDArray[np.bool_]
     return min((float(gain.min()) for gain in gains if len(gain)), default=math.inf)
 
 
-def _joint_level(confidence: ChiSquare, inner: list[_Inner]) -> float:
+def _joint_epsilon(confidence: ChiSquare, inner: list[_Inner]) -> float:
     """ln of the greatest P(y|s)/P̂(y|s)·P̂(y'|s')/P(y'|s') over all pairs of secrets, outputs, and distributions."""
     laws, values = confidence.conditional_estimate(), confidence.frequencies.shape[1]
     totals = confidence.frequencies.sum(axis=1)
@@ -185,27 +189,27 @@ def _joint_level(confidence: ChiSquare, inner: list[_Inner]) -> float:
         possible = expected > 0
         relative.append(np.stack([inside / expected[possible], outside / expected[possible]], axis=1))
         cells.append(total * np.stack([within, (1 - within).clip(min=0)], axis=1)[possible])
-    likelihoods, shares = [], []
+    likelihoods, frequencies = [], []
     for s, other in itertools.permutations(range(len(laws)), 2):
         mine, theirs = np.indices((len(relative[s]), len(relative[other]))).reshape(2, -1)
         likelihoods.append(np.stack([relative[s][mine], relative[other][theirs]], axis=1))
-        shares.append(np.stack([cells[s][mine], cells[other][theirs]], axis=1))
+        frequencies.append(np.stack([cells[s][mine], cells[other][theirs]], axis=1))
     slack = float(confidence.root_radius - 1)
-    return math.log(widest(np.concatenate(likelihoods), np.concatenate(shares), slack).ratio.max())
+    return math.log(widest(np.concatenate(likelihoods), np.concatenate(frequencies), slack).ratio.max())
 
 
-def _told(shares: Floats, laws: Floats, inner: list[_Inner]) -> float:
+def _conditional_information(frequencies: Floats, laws: Floats, inner: list[_Inner]) -> float:
     """I(Rˢ(U);U|S) at P̂."""
-    values = shares.shape[1]
+    values = frequencies.shape[1]
     return sum(
-        float(share) * information(law, set_response(values, each.size, each.gain))
-        for share, law, each in zip(shares.sum(axis=1), laws, inner, strict=True)
+        float(frequency) * information(law, set_response(values, each.size, each.gain))
+        for frequency, law, each in zip(frequencies.sum(axis=1), laws, inner, strict=True)
     )
 
 
 def _described(inner: list[_Inner]) -> dict[str, list[object]]:
-    levels: list[object] = [f"{math.log1p(each.gain):.9g}" for each in inner]
-    return {"other": levels, "sizes": [each.size for each in inner]}
+    epsilons: list[object] = [f"{math.log1p(each.gain):.9g}" for each in inner]
+    return {"other": epsilons, "sizes": [each.size for each in inner]}
 
 
 def _responses(inner: list[_Inner], laws: Floats) -> list[tuple[Floats, Floats]]:
@@ -219,30 +223,30 @@ def _conditional_matrix(outer: Floats, inner: list[_Inner], laws: Floats) -> Flo
     size, values = laws.shape
     outer = np.full((size, size), 1 / size) if outer.shape[1] == 1 else outer
     blocks = []
-    for told, (response, drawn) in enumerate(_responses(inner, laws)):
+    for s, (response, drawn) in enumerate(_responses(inner, laws)):
         block = np.tile(drawn, (size, values, 1))
-        block[told] = response
-        blocks.append((outer[:, told, None, None] * block).reshape(size * values, -1))
+        block[s] = response
+        blocks.append((outer[:, s, None, None] * block).reshape(size * values, -1))
     return np.hstack(blocks)
 
 
-def _unary_matrix(own: float, other: float, inner: list[_Inner], laws: Floats) -> Floats:
+def _unary_matrix(kappa: float, other: float, inner: list[_Inner], laws: Floats) -> Floats:
     """A row per (s, u); a column per choice, for each secret, of absence or of one of its outputs."""
     size, values = laws.shape
     matrix = np.ones((size * values, 1))
-    for told, (response, drawn) in enumerate(_responses(inner, laws)):
+    for s, (response, drawn) in enumerate(_responses(inner, laws)):
         lane = np.tile(np.hstack([1 - other, other * drawn]), (size, values, 1))
-        lane[told] = np.hstack([np.full((values, 1), 1 - own), own * response])
+        lane[s] = np.hstack([np.full((values, 1), 1 - kappa), kappa * response])
         lane = lane.reshape(size * values, -1)
         matrix = (matrix[:, :, None] * lane[:, None, :]).reshape(size * values, -1)
     return matrix
 
 
-def _inclusion(size: int, own: float, other: float) -> Floats:
+def _inclusion(size: int, kappa: float, other: float) -> Floats:
     """A row per secret, a column per set of them."""
     matrix = np.ones((size, 1))
-    for told in range(size):
+    for s in range(size):
         lane = np.tile([1 - other, other], (size, 1))
-        lane[told] = [1 - own, own]
+        lane[s] = [1 - kappa, kappa]
         matrix = (matrix[:, :, None] * lane[:, None, :]).reshape(size, -1)
     return matrix

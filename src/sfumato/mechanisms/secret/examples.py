@@ -52,12 +52,12 @@ def _samplers() -> list[Mechanism]:
 
 def _laws(epsilon: str) -> list[Mechanism]:
     pairs = Domain.product(sex=["f", "m"], age=Domain.range(3))
-    made: list[Mechanism] = [SecretRandomizedResponse(pairs, "sex", epsilon)]
+    mechanisms: list[Mechanism] = [SecretRandomizedResponse(pairs, "sex", epsilon)]
     if epsilon not in ("0", "inf"):
         robust = Secret(pairs, "sex", epsilon, ChiSquare([[30, 20, 10], [10, 20, 30]]))
-        made += [IndependentReporting.for_policy(robust), ConditionalReporting.for_policy(robust)]
-        made.append(ConditionalUnary.for_policy(robust))
-    return made
+        mechanisms += [IndependentReporting.for_policy(robust), ConditionalReporting.for_policy(robust)]
+        mechanisms.append(ConditionalUnary.for_policy(robust))
+    return mechanisms
 
 
 def _weights(*rows: str) -> npt.NDArray[np.int64]:

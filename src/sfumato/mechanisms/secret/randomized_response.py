@@ -86,7 +86,7 @@ def known_response(policy: Secret) -> RandomizedResponse:
     ratio = [(Fraction(1), epsilon), (greatest - 1, ZERO)], [(greatest, ZERO)]
     mechanism = RandomizedResponse(policy.domain, max(epsilon, floor_of_log(*ratio, digits_of(epsilon))))
     # The column that comes closest to breaking a rule.
-    high, low = mechanism.levels
+    high, low = mechanism.likelihoods
     if not policy.allows([high if z == policy.cells[s, u] else low for z in range(len(policy.domain))]):
         raise Undecided(f"randomized response at {mechanism.epsilon} was not proved to obey this secret policy")
     return mechanism

@@ -35,20 +35,20 @@ def subset_sums(
     rows, values = truth.shape
     sums = np.empty((rows, values), np.int64)
     to_come = np.arange(size + 1)
-    with_own, without_own = np.zeros((2, rows, size + 1), np.int64)
-    with_own[:, size - 1], without_own[:, size] = forced, free
+    true_ahead, true_behind = np.zeros((2, rows, size + 1), np.int64)
+    true_ahead[:, size - 1], true_behind[:, size] = forced, free
     ahead = np.cumsum(truth[:, ::-1], axis=1)[:, ::-1]
-    own_next = np.divide(truth, ahead, out=np.zeros_like(truth), where=ahead > 0)
+    true_next = np.divide(truth, ahead, out=np.zeros_like(truth), where=ahead > 0)
     for value in range(values):
         left = values - value
-        own = generator.binomial(with_own, own_next[:, value, None])
-        with_own -= own
-        held = generator.binomial(
-            [with_own, without_own], np.minimum(to_come / np.array([[max(left - 1, 1)], [left]]), 1.0)[:, None]
+        true_now = generator.binomial(true_ahead, true_next[:, value, None])
+        true_ahead -= true_now
+        holding = generator.binomial(
+            [true_ahead, true_behind], np.minimum(to_come / np.array([[max(left - 1, 1)], [left]]), 1.0)[:, None]
         )
-        sums[:, value] = own.sum(axis=1) + held.sum(axis=(0, 2))
-        for people, members in zip((with_own, without_own), held, strict=True):
+        sums[:, value] = true_now.sum(axis=1) + holding.sum(axis=(0, 2))
+        for people, members in zip((true_ahead, true_behind), holding, strict=True):
             people -= members
             people[:, :-1] += members[:, 1:]
-        without_own += own
+        true_behind += true_now
     return sums

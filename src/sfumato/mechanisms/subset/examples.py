@@ -9,13 +9,13 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
 __all__ = ["examples"]
 
-_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+_SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
 
 
 def _samplers() -> list[Mechanism]:
     return [
-        SubsetSelection(_FEW, 1, 2),
-        SubsetSelection(_MORE, "0.5"),
+        SubsetSelection(_SMALL, 1, 2),
+        SubsetSelection(_LARGE, "0.5"),
         SubsetSelection(Domain.range(64), 3),
     ]
 
@@ -26,8 +26,8 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 def _reports() -> list[Mechanism]:
     return [
-        SubsetSelection(_FEW, 1, 2),
-        SubsetSelection(_MORE, 2),
+        SubsetSelection(_SMALL, 1, 2),
+        SubsetSelection(_LARGE, 2),
     ]
 
 

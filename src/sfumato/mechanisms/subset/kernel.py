@@ -38,7 +38,7 @@ from sfumato.mechanisms.two_level import MixtureDraws
 __all__ = ["build", "draw_subset", "include", "repairs", "subset_space"]
 
 #: Up to so many words it is quicker to look for one element after the other.
-_FEW_GROUPS = np.uint64(2)
+_SMALL_GROUPS = np.uint64(2)
 
 
 def build(mechanism: SubsetSelection) -> Kernel:
@@ -59,8 +59,8 @@ def repairs(draws: MixtureDraws) -> tuple[float, float]:
 
     The coins' surplus is nearly normal, which gives the moments of its absolute value.
     """
-    k, share = draws.values, draws.coin / 2**draws.planes
-    bias, variance = abs(k * share - draws.members), k * share * (1 - share)
+    k, probability = draws.values, draws.coin / 2**draws.planes
+    bias, variance = abs(k * probability - draws.members), k * probability * (1 - probability)
     mean = bias
     if variance > 0:
         spread = math.sqrt(2 * variance)
@@ -120,7 +120,7 @@ def draw_subset(
         chosen[group] = coins[group]
         count += popcount(coins[group])
     # Lanes beyond the domain are absent too, but come last: no rank below k - count reaches them.
-    if groups > _FEW_GROUPS:
+    if groups > _SMALL_GROUPS:
         inverted, total, repairs = (ZERO, count, count - size) if count >= size else (ONES, k - count, size - count)
         return _toggle_many(chosen, space, groups, inverted, total, repairs, auxiliary, position)
     while count > size:
@@ -138,7 +138,7 @@ def _toggle_one(chosen: Words, groups: Word, inverted: Word, total: Word, auxili
     value, position = read(auxiliary, position, INDEX_BITS)
     rank, position = below(value, total, auxiliary, position)
     group = ZERO
-    if groups <= _FEW_GROUPS:
+    if groups <= _SMALL_GROUPS:
         for _ in range(ONE, groups):  # not until it is found: a wrong guess of when costs more than all the steps
             inside = popcount(chosen[group] ^ inverted)
             beyond = rank >= inside
@@ -189,11 +189,11 @@ def _toggle_many(
         while earlier > ZERO:
             earlier -= ONE
             sixteen = count_reached(sixteen, sixteen, np.uint64(ranks[earlier]))
-        found = zeros()
+        reached = zeros()
         for group in range(ONE, groups):
-            found = count_reached(found, sixteen, np.uint64(before[group]))
+            reached = count_reached(reached, sixteen, np.uint64(before[group]))
         store_vector(ranks, start, sixteen)
-        store_vector(places, start, found)
+        store_vector(places, start, reached)
         last = start
     for repair in range(repairs):
         place = np.uint64(places[repair])

@@ -11,7 +11,7 @@ from typing import Any
 from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_integer, floor_of_ratio, sign_of_sum
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import FEW_VALUES, Finished, read_epsilon
+from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import ONE, OUTSIDE, InclusionMixture, MixtureDraws, extreme_indices, mixing_threshold
 
@@ -51,9 +51,9 @@ class SubsetSelection(InclusionMixture):
         self.epsilon = read_epsilon("SubsetSelection", epsilon)
         best = best_subset_size(k, self.epsilon) if size is None else size
         self.size = checked_integer("SubsetSelection", "size", best, 1, k - 1)
-        self.share = Fraction(self.size, k)
+        self.density = Fraction(self.size, k)
         if threshold is None:
-            threshold = mixing_threshold(self.epsilon, self.share)
+            threshold = mixing_threshold(self.epsilon, self.density)
         self.threshold = checked_integer("SubsetSelection", "threshold", threshold, 0, ONE)
         best_planes = cheap_planes(self.size, k) if planes is None else planes
         self.planes = checked_integer("SubsetSelection", "planes", best_planes, 1, MOST_PLANES)
@@ -88,9 +88,9 @@ class SubsetSelection(InclusionMixture):
         return Finished(chosen)
 
     def audit_surrogate(self) -> SubsetSelection:
-        few = min(len(self.domain), FEW_VALUES)
-        size = scaled_size(self.share, few)
-        return self.from_parameters(Domain.range(few), self.parameters() | {"size": size})
+        values = min(len(self.domain), SURROGATE_VALUES)
+        size = scaled_size(self.density, values)
+        return self.from_parameters(Domain.range(values), self.parameters() | {"size": size})
 
     def draws(self) -> MixtureDraws:
         return MixtureDraws(values=len(self.domain), members=self.size, coin=self.coin, planes=self.planes)
@@ -144,9 +144,9 @@ def best_subset_size(k: int, epsilon: Epsilon) -> int:
     return d if floor_is_best else d + 1
 
 
-def scaled_size(share: Fraction, among: int, least: int = 1) -> int:
-    """The size nearest to this share of ``among`` values, of which some but not all are in a subset."""
-    return min(max(round(share * among), least), among - 1)
+def scaled_size(density: Fraction, among: int, least: int = 1) -> int:
+    """The size nearest to this density of ``among`` values, of which some but not all are in a subset."""
+    return min(max(round(density * among), least), among - 1)
 
 
 def cheap_planes(size: int, k: int) -> int:

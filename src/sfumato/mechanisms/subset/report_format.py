@@ -22,6 +22,6 @@ class SubsetFormat(BitmapFormat):
     def counts_per_report(self) -> int:
         return self.size
 
-    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+    def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         weights = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
-        self._refuse_rows(what, first_row, array, weights != self.size, f"have exactly {self.size} bits set")
+        self._refuse_rows(subject, first_row, array, weights != self.size, f"have exactly {self.size} bits set")

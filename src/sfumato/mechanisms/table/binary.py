@@ -17,7 +17,7 @@ from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import HighLow, PairwisePolicy, Policy
 
-__all__ = ["BinaryMechanism", "BinaryOptimal", "Edge", "greatest_told", "weights_rounded_to_privacy"]
+__all__ = ["BinaryMechanism", "BinaryOptimal", "Edge", "greatest_first_weight", "weights_rounded_to_privacy"]
 
 #: A number in [0, 1] as a ratio of two sums Σ c·e^ε. No terms are zero.
 Edge: TypeAlias = tuple[Terms, Terms]
@@ -96,13 +96,13 @@ class BinaryOptimal(BinaryMechanism):
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> BinaryOptimal:
         table = dict(parameters)
-        levels = table.pop("epsilon_first"), table.pop("epsilon_second")
-        return cls(domain, *levels, weights=TableMechanism.from_parameters(domain, table).weights)
+        epsilons = table.pop("epsilon_first"), table.pop("epsilon_second")
+        return cls(domain, *epsilons, weights=TableMechanism.from_parameters(domain, table).weights)
 
 
-def _edge(level: Epsilon) -> Edge:
+def _edge(epsilon: Epsilon) -> Edge:
     """e^-ε."""
-    return [] if level.is_infinite else [(Fraction(1), -level)], [(Fraction(1), ZERO)]
+    return [] if epsilon.is_infinite else [(Fraction(1), -epsilon)], [(Fraction(1), ZERO)]
 
 
 def weights_rounded_to_privacy(first: Edge, second: Edge) -> list[list[int]]:
@@ -110,33 +110,35 @@ def weights_rounded_to_privacy(first: Edge, second: Edge) -> list[list[int]]:
 
     ``docs/proofs/binary-optimal.md`` has the argument.
     """
-    told = greatest_told(first, second)
-    if told is None:
-        told = denied = TOTAL // 2
+    first_weight = greatest_first_weight(first, second)
+    if first_weight is None:
+        first_weight = second_weight = TOTAL // 2
     else:
-        # The least integer that is at least ``first`` times it: told rounded down leaves only this to bind.
-        denied = bisect_left(range(told + 1), True, key=lambda weight: _is_at_least(weight, told, first))
-    return [[told, TOTAL - told], [denied, TOTAL - denied]]
+        # The least integer that is at least ``first`` times it: the first one rounded down leaves only this to bind.
+        second_weight = bisect_left(
+            range(first_weight + 1), True, key=lambda weight: _is_at_least(weight, first_weight, first)
+        )
+    return [[first_weight, TOTAL - first_weight], [second_weight, TOTAL - second_weight]]
 
 
-def greatest_told(first: Edge, second: Edge) -> int | None:
+def greatest_first_weight(first: Edge, second: Edge) -> int | None:
     """⌊2^62·(1-b)/(1-ab)⌋ with a = first and b = second: certified. None where ab = 1."""
     (a, below_a), (b, below_b) = first, second
     # (1-b)/(1-ab), with both fractions cleared.
-    kept = _times(below_a, [*below_b, *_negative(b)])
+    part = _times(below_a, [*below_b, *_negative(b)])
     whole = [*_times(below_a, below_b), *_negative(_times(a, b))]
     if sign_of_sum(whole) == 0:
         return None
 
     def is_above(weight: int) -> bool:
-        return sign_of_sum([*((weight * c, e) for c, e in whole), *((-TOTAL * c, e) for c, e in kept)]) > 0
+        return sign_of_sum([*((weight * c, e) for c, e in whole), *((-TOTAL * c, e) for c, e in part)]) > 0
 
     return bisect_left(range(1, TOTAL + 1), True, key=is_above)
 
 
-def _is_at_least(weight: int, told: int, edge: Edge) -> bool:
+def _is_at_least(weight: int, first_weight: int, edge: Edge) -> bool:
     top, bottom = edge
-    return sign_of_sum([*((weight * c, e) for c, e in bottom), *((-told * c, e) for c, e in top)]) >= 0
+    return sign_of_sum([*((weight * c, e) for c, e in bottom), *((-first_weight * c, e) for c, e in top)]) >= 0
 
 
 def _times(one: Terms, other: Terms) -> Terms:

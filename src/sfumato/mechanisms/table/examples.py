@@ -11,7 +11,7 @@ from sfumato.mechanisms.table.mechanism import TableMechanism
 
 __all__ = ["examples"]
 
-_FEW = Domain(["none", "flu", "hiv", "cancer", "other"])
+_SMALL = Domain(["none", "flu", "hiv", "cancer", "other"])
 _TWO = Domain(["no", "yes"])
 _ROWS = [[2**62, 0, 0], [2**60, 2**61, 2**60], [2**62 // 3, 2**62 // 3, 2**62 - 2 * (2**62 // 3)]]
 
@@ -20,7 +20,7 @@ def _samplers() -> list[Mechanism]:
     return [
         TableMechanism(Domain(["a", "b", "c"]), _ROWS),
         TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
-        TableMechanism.from_matrix(_FEW, RandomizedResponse(_FEW, 1).matrix()),
+        TableMechanism.from_matrix(_SMALL, RandomizedResponse(_SMALL, 1).matrix()),
         BinaryOptimal(_TWO, "0.5", 2),
         BinaryOptimal.warner(_TWO, "ln 3"),
         BinaryOptimal.mangat(_TWO, "yes", 1),

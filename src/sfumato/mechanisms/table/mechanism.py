@@ -73,8 +73,8 @@ class TableMechanism(Mechanism):
         """
         fixed = _checked_matrix(domain, matrix)
         if design_prior is not None:
-            given = checked_distribution(design_prior, domain, "TableMechanism", "design_prior")
-            (design_prior,) = _rounded([_fixed(_over_one_denominator(given.tolist())[0])])
+            distribution = checked_distribution(design_prior, domain, "TableMechanism", "design_prior")
+            (design_prior,) = _rounded([_fixed(_over_one_denominator(distribution.tolist())[0])])
         if policy is None:
             return TableMechanism(domain, _rounded(fixed), design_prior=design_prior)
         if policy.domain != domain:
@@ -118,7 +118,7 @@ class TableMechanism(Mechanism):
     def parameters(self) -> dict[str, Any]:
         table = {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
         if self.design_prior is not None:
-            table["design_prior"] = [str(share) for share in self.design_prior.tolist()]
+            table["design_prior"] = [str(weight) for weight in self.design_prior.tolist()]
         return table
 
     @classmethod
@@ -128,7 +128,7 @@ class TableMechanism(Mechanism):
             raise InvalidInput("TableMechanism", "total_bits", f"be {TOTAL_BITS}", parameters.get("total_bits"))
         try:
             weights = [[int(w) for w in row] for row in parameters["weights"]]
-            prior = [int(share) for share in parameters["design_prior"]] if "design_prior" in parameters else None
+            prior = [int(weight) for weight in parameters["design_prior"]] if "design_prior" in parameters else None
         except (ValueError, OverflowError) as error:
             raise InvalidInput("TableMechanism", "weights", "be integers", str(error)) from None
         if prior is None:
@@ -150,9 +150,9 @@ def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:
         )
 
 
-def _rows(domain: Domain, given: Any, parameter: str) -> list[list[Any]]:
+def _rows(domain: Domain, table: Any, parameter: str) -> list[list[Any]]:
     """Return the rows in domain order; those with labels are aligned by them."""
-    aligned = align_table(checked_domain("TableMechanism", domain), None, given, "TableMechanism", parameter)
+    aligned = align_table(checked_domain("TableMechanism", domain), None, table, "TableMechanism", parameter)
     return aligned.tolist() if isinstance(aligned, np.ndarray) else [list(row) for row in aligned]
 
 
@@ -171,14 +171,14 @@ def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
 
 
 def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
-    given = align(domain, prior, "TableMechanism", "design_prior")
-    shares = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    aligned = align(domain, prior, "TableMechanism", "design_prior")
+    weights = aligned.tolist() if isinstance(aligned, np.ndarray) else list(aligned)
     # Positive, so that outputs of values that hardly occur still count.
-    are_integers = all(isinstance(share, int) and not isinstance(share, bool) for share in shares)
-    if not are_integers or len(shares) != len(domain) or min(shares) < 1 or sum(shares) != TOTAL:
+    are_integers = all(isinstance(weight, int) and not isinstance(weight, bool) for weight in weights)
+    if not are_integers or len(weights) != len(domain) or min(weights) < 1 or sum(weights) != TOTAL:
         must = f"be {len(domain)} positive integers that sum to 2^{TOTAL_BITS}"
         raise InvalidInput("TableMechanism", "design_prior", must, prior)
-    checked = np.array(shares, dtype=np.int64)
+    checked = np.array(weights, dtype=np.int64)
     checked.setflags(write=False)
     return checked
 
@@ -265,11 +265,11 @@ def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], 
     enough, short = (-1, _SAFE_MIX_BITS) if best is None else (_SAFE_MIX_BITS, _FIRST_MIX_BITS + 1)
     while short - enough > 1 and not is_enough():
         middle = (enough + short) // 2
-        found = obeying(middle)
-        if found is None:
+        weights = obeying(middle)
+        if weights is None:
             short = middle
         else:
-            best, enough = found, middle
+            best, enough = weights, middle
     if best is None:
         raise NoMechanism("no rounding of this matrix was found that obeys the policy")
     return best

@@ -29,7 +29,7 @@ def exponential(policy: PairwisePolicy) -> TableMechanism:
     """Q(y|x) ∝ e^(-E(x,y)/2), the sum taken over all values y (McSherry and Talwar 2007).
 
     By the triangle inequality e^(-E(x,y)/2) changes from x to x' by at most a factor e^(E(x,x')/2), and so does the sum
-    of each row: together e^E(x,x'). Both directions of a pair share one row sum, so where they differ the smaller
+    of each row: together e^E(x,x'). Both directions of a pair fraction one row sum, so where they differ the smaller
     level is kept for both.
     """
     return _table(policy, _normalised(_symmetric(policy), 0.5))
@@ -58,14 +58,14 @@ def _symmetric(policy: PairwisePolicy) -> Floats:
     return matrix.floats
 
 
-def _normalised(matrix: Floats, share: float) -> Floats:
-    matrix = np.exp(-share * matrix)
+def _normalised(matrix: Floats, fraction: float) -> Floats:
+    matrix = np.exp(-fraction * matrix)
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
-def _fits(matrix: Floats, share: float) -> bool:
-    sums = np.log(np.exp(-share * matrix).sum(axis=1))
-    allowed = (1 - share) * matrix if share < 1 else np.where(np.isinf(matrix), np.inf, 0.0)
+def _fits(matrix: Floats, fraction: float) -> bool:
+    sums = np.log(np.exp(-fraction * matrix).sum(axis=1))
+    allowed = (1 - fraction) * matrix if fraction < 1 else np.where(np.isinf(matrix), np.inf, 0.0)
     return bool((sums - sums[:, None] <= allowed + _SUM_TOLERANCE).all())
 
 

@@ -9,14 +9,14 @@ from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 __all__ = ["examples"]
 
-_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+_SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
 
 
 def _samplers() -> list[Mechanism]:
     return [
-        UnaryEncoding(_FEW, 1),
-        UnaryEncoding(_MORE, "0.5", optimized=True),
-        UnaryEncoding(_FEW, "inf"),
+        UnaryEncoding(_SMALL, 1),
+        UnaryEncoding(_LARGE, "0.5", optimized=True),
+        UnaryEncoding(_SMALL, "inf"),
     ]
 
 
@@ -27,9 +27,9 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 def _reports() -> list[Mechanism]:
     return [
-        UnaryEncoding(_FEW, 1),
+        UnaryEncoding(_SMALL, 1),
         UnaryEncoding(Domain.range(16), 1, optimized=True),
-        UnaryEncoding(_MORE, 1),
+        UnaryEncoding(_LARGE, 1),
     ]
 
 

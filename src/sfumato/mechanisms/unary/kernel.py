@@ -25,12 +25,12 @@ def build(mechanism: UnaryEncoding) -> Kernel:
     """The kernel of one mechanism."""
     k, planes = len(mechanism.domain), mechanism.layout.planes
     rest = 64 - planes
-    own_high, own_low = split(mechanism.own, rest)
+    true_high, true_low = split(mechanism.own, rest)
     other_high, other_low = split(mechanism.other, rest)
     parameters = (
         np.uint64(k),
         np.uint64(rest),
-        (plane_threshold(int(own_high), planes), own_low),
+        (plane_threshold(int(true_high), planes), true_low),
         (plane_threshold(int(other_high), planes), other_low),
     )
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=k * 2.0**-planes)
@@ -40,7 +40,7 @@ def build(mechanism: UnaryEncoding) -> Kernel:
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
-    k, rest, of_own, others = parameters
+    k, rest, of_true, others = parameters
     groups = (k + WORD_BITS - ONE) // WORD_BITS
     planes = WORD_BITS - rest
     position, first = ZERO, ZERO
@@ -48,8 +48,8 @@ def _run(
         x = np.uint64(values[i])
         for group in range(groups):
             lanes = live_lanes(k, group)
-            own = ONE << x % WORD_BITS if group == x // WORD_BITS else ZERO
-            bits, position = draw_lanes(words, first, auxiliary, position, rest, lanes, own, of_own, others)
+            true_lane = ONE << x % WORD_BITS if group == x // WORD_BITS else ZERO
+            bits, position = draw_lanes(words, first, auxiliary, position, rest, lanes, true_lane, of_true, others)
             store(out, i, group, bits)
             first += planes
     return position

@@ -55,13 +55,13 @@ class IndependentBits(Mechanism):
         return 1 << len(self.domain)
 
     @staticmethod
-    def _greatest_with_bits(own: Fraction, other: Fraction, count: int) -> Fraction:
+    def _greatest_with_bits(p: Fraction, q: Fraction, count: int) -> Fraction:
         """Return the sum, over the non-empty sets of ``count`` bits, of the likelihood of a value whose bit is set.
 
-        The own bit is set with probability ``own``, the others with ``other``: Σ_m C(count, m)·own·other^(m-1)·
-        (1-other)^(count-m) = own·(1 - (1-other)^count)/other.
+        The bit of the true value is set with probability p, the others with q:
+        Σ_m C(count, m)·p·q^(m-1)·(1-q)^(count-m) = p·(1 - (1-q)^count)/q.
         """
-        return own * count if other == 0 else own * (1 - (1 - other) ** count) / other
+        return p * count if q == 0 else p * (1 - (1 - q) ** count) / q
 
     def probability(self, report: int, x: int) -> Fraction:
         result = Fraction(1)
@@ -72,7 +72,7 @@ class IndependentBits(Mechanism):
 
 
 class UnaryEncoding(IndependentBits, TwoLevelMechanism):
-    """The own bit is set with probability p, every other bit with probability q.
+    """The bit of the true value is set with probability p, every other bit with probability q.
 
     Symmetric (k-RAPPOR): p = e^(ε/2)/(e^(ε/2)+1), q = 1 - p. Optimized: p = ½, q = 1/(e^ε+1). A column is high
     where its bit is set, with ratio p(1-q)/(q(1-p)). Symmetric rounds p down, optimized rounds q up.
@@ -109,9 +109,9 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
         return Fraction(self.own if position == x else self.other, ONE)
 
     @functools.cached_property
-    def levels(self) -> tuple[Fraction, Fraction]:
-        own, other = self.bit_probabilities
-        return own * (1 - other), other * (1 - own)
+    def likelihoods(self) -> tuple[Fraction, Fraction]:
+        p, q = self.bit_probabilities
+        return p * (1 - q), q * (1 - p)
 
     @property
     def bit_probabilities(self) -> tuple[Fraction, Fraction]:
@@ -119,11 +119,11 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
         return Fraction(self.own, ONE), Fraction(self.other, ONE)
 
     def guess_probability(self) -> Fraction:
-        own, other = self.bit_probabilities
+        p, q = self.bit_probabilities
         size = len(self.domain)
-        # own ≥ other: a value whose bit is set is likeliest, unless no bit is.
-        no_bit = (1 - own) * (1 - other) ** (size - 1)
-        return (no_bit + self._greatest_with_bits(own, other, size)) / size
+        # p ≥ q: a value whose bit is set is likeliest, unless no bit is.
+        no_bit = (1 - p) * (1 - q) ** (size - 1)
+        return (no_bit + self._greatest_with_bits(p, q, size)) / size
 
     def in_set(self, report: int, x: int) -> bool:
         return bool(report >> x & 1)
@@ -158,5 +158,5 @@ def _thresholds(epsilon: Epsilon, optimized: bool) -> tuple[int, int]:
     if optimized:
         # q rounded up: 2^64 - ⌊2^64·e^ε/(e^ε+1)⌋.
         return ONE // 2, ONE - floor_of_ratio((Fraction(ONE), Fraction(0)), (one, one), epsilon)
-    own = floor_of_ratio((Fraction(ONE), Fraction(0)), (one, one), epsilon / 2)
-    return own, ONE - own
+    threshold = floor_of_ratio((Fraction(ONE), Fraction(0)), (one, one), epsilon / 2)
+    return threshold, ONE - threshold

@@ -20,5 +20,5 @@ __all__ = ["draw_counts"]
 def draw_counts(mechanism: UtilityOptimizedRappor, generator: Generator, n: int, truth: Floats) -> Integers:
     """Draw how many of n people's reports have each bit set."""
     people, sensitive = multinomial(generator, n, truth), mechanism.is_sensitive
-    own = generator.binomial(people, np.where(sensitive, mechanism.own / ONE, mechanism.harmless / ONE))
-    return own + generator.binomial(n - people, np.where(sensitive, mechanism.other / ONE, 0.0))
+    true_bits = generator.binomial(people, np.where(sensitive, mechanism.own / ONE, mechanism.harmless / ONE))
+    return true_bits + generator.binomial(n - people, np.where(sensitive, mechanism.other / ONE, 0.0))

@@ -7,7 +7,7 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.estimators.likelihood import Fit, fit_bits
+from sfumato.mechanisms.estimators.likelihood import Fit, fit_bit_counts
 from sfumato.mechanisms.estimators.scores import BitScores, Scores
 from sfumato.mechanisms.two_level import ONE
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
@@ -34,8 +34,8 @@ class UtilityOptimizedRapporEstimator(Estimator):
         first = mechanism.representatives()[0]
         self._noise, self._slope = float(self.other[first]), float(self.gap[first])
 
-    def frequencies(self, shares: Floats) -> Floats:
-        return np.asarray((shares - self.other) / self.gap)
+    def frequencies(self, fractions: Floats) -> Floats:
+        return np.asarray((fractions - self.other) / self.gap)
 
     def expected_counts(self, p: Floats) -> Floats:
         return np.asarray(self.other + self.gap * p)
@@ -45,8 +45,8 @@ class UtilityOptimizedRapporEstimator(Estimator):
         other, gap = self.other, self.gap
         return np.asarray(np.sum(other * (1 - other) / gap**2) + (1 - 2 * other) / gap)
 
-    def fit(self, shares: Floats, n: int) -> Fit:  # noqa: ARG002
-        return fit_bits(shares, self.other, self.gap)
+    def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
+        return fit_bit_counts(fractions, self.other, self.gap)
 
     def variances(self, p: Floats) -> Floats:
         rates = self.expected_counts(p)
@@ -75,9 +75,11 @@ class UtilityOptimizedRapporEstimator(Estimator):
     def scores(self, weights: Floats) -> Scores:
         return BitScores(weights / self.gap, self.other, self.gap)
 
-    def score_levels(self) -> tuple[Floats, Floats]:
-        own = self.other + self.gap
-        return np.column_stack([-self.other, 1 - self.other]) / self.gap[:, None], np.column_stack([1 - own, own])
+    def score_values(self) -> tuple[Floats, Floats]:
+        at_value = self.other + self.gap
+        return np.column_stack([-self.other, 1 - self.other]) / self.gap[:, None], np.column_stack(
+            [1 - at_value, at_value]
+        )
 
     def score_probabilities(self, p: Floats) -> Floats:
         rates = self.expected_counts(p)

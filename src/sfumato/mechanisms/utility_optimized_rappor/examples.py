@@ -9,15 +9,15 @@ from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimiz
 
 __all__ = ["examples"]
 
-_FEW, _MORE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
+_SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range(70)
 
 
 def _samplers() -> list[Mechanism]:
     return [
-        UtilityOptimizedRappor(_FEW, ["flu", "hiv", "cancer"], 1),
-        UtilityOptimizedRappor(_MORE, range(1, 70, 3), "0.5"),
-        UtilityOptimizedRappor(_FEW, _FEW, "ln 3"),
-        UtilityOptimizedRappor(_FEW, ["hiv"], "inf"),
+        UtilityOptimizedRappor(_SMALL, ["flu", "hiv", "cancer"], 1),
+        UtilityOptimizedRappor(_LARGE, range(1, 70, 3), "0.5"),
+        UtilityOptimizedRappor(_SMALL, _SMALL, "ln 3"),
+        UtilityOptimizedRappor(_SMALL, ["hiv"], "inf"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Utility-optimized RAPPOR: as unary encoding, but only sensitive lanes and the own one are ever set."""
+"""Utility-optimized RAPPOR: as unary encoding, but only sensitive lanes and that of the true value are ever set."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def _run(
     for i in range(np.uint64(len(values))):
         x = np.uint64(values[i])
         for group in range(np.uint64(len(sensitive))):
-            own = ONE << x % WORD_BITS if group == x // WORD_BITS and x < k else ZERO
-            of_own = of_harmless if own & ~sensitive[group] != ZERO else of_sensitive
+            true_lane = ONE << x % WORD_BITS if group == x // WORD_BITS and x < k else ZERO
+            of_true = of_harmless if true_lane & ~sensitive[group] != ZERO else of_sensitive
             # A lane that stands for neither is certain to be zero, and reads nothing.
-            lanes = sensitive[group] | own
-            bits, position = draw_lanes(words, first, auxiliary, position, rest, lanes, own, of_own, others)
+            lanes = sensitive[group] | true_lane
+            bits, position = draw_lanes(words, first, auxiliary, position, rest, lanes, true_lane, of_true, others)
             store(out, i, group, bits)
             first += planes
     return position

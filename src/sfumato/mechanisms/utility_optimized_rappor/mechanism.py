@@ -41,20 +41,20 @@ class UtilityOptimizedRappor(IndependentBits):
         other: int | str | None = None,
         harmless: int | str | None = None,
     ) -> None:
-        what = "UtilityOptimizedRappor"
+        subject = "UtilityOptimizedRappor"
         if len(domain) < 2:
-            raise InvalidInput(what, "domain", "have at least two values", domain)
+            raise InvalidInput(subject, "domain", "have at least two values", domain)
         self.domain = checked_domain("UtilityOptimizedRappor", domain)
-        self.epsilon = read_epsilon(what, epsilon)
+        self.epsilon = read_epsilon(subject, epsilon)
         self.is_sensitive = HighLow(domain, sensitive, self.epsilon).is_sensitive
         self.is_sensitive.setflags(write=False)
         best_own, best_harmless = _thresholds(self.epsilon)
-        self.own = checked_integer(what, "own", best_own if own is None else own, 0, ONE)
+        self.own = checked_integer(subject, "own", best_own if own is None else own, 0, ONE)
         # Were every other sensitive bit certain, no report but one would be left.
-        self.other = checked_integer(what, "other", ONE - best_own if other is None else other, 0, ONE - 1)
-        self.harmless = checked_integer(what, "harmless", best_harmless if harmless is None else harmless, 0, ONE)
+        self.other = checked_integer(subject, "other", ONE - best_own if other is None else other, 0, ONE - 1)
+        self.harmless = checked_integer(subject, "harmless", best_harmless if harmless is None else harmless, 0, ONE)
         if self.own < self.other:
-            raise InvalidInput(what, "own", "be at least other", self.own)
+            raise InvalidInput(subject, "own", "be at least other", self.own)
         groups = -(-len(domain) // 64)
         self.layout = Layout(64 * PLANES * groups, (), lanes=len(domain), planes=PLANES)
 
@@ -85,13 +85,13 @@ class UtilityOptimizedRappor(IndependentBits):
         return (report for report in range(1 << len(self.domain)) if (report & harmless).bit_count() <= 1)
 
     def guess_probability(self) -> Fraction:
-        own, other, harmless = (Fraction(threshold, ONE) for threshold in (self.own, self.other, self.harmless))
+        p, q, harmless = (Fraction(threshold, ONE) for threshold in (self.own, self.other, self.harmless))
         size, sensitive = len(self.domain), int(self.is_sensitive.sum())
-        # own ≥ other: a sensitive value whose bit is set is likeliest, unless no bit is or that of a harmless value.
-        no_bit = [(1 - own) * (1 - other) ** (sensitive - 1)]
+        # p ≥ q: a sensitive value whose bit is set is likeliest, unless no bit is or that of a harmless value.
+        no_bit = [(1 - p) * (1 - q) ** (sensitive - 1)]
         if sensitive < size:
-            no_bit.append((1 - harmless) * (1 - other) ** sensitive)
-        with_bits = self._greatest_with_bits(own, other, sensitive)
+            no_bit.append((1 - harmless) * (1 - q) ** sensitive)
+        with_bits = self._greatest_with_bits(p, q, sensitive)
         return (max(no_bit) + with_bits + (size - sensitive) * harmless) / size
 
     # -- the columns that can be worst -------------------------------------------------------------------
@@ -128,15 +128,15 @@ class UtilityOptimizedRappor(IndependentBits):
             yield self._revealed(int(bound[0]))
 
     def _without_harmless(self, x: int | None) -> tuple[int, list[Fraction]]:
-        own, other, harmless = (Fraction(threshold, ONE) for threshold in (self.own, self.other, self.harmless))
-        # Divided by (1-other)^(s-1) for no bit of s, and by (1-other)^(s-2) for one.
+        p, q, harmless = (Fraction(threshold, ONE) for threshold in (self.own, self.other, self.harmless))
+        # Divided by (1-q)^(s-1) for no bit of s, and by (1-q)^(s-2) for one.
         if x is None:
-            unset, apart = 1 - own, (1 - other) * (1 - harmless)
+            unset, apart = 1 - p, (1 - q) * (1 - harmless)
         else:
-            unset, apart = other * (1 - own), other * (1 - other) * (1 - harmless)
+            unset, apart = q * (1 - p), q * (1 - q) * (1 - harmless)
         likelihoods = [unset if sensitive else apart for sensitive in self.is_sensitive.tolist()]
         if x is not None:
-            likelihoods[x] = own * (1 - other)
+            likelihoods[x] = p * (1 - q)
         return (0 if x is None else 1 << x), likelihoods
 
     def _revealed(self, x: int) -> tuple[int, list[Fraction]]:
@@ -171,5 +171,5 @@ def _thresholds(epsilon: Epsilon) -> tuple[int, int]:
     if epsilon.is_infinite:
         return ONE, ONE
     one, whole, zero = Fraction(1), Fraction(ONE), Fraction(0)
-    own = floor_of_ratio((whole, zero), (one, one), epsilon / 2)
-    return own, floor_of_ratio((whole, -whole), (one, zero), epsilon / 2)
+    threshold = floor_of_ratio((whole, zero), (one, one), epsilon / 2)
+    return threshold, floor_of_ratio((whole, -whole), (one, zero), epsilon / 2)

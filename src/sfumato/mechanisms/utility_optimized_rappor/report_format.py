@@ -18,6 +18,6 @@ class UtilityOptimizedRapporFormat(BitmapFormat):
         super().__init__(len(mechanism.domain))
         self._harmless = np.packbits(~mechanism.is_sensitive, bitorder="little")
 
-    def _check_rows(self, array: npt.NDArray[np.uint8], what: str, first_row: int) -> None:
+    def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         revealed = np.bitwise_count(array & self._harmless).sum(axis=1, dtype=np.int64)
-        self._refuse_rows(what, first_row, array, revealed > 1, "have at most one bit of a harmless value set")
+        self._refuse_rows(subject, first_row, array, revealed > 1, "have at most one bit of a harmless value set")

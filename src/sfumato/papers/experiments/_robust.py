@@ -341,5 +341,5 @@ def our_best(table: Table, epsilon: float) -> float:
         mechanisms.append(IndependentReporting.for_policy(policy))
     with contextlib.suppress(LimitExceeded):  # too many outputs for a table
         mechanisms.append(ConditionalUnary.for_policy(policy))
-    fractions = [robust_information(mechanism, policy).share for mechanism in mechanisms]
+    fractions = [robust_information(mechanism, policy).fraction for mechanism in mechanisms]
     return max(*fractions, secret_response(table, epsilon).information / table.entropy)

@@ -69,7 +69,7 @@ def _difference(table: Table) -> float:
 def _our_difference(table: Table) -> float:
     policy = table.policy(epsilon_text(_EPSILON))
     first, second = IndependentReporting.for_policy(policy), ConditionalReporting.for_policy(policy)
-    return robust_information(first, policy).share - robust_information(second, policy).share
+    return robust_information(first, policy).fraction - robust_information(second, policy).fraction
 
 
 def _correlation(entropies: Floats, differences: Floats) -> float:

@@ -96,7 +96,7 @@ def _at(table: Table, alpha: str) -> Table:
 
 def _ours(table: Table, alpha: str) -> float:
     policy = table.policy(epsilon_text(0.1), alpha)
-    return robust_information(ConditionalReporting.for_policy(policy), policy).share
+    return robust_information(ConditionalReporting.for_policy(policy), policy).fraction
 
 
 EXPERIMENT = Experiment("rldp-figure8", "The confidence that is asked for", f"{PAPER}, Figure 8", _run)
