@@ -31,7 +31,7 @@ DOORS: dict[str, Callable[[], object]] = {
     "Pairwise": lambda: sf.Pairwise(LABELS, [[0, 1], [1, 0]]),
     "Prior": lambda: sf.Prior(LABELS, ["1/2", "1/2"], 1),
     "Secret": lambda: sf.Secret(LABELS, "a", 1, sf.Anything()),
-    "Law": lambda: sf.Channel(LABELS, [[1], [1]]),
+    "Channel": lambda: sf.Channel(LABELS, [[1], [1]]),
     "LocalPriors": lambda: sf.LocalPriors([0.5], 1, prior_source="public", domain=LABELS),
     "PriorBox": lambda: sf.PriorBox(LABELS, [0, 0], [1, 1]),
     "PriorBox.around": lambda: sf.PriorBox.around(LABELS, [0.5, 0.5], 0),

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "plot_comparison",
+    "plot_epsilons",
     "plot_error_region",
     "plot_estimate",
     "plot_groups",
-    "plot_levels",
     "plot_matrix",
     "plot_plan",
     "plot_region",
@@ -142,10 +142,10 @@ def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
     return figure
 
 
-def plot_levels(policy: Policy) -> Figure:
+def plot_epsilons(policy: Policy) -> Figure:
     """The effective epsilon between every two values: row x, column x', how much likelier x may make an output."""
     if not isinstance(policy, PairwisePolicy):
-        raise InvalidInput("plot_levels", "policy", "bind pairs of values", policy.kind)
+        raise InvalidInput("plot_epsilons", "policy", "bind pairs of values", policy.kind)
     epsilons = policy.effective_epsilon_matrix().floats
     figure, axes = _figure(6.0, 5.0)
     finite = np.where(np.isfinite(epsilons), epsilons, np.nan)

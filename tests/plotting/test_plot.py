@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.plotting import plot_estimate, plot_levels, plot_plan, save
+from sfumato.plotting import plot_epsilons, plot_estimate, plot_plan, save
 
 
 def example(domain: sf.Domain) -> sf.Estimate:
@@ -47,14 +47,14 @@ def test_many_values_are_a_line_and_a_grid_is_a_map() -> None:
 def test_levels_and_plans() -> None:
     domain = sf.Domain(["a", "b", "c"])
     policy = sf.HighLow(domain, ["b"], 1)
-    drawn: Any = plot_levels(policy).axes[0].images[0].get_array()
+    drawn: Any = plot_epsilons(policy).axes[0].images[0].get_array()
     image = np.ma.filled(drawn, np.nan)
     assert image[1].tolist() == [1, 0, 1]
     assert np.isnan(image[0, 1])
     lines = plot_plan(policy).axes[0].lines
     assert len(lines) == 10  # five classical mechanisms, four for this policy, and the line at one
     with pytest.raises(InvalidInput, match="bind pairs of values"):
-        plot_levels(sf.Prior(domain, ["1/2", "1/4", "1/4"], 1))
+        plot_epsilons(sf.Prior(domain, ["1/2", "1/4", "1/4"], 1))
     with pytest.raises(InvalidInput, match="numbers must be a whole number"):
         plot_plan(policy, [100, 0])
 

@@ -32,7 +32,7 @@ _MOST_RUNS_PER_VALUE = 600_000
 #: …and reads every value only where all of them together take no more than this.
 _MOST_RUNS = 400_000
 #: The information that reports carry is summed over a law of at most this many entries.
-_MOST_TOLD = 20_000
+_MOST_OUTPUTS = 20_000
 
 #: How evidence begins where the law was not read from the sampler, and what it says of one with too many branches.
 _STATED, _TOO_MANY = "stated law;", " the sampler has too many branches at this size to be read"
@@ -40,7 +40,7 @@ _STATED, _TOO_MANY = "stated law;", " the sampler has too many branches at this 
 #: An output, and the likelihood of each value for it (up to a common factor).
 Column = tuple[bytes | None, list[Fraction]]
 #: The probability of each serialised report of one value.
-Law = dict[bytes, Fraction]
+OutputDistribution = dict[bytes, Fraction]
 
 
 def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
@@ -120,7 +120,7 @@ def _evidence_before_read(mechanism: Mechanism, evidence: str) -> set[str]:
 
 def _information(reading: _Reading, policy: Prior) -> float | None:
     """I(X;Y) at the prior, from the law that was read; None where it was not, or is long."""
-    if not reading.laws or sum(map(len, reading.laws)) > _MOST_TOLD:
+    if not reading.laws or sum(map(len, reading.laws)) > _MOST_OUTPUTS:
         return None
     averages: dict[bytes, Fraction] = {}
     for p, law in zip(policy.prior, reading.laws, strict=True):
@@ -151,7 +151,7 @@ class _Reading:
     evidence: str
     coverage: Coverage
     fault: str | None = None
-    laws: list[Law] = field(default_factory=list)
+    laws: list[OutputDistribution] = field(default_factory=list)
 
 
 def _read_sampler(mechanism: Mechanism) -> _Reading:
@@ -184,7 +184,9 @@ def _equal_bits(mechanism: Mechanism, spots: Iterable[int]) -> str:
     return f"{_STATED} the sampler read bit by bit for {named}, where no bit before is set, and equal to it there"
 
 
-def _laws_of_all(mechanism: Mechanism, known: Iterable[Law] = (), runs: int = 0) -> list[Law] | None:
+def _laws_of_all(
+    mechanism: Mechanism, known: Iterable[OutputDistribution] = (), runs: int = 0
+) -> list[OutputDistribution] | None:
     """The laws of all values, those ``known`` first; None where they take too many runs together."""
     laws = list(known)
     for x in range(len(laws), len(mechanism.domain)):
@@ -261,16 +263,16 @@ def _fault_of_bits(mechanism: IndependentBits, x: int) -> str | None:
     return None
 
 
-def _fault_of_law(mechanism: Mechanism, x: int, law: Law) -> str | None:
+def _fault_of_law(mechanism: Mechanism, x: int, law: OutputDistribution) -> str | None:
     return _constant_length_fault(law) or _stated_law_fault(mechanism, x, law)
 
 
-def _constant_length_fault(law: Law) -> str | None:
+def _constant_length_fault(law: OutputDistribution) -> str | None:
     lengths = {len(report) for report in law}
     return None if len(lengths) == 1 else f"serialised reports have different lengths: {sorted(lengths)} bytes"
 
 
-def _stated_law_fault(mechanism: Mechanism, x: int, law: Law) -> str | None:
+def _stated_law_fault(mechanism: Mechanism, x: int, law: OutputDistribution) -> str | None:
     stated_total = 0
     for report in mechanism.reports():
         stated = mechanism.probability(report, x)

@@ -45,7 +45,7 @@ __all__ = [
     "read_losses",
     "read_mechanism",
     "read_policy",
-    "read_shares",
+    "read_prior",
 ]
 
 _READER_OF_STDIN = "sfumato.cli.reader_of_stdin"
@@ -124,7 +124,9 @@ JSON_OUTPUT = _Output(pipe=True, suffix=".json")
 LOSS_OPTION = click.option(
     "--loss", type=INPUT, help="Be best at a loss: a CSV file, a line for each value, a column a decision."
 )
-PRIOR_OPTION = click.option("--prior", type=INPUT, help="The distribution to assume: a CSV file of values and shares.")
+PRIOR_OPTION = click.option(
+    "--prior", type=INPUT, help="The distribution to assume: a CSV file of values and frequencies."
+)
 PLOT_FILE = _Output(pipe=False)
 CHECKPOINT = _Output(pipe=False)
 
@@ -208,8 +210,8 @@ def read_losses(path: str) -> ExpectedLoss:
         return ExpectedLoss([row for row in csv.reader(io.StringIO(text)) if row])
 
 
-def read_shares(path: str, domain: Domain) -> list[float] | dict[object, float]:
-    """Return shares from comma-separated lines: a share for each value, in domain order, or a value and its share."""
+def read_prior(path: str, domain: Domain) -> list[float] | dict[object, float]:
+    """Return a prior from comma-separated lines: a frequency for each value in domain order, or a value and its own."""
     import csv
     import io
 
@@ -223,7 +225,7 @@ def read_shares(path: str, domain: Domain) -> list[float] | dict[object, float]:
             return {label_of(domain, row[0]): float(row[1]) for row in rows}
     except ValueError:
         pass
-    raise InvalidInput(shown, "every line", "be a share, or a value and its share", rows[:1])
+    raise InvalidInput(shown, "every line", "be a frequency, or a value and its frequency", rows[:1])
 
 
 def label_of(domain: Domain, text: str) -> object:

@@ -23,9 +23,9 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
 
     rules = read_policy(policy)
     if plot is not None:
-        from sfumato.plotting import plot_levels, save
+        from sfumato.plotting import plot_epsilons, save
 
-        save(plot_levels(rules), plot)
+        save(plot_epsilons(rules), plot)
     if as_json:
         show_json(
             {

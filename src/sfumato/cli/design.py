@@ -12,7 +12,7 @@ from sfumato.cli._files import (
     PRIOR_OPTION,
     read_losses,
     read_policy,
-    read_shares,
+    read_prior,
 )
 from sfumato.cli._show import (
     BITS_OPTION,
@@ -70,7 +70,7 @@ def command(
             n or _SUPPOSED,
             mechanism=mechanism,
             utility=utility if loss is None else read_losses(loss),
-            prior=None if prior is None else read_shares(prior, rules.domain),
+            prior=None if prior is None else read_prior(prior, rules.domain),
             max_bits=max_bits,
             max_seconds=max_seconds,
             progress=progress,

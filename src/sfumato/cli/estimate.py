@@ -16,7 +16,7 @@ from sfumato.cli._files import (
     piped_suffix,
     read_bytes,
     read_mechanism,
-    read_shares,
+    read_prior,
 )
 from sfumato.cli._show import JSON_OPTION, method_option, quantity, show_json, show_table
 
@@ -67,7 +67,7 @@ def command(
     piped = piped_suffix(output, form, _FORMATS)
     sampler = read_mechanism(mechanism)
     known = counts_of(sampler, read_bytes(counts), named(counts, "input"))
-    result = estimate(sampler, known, method, prior=None if prior is None else read_shares(prior, sampler.domain))
+    result = estimate(sampler, known, method, prior=None if prior is None else read_prior(prior, sampler.domain))
     low, high = result.interval(confidence, simultaneous=simultaneous)
     influence = None if dishonest is None else result.influence(dishonest)
     if plot is not None:

@@ -11,7 +11,7 @@ from sfumato.cli._files import (
     PRIOR_OPTION,
     read_losses,
     read_policy,
-    read_shares,
+    read_prior,
 )
 from sfumato.cli._show import (
     BITS_OPTION,
@@ -67,7 +67,7 @@ def command(
             target=target,
             mechanism=mechanism,
             utility=utility if loss is None else read_losses(loss),
-            prior=None if prior is None else read_shares(prior, rules.domain),
+            prior=None if prior is None else read_prior(prior, rules.domain),
             max_bits=max_bits,
             max_seconds=max_seconds,
             progress=progress,

@@ -246,7 +246,7 @@ class Ledger:
         ``stream`` is for tests only.
         """
         with self._one_at_a_time:
-            release, known = self._asked(collection, mechanism, policy, value)
+            release, known = self._request(collection, mechanism, policy, value)
             if known is not None:
                 return _restored(mechanism, known)
             if self._answered(collection) and not allow_change:
@@ -266,7 +266,7 @@ class Ledger:
 
     def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
         """What answering with this value would cost now, as a policy and in words. Nothing is drawn or charged."""
-        release, known = self._asked(collection, mechanism, policy, value)
+        release, known = self._request(collection, mechanism, policy, value)
         if known is None:
             return self._cost(release)
         total = self._account(policy.domain, self._about(policy.domain)).total
@@ -337,7 +337,7 @@ class Ledger:
         hiding = _hiding_epsilon(mechanism, policy) if classical is None else None
         return Release(collection, mechanism.hash, classical, policy, hiding=hiding)
 
-    def _asked(
+    def _request(
         self, collection: str, mechanism: Mechanism, policy: Policy, value: object
     ) -> tuple[Release, bytes | None]:
         """The release that this answer would be, and the report it already has."""

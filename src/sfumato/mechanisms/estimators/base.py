@@ -25,8 +25,8 @@ from sfumato.mechanisms.estimators.scores import OutputScores, Scores
 __all__ = ["Estimator", "HistogramEstimator", "SamplingDistribution", "with_some_mass"]
 
 
-#: A score below this share of the greatest one is the rounding of zero in a matrix that was inverted.
-_NOTHING = 1e-9
+#: A score below this fraction of the greatest one is the rounding of zero in a matrix that was inverted.
+_NEGLIGIBLE = 1e-9
 #: Mass of the uniform distribution that is mixed into p before it is divided by.
 _LEAST_MASS = 1e-6
 
@@ -81,7 +81,7 @@ class SamplingDistribution(ABC):
     def revealed(self) -> npt.NDArray[np.bool_]:
         """Return which values are revealed: their scores are never negative, so their estimate is a count."""
         least, greatest = self.honest_score_bounds()
-        return np.asarray((greatest > 0) & (least >= -_NOTHING * greatest))
+        return np.asarray((greatest > 0) & (least >= -_NEGLIGIBLE * greatest))
 
     def least_variances(self) -> Floats:
         """Return the least variance of each frequency from one report, whatever the counts are."""

@@ -32,7 +32,7 @@ from sfumato.mechanisms.estimators.limits import (
     binomial_tails_at,
     confidence_limits,
     has_two_scores,
-    switch_level,
+    switch_probability,
 )
 from sfumato.mechanisms.estimators.scores import Scores, Waves
 
@@ -297,7 +297,7 @@ class Form:
         inside = min(max(self._estimate, self.ends[0]), self.ends[1])
         deviation = math.sqrt(self._variance(inside))
         numbers = (np.array([number]) for number in (deviation, self._unit, min(self._at_ends)))
-        return float(switch_level(*numbers)[0])
+        return float(switch_probability(*numbers)[0])
 
     def _normal_limits(self, alpha: float) -> tuple[float, float]:
         from scipy.special import ndtri_exp

@@ -38,7 +38,7 @@ __all__ = [
     "confidence_limits",
     "has_two_scores",
     "relative_spread",
-    "switch_level",
+    "switch_probability",
 ]
 
 Tails = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
@@ -208,10 +208,10 @@ def _normal_limits(moments: _Moments, estimate: Floats, alpha: float | Floats) -
     high, at_0 = limit(0.0, 1)
     low, at_1 = limit(1.0, -1)
     deviation = np.sqrt(moments.variance(np.clip(estimate, 0, 1)))
-    return low, high, switch_level(deviation, moments.unit, np.minimum(at_0, at_1))
+    return low, high, switch_probability(deviation, moments.unit, np.minimum(at_0, at_1))
 
 
-def switch_level(deviation: Floats, unit: Floats, at_end: Floats) -> Floats:
+def switch_probability(deviation: Floats, unit: Floats, at_end: Floats) -> Floats:
     """Return the α from which on the normal law is exact enough.
 
     The skewness of a mean is at most unit/deviation, and moves a tail at z deviations by a factor of about

@@ -83,8 +83,8 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
         # φ_x = ±1/γ in the own block, since rows are orthogonal and row 0 is skipped: a report in a block of s values
         # has |φ|² = s/γ², and lies in the own block with probability γ + (1-γ)/B.
         rows = self._columns - 1
-        in_own_block = np.minimum(rows, self.size - np.arange(self.size) // rows * rows)
-        return np.asarray(in_own_block / self.gamma + self._rest * self.size / (self._blocks * self.gamma**2))
+        block_sizes = np.minimum(rows, self.size - np.arange(self.size) // rows * rows)
+        return np.asarray(block_sizes / self.gamma + self._rest * self.size / (self._blocks * self.gamma**2))
 
     def unprotected_second_moment(self) -> float:
         return self._rest * self.size / (self._blocks * self.gamma**2) + 1 / self.gamma

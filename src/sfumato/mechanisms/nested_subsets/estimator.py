@@ -87,9 +87,9 @@ class NestedSubsetsEstimator(Estimator):
             rows.append(at_value * p + in_group * (mass - p) + other * (1 - mass))
         high = self._high / self._blocks
         # E[v | high] of a value of the block is its mean; of other blocks, what that leaves of all high blocks.
-        own_block_high = high * self._means[0]
-        other_block_high = (self._high - own_block_high) / (self._blocks - 1)
-        return np.concatenate([*rows, other_block_high + (own_block_high - other_block_high) * masses])
+        true_block_high = high * self._means[0]
+        other_block_high = (self._high - true_block_high) / (self._blocks - 1)
+        return np.concatenate([*rows, other_block_high + (true_block_high - other_block_high) * masses])
 
     def score_values(self) -> tuple[Floats, Floats]:
         first = np.zeros(self.size)

@@ -47,7 +47,7 @@ _LEAST_GAIN = 1e-9
 
 def prior_response(policy: Prior) -> RandomizedResponse:
     """Return randomized response at the greatest ε at which it obeys the policy."""
-    return _at_greatest_level(policy, lambda epsilon: RandomizedResponse(policy.domain, epsilon))
+    return _at_greatest_epsilon(policy, lambda epsilon: RandomizedResponse(policy.domain, epsilon))
 
 
 def prior_subset(policy: Prior) -> SubsetSelection:
@@ -56,7 +56,7 @@ def prior_subset(policy: Prior) -> SubsetSelection:
     The size has the least risk at the uniform distribution.
     """
     size = _best_size(policy)
-    return _at_greatest_level(policy, lambda epsilon: SubsetSelection(policy.domain, epsilon, size))
+    return _at_greatest_epsilon(policy, lambda epsilon: SubsetSelection(policy.domain, epsilon, size))
 
 
 def prior_hadamard(policy: Prior) -> HadamardResponse:
@@ -71,7 +71,7 @@ def prior_hadamard(policy: Prior) -> HadamardResponse:
     )
     options = []
     while size <= largest:
-        options.append(_at_greatest_level(policy, _hadamard_of(policy, size)))
+        options.append(_at_greatest_epsilon(policy, _hadamard_of(policy, size)))
         size *= 2
     return min(options, key=lambda mechanism: mechanism.risk(1))
 
@@ -80,7 +80,7 @@ def _hadamard_of(policy: Prior, block_size: int) -> Callable[[Epsilon], Hadamard
     return lambda epsilon: HadamardResponse(policy.domain, epsilon, block_size=block_size)
 
 
-def _at_greatest_level(policy: Prior, build: Callable[[Epsilon], Built]) -> Built:
+def _at_greatest_epsilon(policy: Prior, build: Callable[[Epsilon], Built]) -> Built:
     """Build a mechanism whose sets do not depend on ε at the greatest ε at which its law obeys the policy."""
     probe = build(policy.epsilon)
     lightest, heaviest = (

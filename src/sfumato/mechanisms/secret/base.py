@@ -43,7 +43,7 @@ _MOST_SETS = 256
 #: Designs aim this much below ε, relatively: what rounding to integers takes is far less.
 _MARGIN = 1e-9
 #: A higher level is designed for as this one, while e^ε is still a double: less is told than could be.
-_HIGHEST_LEVEL = 300.0
+_HIGHEST_EPSILON = 300.0
 
 
 class SecretTable(TableMechanism):
@@ -103,7 +103,7 @@ def checked_policy(subject: str, policy: Policy, utility: str) -> tuple[Secret, 
 
 def design_epsilon(epsilon: Epsilon) -> float:
     """ε as a design uses it: a double just below."""
-    return min(float(epsilon), _HIGHEST_LEVEL) * (1 - _MARGIN)
+    return min(float(epsilon), _HIGHEST_EPSILON) * (1 - _MARGIN)
 
 
 # -- responses of one attribute --------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def set_sizes(values: int, gain: float) -> list[int]:
     return [size for size in offered_sizes(values) if size == 1 or abs(size - near) < 1]
 
 
-# -- what a design is worth ------------------------------------------------------------------------------
+# -- the utility of a design -----------------------------------------------------------------------------
 
 
 def information(p: Floats, matrix: Floats) -> float:
@@ -171,8 +171,8 @@ def risk_of(*factors: Floats) -> float:
     return moment - 1 / size
 
 
-def zoom(worth: Callable[..., float], *ranges: tuple[float, float]) -> Sequence[float]:
-    """Where ``worth`` is greatest on a box: a grid over all of it, then finer grids around the best point.
+def zoom(utility_of: Callable[..., float], *ranges: tuple[float, float]) -> Sequence[float]:
+    """Where ``utility_of`` is greatest on a box: a grid over all of it, then finer grids around the best point.
 
     The ends are tried exactly: a budget that goes to one attribute alone is often the best.
     """
@@ -182,7 +182,7 @@ def zoom(worth: Callable[..., float], *ranges: tuple[float, float]) -> Sequence[
     for _ in range(rounds):
         axes = [np.linspace(a, b, points).tolist() for a, b in zip(low, high, strict=True)]
         for at in itertools.product(*axes):
-            value = worth(*at)
+            value = utility_of(*at)
             if value > best:
                 best, best_point = value, at
         widths = [(b - a) / (points - 1) for a, b in zip(low, high, strict=True)]

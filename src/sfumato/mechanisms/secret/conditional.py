@@ -60,7 +60,7 @@ class ConditionalReporting(ReportingMechanism):
             inner = _inner(confidence, epsilon - first, epsilon + first)
             return set_response(size, 1, math.expm1(first)), inner
 
-        def worth(first: float) -> float:
+        def utility_of(first: float) -> float:
             outer, inner = design(first)
             if utility == "estimation":
                 return -risk_of(_conditional_matrix(outer, inner, laws))
@@ -70,7 +70,7 @@ class ConditionalReporting(ReportingMechanism):
                 frequencies, laws, inner
             )
 
-        (first,) = zoom(worth, (0.0, epsilon))
+        (first,) = zoom(utility_of, (0.0, epsilon))
         outer, inner = design(first)
         budget = {"secret": f"{first:.9g}", **_described(inner)}
         mechanism: ConditionalReporting = cls.within(secret, budget, _conditional_matrix(outer, inner, laws))
@@ -121,7 +121,7 @@ class ConditionalUnary(ReportingMechanism):
         def design(first: float, kappa: float) -> tuple[float, list[_Inner]]:
             return kappa / (kappa + (1 - kappa) * math.exp(first)), inner_at(first)
 
-        def worth(first: float, kappa: float) -> float:
+        def utility_of(first: float, kappa: float) -> float:
             other, inner = design(first, kappa)
             if utility == "estimation":
                 return -risk_of(_unary_matrix(kappa, other, inner, laws))
@@ -130,7 +130,7 @@ class ConditionalUnary(ReportingMechanism):
                 frequencies.sum(axis=1), _inclusion(size, kappa, other)
             ) + kappa * _conditional_information(frequencies, laws, inner)
 
-        first, kappa = zoom(worth, (0.0, epsilon), (0.5, 1.0))
+        first, kappa = zoom(utility_of, (0.0, epsilon), (0.5, 1.0))
         other, inner = design(first, kappa)
         budget = {"own": f"{kappa:.9g}", "others": f"{other:.9g}", **_described(inner)}
         mechanism: ConditionalUnary = cls.within(secret, budget, _unary_matrix(kappa, other, inner, laws))

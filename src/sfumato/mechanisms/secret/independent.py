@@ -69,7 +69,7 @@ class _Design(NamedTuple):
         of_secret = set_response(shape[0], self.secret_size, self.secret_gain)
         return of_secret, set_response(shape[1], self.other_size, self.other_gain)
 
-    def worth(self, frequencies: Floats, utility: str) -> float:
+    def utility_of(self, frequencies: Floats, utility: str) -> float:
         if utility == "estimation":
             return -risk_of(*self._parts(frequencies.shape))
         of_secret, other = self._parts(frequencies.shape)
@@ -84,7 +84,7 @@ def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
     frequencies = confidence.frequencies
     designs: dict[float, _Design] = {}
 
-    def worth(bent: float) -> float:
+    def utility_of(bent: float) -> float:
         # The epsilon of R², from zero (bent = 0) to infinity (bent = 1).
         gain = math.expm1(bent / (1 - bent)) if bent < _ALL else math.inf
         options = []
@@ -97,11 +97,11 @@ def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
                 ]
         if not options:
             return -math.inf
-        designs[bent] = max(options, key=lambda design: design.worth(frequencies, utility))
-        return designs[bent].worth(frequencies, utility)
+        designs[bent] = max(options, key=lambda design: design.utility_of(frequencies, utility))
+        return designs[bent].utility_of(frequencies, utility)
 
-    (at,) = zoom(worth, (0.0, 1.0))
-    worth(at)
+    (at,) = zoom(utility_of, (0.0, 1.0))
+    utility_of(at)
     return designs[at]
 
 

@@ -18,7 +18,7 @@ from sfumato.policy import Anything, AtLeast, Known, Secret
 __all__ = ["SecretRandomizedResponse", "known_response"]
 
 #: A finite level is designed for as at most this: weights over 2^62 then still keep e^ε, 1 and e^-ε apart.
-_HIGHEST_LEVEL = Epsilon(20)
+_HIGHEST_EPSILON = Epsilon(20)
 
 
 class SecretRandomizedResponse(SecretTable):
@@ -55,7 +55,7 @@ def _weights(domain: Domain, secret: str, epsilon: Epsilon) -> Any:
     for number, cells in enumerate(policy.cells):
         secret_of[cells] = number
     others = policy.cells.shape[1]
-    ratio = min(epsilon, _HIGHEST_LEVEL).exp()
+    ratio = min(epsilon, _HIGHEST_EPSILON).exp()
     total = ratio + (others - 1) / ratio + size - others
     matrix = np.where(secret_of[:, None] == secret_of, 1 / ratio / total, 1 / total)
     np.fill_diagonal(matrix, ratio / total)
