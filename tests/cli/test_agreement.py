@@ -24,7 +24,7 @@ _OTHERWISE = {
     "privatize": {"mechanism", "values", "stream", "out", "progress"},
     "aggregate": {"mechanism", "paths", "read_counts", "progress"},
     "estimate": {"mechanism", "counts", "aggregate"},
-    "simulate": {"what", "progress"},
+    "simulate": {"policy_or_mechanism", "progress"},
 }
 _VERBS: list[tuple[str, Callable[..., Any]]] = [
     ("audit", sf.audit),

@@ -62,7 +62,7 @@ def user_thresholds(prior: int, least: int) -> tuple[int, int]:
 
 
 def _edge(prior: int, least: int) -> int:
-    """At least 2^62 times the least likelihood of the other value beside one of this value, of prior ``prior``."""
+    """At least 2^62 times the least likelihood of the other value beside one of the value with this ``prior``."""
     other = TOTAL - prior
     edge = 0
     # Of the two bounds the greater is in force, and only where its divisor is at least a half.

@@ -144,8 +144,8 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
     column make the second moments a circulant matrix, whose eigenvalues are the squares of the column's Fourier
     coefficients; those of several base columns add up. Swaps that lower the risk make the sums nearly equal.
 
-    Privacy does not depend on that search: the levels are integers that are rounded to the private side, and the policy
-    is proved for them.
+    Privacy does not depend on that search: the likelihoods are integers that are rounded to the private side, and the
+    policy is proved for them.
     """
     k = len(policy.domain)
     if not policy.is_uniform:
@@ -176,7 +176,7 @@ def _powers_of_two(most: int) -> Iterator[int]:
 
 
 def _likelihoods(policy: Prior, bases: int) -> tuple[int, int, int, int]:
-    """The high level, the number of values that have it, the level in between, and the low level, in units of 2^-62.
+    """The high likelihood, the number of values that have it, the one in between, and the low one, in units of 2^-62.
 
     Each base column sums to 2^62/bases, hence the mean of a column is exactly a k-th of that. High is rounded down and
     low up, and what lies in between takes the rest, which is at least low and below high.
@@ -196,16 +196,16 @@ def _likelihoods(policy: Prior, bases: int) -> tuple[int, int, int, int]:
 
 
 def _flattest(likelihoods: Floats, bases: int) -> tuple[float, npt.NDArray[np.intp]]:
-    """Arrange the levels in base columns whose rotations tell all differences of values nearly equally well.
+    """Arrange the likelihoods in base columns whose rotations tell all differences of values nearly equally well.
 
-    Returns the risk relative to that of all permutations, and for each base column the index of the level of each
+    Returns the risk relative to that of all permutations, and for each base column the index of the likelihood of each
     value. Places are swapped two at a time, as long as the risk falls.
     """
     k = len(likelihoods)
     # Fractional parts of multiples of √2 by squares are spread evenly (Weyl): a start that needs no random numbers.
     multiples = np.sqrt(2) * np.arange(1, bases + 1)[:, None] * np.arange(1, k + 1) ** 2
     places = np.argsort(np.modf(multiples)[0], axis=1)
-    # Every swap moves a level that few values have, or the one in between.
+    # Every swap moves a likelihood that few values have, or the one in between.
     rare = (
         likelihoods > likelihoods[-1]
         if 2 * np.sum(likelihoods > likelihoods[-1]) <= k

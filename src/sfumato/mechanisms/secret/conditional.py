@@ -38,7 +38,7 @@ _HALVINGS = 9
 class ConditionalReporting(ReportingMechanism):
     """Reports S̃, the secret after randomized response, and beside it U where S̃ = S, else a draw from P̂(U|S̃).
 
-    RLDP Protocol 2 (GRR-CR). What stands beside S̃ passes through a set response of its kappa for each s, which only has
+    RLDP Protocol 2 (GRR-CR). What stands beside S̃ passes through a set response of its own for each s, which only has
     to hide whether it was drawn from P(U|s) or from P̂(U|s): the better known the table, the less noise. Theorem 17
     bounds that noise by an l1 distance; here it is exact (``docs/proofs/conditional-reporting.md``). A secret that was
     never seen has the uniform law for P̂(U|s).
@@ -81,7 +81,7 @@ class ConditionalUnary(ReportingMechanism):
     """Reports a random set of secrets, and beside each of them U or a draw from P̂(U|s).
 
     RLDP Protocol 3 (UE-CR), corrected: beside another secret s' stands a draw from P̂(U|s'), not from P̂(U|s), which
-    would give s away. The kappa secret is in the set with probability κ, each other one with λ = κ/(κ + (1-κ)·e^ε₁).
+    would give s away. The true secret is in the set with probability κ, each other one with λ = κ/(κ + (1-κ)·e^ε₁).
     There are (1 + |U|)^|S| reports, so this is for few secrets: a table.
     """
 

@@ -29,7 +29,7 @@ def exponential(policy: PairwisePolicy) -> TableMechanism:
     """Q(y|x) ∝ e^(-E(x,y)/2), the sum taken over all values y (McSherry and Talwar 2007).
 
     By the triangle inequality e^(-E(x,y)/2) changes from x to x' by at most a factor e^(E(x,x')/2), and so does the sum
-    of each row: together e^E(x,x'). Both directions of a pair fraction one row sum, so where they differ the smaller
+    of each row: together e^E(x,x'). Both directions of a pair share one row sum, so where they differ the smaller
     level is kept for both.
     """
     return _table(policy, _normalised(_symmetric(policy), 0.5))
