@@ -22,7 +22,7 @@ import numpy as np
 import sfumato as sf
 from sfumato.device import Client
 from sfumato.mechanisms import Mechanism, RandomizedResponse
-from sfumato.plotting import plot_estimate, plot_levels, plot_plan
+from sfumato.plotting import plot_epsilons, plot_estimate, plot_plan
 
 FOLDER = Path(__file__).parents[1] / "build" / "demo"
 
@@ -126,7 +126,7 @@ def survey(report: Report) -> None:
         f"After an answer, the odds of 'hiv' against 'none' are at most {odds:.4g} times what they were before."
     )
     report.picture(
-        plot_levels(policy), "How much likelier a row may make an answer than a column: ε, blank for no rule."
+        plot_epsilons(policy), "How much likelier a row may make an answer than a column: ε, blank for no rule."
     )
 
     plan = sf.plan(policy, n)

@@ -109,7 +109,9 @@ def test_a_mechanism_is_designed_for_a_prior(capsys: pytest.CaptureFixture[str])
     assert made == sf.design(sf.load_policy("policy.json"), prior=[0.5, 0.25, 0.15, 0.1])
 
 
-@pytest.mark.parametrize(("text", "culprit"), [("a,b,c\n", "every line must be a share"), ("0.5,x\n", "every line")])
+@pytest.mark.parametrize(
+    ("text", "culprit"), [("a,b,c\n", "every line must be a frequency"), ("0.5,x\n", "every line")]
+)
 @pytest.mark.usefixtures("folder")
 def test_a_prior_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], text: str, culprit: str) -> None:
     Path("bad.csv").write_text(text)

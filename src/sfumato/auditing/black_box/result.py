@@ -87,8 +87,9 @@ class SamplerAudit(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        document = {"level" if name == "epsilon" else name: value for name, value in vars(self).items()}
         return {
-            **vars(self),
+            **document,
             "level": str(self.epsilon),
             "pair": [label_document(label) for label in self.pair],
             "counts": list(self.counts),

@@ -92,7 +92,7 @@ class ReportFormat(ABC):
         ----------
         reports
             An array or a list of reports, or a column of pandas, polars or Arrow as :func:`privatize` returns it.
-        what
+        subject
             What the reports are, for the error.
         first_row
             The number of the first row, for the error.

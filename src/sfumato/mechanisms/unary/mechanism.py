@@ -75,7 +75,8 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
     """The bit of the true value is set with probability p, every other bit with probability q.
 
     Symmetric (k-RAPPOR): p = e^(ε/2)/(e^(ε/2)+1), q = 1 - p. Optimized: p = ½, q = 1/(e^ε+1). A column is high
-    where its bit is set, with ratio p(1-q)/(q(1-p)). Symmetric rounds p down, optimized rounds q up.
+    where its bit is set, with ratio p(1-q)/(q(1-p)). Symmetric rounds p down, optimized rounds q up. ``own``
+    and ``other`` are 2^64·p and 2^64·q.
     """
 
     name = "unary-encoding"
