@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,3 +80,26 @@ def test_a_question_without_an_answer_says_why() -> None:
         sf.Uniform(sf.Domain(range(10**5)), 1).effective_epsilon_matrix()
     with pytest.raises(NoMechanism):
         sf.design(sf.Uniform(domain, 1), 100, max_bits=1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidInput("Uniform", "epsilon", "be at least 0", -1, row=3),
+        sf.errors.UnknownLabel("an estimate", "the label", "be a value", "x"),
+        sf.errors.MissingExtra("arrow", "a column"),
+        sf.errors.NoMechanism("no mechanism here has reports of at most 1 bit"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_cross_process_borders(error: sf.SfumatoError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+def test_a_file_error_keeps_its_number_across_a_process_border(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        sf.load_policy(tmp_path / "none.toml")
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert (type(copy), str(copy)) == (type(raised.value), str(raised.value))
+    assert (copy.errno, copy.filename) == (raised.value.errno, raised.value.filename)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import html
 import importlib
 import inspect
 import json
@@ -248,3 +249,18 @@ def test_everything_that_a_public_call_returns_can_be_imported() -> None:
                 if ours and kind not in public and name not in _ENGINE:
                     hidden.add(f"{path}: {name}")
     assert sorted(hidden) == []
+
+
+def test_a_notebook_shows_the_reason_and_the_warnings_of_a_plan() -> None:
+    plan = sf.plan(sf.Uniform(sf.Domain(["a", "b", "c"]), "inf"), n=100)
+    assert plan.warnings
+    page = plan._repr_html_()
+    assert html.escape(plan.reason) in page
+    assert "WARNING: " in page
+
+
+def test_a_violated_certificate_is_false() -> None:
+    domain = sf.Domain(["a", "b", "c"])
+    mechanism = sf.mechanisms.RandomizedResponse(domain, 2)
+    assert sf.audit(mechanism, sf.Uniform(domain, 2))
+    assert not sf.audit(mechanism, sf.Uniform(domain, 1))

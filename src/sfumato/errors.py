@@ -26,6 +26,8 @@ SfumatoError
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BudgetExceeded",
     "CannotCompose",
@@ -50,6 +52,11 @@ _LONGEST_SHOWN = 80
 
 class SfumatoError(Exception):
     """The root of every error raised on purpose by this package."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Constructors take what a message is made of, and a copy needs the message: errors cross process borders.
+        system = {name: getattr(self, name) for name in ("errno", "strerror", "filename") if hasattr(self, name)}
+        return _restore, (type(self), self.args, {**system, **self.__dict__})
 
 
 class InvalidInput(SfumatoError, ValueError):
@@ -135,6 +142,16 @@ class MissingExtra(SfumatoError, ImportError):
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the optional dependency: pip install 'sfumato[{extra}]'")
+
+
+def _restore(kind: type[SfumatoError], arguments: tuple[Any, ...], state: dict[str, Any]) -> SfumatoError:
+    """Return an error again from its parts, without its constructor."""
+    maker = OSError if issubclass(kind, OSError) else Exception  # the only two layouts that these classes have
+    error: SfumatoError = maker.__new__(kind, *arguments)
+    error.args = arguments
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
 
 
 def file_error(error: OSError, subject: str, parameter: str, must: str, got: object) -> UnreadableFile:

@@ -15,7 +15,7 @@ from sfumato._core import checked_count, import_optional, percent, register_plot
 from sfumato.auditing import Channel, ErrorRegion, PolicyRegion, error_region, policy_region
 from sfumato.compiler import Optimum, Plan, plan
 from sfumato.device import Simulation
-from sfumato.domain import align
+from sfumato.domain import checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.estimation import Estimate, GroupedEstimate
 from sfumato.mechanisms import Mechanism
@@ -73,10 +73,7 @@ def plot_estimate(
     if estimate.domain.kind == "grid":
         return _plot_map(estimate)
     if truth is not None:
-        truth = align(estimate.domain, truth, "plot_estimate", "truth")
-        if np.shape(truth) != (len(estimate.domain),):
-            must = f"have {len(estimate.domain)} entries, one for each value"
-            raise InvalidInput("plot_estimate", "truth", must, truth)
+        truth = checked_distribution(truth, estimate.domain, "plot_estimate", "truth", absent=0.0)
     low, high = estimate.interval(confidence, simultaneous=simultaneous)
     shown = f"{percent(confidence)} interval{', all together' if simultaneous else ''}"
     places = np.arange(len(estimate.domain))

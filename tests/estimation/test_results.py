@@ -462,3 +462,13 @@ def test_results_are_plotted(result: Any) -> None:
     (axes,) = result.plot(confidence=0.9).axes[:1]
     assert axes.get_ylabel() == "frequency"
     assert len(axes.patches) == len(DISEASES) * (4 if isinstance(result, sf.GroupedEstimate) else 1)
+
+
+def test_a_group_has_no_difference_from_itself() -> None:
+    mechanism = RandomizedResponse(sf.Domain(["a", "b"]), 1)
+    counts = {"north": sf.aggregate(mechanism, [0, 1]), "south": sf.aggregate(mechanism, [1])}
+    grouped = sf.estimate_groups(mechanism, counts)
+    with pytest.raises(InvalidInput, match="the groups must be two different ones; got 'north'"):
+        grouped.difference("north", "north")
+    with pytest.raises(InvalidInput, match=r"every group must have at least one report \(leave out empty ones\)"):
+        sf.estimate_groups(mechanism, {**counts, "east": sf.aggregate(mechanism, [])})

@@ -61,10 +61,11 @@ def test_levels_and_plans() -> None:
 
 def test_a_truth_has_a_share_for_each_value() -> None:
     estimate = example(sf.Domain(["none", "flu", "hiv"]))
-    with pytest.raises(InvalidInput, match="plot_estimate: truth must have 3 entries, one for each value"):
+    with pytest.raises(InvalidInput, match="plot_estimate: truth must have 3 entries"):
         plot_estimate(estimate, truth=[1])
-    with pytest.raises(InvalidInput, match="truth must name every value of its domain; got \"none for 'flu', 'hiv'\""):
-        plot_estimate(estimate, truth={"none": 1})
+    with pytest.raises(InvalidInput, match="plot_estimate: truth must"):
+        plot_estimate(estimate, truth={"none": 20, "flu": 3})  # counts, not shares
+    plot_estimate(estimate, truth={"none": 1})
 
 
 @pytest.mark.parametrize("name", ["e.svg", "e.png"])

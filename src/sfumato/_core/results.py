@@ -77,6 +77,10 @@ class Result(ABC):
         """Return the columns that are printed and shown in a notebook."""
         return self._columns()
 
+    def _notes(self) -> Sequence[str]:
+        """Return sentences that are shown below the table."""
+        return ()
+
     def _left_out(self) -> int:
         """Return the number of rows that ``_shown`` left out."""
         return 0
@@ -102,7 +106,7 @@ class Result(ABC):
         return table
 
     def __str__(self) -> str:
-        return f"{self._title()}\n{text_table(self._shown(), self._left_out())}"
+        return "\n".join([self._title(), text_table(self._shown(), self._left_out()), *self._notes()])
 
     def _repr_html_(self) -> str:
         columns = self._shown()
@@ -111,7 +115,8 @@ class Result(ABC):
         body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
         more = f'<tr><td colspan="{len(columns)}">… {hidden} more</td></tr>' if hidden else ""
         title = html.escape(self._title())
-        return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>"
+        table = f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>"
+        return table + "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
 
 
 def text_table(columns: Mapping[str, Sequence[Any]], left_out: int = 0) -> str:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from sfumato._core import checked_type, information
 from sfumato.auditing.certificate import Certificate, Coverage
 from sfumato.auditing.interpreter import TooManyBranches, branches, sampler_law
-from sfumato.errors import InvalidInput, LimitExceeded
+from sfumato.errors import InvalidInput, LimitExceeded, Undecided
 from sfumato.mechanisms import LARGEST_MATRIX, Finished, IndependentBits, Mechanism, mechanism_from_spec
 from sfumato.policy import UNCONSTRAINED, Policy, Prior, Secret, policy_from_dict
 
@@ -52,6 +52,11 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     fault = next(filter(None, (layout.fault() for layout in mechanism.layouts())), _fault_of_code(mechanism))
     reading = _read_sampler(mechanism) if fault is None else _Reading("the sampler was not read", "none")
     fault = fault or reading.fault
+    if fault is None and reading.coverage == "none" and not mechanism.is_of_library:
+        raise Undecided(
+            f"the sampler of {mechanism.name} has too many branches to be read, and its class is not one of the "
+            "library's, whose samplers are tested: bound its draws, or define audit_surrogate()"
+        )
     columns = _columns_read(reading) if reading.laws else stated_columns(mechanism, policy)
     worst, output = UNCONSTRAINED, None
     for report, likelihoods in columns:

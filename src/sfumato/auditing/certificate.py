@@ -94,6 +94,9 @@ class Certificate(Result):
         where = "" if self.output is None else f", at output {_cut(self.output)}"
         return f"{name} {verb} the {kind} policy: {self.worst}{where}"
 
+    def __bool__(self) -> bool:
+        return self.holds
+
     def __str__(self) -> str:
         information = ""
         if self.information is not None and self.information_bound is not None:

@@ -211,7 +211,8 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
                 f"the optimal mechanism, because {why_not}. It may have several times less error, so that several "
                 "times fewer people would do"
             )
-    rows.sort(key=lambda row: (row.risk, row.bits))
+    # Risks that agree in nine digits are equal: a solver resolves no more, and short reports are better.
+    rows.sort(key=lambda row: (float(f"{row.risk:.9g}"), row.bits))
     compared = Plan(
         policy=policy,
         n=1,

@@ -200,11 +200,11 @@ class Plan(Result):
         return disclosure_warnings(self.policy)
 
     def _best_of(self, rows: tuple[Row, ...]) -> Row:
-        best = next((row for row in rows if self.max_bits is None or row.bits <= self.max_bits), None)
-        if best is None:
+        fitting = [row for row in rows if self.max_bits is None or row.bits <= self.max_bits]
+        if not fitting:
             least = f" (the least is {min(row.bits for row in rows)})" if rows else ""
             raise NoMechanism(f"no mechanism here has reports of at most {self.max_bits} bits{least}")
-        return best
+        return fitting[0]
 
     def __getitem__(self, name: str) -> Row:
         for row in self.rows:
@@ -292,9 +292,8 @@ class Plan(Result):
     def _title(self) -> str:
         return f"{self.policy.kind} policy over {len(self.policy.domain):,} values, n = {self.n:,}"
 
-    def __str__(self) -> str:
-        warnings = (f"WARNING: {warning}" for warning in self.warnings)
-        return "\n".join([super().__str__(), *filter(None, [self.reason]), *warnings])
+    def _notes(self) -> Sequence[str]:
+        return [*filter(None, [self.reason]), *(f"WARNING: {warning}" for warning in self.warnings)]
 
     def __repr__(self) -> str:
         best = f", best {self.best!r}" if self._fits else ""

@@ -120,5 +120,8 @@ def estimate_groups(
     """
     if not isinstance(aggregates, Mapping):
         raise InvalidInput("estimate_groups", "the aggregates", "be a mapping from groups to aggregates", aggregates)
+    empty = [name for name, aggregate in aggregates.items() if getattr(aggregate, "n", 1) == 0]
+    if empty:
+        raise InvalidInput("estimate_groups", "every group", "have at least one report (leave out empty ones)", empty)
     groups = {name: estimate(mechanism, aggregate, method) for name, aggregate in aggregates.items()}
     return GroupedEstimate(groups, estimate(mechanism, merged(aggregates), method))

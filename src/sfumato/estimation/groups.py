@@ -75,6 +75,8 @@ class GroupedEstimate(FrozenData, Result):
         FrequencyTable
             A mapping from values to estimated differences, which is also a table.
         """
+        if first == second:
+            raise InvalidInput("difference", "the groups", "be two different ones", first)
         return FrequencyTable(
             "difference", tuple((group, sign, self[group]) for group, sign in ((first, 1.0), (second, -1.0)))
         )
