@@ -92,7 +92,7 @@ def check_keys(
 
     ``form`` is what its readers call a mapping.
 
-    >>> check_keys("Mug", "document", {"colour": "red", "sise": 3}, needed=["colour"], optional=["size"])
+    >>> check_keys("Mug", "document", {"colour": "red", "sise": 3}, required=["colour"], optional=["size"])
     Traceback (most recent call last):
         ...
     sfumato.errors.InvalidInput: Mug: document key must be one of 'colour', 'size' (did you mean 'size'?); got 'sise'

@@ -95,7 +95,7 @@ def plan(
     >>> from sfumato import Domain, Uniform
     >>> compared = plan(Uniform(Domain(["yes", "no", "maybe"]), 1), n=1000)
     >>> compared.best.name, round(compared["subset"].tv, 3)
-    ('rr', 0.037)
+    ('rr', 0.049)
     """
     if (n is None) == (target is None):
         raise InvalidInput("plan", "n and target", "be given one without the other", (n, target))
