@@ -97,10 +97,10 @@ class _Process:
         why = f": {stderr_lines[-1]}" if stderr_lines else ""
         return SamplerFailed(f"{self._name} {outcome} (exit code {self._process.returncode}{why})")
 
-    def stop(self, patience: float = 0) -> list[str]:
+    def stop(self, timeout: float = 0) -> list[str]:
         """End the program, unless it ends by itself within so many seconds; what it wrote on stderr."""
         try:
-            self._process.wait(patience)
+            self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -4,7 +4,7 @@ from sfumato.policy.base import Inequality, Policy, TightestConstraint
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
 from sfumato.policy.confidence import SecretPair
-from sfumato.policy.descriptions import PosteriorBound, describe, disclosure_warnings, strictest, suspicions
+from sfumato.policy.descriptions import PosteriorBound, describe, disclosure_warnings, posterior_bounds, strictest
 from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 from sfumato.policy.document import load_policy, policy_from_dict, save_policy
 from sfumato.policy.epsilon_matrix import EpsilonMatrix
@@ -42,10 +42,10 @@ __all__ = [
     "implies",
     "load_policy",
     "policy_from_dict",
+    "posterior_bounds",
     "save_policy",
     "strictest",
     "structure_of",
-    "suspicions",
 ]
 
 

@@ -24,7 +24,7 @@ from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
 
-__all__ = ["PosteriorBound", "describe", "disclosure_warnings", "strictest", "suspicions"]
+__all__ = ["PosteriorBound", "describe", "disclosure_warnings", "posterior_bounds", "strictest"]
 
 
 _MOST_NAMED = 5
@@ -258,7 +258,7 @@ class PosteriorBound:
     after: float
 
 
-def suspicions(policy: Policy, before: float) -> list[PosteriorBound]:
+def posterior_bounds(policy: Policy, before: float) -> list[PosteriorBound]:
     """What a stranger can come to believe of somebody's value, by how much is left to learn; the best kept first.
 
     The odds of x against all else move by at most e^E, E the greatest epsilon from x to another value. Under a prior

@@ -56,7 +56,7 @@ class Solved:
     """
 
     weights: Floats
-    worth: Pricing
+    pricing: Pricing
     constant: float
     value: float
     prior: Floats
@@ -101,15 +101,15 @@ def best_design(
             # The last that were solved in time are kept.
             rays, done = solved_rays, False
             break
-        slice_, value, worth = slice_.at(solved.prior), solved.value, solved.worth
+        slice_, value, pricing = slice_.at(solved.prior), solved.value, solved.pricing
         rays = scaled(rays, slice_.prior)
         solved_rays, used = rays, rays[solved.weights > LEAST_WEIGHT]
         candidates = (
-            climb(slice_, worth, used, _STARTS[min(idle, 1)], end_of_search)
+            climb(slice_, pricing, used, _STARTS[min(idle, 1)], end_of_search)
             if everything is None
             else scaled(everything, slice_.prior)
         )
-        worths = worth.of(candidates)
+        worths = pricing.of(candidates)
         if everything is not None:
             bound = max(bound, solved.constant - float(worths.max()))
         if rounds is not None:
@@ -126,7 +126,7 @@ def best_design(
         bound = least_trace(slice_, used, deadline) if relaxed else -np.inf
         bound -= float(slice_.prior @ slice_.prior)
         if slice_.size <= _FEW_COORDINATES:
-            most, _ = greatest(slice_, worth, used[int(worth.of(used).argmax())], deadline, _TOLERANCE * value)
+            most, _ = greatest(slice_, pricing, used[int(pricing.of(used).argmax())], deadline, _TOLERANCE * value)
             bound = max(bound, solved.constant - most)
     # Without any noise tr J⁻¹ is one: all that is known of many coordinates, or where there is no time for more.
     bound = max(bound, 1 - float(slice_.prior @ slice_.prior))
@@ -141,8 +141,8 @@ def scaled(rays: Floats, prior: Floats) -> Floats:
 
 def least_error(rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:
     """At the distribution that is given."""
-    weights, worth, constant, value = solve_design(rays, deadline)
-    return Solved(weights, worth, constant - float(prior @ prior), value - float(prior @ prior), prior)
+    weights, pricing, constant, value = solve_design(rays, deadline)
+    return Solved(weights, pricing, constant - float(prior @ prior), value - float(prior @ prior), prior)
 
 
 def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Pricing, float, float]:
@@ -169,5 +169,5 @@ def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Pric
     if not solution.converged:
         raise OutOfTime
     inverse: Floats = np.linalg.inv((rays * solution.x[:, None]).T @ rays).astype(np.float64)
-    worth = sum_of_squares(inverse, solution.equations)
-    return solution.x, worth, float(2 * np.trace(inverse) - solution.equations.sum()), float(np.trace(inverse))
+    pricing = sum_of_squares(inverse, solution.equations)
+    return solution.x, pricing, float(2 * np.trace(inverse) - solution.equations.sum()), float(np.trace(inverse))

@@ -126,7 +126,7 @@ def optimal_until(
         raise InvalidInput("optimal", "prior", "not be given where the worst distribution is designed for", prior)
     if not latest.fits(_SLICE_SECONDS * size**2):
         raise OutOfTime
-    slice_, designed = _sliced(policy, stated, goal)
+    slice_, design_prior = _sliced(policy, stated, goal)
     if latest.passed:
         raise OutOfTime
     if max_outputs is not None and max_outputs < slice_.size:
@@ -140,22 +140,22 @@ def optimal_until(
             raise numerical_error("no error can be computed for the best mechanism")
         design, prior = _designed(slice_, goal, search, max_outputs, rounds)
         if isinstance(goal, WorstEstimation):
-            stated = designed = designed * (prior / slice_.prior)[slice_.group_of]
+            stated = design_prior = design_prior * (prior / slice_.prior)[slice_.group_of]
     else:
         assert isinstance(goal, SumGoal)
-        design = _mixed(slice_, goal.on(slice_, designed), search, max_outputs, rounds)
+        design = _mixed(slice_, goal.on(slice_, design_prior), search, max_outputs, rounds)
     if not latest.fits(_rounding_seconds(policy, len(design.weights))):
         raise OutOfTime(
             f"a table of {size} by {len(design.weights)} exact numbers does not fit in the time of the search"
         )
     # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
     columns = (design.weights[:, None] * design.rays).T[slice_.group_of]
-    matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), designed)
-    target, bound = (goal.bound(reached, slice_, designed) for reached in (design.value, design.bound))
-    if stated is not designed:
-        bound = _bound_at(stated, goal, bound, slice_, designed, deadline)
-    is_uniform = np.allclose(designed, 1 / size, rtol=1e-9, atol=0)
-    carried = np.maximum(designed, _LEAST_PRIOR) if isinstance(goal, Estimation) and not is_uniform else None
+    matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), design_prior)
+    target, bound = (goal.bound(reached, slice_, design_prior) for reached in (design.value, design.bound))
+    if stated is not design_prior:
+        bound = _bound_at(stated, goal, bound, slice_, design_prior, deadline)
+    is_uniform = np.allclose(design_prior, 1 / size, rtol=1e-9, atol=0)
+    carried = np.maximum(design_prior, _LEAST_PRIOR) if isinstance(goal, Estimation) and not is_uniform else None
     large = matrix.size > _LARGE_TABLE
     rounded = functools.partial(
         TableMechanism.from_matrix,
@@ -265,13 +265,13 @@ def _designed(
 
 
 def _mixed(
-    slice_: Slice, worth: Utility, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
+    slice_: Slice, pricing: Utility, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
 ) -> DesignWeights:
     """The rays and weights of the greatest utility."""
-    design = best_mixture(slice_, worth, deadline, rounds)
+    design = best_mixture(slice_, pricing, deadline, rounds)
     while max_outputs is not None and len(design.weights) > max_outputs:
         rays = design.rays[np.argsort(design.weights)[_dropped(design, max_outputs, deadline) :]]
-        weights = solve_weights(rays, worth.of(rays), slice_.prior)[0]
+        weights = solve_weights(rays, pricing.of(rays), slice_.prior)[0]
         design = replace(design, rays=rays, weights=weights, complete=False).used()
     return design
 

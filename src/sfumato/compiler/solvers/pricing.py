@@ -44,19 +44,19 @@ def sum_of_squares(directions: Floats, multipliers: Floats) -> Pricing:
     return Pricing(np.square, lambda at: 2 * at, directions, np.ones(len(directions)), multipliers)
 
 
-def climb(slice_: Slice, worth: Pricing, used: Floats, starts: int = 1, deadline: Deadline = NEVER) -> Floats:
+def climb(slice_: Slice, pricing: Pricing, used: Floats, starts: int = 1, deadline: Deadline = NEVER) -> Floats:
     """Rays that no step along the slope improves, in time: a convex function never falls on such a step.
 
     It starts from the best of those in use, and from this many new ones for each coordinate.
     """
-    likely = used[np.argsort(-worth.of(used))[: slice_.size]]
+    likely = used[np.argsort(-pricing.of(used))[: slice_.size]]
     rays = np.concatenate([likely, slice_.spread_vertices(starts * slice_.size, deadline)])
-    values = worth.of(rays)
+    values = pricing.of(rays)
     climbing = np.arange(len(rays))
     while len(climbing) and not deadline.passed:
-        following = slice_.farthest(worth.slopes(rays[climbing]), deadline)
+        following = slice_.farthest(pricing.slopes(rays[climbing]), deadline)
         climbing = climbing[: len(following)]  # the others are left where they are
-        reached = worth.of(following)
+        reached = pricing.of(following)
         improved = reached > values[climbing] + 1e-12 * np.abs(values[climbing])
         climbing = climbing[improved]
         rays[climbing], values[climbing] = following[improved], reached[improved]
@@ -64,35 +64,36 @@ def climb(slice_: Slice, worth: Pricing, used: Floats, starts: int = 1, deadline
 
 
 def greatest(
-    slice_: Slice, worth: Pricing, start: Floats, deadline: Deadline, tolerance: float, enough: float = np.inf
+    slice_: Slice, pricing: Pricing, start: Floats, deadline: Deadline, tolerance: float, enough: float = np.inf
 ) -> tuple[float, Floats]:
     """At least the greatest worth of the slice, and rays found on the way.
 
     Ends where the bound is within ``tolerance`` of the best ray found, where that is worth more than ``enough``, or at
     the deadline.
     """
-    linear_program = slice_.linear_program(worth.directions)
+    linear_program = slice_.linear_program(pricing.directions)
     try:
-        lows, highs = slice_.ranges(worth.directions, deadline)
+        lows, highs = slice_.ranges(pricing.directions, deadline)
     except OutOfTime:
         return np.inf, start[None]
-    best, rays, order = float(worth.of(start[None])[0]), [start], itertools.count()
+    best, rays, order = float(pricing.of(start[None])[0]), [start], itertools.count()
     nodes: list[tuple[float, int, Floats, Floats, Floats]] = []
 
     def open_node(low: Floats, high: Floats) -> None:
         nonlocal best
         width = high - low
-        at_low, at_high = worth.convex(low), worth.convex(high)
-        slopes = np.where(width > 1e-12, (at_high - at_low) / np.where(width > 1e-12, width, 1), worth.derivative(low))
-        constant = float(worth.scales @ (at_low - slopes * low))
-        price = (worth.scales * slopes) @ worth.directions - worth.multipliers
+        at_low, at_high = pricing.convex(low), pricing.convex(high)
+        ratios = (at_high - at_low) / np.where(width > 1e-12, width, 1)
+        slopes = np.where(width > 1e-12, ratios, pricing.derivative(low))
+        constant = float(pricing.scales @ (at_low - slopes * low))
+        price = (pricing.scales * slopes) @ pricing.directions - pricing.multipliers
         ray = linear_program.farthest(price, low, high, deadline)
         if ray is None:
             if linear_program.ran_out_of_time:  # nothing is known of this part
                 heapq.heappush(nodes, (-np.inf, next(order), low, high, start))
             return
         bound = float(price @ ray) + constant
-        value = float(worth.of(ray[None])[0])
+        value = float(pricing.of(ray[None])[0])
         rays.append(ray)
         best = max(best, value)
         if bound > best + tolerance:
@@ -103,10 +104,10 @@ def greatest(
         bound, _, low, high, ray = heapq.heappop(nodes)
         if -bound <= best + tolerance:
             return best + tolerance, np.array(rays)
-        at = worth.directions @ ray
+        at = pricing.directions @ ray
         width = np.maximum(high - low, 1e-300)
-        chord = worth.convex(low) + (worth.convex(high) - worth.convex(low)) * (at - low) / width
-        split = int(np.argmax(worth.scales * (chord - worth.convex(at))))
+        chord = pricing.convex(low) + (pricing.convex(high) - pricing.convex(low)) * (at - low) / width
+        split = int(np.argmax(pricing.scales * (chord - pricing.convex(at))))
         # Cut at the point itself unless that leaves next to nothing on one side.
         middle = min(max(at[split], low[split] + 0.1 * width[split]), high[split] - 0.1 * width[split])
         for lower in (True, False):

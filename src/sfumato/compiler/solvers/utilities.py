@@ -47,31 +47,31 @@ class Utility(Protocol):
 class ConvexUtility:
     """A smooth convex function of a few inner products."""
 
-    worth: Pricing
+    pricing: Pricing
 
     def of(self, rays: Floats) -> Floats:
-        return self.worth.of(rays)
+        return self.pricing.of(rays)
 
     def search(
         self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
-        worth = replace(self.worth, multipliers=prices)
+        pricing = replace(self.pricing, multipliers=prices)
         rays = used
-        if len(worth.directions) > _FEW_DIRECTIONS and enough < np.inf:
+        if len(pricing.directions) > _FEW_DIRECTIONS and enough < np.inf:
             for starts in _STARTS[: 2 if slice_.within is None else 1]:
                 rules = -1
                 # Rules that were met on the way may have drawn the best rays back: again, until none is new.
                 while len(slice_.rows) > rules and not deadline.passed:
                     rules = len(slice_.rows)
-                    rays = climb(slice_, worth, rays, starts, deadline)
-                    if worth.of(rays).max() > enough:
+                    rays = climb(slice_, pricing, rays, starts, deadline)
+                    if pricing.of(rays).max() > enough:
                         return np.inf, rays
         # No step finds a better ray: prove it, or find one.
-        worths = worth.of(rays)
+        worths = pricing.of(rays)
         scale = max(abs(float(worths.max() + prices.sum())), 1e-7)
         start = rays[int(worths.argmax())]
-        most, visited = greatest(slice_, worth, start, deadline, 1e-7 * scale, enough + _NOTABLE * scale)
-        return most, slice_.obeying(visited[np.argsort(-worth.of(visited))[: 4 * slice_.size]])
+        most, visited = greatest(slice_, pricing, start, deadline, 1e-7 * scale, enough + _NOTABLE * scale)
+        return most, slice_.obeying(visited[np.argsort(-pricing.of(visited))[: 4 * slice_.size]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +85,22 @@ class InformationUtility(ConvexUtility):
             return super().search(slice_, prices, used, enough, deadline)
         if slice_.within is not None:
             return self._search_between(slice_, prices, used, enough, deadline)
-        scale = max(abs(float((self.worth.of(used) - used @ prices).max() + prices.sum())), 1e-7)
+        scale = max(abs(float((self.pricing.of(used) - used @ prices).max() + prices.sum())), 1e-7)
         return slice_.simplices[0].dearest(prices, enough, 1e-7 * scale, deadline)
 
     def _search_between(
         self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
         """Rays of simplices between the polytope around a confidence set and one in it; then as for all policies."""
-        worth = replace(self.worth, multipliers=prices)
+        pricing = replace(self.pricing, multipliers=prices)
         within = slice_.within.simplices if slice_.within is not None else ()
         most, parts = np.inf, []
         for simplices in (*within, *slice_.simplices):
             most, rays = simplices.dearest(prices, np.inf, 0.0, Deadline(0.0))
-            parts.append(rays[np.argsort(-worth.of(rays))[: max(slice_.size // 6, 8)]])
+            parts.append(rays[np.argsort(-pricing.of(rays))[: max(slice_.size // 6, 8)]])
         # Those of the polytope keep all rules. The last bound is one for the set itself.
         rays = np.concatenate([*parts[: len(within)], slice_.draw_inwards(np.concatenate(parts[len(within) :]))])
-        if worth.of(rays).max() > enough + _WORTHWHILE * abs(float(prices.sum())) or deadline.passed:
+        if pricing.of(rays).max() > enough + _WORTHWHILE * abs(float(prices.sum())) or deadline.passed:
             return np.inf, rays
         bound, climbed = super().search(slice_, prices, np.concatenate([used, rays]), enough, deadline)
         return min(bound, most) if bound < np.inf else bound, np.concatenate([climbed, rays])

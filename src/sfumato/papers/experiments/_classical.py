@@ -75,10 +75,12 @@ MECHANISMS: dict[str, Compared] = {
         UnaryEncoding,
         _entropy_of_bits,
         None,
-        lambda domain, level: UnaryEncoding(domain, level, optimized=True).risk(1),
+        lambda domain, epsilon: UnaryEncoding(domain, epsilon, optimized=True).risk(1),
     ),
     "SS": Compared(SubsetSelection, _set_number, _subset_risk, _least_risk),
-    "HR": Compared(published_hadamard, _length, None, lambda domain, level: HadamardResponse(domain, level).risk(1)),
+    "HR": Compared(
+        published_hadamard, _length, None, lambda domain, epsilon: HadamardResponse(domain, epsilon).risk(1)
+    ),
 }
 
 #: An epsilon in each regime of the slides' tables, as a function of ln k.

@@ -139,14 +139,14 @@ def _response_information(law: Floats, gain: Floats) -> Floats:
     return np.asarray(_entropy(output) - noise)
 
 
-def _searched(worth: Callable[..., Floats], *ranges: tuple[float, float]) -> tuple[float, list[float]]:
+def _searched(objective: Callable[..., Floats], *ranges: tuple[float, float]) -> tuple[float, list[float]]:
     """The greatest value on a box, and where: a grid, ends included, then finer ones around the best point."""
     low, high = [a for a, _ in ranges], [b for _, b in ranges]
     best, point, count = -np.inf, low, _POINTS[len(ranges)]
     for _ in range(1 + _ZOOMS):
         axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
         points = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
-        values = worth(*points)
+        values = objective(*points)
         at = int(np.argmax(values))
         if values[at] > best:
             best, point = float(values[at]), [float(axis[at]) for axis in points]
@@ -166,7 +166,7 @@ def independent(table: Table, epsilon: float) -> Best:
     distance = min(2.0, 2 * table.distances().max() + apart)
     secrets, size = frequencies.sum(axis=1), len(frequencies)
 
-    def worth(second: Floats) -> Floats:
+    def objective(second: Floats) -> Floats:
         first, gain = np.expm1(epsilon - second), 2 * np.expm1(second) / distance
         after = frequencies.sum(axis=0) + first[:, None, None] * frequencies  # joint of R¹(S) and U, times a₁ + first
         law = after.sum(axis=-1, keepdims=True)
@@ -175,7 +175,7 @@ def independent(table: Table, epsilon: float) -> Best:
         of_secret = _response_information(np.broadcast_to(secrets, (len(first), size)), first)
         return np.asarray(of_secret + np.sum(weights * of_other, axis=1))
 
-    value, (second,) = _searched(worth, (0.0, epsilon))
+    value, (second,) = _searched(objective, (0.0, epsilon))
     return Best(value, {"second": second, "gain": 2 * float(np.expm1(second)) / distance})
 
 
@@ -184,7 +184,7 @@ def conditional(table: Table, epsilon: float) -> Best:
     secrets, laws, distances = table.frequencies.sum(axis=1), table.laws, table.distances()
     size = len(secrets)
 
-    def worth(second: Floats) -> Floats:
+    def objective(second: Floats) -> Floats:
         first = np.expm1(epsilon - second)
         of_secret = _response_information(np.broadcast_to(secrets, (len(first), size)), first)
         true_rate = (1 + first) / (size + first)
@@ -192,7 +192,7 @@ def conditional(table: Table, epsilon: float) -> Best:
             of_secret + true_rate * _conditional_information(secrets, laws, distances, second)
         )  # Theorem 18
 
-    value, (second,) = _searched(worth, (0.0, epsilon))
+    value, (second,) = _searched(objective, (0.0, epsilon))
     return Best(value, {"second": second})
 
 
@@ -202,7 +202,7 @@ def unary(table: Table, epsilon: float) -> Best:
     members = np.array(list(itertools.product((False, True), repeat=len(secrets))))
     inside, sizes = members @ secrets, members.sum(axis=1)
 
-    def worth(second: Floats, inclusion: Floats) -> Floats:
+    def objective(second: Floats, inclusion: Floats) -> Floats:
         spread = inclusion + (1 - inclusion) * np.exp(epsilon - second)  # κ/λ; and (1-κ)/(1-λ) is that over e^ε₁
         other = inclusion / spread
         within, without = spread[:, None], (spread / np.exp(epsilon - second))[:, None]
@@ -214,7 +214,7 @@ def unary(table: Table, epsilon: float) -> Best:
             np.sum(base * each, axis=1) + inclusion * _conditional_information(secrets, laws, distances, second)
         )  # Theorem 20
 
-    value, (second, inclusion) = _searched(worth, (0.0, epsilon / 2), (0.02, 1.0))
+    value, (second, inclusion) = _searched(objective, (0.0, epsilon / 2), (0.02, 1.0))
     return Best(
         value,
         {

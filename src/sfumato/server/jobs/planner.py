@@ -21,7 +21,16 @@ from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import check_estimable
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
-from sfumato.policy import Blocks, PairwisePolicy, Policy, Secret, describe, policy_from_dict, strictest, suspicions
+from sfumato.policy import (
+    Blocks,
+    PairwisePolicy,
+    Policy,
+    Secret,
+    describe,
+    policy_from_dict,
+    posterior_bounds,
+    strictest,
+)
 from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG, to_standard_error
 from sfumato.server.jobs.estimates import in_words
@@ -122,7 +131,7 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         region = {"x": x, "other": other, "points": policy_region(policy, x, other).vertices.tolist()}
     bounds = [
         {"values": s.values[:_MOST_NAMED], "count": len(s.values), "before": s.before, "after": s.after}
-        for s in suspicions(policy, request["before"])
+        for s in posterior_bounds(policy, request["before"])
     ]
     return {
         "kind": policy.kind,
