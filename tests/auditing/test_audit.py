@@ -26,6 +26,7 @@ from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import format_for
 from sfumato.mechanisms.reports.base import ReportFormat
+from sfumato.mechanisms.reports.index import IndexFormat
 from sfumato.mechanisms.subset.mechanism import SubsetSelection, SubsetState
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
@@ -101,6 +102,63 @@ def test_the_steps_that_run_are_read_bit_by_bit(kind: type[UnaryEncoding], fault
     assert fault in str(certificate.fault)
     honest = sf.audit(UnaryEncoding(wide, 1), sf.Uniform(wide, 1))
     assert (honest.holds, honest.coverage) == (True, "some")
+
+
+class PointsAtAnother(UnaryEncoding):
+    """Tells the truth, and offers an honest mechanism to be read in its place."""
+
+    def step(self, state: Any, draws: Draws) -> Any:  # noqa: ARG002
+        return Finished(1 << state[0])
+
+    def independent_bits(self) -> UnaryEncoding:
+        return UnaryEncoding(self.domain, self.epsilon)
+
+    def audit_surrogate(self) -> Any:
+        return RandomizedResponse(sf.Domain.range(3), self.epsilon)
+
+
+def test_the_mechanism_that_runs_is_read_not_one_that_it_names() -> None:
+    wide = sf.Domain.range(40)
+    certificate = sf.audit(PointsAtAnother(wide, 1), sf.Uniform(wide, 1))
+    assert not certificate.holds
+    assert "decides more than bit 0" in str(certificate.fault)
+
+
+class OnceABitIsSet(UnaryEncoding):
+    """Every step is as stated while no bit is set; after the first the rest is true."""
+
+    def step(self, state: Any, draws: Draws) -> Any:
+        x, _, report = state
+        return Finished(report | 1 << x) if report else super().step(state, draws)
+
+
+def test_steps_that_see_the_bits_before_are_not_taken_for_independent() -> None:
+    wide = sf.Domain.range(40)
+    mechanism = OnceABitIsSet(wide, 1)
+    certificate = sf.audit(mechanism, sf.Uniform(wide, 1))
+    assert certificate.coverage == "none"
+    with pytest.raises(Undecided, match="steps of its own"):
+        sf.Ledger().charge("wide", mechanism, sf.Uniform(wide, 1))
+
+
+class SurrogateOfAnother(SubsetSelection):
+    """The true value alone, with an honest surrogate of another class."""
+
+    def audit_surrogate(self) -> SubsetSelection:
+        return SubsetSelection(sf.Domain.range(4), self.epsilon)
+
+    def step(self, state: Any, draws: Draws) -> Any:
+        following = super().step(state, draws)
+        return Finished(1 << state[0]) if isinstance(following, Finished) else following
+
+
+def test_a_surrogate_of_another_class_is_not_read() -> None:
+    wide = sf.Domain.range(60)
+    certificate = sf.audit(SurrogateOfAnother(wide, 1), sf.Uniform(wide, 1))
+    assert certificate.coverage == "none"
+    blocks = _blocks(2, 60, 1, "inf")
+    inside = BlockMechanism(blocks.domain, blocks.block_of, [SurrogateOfAnother(wide, 1)] * 2)
+    assert sf.audit(inside, blocks).coverage == "none"
 
 
 def test_bits_that_are_certain_are_followed() -> None:
@@ -222,6 +280,35 @@ def test_lengths_that_differ_are_a_fault() -> None:
     certificate = sf.audit(LengthsDiffer(DOMAIN, 1), sf.Uniform(DOMAIN, 1))
     assert "different lengths" in str(certificate.fault)
     assert not certificate.holds
+
+
+class AllAlike(IndexFormat):
+    """Shows the audit the same bytes whatever the report is."""
+
+    def encode(self, report: int) -> bytes:  # type: ignore[misc]  # noqa: ARG002
+        return b"\0"
+
+
+class TruthWrittenAlike(RandomizedResponse):
+    def step(self, state: Any, draws: Draws) -> Finished:  # noqa: ARG002
+        return Finished(state)
+
+    @functools.cached_property
+    def report_format(self) -> ReportFormat:
+        return AllAlike(self.outputs)
+
+
+class TruthRewritten(TruthWrittenAlike):
+    @functools.cached_property
+    def report_format(self) -> ReportFormat:
+        return written_as(self, lambda _: b"\0")
+
+
+@pytest.mark.parametrize("kind", [TruthWrittenAlike, TruthRewritten])
+def test_a_report_format_that_hides_what_a_report_says_is_a_fault(kind: Any) -> None:
+    certificate = sf.audit(kind(DOMAIN, 0), sf.Uniform(DOMAIN, 0))
+    assert not certificate.holds
+    assert "not one of the library's" in str(certificate.fault)
 
 
 class SkipsTheLastColumn(HadamardResponse):

@@ -22,7 +22,17 @@ from sfumato._core import checked_type, information
 from sfumato.auditing.certificate import Certificate, Coverage
 from sfumato.auditing.interpreter import TooManyBranches, branches, sampler_law
 from sfumato.errors import InvalidInput, LimitExceeded, Undecided
-from sfumato.mechanisms import LARGEST_MATRIX, Finished, IndependentBits, Mechanism, mechanism_from_spec
+from sfumato.mechanisms import (
+    LARGEST_MATRIX,
+    Finished,
+    IndependentBits,
+    Mechanism,
+    has_independent_steps,
+    independent_bits_of,
+    is_library_format,
+    mechanism_from_spec,
+    surrogate_of,
+)
 from sfumato.policy import UNCONSTRAINED, Policy, Prior, Secret, policy_from_dict
 
 __all__ = ["audit", "verify"]
@@ -51,7 +61,7 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
         raise InvalidInput("audit", "the policy", "have the mechanism's domain", policy.domain)
     fault = next(filter(None, (layout.fault() for layout in mechanism.layouts())), _fault_of_code(mechanism))
     reading = _read_sampler(mechanism) if fault is None else _Reading("the sampler was not read", "none")
-    fault = fault or reading.fault
+    fault = fault or reading.fault or _fault_of_format(mechanism)
     if fault is None and reading.coverage == "none" and not mechanism.is_of_library:
         raise Undecided(
             f"the sampler of {mechanism.name} has too many branches to be read, and its class is not one of the "
@@ -146,6 +156,13 @@ def _fault_of_code(mechanism: Mechanism) -> str | None:
     return "the sampler that runs is a sample() of its own, not the steps that an audit reads"
 
 
+def _fault_of_format(mechanism: Mechanism) -> str | None:
+    """The serialised reports are what is compared, so they must show all that a report says."""
+    if is_library_format(mechanism.report_format):
+        return None
+    return "its report format is not one of the library's: reports may hold more than the audit compares"
+
+
 # -- reading the sampler ---------------------------------------------------------------------------------
 
 
@@ -175,7 +192,7 @@ def _read_sampler(mechanism: Mechanism) -> _Reading:
                 return _Reading("sampler read", "some", fault)
             done.append(x)
     except TooManyBranches:
-        bits = mechanism.independent_bits()
+        bits = independent_bits_of(mechanism)
         return _read_smaller(mechanism, done) if bits is None else _read_bits(bits)
     return _Reading(_equal_there(mechanism, done), "some")
 
@@ -219,7 +236,7 @@ def _read_smaller(mechanism: Mechanism, done: Sequence[int]) -> _Reading:
     evidence = f"{_equal_there(mechanism, done)}; for others" if done else _STATED
     evidence += _TOO_MANY
     try:
-        audit_surrogate = mechanism.audit_surrogate()
+        audit_surrogate = surrogate_of(mechanism)
     except (InvalidInput, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         # A subclass that is made from something else.
         audit_surrogate = None
@@ -238,6 +255,8 @@ def _read_bits(mechanism: IndependentBits) -> _Reading:
     fault = next(filter(None, (_fault_of_bits(mechanism, x) for x in spots)), None)
     if fault:
         return _Reading("sampler read", "some", fault)
+    if not has_independent_steps(mechanism):
+        return _Reading(f"{_STATED} steps of its own may use the bits before, and were not all read", "none")
     return _Reading(_equal_bits(mechanism, spots), "some")
 
 

@@ -38,7 +38,7 @@ if not TYPE_CHECKING:  # a type checker takes the names of a starred import for 
 
 
 # For the other packages of Sfumato; not part of the public interface.
-from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX
+from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX, surrogate_of as surrogate_of
 from sfumato.mechanisms.channel import Channel as Channel
 from sfumato.mechanisms.draws import (
     BitDraws as BitDraws,
@@ -65,6 +65,7 @@ from sfumato.mechanisms.estimators.limits import (
 from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficient_estimator
 from sfumato.mechanisms.kernels import write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
+from sfumato.mechanisms.provenance import is_library_format as is_library_format
 from sfumato.mechanisms.registry import (
     Family as Family,
     all_families as all_families,
@@ -79,4 +80,8 @@ from sfumato.mechanisms.reports.columns import (
 )
 from sfumato.mechanisms.secret.base import information as information
 from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS
-from sfumato.mechanisms.unary.mechanism import IndependentBits as IndependentBits
+from sfumato.mechanisms.unary.mechanism import (
+    IndependentBits as IndependentBits,
+    has_independent_steps as has_independent_steps,
+    independent_bits_of as independent_bits_of,
+)

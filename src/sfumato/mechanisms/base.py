@@ -24,15 +24,15 @@ from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.channel import Channel, check_channel_size
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.provenance import is_library_class
 from sfumato.mechanisms.registry import estimator_for, format_for, mechanism_classes
 from sfumato.mechanisms.reports.base import ReportFormat
 from sfumato.policy import Policy
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.estimators.base import Estimator
-    from sfumato.mechanisms.unary.mechanism import IndependentBits
 
-__all__ = ["LARGEST_MATRIX", "SURROGATE_VALUES", "Finished", "Mechanism", "mechanism_from_spec"]
+__all__ = ["LARGEST_MATRIX", "SURROGATE_VALUES", "Finished", "Mechanism", "mechanism_from_spec", "surrogate_of"]
 
 
 #: `matrix()` refuses to build more entries than this.
@@ -91,10 +91,6 @@ class Mechanism(ABC):
         """One value of each kind that the sampler treats in its own way; an audit reads these among others."""
         return ()
 
-    def independent_bits(self) -> IndependentBits | None:
-        """Return the mechanism itself if its report is one independent bit per value."""
-        return None
-
     def audit_surrogate(self) -> Mechanism | None:
         """One of the same class over a few values, read where this one has too many branches; None if none is known.
 
@@ -108,7 +104,7 @@ class Mechanism(ABC):
 
         Any other may sample otherwise than it states, a subclass too.
         """
-        return type(self).__module__.startswith("sfumato.mechanisms.")
+        return is_library_class(type(self))
 
     # -- the stated law ----------------------------------------------------------------------------------
 
@@ -350,6 +346,12 @@ class Mechanism(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.domain!r}, {_brief(self.parameters())})"
+
+
+def surrogate_of(mechanism: Mechanism) -> Mechanism | None:
+    """Return the audit surrogate of a mechanism if it is of the same class: another says nothing about this one."""
+    surrogate = mechanism.audit_surrogate()
+    return surrogate if type(surrogate) is type(mechanism) else None
 
 
 def mechanism_from_spec(spec: Any) -> Mechanism:

@@ -82,6 +82,8 @@ class BlockMechanism(PartitionedMechanism):
         """A block for each class of part that there is, its largest, and one of them twice."""
         largest = {type(part): part for part in sorted(self.parts, key=lambda part: len(part.domain))}
         parts = [part.audit_surrogate() for part in largest.values()]
+        if [type(part) for part in parts] != list(largest):
+            raise InvalidInput("BlockMechanism", "the audit surrogate of a part", "be of its class", parts)
         parts.append(parts[0])
         blocks = np.repeat(np.arange(len(parts)), [len(part.domain) for part in parts])
         return type(self)(Domain.range(len(blocks)), blocks, parts)

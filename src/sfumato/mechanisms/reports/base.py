@@ -6,7 +6,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ class ReportFormat(ABC):
     """How the reports of one mechanism are written, checked and counted.
 
     A report is an integer of ``bits`` bits. Its one serialised form, ``encode(report)``, has constant length, so order,
-    length and precision reveal nothing. In an array a report has the type ``dtype`` and the shape ``shape``: a number,
+    length and precision reveal nothing; no subclass changes it, because audits compare reports in this form. In an array a report has the type ``dtype`` and the shape ``shape``: a number,
     or a row of its serialised bytes.
 
     Counts are exact integers that add: ``count_size`` of them hold all that an estimate needs.
@@ -61,10 +61,12 @@ class ReportFormat(ABC):
         """The length of one report in a batch, in whole bytes: a report of no bits takes one."""
         return max(1, self.encoded_bytes)
 
+    @final
     def encode(self, report: int) -> bytes:
         """Return the one serialised form of a report: ``bits`` bits, little-endian, in whole bytes."""
         return report.to_bytes(self.encoded_bytes, "little")
 
+    @final
     def decode(self, data: bytes) -> int:
         """Return the report of its serialised form."""
         return int.from_bytes(data, "little")

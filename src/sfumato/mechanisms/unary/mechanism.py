@@ -15,7 +15,7 @@ from sfumato.mechanisms.base import Finished, Mechanism, read_epsilon
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.two_level import ONE, TwoLevelMechanism, extreme_indices
 
-__all__ = ["PLANES", "IndependentBits", "UnaryEncoding"]
+__all__ = ["PLANES", "IndependentBits", "UnaryEncoding", "has_independent_steps", "independent_bits_of"]
 
 #: Bits of a position's field; what they leave open is read from the auxiliary stream.
 PLANES = 8
@@ -37,9 +37,6 @@ class IndependentBits(Mechanism):
     @abstractmethod
     def bit_probability(self, x: int, position: int) -> Fraction:
         """The stated probability that the bit at this position is set, given the value with index x."""
-
-    def independent_bits(self) -> IndependentBits:
-        return self
 
     def start(self, x: int) -> BitState:
         return x, 0, 0
@@ -69,6 +66,16 @@ class IndependentBits(Mechanism):
             set_here = self.bit_probability(x, position)
             result *= set_here if report >> position & 1 else 1 - set_here
         return result
+
+
+def independent_bits_of(mechanism: Mechanism) -> IndependentBits | None:
+    """Return the mechanism itself if its report is one independent bit per value; it is not asked what it is."""
+    return mechanism if isinstance(mechanism, IndependentBits) else None
+
+
+def has_independent_steps(mechanism: IndependentBits) -> bool:
+    """Return whether the steps that run are those of ``IndependentBits``, in which no bit depends on another."""
+    return getattr(mechanism.step, "__func__", None) is IndependentBits.step
 
 
 class UnaryEncoding(IndependentBits, TwoLevelMechanism):

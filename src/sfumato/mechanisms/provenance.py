@@ -1,0 +1,24 @@
+"""Which classes are the library's own: what other classes say about themselves is not relied on."""
+
+from __future__ import annotations
+
+import sys
+
+from sfumato.mechanisms.reports.base import ReportFormat
+
+__all__ = ["is_library_class", "is_library_format"]
+
+_PACKAGE = "sfumato.mechanisms."
+
+
+def is_library_class(kind: type) -> bool:
+    """Return whether a class is defined at the top of a module of ``sfumato.mechanisms``, whatever it states."""
+    module = sys.modules.get(kind.__module__) if kind.__module__.startswith(_PACKAGE) else None
+    return module is not None and vars(module).get(kind.__qualname__) is kind
+
+
+def is_library_format(report_format: object) -> bool:
+    """Return whether a report format is one of the library's own, which write all that a report says."""
+    if not isinstance(report_format, ReportFormat) or not is_library_class(type(report_format)):
+        return False
+    return getattr(report_format.encode, "__func__", None) is ReportFormat.encode
