@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -16,8 +17,21 @@ import pytest
 import sfumato as sf
 from sfumato.collecting import aggregate_files, decode_batch, encode_batch, read_reports, write_reports
 from sfumato.errors import InvalidInput, PolicyViolated, UnknownSpec
-from sfumato.mechanisms import BitmapFormat, Candidate, Draws, Finished, Mechanism, RandomizedResponse
-from sfumato.mechanisms.registry import estimator_for, kernel_for, mechanism_classes
+from sfumato.mechanisms import (
+    BitmapFormat,
+    BlockMechanism,
+    Candidate,
+    Draws,
+    Finished,
+    IndexFormat,
+    Mechanism,
+    RandomizedResponse,
+    ReportFormat,
+    SubsetSelection,
+    UnaryEncoding,
+    registry as _registry,
+)
+from sfumato.mechanisms.registry import count_law_for, estimator_for, kernel_for, mechanism_classes
 from sfumato.testing import MechanismContract
 from support import ROOT
 
@@ -242,3 +256,87 @@ def test_other_reports_need_their_format_and_an_estimator() -> None:
     assert json.loads(mechanism.to_json())["report"] == {"encoding": "bitmap", "bits": 7}
     with pytest.raises(InvalidInput, match="report an index, or have an estimator"):
         sf.estimate(mechanism, counts)
+
+
+# -- what a class from outside may decide ------------------------------------------------------------------
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget after the test what it registered."""
+    for name in ("_FAMILIES", "_BY_CLASS", "_BY_NAME"):
+        monkeypatch.setattr(_registry, name, getattr(_registry, name).copy())
+
+
+@pytest.mark.usefixtures("registry")
+def test_only_classes_of_the_library_have_compiled_samplers() -> None:
+    class Kernel(RandomizedResponse):
+        name = "own-kernel"
+
+    register: Any = sf.register
+    for option in ("kernel", "count_law", "in_browser"):
+        with pytest.raises(TypeError, match=option):
+            register(Kernel, **{option: "module:function"})
+    Kernel.__module__ = RandomizedResponse.__module__
+    Kernel.is_of_library = True  # type: ignore[assignment, method-assign]
+    mechanism = sf.register(Kernel)(DAYS, "1/2")
+    assert kernel_for(mechanism) is None
+    assert count_law_for(mechanism) is None
+    blocks = BlockMechanism(DAYS, [0] * 7, [mechanism])
+    assert not blocks.is_of_library
+    assert kernel_for(blocks) is None
+    assert kernel_for(BlockMechanism(DAYS, [0] * 7, [RandomizedResponse(DAYS, "1/2")])) is not None
+
+
+class Unreadable(IndexFormat):
+    """As an index, and the same bytes for every report."""
+
+    def encode(self, report: int) -> bytes:  # type: ignore[misc]  # noqa: ARG002
+        return b"\0"
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_report_format_from_outside_is_rejected() -> None:
+    class Formatted(RandomizedResponse):
+        name = "own-format"
+
+    with pytest.raises(InvalidInput, match=r"the report format of Formatted must be a report format of sfumato"):
+        sf.register(Formatted, report_format=Unreadable)
+    sf.register(Formatted, report_format=lambda mechanism: Unreadable(mechanism.outputs))
+    mechanism = Formatted(DAYS, 1)
+    for call in (
+        lambda: sf.audit(mechanism, sf.Uniform(DAYS, 1)),
+        lambda: sf.privatize(mechanism, ["Sat"]),
+        lambda: mechanism.spec,
+    ):
+        with pytest.raises(InvalidInput, match="be a report format of sfumato"):
+            call()
+
+
+def test_no_report_format_has_a_serialised_form_of_its_own() -> None:
+    def derived(kind: type) -> Iterator[type]:
+        for child in kind.__subclasses__():
+            yield child
+            yield from derived(child)
+
+    formats = [kind for kind in derived(ReportFormat) if kind.__module__.startswith("sfumato.")]
+    assert len(formats) > 5
+    for method in (ReportFormat.encode, ReportFormat.decode):
+        assert method.__final__  # type: ignore[attr-defined]
+        assert [kind for kind in formats if method.__name__ in vars(kind)] == []
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize("kind", [SubsetSelection, UnaryEncoding, RandomizedResponse])
+def test_a_subclass_inherits_report_format_and_estimator(kind: Any) -> None:
+    parent = kind(DAYS, 1)
+    child = sf.register(type("Child", (kind,), {"name": "child"}))(DAYS, 1)
+    grandchild = sf.register(type("Grandchild", (type(child),), {"name": "grandchild"}))(DAYS, 1)
+    for mechanism in (child, grandchild):
+        assert type(mechanism.report_format) is type(parent.report_format)
+        assert type(mechanism.estimator) is type(parent.estimator)
+        assert mechanism.spec["report"] == parent.spec["report"]
+        assert mechanism.risk(100) == parent.risk(100)
+        reports = sf.privatize(mechanism, ["Sat"] * 200, stream=sf.InsecureSeeded(1))
+        assert sf.aggregate(mechanism, reports).n == 200
+        assert "child" not in {row.name for row in sf.plan(POLICY, 100).rows}

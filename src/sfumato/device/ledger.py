@@ -54,7 +54,7 @@ from sfumato.errors import (
     ValueChanged,
     file_error,
 )
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, is_library_mechanism
 from sfumato.policy import (
     Anything,
     PairwisePolicy,
@@ -551,7 +551,7 @@ def _greatest_epsilon(policy: Policy) -> Epsilon:
 
 def _classical_epsilon(mechanism: Mechanism) -> Epsilon | None:
     """Return the ε that the mechanism states and keeps; the sampler of a class from elsewhere may do otherwise."""
-    return mechanism.classical_epsilon() if mechanism.is_of_library else None
+    return mechanism.classical_epsilon() if is_library_mechanism(mechanism) else None
 
 
 @functools.lru_cache(maxsize=32)  # a client asks the same few questions again and again, and an audit may take a second
@@ -564,7 +564,7 @@ def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
 
 
 def _required_coverage(mechanism: Mechanism) -> Coverage:
-    return "none" if mechanism.is_of_library else "surrogate"
+    return "none" if is_library_mechanism(mechanism) else "surrogate"
 
 
 def _needs_proof(release: Release) -> bool:

@@ -65,7 +65,10 @@ from sfumato.mechanisms.estimators.limits import (
 from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficient_estimator
 from sfumato.mechanisms.kernels import write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
-from sfumato.mechanisms.provenance import is_library_format as is_library_format
+from sfumato.mechanisms.provenance import (
+    is_library_format as is_library_format,
+    is_library_mechanism as is_library_mechanism,
+)
 from sfumato.mechanisms.registry import (
     Family as Family,
     all_families as all_families,

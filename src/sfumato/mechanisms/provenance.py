@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from sfumato.mechanisms.reports.base import ReportFormat
 
-__all__ = ["is_library_class", "is_library_format"]
+if TYPE_CHECKING:
+    from sfumato.mechanisms.base import Mechanism
+
+__all__ = ["is_library_class", "is_library_format", "is_library_mechanism"]
 
 _PACKAGE = "sfumato.mechanisms."
 
@@ -15,6 +19,11 @@ def is_library_class(kind: type) -> bool:
     """Return whether a class is defined at the top of a module of ``sfumato.mechanisms``, whatever it states."""
     module = sys.modules.get(kind.__module__) if kind.__module__.startswith(_PACKAGE) else None
     return module is not None and vars(module).get(kind.__qualname__) is kind
+
+
+def is_library_mechanism(mechanism: Mechanism) -> bool:
+    """Return whether the class that runs, and that of every part, is the library's; no other class is asked."""
+    return is_library_class(type(mechanism)) and mechanism.is_of_library
 
 
 def is_library_format(report_format: object) -> bool:

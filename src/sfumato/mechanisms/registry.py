@@ -9,11 +9,12 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
 
 from sfumato._core import Floats, Integers
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.candidates import Candidate, CandidateRequest
+from sfumato.mechanisms.provenance import is_library_class, is_library_format, is_library_mechanism
 from sfumato.mechanisms.reports.base import ReportFormat
 from sfumato.mechanisms.reports.index import IndexFormat
 
@@ -69,6 +70,8 @@ class Family:
         Whether the browser client runs these mechanisms.
     examples
         ``"module:function"`` that returns ``Examples`` for vectors and contract tests.
+    is_of_library
+        Whether it is one of the library's own; candidates of any other are audited before they are compared.
     """
 
     mechanisms: tuple[type[Mechanism], ...]
@@ -79,6 +82,7 @@ class Family:
     count_law: Callable[[Any, Generator, int, Floats], Integers] | None = None
     in_browser: bool = False
     examples: str | None = None
+    is_of_library: bool = True
 
     def load_examples(self) -> Examples | None:
         """Return the examples of the family, if it has any."""
@@ -121,9 +125,9 @@ def _remove(kind: type[Mechanism]) -> None:
     del _BY_NAME[kind.name]
 
 
-def _family_of(kind: type) -> Family | None:
-    """Return the family of a class, or of the nearest class that it derives from."""
-    return next((_BY_CLASS[base] for base in kind.__mro__ if base in _BY_CLASS), None)
+def _family_of(*kinds: type) -> Family | None:
+    """Return the family of the first of these classes that has one."""
+    return next((_BY_CLASS[kind] for kind in kinds if kind in _BY_CLASS), None)
 
 
 # -- what is found through the registry --------------------------------------------------------------------
@@ -131,10 +135,13 @@ def _family_of(kind: type) -> Family | None:
 
 def format_for(mechanism: Mechanism) -> ReportFormat:
     """Return the report format of a mechanism."""
-    family = _family_of(type(mechanism))
+    family = _family_of(*type(mechanism).__mro__)
     if family is None or family.report_format is None:
         return IndexFormat(mechanism.outputs)
-    return family.report_format(mechanism)
+    report_format = family.report_format(mechanism)
+    if not family.is_of_library and not is_library_format(report_format):
+        _refuse_format(type(mechanism), type(report_format))
+    return report_format
 
 
 def estimator_for(mechanism: Mechanism) -> Estimator:
@@ -145,7 +152,7 @@ def estimator_for(mechanism: Mechanism) -> Estimator:
     InvalidInput
         If the mechanism has no estimator of its own and does not report an index.
     """
-    family = _family_of(type(mechanism))
+    family = _family_of(*type(mechanism).__mro__)
     if family is not None and family.estimator is not None:
         return family.estimator(mechanism)
     from sfumato.mechanisms.estimators.matrix import default_estimator
@@ -154,9 +161,13 @@ def estimator_for(mechanism: Mechanism) -> Estimator:
 
 
 def kernel_for(mechanism: Mechanism) -> Kernel | None:
-    """Return the kernel that samples as the mechanism does, or None; a subclass may sample otherwise and has none."""
+    """Return the kernel that samples as the mechanism does, or None.
+
+    An audit reads the sampler, not the kernel. Tests hold the two equal for the library's own classes; any other class
+    may sample otherwise, a subclass or a part too, and has no kernel.
+    """
     family = _BY_CLASS.get(type(mechanism))
-    if family is None or family.kernel is None:
+    if family is None or family.kernel is None or not is_library_mechanism(mechanism):
         return None
     return cast("Kernel", _loaded(family.kernel)(mechanism))
 
@@ -166,9 +177,9 @@ def count_law_for(mechanism: Mechanism) -> CountLaw | None:
 
     A class from elsewhere may sample otherwise than it states, so it has none.
     """
-    if not mechanism.is_of_library:
+    if not is_library_mechanism(mechanism):
         return None
-    family = _family_of(type(mechanism))
+    family = _family_of(*type(mechanism).__mro__)
     if family is not None and family.count_law is not None:
         law = family.count_law
         return lambda generator, n, truth: law(mechanism, generator, n, truth)
@@ -188,7 +199,6 @@ def register(
     *,
     estimator: Callable[[Any], Estimator] | None = None,
     report_format: Callable[[Any], ReportFormat] | None = None,
-    kernel: str | None = None,
     candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None,
 ) -> Kind: ...
 
@@ -199,7 +209,6 @@ def register(
     *,
     estimator: Callable[[Any], Estimator] | None = None,
     report_format: Callable[[Any], ReportFormat] | None = None,
-    kernel: str | None = None,
     candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None,
 ) -> Callable[[Kind], Kind]: ...
 
@@ -209,30 +218,28 @@ def register(
     *,
     estimator: Callable[[Any], Estimator] | None = None,
     report_format: Callable[[Any], ReportFormat] | None = None,
-    kernel: str | None = None,
     candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None,
 ) -> Kind | Callable[[Kind], Kind]:
     """Register a mechanism class that is defined outside the library.
 
     Audit, privatize, aggregate, estimate, plan, the ledger and report files then treat it as one of the library's
-    own, and ``mechanism_from_spec`` rebuilds it. It needs a sampler and the law that it states. Call the function, or
-    use it to decorate the class.
+    own, and ``mechanism_from_spec`` rebuilds it. It needs a sampler and the law that it states. The sampler runs value
+    by value, because an audit reads no other code. Call the function, or use it to decorate the class.
 
     Parameters
     ----------
     mechanism
         A subclass of ``Mechanism`` with its own ``name``.
     estimator
-        A function that returns the ``Estimator`` of such a mechanism. Mechanisms that report an index do not need one:
-        their frequencies are estimated by least squares from the stated law.
+        A function that returns the ``Estimator`` of such a mechanism. Left out, it is that of the registered class
+        that this one derives from, unless ``report_format`` is given. Otherwise mechanisms that report an index do not
+        need one: their frequencies are estimated by least squares from the stated law.
     report_format
-        A function that returns the ``ReportFormat`` of such a mechanism. Left out, reports are indices.
-    kernel
-        ``"module:function"``, a function that returns the compiled sampler of such a mechanism. Left out, the sampler
-        runs value by value.
+        A function that returns the ``ReportFormat`` of such a mechanism, one of the library's. Left out, it is that of
+        the registered class that this one derives from; reports are indices if there is none.
     candidates
         A function that takes a ``CandidateRequest`` and yields pairs of a short name and a ``Candidate``. ``plan`` and
-        ``design`` compare these with the library's own.
+        ``design`` audit these and compare those that obey the policy with the library's own.
 
     Returns
     -------
@@ -243,7 +250,8 @@ def register(
     ------
     InvalidInput
         If the class is no mechanism, lacks a part of the sampler or of the law, has no name of its own, or has the
-        name of another mechanism. A class that is defined again, as in a notebook, replaces the earlier one.
+        name of another mechanism, or if the report format is a class that is not the library's. A class that is defined
+        again, as in a notebook, replaces the earlier one.
 
     Examples
     --------
@@ -259,21 +267,31 @@ def register(
 
     def add(kind: Kind) -> Kind:
         _check_class(kind)
+        if isinstance(report_format, type) and not is_library_class(report_format):
+            _refuse_format(kind, report_format)
         known = _BY_NAME.get(kind.name)
         if known is not None and _is_defined_again(known, kind):
             _remove(known)
+        # Neither kernel nor count law is inherited: a subclass may sample otherwise.
+        base = _family_of(*kind.__mro__[1:])
+        inherits = base is not None and report_format is None
         add_family(
             Family(
                 mechanisms=(kind,),
-                estimator=estimator,
-                report_format=report_format,
-                kernel=kernel,
+                estimator=base.estimator if base and inherits and estimator is None else estimator,
+                report_format=base.report_format if base and inherits else report_format,
                 candidates=candidates,
+                is_of_library=False,
             )
         )
         return kind
 
     return add if mechanism is None else add(mechanism)
+
+
+def _refuse_format(kind: type, got: object) -> NoReturn:
+    must = "be a report format of sfumato.mechanisms, in which an audit can compare reports"
+    raise InvalidInput("register", f"the report format of {kind.__name__}", must, got)
 
 
 def _check_class(kind: object) -> None:

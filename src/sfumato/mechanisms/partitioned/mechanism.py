@@ -24,6 +24,7 @@ from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.provenance import is_library_mechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
@@ -80,7 +81,7 @@ class PartitionedMechanism(Mechanism):
 
     @property
     def is_of_library(self) -> bool:
-        return super().is_of_library and all(part.is_of_library for part in self.parts)
+        return super().is_of_library and all(map(is_library_mechanism, self.parts))
 
     def layout_of(self, x: int) -> Layout:
         return self._layouts[_shape(self.parts[self.part_of[x]])]

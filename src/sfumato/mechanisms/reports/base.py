@@ -31,8 +31,8 @@ class ReportFormat(ABC):
     """How the reports of one mechanism are written, checked and counted.
 
     A report is an integer of ``bits`` bits. Its one serialised form, ``encode(report)``, has constant length, so order,
-    length and precision reveal nothing; no subclass changes it, because audits compare reports in this form. In an array a report has the type ``dtype`` and the shape ``shape``: a number,
-    or a row of its serialised bytes.
+    length and precision reveal nothing. No subclass changes it, because audits compare reports in this form. In an
+    array a report has the type ``dtype`` and the shape ``shape``: a number, or a row of its serialised bytes.
 
     Counts are exact integers that add: ``count_size`` of them hold all that an estimate needs.
     """

@@ -14,7 +14,6 @@ import numpy as np
 
 from sfumato._core import Floats, Integers
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.registry import estimator_for
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -25,7 +24,7 @@ __all__ = ["histogram_counts", "multinomial"]
 def histogram_counts(mechanism: Mechanism, generator: Generator, n: int, truth: Floats) -> Integers:
     """Draw the histogram of the outputs of n people."""
     # Rounding may leave a zero below zero.
-    return multinomial(generator, n, np.maximum(estimator_for(mechanism).expected_counts(truth), 0.0))
+    return multinomial(generator, n, np.maximum(mechanism.estimator.expected_counts(truth), 0.0))
 
 
 def multinomial(generator: Generator, n: int, weights: Floats) -> Integers:
