@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +13,17 @@ import pytest
 
 import sfumato as sf
 from sfumato.compiler import bounds, goal_of, planning as _plan
-from sfumato.errors import CannotCompose, InvalidInput, NoMechanism
+from sfumato.errors import CannotCompose, InvalidInput, LimitExceeded, NoMechanism, PolicyViolated, Undecided
+from sfumato.mechanisms import (
+    BitmapFormat,
+    Candidate,
+    CandidateRequest,
+    Draws,
+    Finished,
+    RandomizedResponse,
+    UnaryEncoding,
+    registry as _registry,
+)
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
@@ -409,3 +419,152 @@ def test_a_policy_of_another_class_is_planned_for() -> None:
     assert all(sf.audit(row.mechanism, policy).holds for row in plan.rows)
     assert plan.best.name == "optimal"
     assert sf.audit(sf.design(policy), policy).holds
+
+
+# -- candidates of registered mechanisms -------------------------------------------------------------------
+
+FEW = sf.Uniform(sf.Domain(["a", "b", "c"]), 1)
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget after the test what it registered."""
+    for name in ("_FAMILIES", "_BY_CLASS", "_BY_NAME"):
+        monkeypatch.setattr(_registry, name, getattr(_registry, name).copy())
+
+
+class Truth(RandomizedResponse):
+    """States the law of randomized response, and reports the value itself."""
+
+    name = "truth"
+
+    def step(self, state: Any, draws: Draws) -> Finished:  # noqa: ARG002
+        return Finished(state)
+
+
+class WideTruth(UnaryEncoding):
+    """The same in one bit per value, in steps that see the bits before."""
+
+    name = "wide-truth"
+
+    def step(self, state: Any, draws: Draws) -> Any:
+        x, _, report = state
+        return Finished(1 << x) if report else super().step(state, draws)
+
+
+class Honest(RandomizedResponse):
+    name = "honest"
+
+
+def offer(build: Callable[[CandidateRequest], Any], name: str = "outside") -> Any:
+    """Return what a family yields: one candidate."""
+    return lambda request: [(name, Candidate(lambda: build(request), "k", classical=True))]
+
+
+def planned(policy: sf.Policy, **options: Any) -> Iterator[sf.Plan]:
+    yield sf.plan(policy, 100, **options)
+    yield sf.plan(policy, 100, utility="mutual-information", max_seconds=0, **options)
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    ("build", "why"),
+    [
+        (lambda request: Truth(request.policy.domain, request.epsilon), "does not obey the uniform policy"),
+        (lambda request: RandomizedResponse(request.policy.domain, 2), "does not obey the uniform policy"),
+        (lambda _: Truth(sf.Domain.range(4), 1), "the policy must have the mechanism's domain"),
+        (lambda _: None, "the mechanism must be a Mechanism"),
+        (lambda _: 1 / 0, "ZeroDivisionError"),
+        (lambda _: RandomizedResponse(sf.Domain.range(3), -1), "epsilon must be at least 0"),
+    ],
+)
+def test_a_registered_mechanism_that_breaks_the_policy_or_fails_is_skipped(build: Any, why: str) -> None:
+    sf.register(Truth, candidates=offer(build))
+    for plan in planned(FEW):
+        assert "outside" not in {row.name for row in plan}
+        assert "rr" in {row.name for row in plan}
+        assert "outside, because " in str(plan.skipped)
+        assert why in str(plan.skipped)
+        assert why in plan.reason
+    assert sf.design(FEW).is_of_library
+    assert sf.design(FEW, mechanism="rr").is_of_library
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_violator_that_is_asked_for_by_name_is_refused() -> None:
+    sf.register(Truth, candidates=offer(lambda request: Truth(request.policy.domain, request.epsilon)))
+    for call in (sf.design, lambda policy, **options: sf.plan(policy, 100, **options)):
+        with pytest.raises(PolicyViolated, match="does not obey"):
+            call(FEW, mechanism="outside")
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_registered_mechanism_that_cannot_be_read_is_skipped() -> None:
+    sf.register(WideTruth, candidates=offer(lambda request: WideTruth(request.policy.domain, request.epsilon)))
+    plan = sf.plan(sf.Uniform(DOMAIN, 1), 100)
+    assert "outside" not in {row.name for row in plan}
+    assert "the coverage had to be 'surrogate', and it is 'none'" in str(plan.skipped)
+    with pytest.raises(Undecided):
+        sf.design(sf.Uniform(DOMAIN, 1), mechanism="outside")
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_registered_mechanism_that_obeys_is_compared() -> None:
+    sf.register(Honest, candidates=offer(lambda request: Honest(request.policy.domain, request.epsilon)))
+    for plan in planned(FEW):
+        assert plan["outside"].risk == plan["rr"].risk
+        assert plan.skipped is None or "outside" not in plan.skipped
+    assert isinstance(sf.design(FEW, mechanism="outside"), Honest)
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize("name", ["rr", "optimal"])
+def test_a_short_name_that_is_taken_is_skipped(name: str) -> None:
+    sf.register(Honest, candidates=offer(lambda request: Honest(request.policy.domain, 0), name))
+    for plan in planned(FEW):
+        assert f"{name} of honest, because the short name is taken" in str(plan.skipped)
+        assert all(row.mechanism.is_of_library for row in plan)
+    assert type(sf.design(FEW, mechanism="rr")) is RandomizedResponse
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize("offered", [[3], [("outside", 3)], [(3, Candidate(Honest, "k"))], None])  # type: ignore[arg-type]
+def test_a_family_that_offers_no_candidates_is_skipped(offered: Any) -> None:
+    sf.register(Honest, candidates=lambda _: offered)
+    for plan in planned(FEW):
+        assert "candidates of honest, because " in str(plan.skipped)
+        assert "rr" in {row.name for row in plan}
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_registered_mechanism_without_an_estimator_is_skipped() -> None:
+    class Bitmap(Honest):
+        name = "bitmap"
+
+        def step(self, state: Any, draws: Draws) -> Finished:
+            return Finished(1 << super().step(state, draws).report)
+
+        def probability(self, report: int, x: int) -> Fraction:
+            return super().probability(report.bit_length() - 1, x)
+
+        def reports(self) -> list[int]:
+            return [1 << x for x in range(self.outputs)]
+
+    build = offer(lambda request: Bitmap(request.policy.domain, request.epsilon))
+    sf.register(Bitmap, candidates=build, report_format=lambda mechanism: BitmapFormat(len(mechanism.domain)))
+    plan = sf.plan(FEW, 100)
+    assert plan.best.name == "rr"
+    assert "report an index, or have an estimator" in str(plan.skipped)
+
+
+def test_a_mechanism_of_the_library_that_is_too_large_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: Any) -> Any:
+        raise LimitExceeded("a table of so many entries is refused")
+
+    monkeypatch.setattr(SubsetSelection, "worst_risk", too_large)
+    plan = sf.plan(FEW, 100)
+    assert plan.skipped == "subset, because a table of so many entries is refused"
+    assert plan.best.name == "rr"
+    monkeypatch.setattr(SubsetSelection, "worst_risk", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        sf.plan(FEW, 100)

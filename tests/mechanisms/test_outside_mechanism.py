@@ -20,7 +20,6 @@ from sfumato.errors import InvalidInput, PolicyViolated, UnknownSpec
 from sfumato.mechanisms import (
     BitmapFormat,
     BlockMechanism,
-    Candidate,
     Draws,
     Finished,
     IndexFormat,
@@ -227,12 +226,6 @@ def test_a_class_without_a_law_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="got 'no from_parameters, outputs, parameters, probability'"):
         sf.register(Lawless)
     assert "lawless" not in mechanism_classes()
-
-
-def test_a_short_name_that_is_taken_is_rejected(example: ModuleType) -> None:
-    sf.register(example.CyclicResponse, candidates=lambda _: [("rr", Candidate(lambda: None, "k"))])  # type: ignore[arg-type, return-value]
-    with pytest.raises(InvalidInput, match="be offered by one family; got 'rr'"):
-        sf.plan(POLICY, 100)
 
 
 def test_other_reports_need_their_format_and_an_estimator() -> None:

@@ -32,6 +32,6 @@ __all__ = [
 
 
 # For the other packages of Sfumato; not part of the public interface.
-from sfumato.auditing.audits import stated_columns as stated_columns
+from sfumato.auditing.audits import required_coverage as required_coverage, stated_columns as stated_columns
 from sfumato.auditing.certificate import Coverage as Coverage
 from sfumato.auditing.interpreter import sampler_law as sampler_law

@@ -30,6 +30,7 @@ from sfumato.mechanisms import (
     has_independent_steps,
     independent_bits_of,
     is_library_format,
+    is_library_mechanism,
     mechanism_from_spec,
     surrogate_of,
 )
@@ -85,6 +86,14 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
         information=_information(reading, policy) if isinstance(policy, Prior) else None,
         information_bound=policy.information_bound() if isinstance(policy, Prior) else None,
     )
+
+
+def required_coverage(mechanism: Mechanism) -> Coverage:
+    """Return how much of a sampler must be read before the mechanism is relied on.
+
+    Tests compare the samplers of the library with their laws. Those of other classes only an audit compares.
+    """
+    return "none" if is_library_mechanism(mechanism) else "surrogate"
 
 
 def verify(certificate: Certificate) -> Certificate:

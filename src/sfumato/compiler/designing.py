@@ -59,6 +59,8 @@ def design(
 
     Raises
     ------
+    PolicyViolated
+        If ``mechanism`` names a registered mechanism that does not obey the policy.
     NoAnswer
         If ``mechanism="optimal"`` and no search fits in the time, or if no mechanism has reports that are short enough.
 

@@ -87,6 +87,9 @@ def plan(
 
     Raises
     ------
+    PolicyViolated
+        If ``mechanism`` names a registered mechanism that does not obey the policy. Such mechanisms are audited, and
+        without a name ``Plan.skipped`` says which were left out.
     NoAnswer
         If no number of people meets the target, or ``mechanism="optimal"`` and no search fits in the time.
 
@@ -142,10 +145,10 @@ def _is_compared_by_risk(request: Request) -> bool:
 def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
     """Return the plan of the mechanism that the caller names."""
     suitable = candidates(request.policy, request.max_bits, request.goal.name)
-    if name not in suitable:
-        must = f"be one of optimal, {', '.join(suitable)} for this policy"
+    if name not in suitable.by_name:
+        must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy"
         raise InvalidInput(request.verb, "mechanism", must, name)
-    candidate, prior = suitable[name], request.distribution(request.prior)
+    candidate, prior = suitable.by_name[name], request.distribution(request.prior)
     row = measure(name, candidate, prior)
     if request.goal.name != "estimation":
         late = Deadline(GRACE if request.max_seconds is None else request.max_seconds + GRACE)
@@ -180,8 +183,9 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
     prior = request.distribution(request.prior)
     bound = _least_risk(policy) if request.prior is None else None
     rows: list[Row] = []
-    skipped: list[str] = []
-    for name, candidate in candidates(policy, request.max_bits).items():
+    suitable = candidates(policy, request.max_bits)
+    skipped = suitable.skipped
+    for name, candidate in suitable.by_name.items():
         if not candidate.compared:
             continue
         if max_seconds and candidate.seconds and not late.fits(candidate.seconds):
@@ -192,10 +196,8 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
         if max_seconds and rows and late.passed:
             skipped.append(f"{name}, because the time was over (max_seconds is {max_seconds:g})")
             continue
-        try:
+        with suitable.comparing(name):
             rows.append(measure(name, candidate, prior, bound))
-        except NoAnswer:  # no such mechanism has reports of so few bits
-            continue
     if _needs_search(policy, request.max_bits):
         why_not = _why_no_search(policy, max_seconds, min((r.ratio for r in rows if r.ratio is not None), default=None))
         optimum = None

@@ -84,24 +84,23 @@ class _Comparison:
         request, goal = self._request, self._request.goal
         left_out: list[str] = []
         suitable = candidates(request.policy, request.max_bits, goal.name)
-        self._classical = {name for name, candidate in suitable.items() if candidate.classical}
-        for name, candidate in suitable.items():
+        self._classical = {name for name, candidate in suitable.by_name.items() if candidate.classical}
+        for name, candidate in suitable.by_name.items():
             if not candidate.compared:
                 continue
             if self._rows and (late.passed or not late.fits(candidate.seconds)):
                 left_out.append(name)
                 continue
-            try:
+            with suitable.comparing(name):
                 mechanism = candidate.build()
-            except NoAnswer:  # too many bits
-                continue
-            if request.max_bits is not None and mechanism.bits > request.max_bits:
-                continue
-            value = value_until(late, goal, mechanism, self._at)
-            if value is None:
-                left_out.append(name)
-            if value is not None or not self._rows:
-                self._add(name, mechanism, value, candidate.decoding)
+                if request.max_bits is not None and mechanism.bits > request.max_bits:
+                    continue
+                value = value_until(late, goal, mechanism, self._at)
+                if value is None:
+                    left_out.append(name)
+                if value is not None or not self._rows:
+                    self._add(name, mechanism, value, candidate.decoding)
+        self._skipped += suitable.skipped
         if left_out:
             self._skipped.append(f"{', '.join(left_out)}, because the time was over")
 

@@ -40,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, locked, replacing
-from sfumato.auditing import Certificate, Coverage, audit
+from sfumato.auditing import Certificate, audit, required_coverage
 from sfumato.device.privatization import privatize
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import (
@@ -560,11 +560,7 @@ def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
     classical = _classical_epsilon(mechanism)
     if classical is None or not _certainly_implies(Uniform(policy.domain, classical), policy):
         # Of a class from elsewhere nobody has compared the sampler with its law but this audit.
-        audit(mechanism, policy).raise_if_violated(coverage=_required_coverage(mechanism))
-
-
-def _required_coverage(mechanism: Mechanism) -> Coverage:
-    return "none" if is_library_mechanism(mechanism) else "surrogate"
+        audit(mechanism, policy).raise_if_violated(coverage=required_coverage(mechanism))
 
 
 def _needs_proof(release: Release) -> bool:
@@ -618,7 +614,7 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
         for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
             certificate = audited(epsilon)
             if certificate.holds:
-                certificate.raise_if_violated(coverage=_required_coverage(mechanism))
+                certificate.raise_if_violated(coverage=required_coverage(mechanism))
                 return epsilon
     except NoAnswer:
         return None
