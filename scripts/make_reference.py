@@ -175,8 +175,8 @@ TYPES = {
 }
 #: Classes inside Sfumato that signatures mention and users need not know.
 INNER_TYPES = {
-    *("AliasTable", "Deadline", "Draws", "Estimator", "IndependentBits", "LawSource", "Layout", "MixtureDraws"),
-    *("MixtureMechanism", "SamplingDistribution", "SecondMoments", "Slice", "Solved", "Utility", "Words"),
+    *("AliasTable", "Cohort", "Deadline", "LawSource", "MixtureDraws", "MixtureMechanism"),
+    *("SamplingDistribution", "ScoreLaw", "Scores", "Slice", "Solved", "Utility", "Words"),
 }
 #: Known from elsewhere: Python, numpy, Arrow, matplotlib, Spark.
 FROM_ELSEWHERE = {
@@ -368,9 +368,13 @@ def call(name: str, signature: inspect.Signature, width: int | None = None) -> s
     return "\n".join([f"{name}(", *(f"    {part}," for part in parts), f"){end}"])
 
 
+def is_protocol(of: type) -> bool:
+    return bool(getattr(of, "_is_protocol", False))
+
+
 def constructor(of: type) -> inspect.Signature | None:
     """How it is made; None of what is abstract, and of errors that take what every error takes."""
-    if inspect.isabstract(of) or (issubclass(of, Exception) and "__init__" not in vars(of)):
+    if inspect.isabstract(of) or is_protocol(of) or (issubclass(of, Exception) and "__init__" not in vars(of)):
         return None
     return inspect.signature(of).replace(return_annotation=inspect.Signature.empty)
 

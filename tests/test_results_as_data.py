@@ -194,9 +194,7 @@ def test_policies_have_methods_of_the_same_names() -> None:
 
 
 #: What methods return that only the engine calls: parts of a sampler, of an estimator and of a search.
-_ENGINE = {
-    *("AliasTable", "Estimator", "Layout", "MixtureDraws", "SamplingDistribution", "SecondMoments", "Solved", "Utility")
-}
+_ENGINE = {"AliasTable", "Cohort", "MixtureDraws", "SamplingDistribution", "ScoreLaw", "Scores", "Solved", "Utility"}
 
 
 # -- what is public ----------------------------------------------------------------------------------------

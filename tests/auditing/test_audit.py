@@ -218,7 +218,7 @@ def test_overlapping_index_and_sign_bits_are_caught() -> None:
 def written_as(mechanism: Mechanism, encode: Callable[[int], bytes]) -> ReportFormat:
     """The format of a mechanism, with another serialised form."""
     changed = format_for(mechanism)
-    changed.encode = encode  # type: ignore[method-assign, assignment]
+    changed.encode = encode  # type: ignore[method-assign, assignment, misc]
     return changed
 
 

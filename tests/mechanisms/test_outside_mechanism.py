@@ -178,6 +178,19 @@ def test_a_column_of_reports_survives_a_csv_file(mechanism: Mechanism, tmp_path:
     assert sf.aggregate(mechanism, column.to_numpy()) == sf.aggregate(mechanism, reports)
 
 
+def test_all_that_a_mechanism_from_outside_needs_is_public(example: ModuleType) -> None:
+    needed = {
+        *("BitmapFormat", "Candidate", "CandidateRequest", "Draws", "Estimator", "Field", "Finished", "IndexFormat"),
+        *("Layout", "Mechanism", "NotIdentifiable", "ReportFormat", "mechanism_from_spec", "register"),
+    }
+    exported = set(vars(sf.mechanisms)["__all__"])
+    assert needed <= exported
+    imported = {
+        name for name, value in vars(example).items() if getattr(value, "__module__", "").startswith("sfumato.")
+    }
+    assert imported <= {*sf.__all__, *exported, *sf.collecting.__all__}
+
+
 # -- what is rejected --------------------------------------------------------------------------------------
 
 
@@ -308,6 +321,7 @@ def test_a_report_format_from_outside_is_rejected() -> None:
 
 def test_no_report_format_has_a_serialised_form_of_its_own() -> None:
     def derived(kind: type) -> Iterator[type]:
+        child: type
         for child in kind.__subclasses__():
             yield child
             yield from derived(child)
@@ -315,7 +329,7 @@ def test_no_report_format_has_a_serialised_form_of_its_own() -> None:
     formats = [kind for kind in derived(ReportFormat) if kind.__module__.startswith("sfumato.")]
     assert len(formats) > 5
     for method in (ReportFormat.encode, ReportFormat.decode):
-        assert method.__final__  # type: ignore[attr-defined]
+        assert vars(method)["__final__"]
         assert [kind for kind in formats if method.__name__ in vars(kind)] == []
 
 

@@ -59,7 +59,7 @@ def test_the_safe_epsilon_is_the_greatest_that_implies_the_policy(policy: sf.Pri
     assert safe.is_infinite or sf.implies(sf.Uniform(policy.domain, safe), policy)
     if not safe.is_infinite:
         assert not sf.implies(sf.Uniform(policy.domain, safe * ABOVE), policy)
-    for name, candidate in candidates(policy).items():
+    for name, candidate in candidates(policy).by_name.items():
         assert candidate.classical == (name in {"rr", "unary", "unary-optimized", "subset", "hadamard"})
 
 
@@ -137,7 +137,7 @@ def test_a_known_distribution_allows_randomized_response_more(epsilon: str, dist
     assert isinstance(mechanism, RandomizedResponse)
     assert sf.audit(mechanism, policy).holds
     assert not sf.audit(RandomizedResponse(policy.domain, mechanism.epsilon * ABOVE), policy).holds
-    assert not candidates(policy)["known-rr"].classical
+    assert not candidates(policy).by_name["known-rr"].classical
     assert mechanism.risk(1) <= sf.design(policy, mechanism="rr").risk(1)
 
 
@@ -238,5 +238,5 @@ def test_what_no_table_is_made_for() -> None:
     for epsilon in (0, "1e-30"):
         with pytest.raises(NoMechanism, match="too near"):
             prior_table(uniform(3, epsilon))
-    assert "prior-table" not in candidates(uniform(129))
-    assert "prior-table" not in candidates(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1))
+    assert "prior-table" not in candidates(uniform(129)).by_name
+    assert "prior-table" not in candidates(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1)).by_name

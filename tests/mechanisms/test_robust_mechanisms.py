@@ -401,8 +401,8 @@ def test_estimates_need_far_fewer_people_than_classical_mechanisms() -> None:
 
 def test_candidates_of_secret_policies() -> None:
     domain = product(2, 3)
-    assert "secret-rr" in candidates(sf.Secret(domain, "S", 1, sf.Anything()))
-    assert "independent" not in candidates(sf.Secret(domain, "S", 1, sf.Anything()))
+    assert "secret-rr" in candidates(sf.Secret(domain, "S", 1, sf.Anything())).by_name
+    assert "independent" not in candidates(sf.Secret(domain, "S", 1, sf.Anything())).by_name
     policy = robust([[30, 20, 50], [60, 10, 30]])
     kinds: dict[str, Any] = {
         "secret-rr": SecretRandomizedResponse,
@@ -415,7 +415,7 @@ def test_candidates_of_secret_policies() -> None:
         assert type(mechanism) is kind
         assert sf.audit(mechanism, policy).holds
     large = sf.Secret(sf.Domain.product(S=range(2), U=range(300)), "S", 1, sf.Anything())
-    assert "secret-rr" not in candidates(large)
+    assert "secret-rr" not in candidates(large).by_name
 
 
 # -- specs and bad input -----------------------------------------------------------------------------------

@@ -16,6 +16,9 @@ from sfumato.mechanisms.candidates import (
     CandidateRequest as CandidateRequest,
     most_outputs as most_outputs,
 )
+from sfumato.mechanisms.draws import Draws as Draws, Field as Field, Layout as Layout
+from sfumato.mechanisms.estimators.base import Estimator as Estimator
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable as NotIdentifiable
 from sfumato.mechanisms.families import *
 from sfumato.mechanisms.registry import mechanism_classes as mechanism_classes, register as register
 from sfumato.mechanisms.reports.base import ReportFormat as ReportFormat
@@ -27,9 +30,14 @@ if not TYPE_CHECKING:  # a type checker takes the names of a starred import for 
         "BitmapFormat",
         "Candidate",
         "CandidateRequest",
+        "Draws",
+        "Estimator",
+        "Field",
         "Finished",
         "IndexFormat",
+        "Layout",
         "Mechanism",
+        "NotIdentifiable",
         "ReportFormat",
         "mechanism_from_spec",
         "register",
@@ -43,19 +51,14 @@ from sfumato.mechanisms.channel import Channel as Channel
 from sfumato.mechanisms.draws import (
     BitDraws as BitDraws,
     Decision as Decision,
-    Draws as Draws,
-    Field as Field,
-    Layout as Layout,
     RecordedDraws as RecordedDraws,
     RecordingDraws as RecordingDraws,
 )
 from sfumato.mechanisms.estimators.base import (
-    Estimator as Estimator,
     SamplingDistribution as SamplingDistribution,
     with_some_mass as with_some_mass,
 )
 from sfumato.mechanisms.estimators.forms import Cohort as Cohort, Form as Form, FormLaw as FormLaw, tilted as tilted
-from sfumato.mechanisms.estimators.identifiability import NotIdentifiable as NotIdentifiable
 from sfumato.mechanisms.estimators.likelihood import Fit as Fit
 from sfumato.mechanisms.estimators.limits import (
     ScoreLaw as ScoreLaw,

@@ -37,7 +37,17 @@ class Draws(Protocol):
 
 @dataclass(frozen=True)
 class Field:
-    """``width`` bits of a frame, most significant first, at start, start + step, …"""
+    """Some bits of a frame, most significant first, at start, start + step, …
+
+    Parameters
+    ----------
+    start
+        The place of the most significant bit in the frame.
+    step
+        The distance from one bit to the next; -1 for a plain number.
+    width
+        The number of bits.
+    """
 
     start: int
     step: int
@@ -49,6 +59,7 @@ class Field:
         return cls(low + width - 1, -1, width)
 
     def read(self, frame: int) -> int:
+        """Return the number that the bits of a frame have here."""
         value = 0
         for i in range(self.width):
             value = value << 1 | frame >> self.start + i * self.step & 1
@@ -57,7 +68,23 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """The fields of a frame: ``numbers`` first, then one field of ``planes`` bits for each of ``lanes`` positions."""
+    """The bits of a frame that each decision of a sampler reads first.
+
+    The field of a number comes first, then one field of ``planes`` bits for each of ``lanes`` positions.
+
+    Parameters
+    ----------
+    frame_bits
+        The length of a frame in bits.
+    numbers
+        The fields of the first decisions.
+    lanes
+        The number of positions that have a decision each.
+    planes
+        The number of bits of such a decision.
+    planes_start
+        The place of the first of these bits in the frame.
+    """
 
     frame_bits: int
     numbers: tuple[Field, ...]
@@ -69,6 +96,7 @@ class Layout:
         return len(self.numbers) + self.lanes
 
     def field(self, decision: int) -> Field:
+        """Return the bits that a decision reads, by its number."""
         if decision < len(self.numbers):
             return self.numbers[decision]
         group, lane = divmod(decision - len(self.numbers), WORD_BITS)

@@ -95,7 +95,8 @@ class SamplingDistribution(ABC):
 class Estimator(SamplingDistribution):
     """The unbiased linear estimate of one mechanism.
 
-    The score φ(y) of a report y is the estimate from that report alone: the estimate is the mean score.
+    The score φ(y) of a report y is the estimate from that report alone: the estimate is the mean score. Fractions are
+    counts divided by the number of reports.
     """
 
     #: The least singular value that the estimate divides by, relative to the greatest; 1 if it inverts no matrix.
