@@ -9,6 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -244,6 +245,9 @@ def test_the_elements_are_as_documented() -> None:
         pd.Series([0, 2, 1], dtype="UInt8"),
         pd.Series([0, 2, 1], dtype="int64[pyarrow]"),
         pd.Series([0, 2, 1], dtype=object),
+        pd.Series([np.int64(0), np.uint8(2), 1], dtype=object),
+        pd.Series(pd.arrays.SparseArray([0, 2, 1])),
+        pd.Series(pd.arrays.SparseArray([0.0, 2.0, 1.0])),
         pd.Series([0, 2, 1], dtype="category"),
         pd.Series([0.0, 2.0, 1.0]),
         pd.Series([0, 2, None, 1]).dropna(),
@@ -384,6 +388,29 @@ def test_a_string_that_is_no_report_is_refused(kind: Callable[[list[str]], Any],
         (INDEX, pd.Series([True, False], dtype="boolean"), "must hold integers"),
         (INDEX, pd.to_datetime(pd.Series(["2020-01-01"])), "must hold integers"),
         (INDEX, pd.DataFrame({"report": [0]}), "must be one column of a table"),
+        (INDEX, pd.Series([0, 1]).astype("datetime64[ns]"), "the column must hold integers; got 'datetime64[ns]'"),
+        (INDEX, pd.Series([0]).astype("timedelta64[ns]"), "the column must hold integers; got 'timedelta64[ns]'"),
+        (INDEX, pd.Series(pd.to_datetime([0], utc=True)), "the column must hold integers; got 'datetime64[ns, UTC]'"),
+        (INDEX, pd.DatetimeIndex([0]), "the column must hold integers"),
+        (INDEX, pd.Series([0]).astype("datetime64[ns]").astype("category"), "the column must hold integers"),
+        (INDEX, pd.Series([0], dtype="timestamp[ns][pyarrow]"), "the column must hold integers"),
+        (INDEX, pd.Series([0], dtype="duration[ns][pyarrow]"), "the column must hold integers"),
+        (INDEX, pl.Series([0], dtype=pl.Datetime), "the column must hold integers"),
+        (INDEX, pl.Series([0], dtype=pl.Duration), "the column must hold integers"),
+        (INDEX, pa.array([0], pa.date32()), "the column must hold integers"),
+        (INDEX, np.array([0], "M8[ns]"), "must hold integers"),
+        (INDEX, pd.Series([Decimal(1)]), "must hold integers"),
+        (INDEX, pd.Series([Decimal(1)], dtype=pd.ArrowDtype(pa.decimal128(5))), "the column must hold integers"),
+        (INDEX, pa.array([Decimal(1)]), "the column must hold integers"),
+        (INDEX, pl.Series([Decimal(1)]), "the column must hold integers"),
+        (INDEX, pd.Series(pd.arrays.SparseArray([0, 3])), "row 1 must be in 0 … 2; got 3"),
+        (INDEX, pd.Series(pd.arrays.SparseArray([0, np.nan])), "row 1 must not be missing"),
+        (INDEX, pd.Series(pd.arrays.SparseArray([True, False])), "must hold integers"),
+        (INDEX, pd.Series([True, np.int64(1)], dtype=object), "must hold integers"),
+        (INDEX, pd.Series([np.bool_(True)], dtype=object), "must hold integers"),
+        (INDEX, pd.Series([True], dtype="bool[pyarrow]"), "must hold integers"),
+        (BITMAP, pd.Series(pd.arrays.SparseArray([0, 1])), "the column must hold strings"),
+        (BITMAP, pd.Series([0]).astype("datetime64[ns]"), "the column must hold strings"),
     ],
 )
 def test_a_column_of_something_else_is_refused(mechanism: Mechanism, column: Any, message: str) -> None:

@@ -129,6 +129,11 @@ class _Reader:
         if hasattr(reports.dtype, "categories"):
             reports = reports.astype(reports.dtype.categories.dtype)
         dtype = reports.dtype
+        if dtype.kind in "mM":  # which would be read as the integers that they are stored as
+            self._refuse_column(str(dtype))
+        if hasattr(dtype, "fill_value"):  # a sparse column
+            dense = np.asarray(reports)
+            return self._from_numbers(dense) if dense.dtype.kind in "iuf" else self._from_objects(dense)
         if dtype.kind in "iuf":
             return self._from_numbers(reports.to_numpy(getattr(dtype, "numpy_dtype", dtype)))
         array = getattr(reports, "array", reports)
@@ -170,7 +175,8 @@ class _Reader:
         kinds = set(map(type, elements))
         is_text = all(issubclass(kind, str) for kind in kinds)
         if not is_text and not all(issubclass(kind, bytes) for kind in kinds):
-            if not self._width and self._library == "pandas" and kinds == {int}:
+            is_integer = all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds)
+            if not self._width and self._library == "pandas" and is_integer:
                 return np.array(elements)
             if kinds & {str, bytes}:
                 self._refuse_missing(np.array([is_missing(element) for element in elements]))
