@@ -273,7 +273,7 @@ async function certificates() {
 			h("p", {}, `The rule of this collection: ${collection.asks}`),
 			...certificateInWords(certificate).map((text) => h("p", {}, text)),
 			h("p", { class: "actions" }, h("a", { class: "button", href: `/v1/collections/${collection.id}/certificate`, download: `certificate-${collection.id}.json` }, "The certificate as a file"),
-				h("span", { class: "quiet small" }, "Anybody can check it again, in Python: ", h("code", {}, "sfumato.audit_again"), ".")))
+				h("span", { class: "quiet small" }, "Anybody can check it again: ", h("code", {}, "sfumato verify certificate.json"), ", or in Python ", h("code", {}, "sfumato.verify"), ".")))
 	}
 }
 
