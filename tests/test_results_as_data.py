@@ -8,6 +8,7 @@ import html
 import importlib
 import inspect
 import json
+import pickle
 import pkgutil
 import re
 import types
@@ -19,7 +20,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.auditing import PriorSetAudit
-from sfumato.errors import UnknownLabel
+from sfumato.errors import InvalidInput, UnknownLabel
+from support.mutations import assert_read_or_rejected
 
 DOMAIN = sf.Domain(["none", "flu", "hiv"])
 POLICY = sf.HighLow(DOMAIN, ["hiv"], "ln 3")
@@ -94,6 +96,86 @@ def test_documents_with_unknown_or_missing_keys_are_rejected(name: str, results:
         kind.from_dict({**document, "colour": "red"})
     with pytest.raises(sf.errors.InvalidInput):
         kind.from_dict({})
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_malformed_documents_are_rejected_and_nothing_else_happens(name: str, results: dict[str, Any]) -> None:
+    assert_read_or_rejected(type(results[name]), json.loads(json.dumps(results[name].to_dict())))
+
+
+@pytest.mark.parametrize("name", ["plan", "certificate", "sampler audit", "simulation"])
+def test_a_deeply_nested_document_is_rejected(name: str, results: dict[str, Any]) -> None:
+    nested: Any = []
+    for _ in range(100_000):
+        nested = [nested]
+    document = results[name].to_dict()
+    for key in document:
+        with pytest.raises(InvalidInput):
+            type(results[name]).from_dict({**document, key: nested})
+
+
+def changed(result: Any, *path: Any, to: Any) -> dict[str, Any]:
+    """The document of a result with one part replaced."""
+    document: dict[str, Any] = json.loads(json.dumps(result.to_dict()))
+    part: Any = document
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = to
+    return document
+
+
+OTHER_SPEC = sf.mechanisms.RandomizedResponse(sf.Domain(["x", "y", "z"]), 2).spec
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "to", "message"),
+    [
+        ("plan", ("rows", 0, "risk"), -5, "risk must be a number of at least 0; got -5"),
+        ("plan", ("rows", 0, "mechanism"), OTHER_SPEC, "must be that of the policy"),
+        ("plan", ("rows", 0, "classical"), "no", "classical must be true or false; got 'no'"),
+        ("plan", ("utility",), 7, "utility must be a string; got 7"),
+        ("plan", ("prior",), [0.5, 0.5], "prior must be a list of 3"),
+        ("plan", ("prior",), [0.5, 0.5, 0.5], "prior must"),
+        ("row", ("bits",), "8", "bits must be an integer"),
+        ("optimum", ("value",), True, "value must be a number of at least 0; got True"),
+        ("optimum", ("smaller_is_better",), "no", "smaller_is_better must be true or false; got 'no'"),
+        ("optimum", ("prior",), [1, 1, -1], "a probability of prior must be"),
+        ("robust information", ("least",), -1, "least must be a number of at least 0"),
+        ("sampler audit", ("violated",), "yes", "violated must be true or false; got 'yes'"),
+        ("sampler audit", ("counts",), [10**6, 0], "counts must be at most"),
+        ("audit of priors", ("prior",), ["1", "1", "1"], "prior must be probabilities that sum to one"),
+        ("error region", ("points",), [["0", "1"], ["2", "-1"]], "points must be a curve that falls"),
+        ("simulation", ("one_by_one",), "no", "one_by_one must be true or false; got 'no'"),
+        ("simulation", ("mechanism",), OTHER_SPEC, "the mechanism must be that of the document"),
+        ("simulation", ("truth",), [0.5, 0.5], "truth must be a list of 3"),
+        ("simulation", ("truth",), [0.5, 0.5, 0.5], "truth must"),
+    ],
+)
+def test_documents_that_contradict_themselves_are_rejected(
+    name: str, path: tuple[Any, ...], to: Any, message: str, results: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        type(results[name]).from_dict(changed(results[name], *path, to=to))
+
+
+def test_a_certificate_does_not_share_the_document_that_it_was_read_from(results: dict[str, Any]) -> None:
+    document = results["certificate"].to_dict()
+    certificate = sf.Certificate.from_dict(document)
+    document["mechanism"]["mechanism"] = document["policy"]["policy"] = "another"
+    assert certificate == results["certificate"]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_result_survives_pickling_with_its_arrays_read_only(name: str, results: dict[str, Any]) -> None:
+    again = pickle.loads(pickle.dumps(results[name]))
+    assert again == results[name]
+    for array in vars(again).values():
+        assert not isinstance(array, np.ndarray) or not array.flags.writeable
+
+
+def test_a_plan_has_no_row_for_a_list(results: dict[str, Any]) -> None:
+    with pytest.raises(UnknownLabel):
+        results["plan"][["rr"]]
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
 import json
 import pickle
 from collections.abc import Iterator, Mapping
@@ -24,8 +25,10 @@ from sfumato.estimation import (
     LinearEstimate,
     MechanismEstimate,
 )
+from sfumato.estimation.estimators import EfficientEstimators, array_bytes
 from sfumato.mechanisms import Estimator, HadamardResponse, RandomizedResponse, mechanism_classes
 from support.examples import EXAMPLES, FIRST_EXAMPLES, METHODS, estimated
+from support.mutations import assert_read_or_rejected
 
 DISEASES = sf.Domain(["none", "flu", "hiv", "cancer"])
 
@@ -170,7 +173,61 @@ def test_groups_of_different_mechanisms_survive_json() -> None:
 
 def test_a_group_that_json_cannot_name_is_rejected() -> None:
     first = sf.GroupedEstimate({frozenset([1]): estimate_of()}, estimate_of())
-    with pytest.raises(InvalidInput, match="a group must be named by a string or a finite number"):
+    with pytest.raises(InvalidInput, match="a group must be a string, a finite number"):
+        first.to_dict()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["a", "b"],
+        [1, 2],
+        [True, False],
+        [0.5, 2.0],
+        [datetime.date(2026, 1, 31), datetime.date(2026, 2, 1)],
+        [datetime.datetime(2026, 1, 31, 12, 30, 5, 123456), datetime.datetime(2026, 2, 1)],
+        pd.to_datetime(["2026-01-31 12:30", "2026-02-01 00:00"]),
+        pd.to_datetime(["2026-01-31 12:30", "2026-02-01 00:00"]).tz_localize("Europe/Berlin"),
+        pd.Categorical(["a", "b"]),
+        np.array([3, 4], np.uint8),
+    ],
+    ids=lambda column: f"{getattr(column, 'dtype', type(column[0]).__name__)}",
+)
+def test_groups_of_a_frame_survive_json(column: Any) -> None:
+    frame = pd.DataFrame({"when": column, "part": ["x", "y"], "report": [0, 1]})
+    mechanism = RandomizedResponse(DISEASES, 2)
+    for by in ("when", ["when", "part"]):
+        counts = {name: sf.aggregate(mechanism, part.report) for name, part in frame.groupby(by, observed=True)}
+        first = sf.estimate_groups(mechanism, counts)
+        again = sf.GroupedEstimate.from_dict(through_json(first.to_dict()))
+        assert again == first
+        assert again.to_dict() == first.to_dict()
+        for name in counts:
+            assert again[name] == first[name]
+
+
+def test_groups_without_a_name_survive_json() -> None:
+    first = sf.GroupedEstimate({None: estimate_of(), (None, 1): estimate_of()}, estimate_of())
+    assert sf.GroupedEstimate.from_dict(through_json(first.to_dict())) == first
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        pd.Interval(0, 1),
+        pd.Period("2026-01"),
+        pd.NaT,
+        pd.Timestamp(1, unit="ns"),
+        pd.Timedelta(1, unit="s"),
+        np.datetime64("2026-01-01T00:00:00", "ns"),
+        float("nan"),
+        float("inf"),
+    ],
+    ids=repr,
+)
+def test_a_group_that_would_not_come_back_is_rejected(group: Any) -> None:
+    first = sf.GroupedEstimate({group: estimate_of()}, estimate_of())
+    with pytest.raises(InvalidInput, match=r"a group must be .*name groups of other types by str"):
         first.to_dict()
 
 
@@ -205,6 +262,15 @@ def test_a_cross_table_survives_json() -> None:
         ({"counts": [1, 2, 3]}, InvalidInput, "counts must have 4 entries"),
         ({"n": 1}, InvalidInput, "every count must lie in"),
         ({"n": 301}, InvalidInput, "counts must sum to"),
+        ({"n": 0, "counts": [0, 0, 0, 0]}, InvalidInput, "n must be at least 1"),
+        ({"method": "nonsense"}, InvalidInput, "method must be one of unbiased, efficient, simplex, mle, mmse"),
+        ({"method": "mle"}, InvalidInput, "fit must be given with method 'mle'"),
+        ({"frequencies": [9.0, 9.0, 9.0, 9.0]}, InvalidInput, "frequencies must be those that follow"),
+        ({"unbiased": [0.25, 0.25, 0.25, 0.25]}, InvalidInput, "unbiased must be those that follow"),
+        ({"unbiased": [10**400, 0, 0, 0]}, InvalidInput, "unbiased must be finite numbers"),
+        ({"nearest": [0.25, 0.25, 0.25, 0.25]}, InvalidInput, "nearest must be those that follow"),
+        ({"nearest": [-5.0, 2.0, 2.0, 2.0]}, InvalidInput, "nearest must be probabilities that sum to one"),
+        ({"nearest": [0.25, 0.25, 0.25, 0.26]}, InvalidInput, "nearest must be probabilities that sum to one"),
         ({"fit": 3}, InvalidInput, "fit must have the keys"),
         ({"method": None}, InvalidInput, "method must be a string"),
         ({"more": 1}, InvalidInput, "key must be one of"),
@@ -222,6 +288,88 @@ def test_a_document_of_another_mechanism_is_rejected() -> None:
         sf.Estimate.from_dict(estimate_of().to_dict(), mechanism=RandomizedResponse(DISEASES, 3))
     with pytest.raises(InvalidInput, match="the mechanism must be left out"):
         sf.Estimate.from_dict(combined().to_dict(), mechanism=RandomizedResponse(DISEASES, 2))
+
+
+def stored_results() -> dict[str, Any]:
+    domain = sf.Domain.product(sex=["f", "m"], smokes=["no", "yes"])
+    return {
+        "estimate": estimate_of(),
+        "fitted estimate": estimate_of(method="mle"),
+        "combined estimate": sf.combine([estimate_of(n=50), estimate_of(n=60)]),
+        "grouped estimate": sf.estimate_groups(
+            RandomizedResponse(DISEASES, 2),
+            {datetime.date(2026, 1, 1): estimate_of(n=20).counts, ("a", 1): estimate_of(n=30).counts},
+        ),
+        "frequency": estimate_of()["flu"],
+        "share": estimate_of().set_fraction(["flu", "hiv"]),
+        "mean": estimate_of(sf.Domain.range(3)).mean(),
+        "total": sf.LocalPriors([0.2, 0.5, 0.7], 1, prior_source="public").estimate([0, 1, 1]),
+        "learnt prior": sf.learn_prior(estimate_of()),
+        "cross table": cross_table(estimate_of(domain), "smokes", "sex"),
+        "difference": sf.GroupedEstimate({1: estimate_of(n=20), 2: estimate_of(n=9)}, estimate_of()).difference(1, 2),
+    }
+
+
+@pytest.mark.parametrize("name", stored_results())
+def test_malformed_documents_are_rejected_and_nothing_else_happens(name: str) -> None:
+    result = stored_results()[name]
+    assert_read_or_rejected(type(result), through_json(result.to_dict()))
+
+
+def test_a_fit_has_a_truth_value_and_a_number_of_iterations() -> None:
+    document = estimate_of(method="mle").to_dict()
+    for key, wrong in (("converged", "no"), ("converged", 1), ("iterations", "x"), ("iterations", True)):
+        with pytest.raises(InvalidInput, match=f"{key} of fit must be"):
+            sf.Estimate.from_dict({**document, "fit": {**document["fit"], key: wrong}})
+    with pytest.raises(InvalidInput, match="frequencies must be probabilities"):
+        sf.Estimate.from_dict({**document, "frequencies": [9.0, 9.0, 9.0, 9.0]})
+
+
+def test_a_combined_estimate_has_its_only_method() -> None:
+    document = combined().to_dict()
+    changes: list[dict[str, Any]] = [{"method": "unbiased"}, {"frequencies": [1.0, 0.0, 0.0, 0.0]}, {"parts": []}]
+    for change in changes:
+        with pytest.raises(InvalidInput):
+            sf.Estimate.from_dict({**document, **change})
+
+
+def test_a_frequency_is_the_one_of_its_value() -> None:
+    document = estimate_of()["flu"].to_dict()
+    term = document["terms"][0]
+    changes: list[dict[str, Any]] = [
+        {"terms": [{**term, "index": 2}]},
+        {"terms": [{**term, "index": 4}]},
+        {"terms": [{**term, "index": True}]},
+        {"terms": [{**term, "extra": 1}]},
+        {"terms": [{**term, "coefficient": 2.0}]},
+        {"terms": [term, term]},
+        {"terms": []},
+        {"value": 0.5},
+        {"unbiased": 0.5},
+        {"standard_error": -1.0},
+    ]
+    for change in changes:
+        with pytest.raises(InvalidInput):
+            LinearEstimate.from_dict({**document, **change})
+    assert LinearEstimate.from_dict(document) == estimate_of()["flu"]
+
+
+def test_a_group_is_stored_once() -> None:
+    document = grouped().to_dict()
+    rows = document["groups"]
+    for wrong, message in (
+        ([], "groups must be at least one"),
+        ([rows[0], rows[0]], "groups must be different"),
+        ([{"group": 1, "estimate": estimate_of(sf.Domain.range(4)).to_dict()}], "must be that of the total"),
+        ([{"group": {}, "estimate": rows[0]["estimate"]}], "GroupedEstimate.from_dict"),
+        ([{"group": {"date": "31 Jan"}, "estimate": rows[0]["estimate"]}], "GroupedEstimate.from_dict"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            sf.GroupedEstimate.from_dict({**document, "groups": wrong})
+    table = grouped().difference("north", "south").to_dict()
+    table["terms"][0]["weight"] = 0.5
+    with pytest.raises(InvalidInput, match="be 1 and -1"):
+        FrequencyTable.from_dict(table)
 
 
 # -- data ----------------------------------------------------------------------------------------------------
@@ -279,6 +427,42 @@ def test_an_estimate_cannot_be_changed() -> None:
         estimate.frequencies[0] = 1
 
 
+def arrays_of(result: Any) -> list[Any]:
+    return [part for part in reachable(result) if isinstance(part, np.ndarray)]
+
+
+@pytest.mark.parametrize("name", stored_results())
+def test_arrays_are_read_only_also_after_a_round_trip(name: str) -> None:
+    result = stored_results()[name]
+    for each in (result, pickle.loads(pickle.dumps(result)), type(result).from_dict(result.to_dict())):
+        assert each == result
+        assert not any(array.flags.writeable for array in arrays_of(each))
+
+
+def test_groups_cannot_be_added() -> None:
+    every: list[Any] = [grouped().groups, pickle.loads(pickle.dumps(grouped())).groups]
+    for groups in every:
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            groups["east"] = estimate_of()
+
+
+def test_few_bytes_of_efficient_estimators_are_kept() -> None:
+    mechanisms = [RandomizedResponse(sf.Domain.range(50), epsilon) for epsilon in (1, 2, 3, 4)]
+    one = array_bytes(EfficientEstimators(0).get(mechanisms[0]))
+    assert one >= 2 * 8 * 50 * 50  # the matrix and its inverse
+    cache = EfficientEstimators(2 * one)
+    first = cache.get(mechanisms[0])
+    assert cache.get(mechanisms[0]) is first
+    for mechanism in mechanisms[1:]:
+        cache.get(mechanism)
+        assert cache.bytes <= 2 * one
+    assert cache.get(mechanisms[0]) is not first
+    small = EfficientEstimators(1)
+    assert small.get(mechanisms[0]) is small.get(mechanisms[0])  # the last one stays whatever its size
+    small.get(mechanisms[1])
+    assert small.bytes == one
+
+
 @pytest.mark.parametrize("method", ["unbiased", "efficient"])
 def test_estimates_of_one_mechanism_share_its_estimator(method: str) -> None:
     first = estimate_of(method=method)
@@ -330,14 +514,17 @@ def test_a_label_of_several_parts_is_a_tuple() -> None:
     assert grid[1, 2].value == grid.frequencies[5]
 
 
-@pytest.mark.parametrize("label", ["pest", 0, None, ("flu",), float("nan")])
+@pytest.mark.parametrize("label", ["pest", 0, None, ("flu",), float("nan"), ["flu"], (["flu"],), {}])
 def test_an_unknown_label_is_a_key_error(label: object) -> None:
     with pytest.raises(UnknownLabel, match=r"^Estimate: the label must be a value of Domain\(") as caught:
         estimate_of()[label]
     assert isinstance(caught.value, KeyError)
     assert isinstance(caught.value, InvalidInput)
-    with pytest.raises(KeyError):
-        grouped()[(1, 2)]
+    unknown: list[Any] = [(1, 2), ["north"], (["north"], 1), {}]
+    for group in unknown:
+        assert group not in grouped()
+        with pytest.raises(UnknownLabel):
+            grouped()[group]
     with pytest.raises(KeyError):
         grouped().difference("north", "south")[label]
     assert grouped().difference("north", "south").get(label) is None
@@ -415,6 +602,56 @@ def test_a_product_has_a_column_per_attribute() -> None:
     assert list(frame) == ["value", "frequency", "standard_error", "low", "high", "sex", "frequency_value"]
     assert frame.sex.tolist() == ["f"] * 3 + ["m"] * 3
     assert frame.frequency_value.tolist() == [1, 2, 3] * 2
+
+
+@pytest.mark.parametrize(
+    "name", ["value", "frequency", "standard_error", "low", "high", "group", "difference", "prior"]
+)
+def test_an_attribute_may_be_named_like_a_column(name: str) -> None:
+    factors: dict[str, Any] = {name: ["f", "m"], f"{name}_value": [1, 2], f"{name}_value_value": [3, 4]}
+    domain = sf.Domain.product(**factors)
+    estimate = estimate_of(domain)
+    groups = sf.GroupedEstimate({"a": estimate, "b": estimate}, estimate)
+    tables = [
+        estimate,
+        groups,
+        groups.difference("a", "b"),
+        groups.weighted({"a": 1, "b": 1}),
+        sf.learn_prior(estimate),
+    ]
+    for table in tables:
+        frame = table.to_pandas()
+        assert frame[f"{name}_value"].tolist()[:8] == [1, 1, 2, 2] * 2
+        assert frame[f"{name}_value_value"].tolist()[:8] == [3, 4] * 4
+        assert frame[f"{name}_value_value_value"].tolist()[:8] == ["f"] * 4 + ["m"] * 4
+        if name in frame:
+            assert frame[name].tolist()[:8] != ["f"] * 4 + ["m"] * 4
+        assert table.to_arrow().column_names == list(frame)
+    pd.testing.assert_series_equal(estimate.to_pandas()["low"], pd.Series(estimate.interval()[0], name="low"))
+
+
+def test_a_question_may_be_named_like_a_column() -> None:
+    domain = sf.Domain.product(frequency=["f", "m"], frequency_value=[1, 2])
+    frame = cross_table(estimate_of(domain)).to_pandas()
+    assert list(frame) == ["frequency_value_value", "frequency_value", "frequency", "standard_error"]
+
+
+def test_a_value_may_be_named_like_a_printed_column() -> None:
+    estimate = estimate_of(sf.Domain(["group", "reports"]))
+    head = str(sf.GroupedEstimate({"a": estimate}, estimate)).splitlines()[1]
+    assert head.split() == ["group", "reports", "group_value", "reports_value"]
+
+
+def test_a_number_is_a_table_with_one_row() -> None:
+    for number in linear_estimates():
+        frame = number.to_pandas(0.9)
+        low, high = number.interval(0.9)
+        assert frame.to_dict("records") == [
+            {"value": number.value, "standard_error": number.standard_error, "low": low, "high": high}
+        ]
+        assert number.to_arrow().num_rows == 1
+        assert number._repr_html_().startswith("<table>")
+        assert " ± " in str(number)
 
 
 def test_groups_as_a_table() -> None:

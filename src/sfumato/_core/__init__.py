@@ -9,8 +9,14 @@ from sfumato._core.documents import (
     finite,
     label_document,
     number_document,
+    read_flag,
+    read_fractions,
+    read_integer,
+    read_items,
     read_label,
     read_number,
+    read_string,
+    reads_document,
 )
 from sfumato._core.exact import (
     INFINITE,
@@ -38,7 +44,7 @@ from sfumato._core.optional import import_late, import_optional, import_pyarrow
 from sfumato._core.parallel import by_threads, core_count
 from sfumato._core.plots import load_plots_with, plot_result, register_plot
 from sfumato._core.progress import Progress, ProgressCallback
-from sfumato._core.results import MOST_ROWS, FrozenData, Result, same_content, text_table
+from sfumato._core.results import MOST_ROWS, FrozenData, Result, read_only, same_content, text_table, unused_name
 from sfumato._core.simplex import project_protected, project_to_simplex
 from sfumato._core.text import count_text, percent
 from sfumato._core.types import Floats, Integers, Words
@@ -106,14 +112,22 @@ __all__ = [
     "plot_result",
     "project_protected",
     "project_to_simplex",
+    "read_flag",
+    "read_fractions",
+    "read_integer",
+    "read_items",
     "read_label",
     "read_list",
     "read_number",
+    "read_only",
+    "read_string",
+    "reads_document",
     "register_plot",
     "replacing",
     "same_content",
     "sign_of_sum",
     "text_table",
     "to_arb",
+    "unused_name",
     "writing",
 ]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ParamSpec, TypeVar
 
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, NoAnswer
 
 __all__ = [
     "canonical_hash",
@@ -19,9 +22,23 @@ __all__ = [
     "finite",
     "label_document",
     "number_document",
+    "read_flag",
+    "read_fractions",
+    "read_integer",
+    "read_items",
     "read_label",
     "read_number",
+    "read_string",
+    "reads_document",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: What a reader may stumble over in a malformed document.
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, NoAnswer, RecursionError, TypeError, ValueError)
+#: A fraction as ``str`` writes it.
+_FRACTION = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 
 def canonical_json(document: Mapping[str, Any]) -> str:
@@ -62,21 +79,91 @@ def read_label(document: Any) -> Any:
 
 
 def number_document(number: float | None) -> float | str | None:
-    """Return a double as documents hold it: JSON has no infinity, so that is a string.
+    """Return a double as documents hold it: JSON has no infinity and no NaN, so these are strings.
 
     >>> number_document(0.1), number_document(-math.inf), number_document(None)
     (0.1, '-inf', None)
     """
-    return number if number is None or math.isfinite(number) else str(float(number))
+    return None if number is None else float(number) if math.isfinite(number) else str(float(number))
 
 
-def read_number(document: float | str | None) -> float | None:
-    """Return the double that a document holds: the inverse of ``number_document``.
+def read_number(
+    subject: str, parameter: str, document: object, *, least: float | None = None, most: float = math.inf
+) -> float:
+    """Return the double that ``number_document`` wrote; raise unless it lies in [least, most], if these are given.
 
-    >>> read_number(0.1), read_number("-inf"), read_number(None)
-    (0.1, -inf, None)
+    >>> read_number("Mug", "height", "-inf")
+    -inf
+    >>> read_number("Mug", "height", -1, least=0)
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.InvalidInput: Mug: height must be a number of at least 0; got -1
     """
-    return None if document is None else float(document)
+    number = None
+    if isinstance(document, str) and document in ("inf", "-inf", "nan"):
+        number = float(document)
+    elif isinstance(document, (int, float)) and not isinstance(document, bool):
+        try:
+            number = float(document)
+        except OverflowError:
+            number = None
+    if number is None or (least is not None and not least <= number <= most):
+        must = "be a number" if least is None else f"be a number of at least {least:g}"
+        raise InvalidInput(subject, parameter, must if most == math.inf else f"{must} and at most {most:g}", document)
+    return number
+
+
+def read_integer(subject: str, parameter: str, document: object, least: int = 0) -> int:
+    """Return an integer of a document that is at least ``least``."""
+    if not isinstance(document, int) or isinstance(document, bool) or not least <= document < 2**63:
+        raise InvalidInput(subject, parameter, f"be an integer from {least} to 2^63 - 1", document)
+    return document
+
+
+def read_flag(subject: str, parameter: str, document: object) -> bool:
+    """Return a truth value of a document."""
+    if not isinstance(document, bool):
+        raise InvalidInput(subject, parameter, "be true or false", document)
+    return document
+
+
+def read_string(subject: str, parameter: str, document: object) -> str:
+    """Return a string of a document."""
+    if not isinstance(document, str):
+        raise InvalidInput(subject, parameter, "be a string", document)
+    return document
+
+
+def read_items(subject: str, parameter: str, document: object, size: int | None = None) -> list[Any]:
+    """Return the items of a list of a document, which are ``size`` if that is given."""
+    if not isinstance(document, list) or (size is not None and len(document) != size):
+        raise InvalidInput(subject, parameter, "be a list" if size is None else f"be a list of {size}", document)
+    return document
+
+
+def read_fractions(subject: str, parameter: str, document: object, size: int | None = None) -> tuple[Fraction, ...]:
+    """Return the exact fractions that a document holds as strings."""
+    items = read_items(subject, parameter, document, size)
+    if not all(isinstance(item, str) and _FRACTION.fullmatch(item) for item in items):
+        raise InvalidInput(subject, parameter, "be a list of fractions such as '1/3'", document)
+    return tuple(map(Fraction, items))
+
+
+def reads_document(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a ``from_dict``: whatever goes wrong with a malformed document is an InvalidInput."""
+    subject = function.__qualname__
+
+    @functools.wraps(function)
+    def read(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*arguments, **options)
+        except InvalidInput:
+            raise
+        except _MALFORMED as error:
+            must = "be whole, as to_dict makes it"
+            raise InvalidInput(subject, "the document", must, f"{type(error).__name__}: {error}") from None
+
+    return read
 
 
 def check_keys(

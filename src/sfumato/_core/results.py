@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import types
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato._core.optional import import_optional, import_pyarrow
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["MOST_ROWS", "FrozenData", "Result", "same_content", "text_table"]
+__all__ = ["MOST_ROWS", "FrozenData", "Result", "read_only", "same_content", "text_table", "unused_name"]
 
 #: Maximum number of rows that are printed; the others are counted in the last line.
 MOST_ROWS = 20
@@ -44,6 +46,31 @@ class FrozenData:
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(cast("Any", self))}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # Arrays are writeable after unpickling, until the class makes them read-only again.
+        finish = getattr(self, "__post_init__", None)
+        if finish is not None:
+            finish()
+
+
+def read_only(array: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    """Return a copy of an array that cannot be written to."""
+    copied = np.array(array, dtype)
+    copied.setflags(write=False)
+    return copied
+
+
+def unused_name(name: str, taken: Container[str]) -> str:
+    """Return the name of a column with "_value" appended until no other column has it.
+
+    >>> unused_name("low", {"low", "low_value"})
+    'low_value_value'
+    """
+    while name in taken:
+        name += "_value"
+    return name
+
 
 def _fields(data: object) -> list[Any]:
     return [getattr(data, field.name) for field in dataclasses.fields(cast("Any", data))]
@@ -55,8 +82,8 @@ def same_content(a: Any, b: Any) -> bool:
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
     if isinstance(a, (list, tuple)):
         return type(a) is type(b) and len(a) == len(b) and all(map(same_content, a, b))
-    if isinstance(a, dict):
-        return isinstance(b, dict) and list(a) == list(b) and all(same_content(a[key], b[key]) for key in a)
+    if isinstance(a, (dict, types.MappingProxyType)):
+        return type(a) is type(b) and list(a) == list(b) and all(same_content(a[key], b[key]) for key in a)
     if dataclasses.is_dataclass(a) and not isinstance(a, (type, FrozenData)) and type(a) is type(b):
         return all(map(same_content, _fields(a), _fields(b)))
     return bool(a == b)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from sfumato._core import Epsilon, Result, canonical_hash, check_keys, label_document, read_label
+from sfumato._core import Epsilon, Result, canonical_hash, check_keys, label_document, read_label, reads_document
 from sfumato.errors import InvalidInput, PolicyViolated, Undecided
 from sfumato.policy import TightestConstraint
 
@@ -181,6 +181,7 @@ class Certificate(Result):
         return cls.from_dict(document)
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Certificate:
         """Return the certificate that a document holds: the inverse of ``to_dict``. Reject unknown keys."""
         try:
@@ -200,8 +201,8 @@ class Certificate(Result):
                 output=_text(document, "output"),
                 fault=_text(document, "fault"),
                 evidence=_text(document, "evidence") or "",
-                mechanism=document["mechanism"],
-                policy=document["policy"],
+                mechanism=copy.deepcopy(document["mechanism"]),
+                policy=copy.deepcopy(document["policy"]),
                 coverage=_coverage(document),
                 information=_nats(document, "nats"),
                 information_bound=_nats(document, "bound"),

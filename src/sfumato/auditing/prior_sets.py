@@ -21,7 +21,10 @@ from sfumato._core import (
     exact_fraction,
     excess,
     number_document,
+    read_fractions,
     read_list,
+    read_number,
+    reads_document,
 )
 from sfumato.auditing.audits import audit
 from sfumato.auditing.certificate import Certificate
@@ -135,11 +138,16 @@ class PriorSetAudit(Result):
         return {"certificate": self.certificate.to_dict(), "prior": prior, "epsilon": number_document(self.epsilon)}
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> PriorSetAudit:
         """Return the result that a document holds: the inverse of ``to_dict``."""
         parts = check_keys("PriorSetAudit", "the document", document, required=("certificate", "prior", "epsilon"))
-        prior = tuple(map(Fraction, parts["prior"]))
-        return cls(Certificate.from_dict(parts["certificate"]), prior, float(parts["epsilon"]))
+        certificate = Certificate.from_dict(parts["certificate"])
+        size = len(Domain.from_dict(certificate.mechanism["domain"]))
+        prior = read_fractions("PriorSetAudit", "prior", parts["prior"], size)
+        if min(prior) < 0 or sum(prior) != 1:
+            raise InvalidInput("PriorSetAudit", "prior", "be probabilities that sum to one", parts["prior"])
+        return cls(certificate, prior, read_number("PriorSetAudit", "epsilon", parts["epsilon"], least=0.0))
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         labels = Domain.from_dict(self.certificate.mechanism["domain"]).labels

@@ -27,7 +27,10 @@ from sfumato._core import (
     exceeds,
     label_document,
     plot_result,
+    read_fractions,
+    read_items,
     read_label,
+    reads_document,
 )
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
@@ -41,6 +44,9 @@ __all__ = ["ErrorRegion", "PolicyRegion", "error_region", "policy_region"]
 
 #: False alarm and missed detection.
 Point = tuple[Fraction, Fraction]
+
+#: Where the curve of the best tests begins and ends.
+_ENDS = [(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))]
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,11 +80,19 @@ class ErrorRegion(Result):
         return {"x": label_document(self.x), "other": label_document(self.other), "points": points}
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> ErrorRegion:
         """Return the region that a document holds: the inverse of ``to_dict``."""
         parts = check_keys("ErrorRegion", "the document", document, required=("x", "other", "points"))
-        points = tuple((Fraction(alarm), Fraction(missed)) for alarm, missed in parts["points"])
-        return cls(read_label(parts["x"]), read_label(parts["other"]), points)
+        points = []
+        for point in read_items("ErrorRegion", "points", parts["points"]):
+            alarm, missed = read_fractions("ErrorRegion", "a point", point, 2)
+            points.append((alarm, missed))
+        alarms, misses = [alarm for alarm, _ in points], [missed for _, missed in points]
+        is_curve = alarms == sorted(alarms) and misses == sorted(misses, reverse=True)
+        if not is_curve or [*points[:1], *points[-1:]] != _ENDS:
+            raise InvalidInput("ErrorRegion", "points", "be a curve that falls from (0, 1) to (1, 0)", parts["points"])
+        return cls(read_label(parts["x"]), read_label(parts["other"]), tuple(points))
 
     def plot(self) -> Figure:
         """Draw the errors of the best tests; needs matplotlib."""
@@ -137,6 +151,7 @@ class PolicyRegion(Result):
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> PolicyRegion:
         """Return the region that a document holds: the inverse of ``to_dict``."""
         keys = ("x", "other", "epsilon", "epsilon_back")

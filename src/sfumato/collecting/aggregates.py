@@ -51,6 +51,9 @@ class Aggregate:
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.mechanism_hash, self.n, self.counts)  # the counts are read-only again
+
     @classmethod
     def empty(cls, mechanism: Mechanism) -> Aggregate:
         """No reports yet."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Result, check_keys
+from sfumato._core import Result, check_keys, read_number, reads_document
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, information
@@ -42,13 +42,15 @@ class RobustInformation(Result):
         return dict(vars(self))
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> RobustInformation:
         """Return the result that a document holds: the inverse of ``to_dict``."""
         parts = check_keys("RobustInformation", "the document", document, required=_KEYS)
-        at_given = parts["at_given"]
-        numbers = (float(parts[key]) for key in ("at_estimate", "least", "entropy"))
+        subject = "RobustInformation"
+        at_given = None if parts["at_given"] is None else read_number(subject, "at_given", parts["at_given"], least=0.0)
+        numbers = (read_number(subject, key, parts[key], least=0.0) for key in ("at_estimate", "least", "entropy"))
         at_estimate, least, entropy = numbers
-        return cls(at_estimate, None if at_given is None else float(at_given), least, entropy)
+        return cls(at_estimate, at_given, least, entropy)
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         rows = {"estimate": self.at_estimate, "given": self.at_given, "least": self.least, "entropy": self.entropy}

@@ -7,9 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sfumato._core import Result, check_keys, number_document, plot_result, read_number
+from sfumato._core import (
+    Result,
+    check_keys,
+    number_document,
+    plot_result,
+    read_flag,
+    read_integer,
+    read_items,
+    read_number,
+    read_string,
+    reads_document,
+)
 from sfumato.compiler.solvers.result import relative_gap
-from sfumato.errors import NoMechanism, UnknownLabel
+from sfumato.domain import checked_distribution
+from sfumato.errors import InvalidInput, NoMechanism, UnknownLabel
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.policy import Policy, disclosure_warnings, policy_from_dict
 
@@ -107,20 +119,25 @@ class Row:
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Row:
-        """Return the row that a document holds: the inverse of ``to_dict``."""
+        """Return the row that a document holds: the inverse of ``to_dict``. Reject negative errors."""
         parts = check_keys("Row", "the document", document, required=_ROW_KEYS)
+        value, bound = (
+            None if parts[key] is None else read_number("Row", key, parts[key], least=0.0) for key in ("value", "bound")
+        )
+        risk, half_l1, worst = (read_number("Row", key, parts[key], least=0.0) for key in ("risk", "half_l1", "worst"))
         return cls(
-            name=str(parts["name"]),
+            name=read_string("Row", "name", parts["name"]),
             mechanism=mechanism_from_spec(parts["mechanism"]),
-            value=read_number(parts["value"]),
-            risk=float(parts["risk"]),
-            half_l1=float(parts["half_l1"]),
-            worst=float(parts["worst"]),
-            bits=int(parts["bits"]),
-            bound=read_number(parts["bound"]),
-            decoding=str(parts["decoding"]),
-            classical=bool(parts["classical"]),
+            value=value,
+            risk=risk,
+            half_l1=half_l1,
+            worst=worst,
+            bits=read_integer("Row", "bits", parts["bits"]),
+            bound=bound,
+            decoding=read_string("Row", "decoding", parts["decoding"]),
+            classical=read_flag("Row", "classical", parts["classical"]),
         )
 
     def __repr__(self) -> str:
@@ -235,18 +252,33 @@ class Plan(Result):
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Plan:
-        """Return the plan that a document holds: the inverse of ``to_dict``."""
+        """Return the plan that a document holds: the inverse of ``to_dict``.
+
+        Every mechanism must have the domain of the policy, and the prior must be a distribution. Errors and the order
+        of the rows are trusted, and so is that the mechanisms obey the policy: audit one before it is used.
+        """
         parts = check_keys("Plan", "the document", document, required=_PLAN_KEYS)
+        policy, prior, max_bits, skipped = (parts[key] for key in ("policy", "prior", "max_bits", "skipped"))
+        policy = policy_from_dict(policy)
+        rows = tuple(map(Row.from_dict, read_items("Plan", "rows", parts["rows"])))
+        for row in rows:
+            if row.mechanism.domain != policy.domain:
+                raise InvalidInput("Plan", f"the domain of {row.name}", "be that of the policy", row.mechanism.domain)
+        if prior is not None:
+            read_items("Plan", "prior", prior, len(policy.domain))
+            prior = tuple(read_number("Plan", "a probability of prior", p, least=0.0, most=1.0) for p in prior)
+            checked_distribution(prior, policy.domain, "Plan", "prior")
         return cls(
-            policy=policy_from_dict(parts["policy"]),
-            n=int(parts["n"]),
-            rows=tuple(map(Row.from_dict, parts["rows"])),
-            reason=str(parts["reason"]),
-            utility=str(parts["utility"]),
-            prior=None if parts["prior"] is None else tuple(map(float, parts["prior"])),
-            max_bits=parts["max_bits"],
-            skipped=parts["skipped"],
+            policy=policy,
+            n=read_integer("Plan", "n", parts["n"], 1),
+            rows=rows,
+            reason=read_string("Plan", "reason", parts["reason"]),
+            utility=read_string("Plan", "utility", parts["utility"]),
+            prior=prior,
+            max_bits=None if max_bits is None else read_integer("Plan", "max_bits", max_bits),
+            skipped=None if skipped is None else read_string("Plan", "skipped", skipped),
         )
 
     def plot(self) -> Figure:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike, Floats, Words, checked_count, core_count, floor_of_ratio
+from sfumato._core import Epsilon, EpsilonLike, Floats, Words, core_count, floor_of_ratio, read_integer
 from sfumato.auditing import Channel
 from sfumato.domain import Domain, align, checked_domain, labels_domain, library
 from sfumato.errors import InvalidInput
@@ -96,7 +96,7 @@ class LocalTotal(EventEstimate):
 
     @classmethod
     def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super()._read_further(document), "n": checked_count("LocalTotal", document["n"])}
+        return {**super()._read_further(document), "n": read_integer("LocalTotal", "n", document["n"], 1)}
 
     @property
     def frequency(self) -> EventEstimate:

@@ -28,6 +28,10 @@ from sfumato._core import (
     checked_count,
     checked_type,
     exact_fraction,
+    read_items,
+    read_string,
+    reads_document,
+    unused_name,
 )
 from sfumato.compiler import Row, plan
 from sfumato.domain import Domain, read_mapping
@@ -358,7 +362,9 @@ class CrossTable(FrozenData, Result):
 
     def _columns(self) -> Mapping[str, Any]:
         rows, columns = self.labels
-        first, second = (f"{name}_value" if name in _TABLE_COLUMNS else name for name in self.questions)
+        first, second = self.questions
+        first = unused_name(first, {*_TABLE_COLUMNS, second})
+        second = unused_name(second, {*_TABLE_COLUMNS, first})
         return {
             first: [row for row in rows for _ in columns],
             second: [column for _ in rows for column in columns],
@@ -382,8 +388,9 @@ class CrossTable(FrozenData, Result):
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> CrossTable:
-        """Return the table that ``to_dict`` described."""
+        """Return the table that ``to_dict`` described; see ``Estimate.from_dict`` for what is checked."""
         subject = "CrossTable.from_dict"
         document = check_keys(
             subject, "the document", document, required=("format", "version", "estimate", "questions")
@@ -391,7 +398,11 @@ class CrossTable(FrozenData, Result):
         if (document["format"], document["version"]) != (cls.format, 1):
             must = f"be {cls.format!r} in version 1"
             raise UnknownSpec(subject, "format", must, (document["format"], document["version"]))
-        return cross_table(Estimate.from_dict(document["estimate"]), *document["questions"])
+        rows, columns = (
+            read_string(subject, "a question", question)
+            for question in read_items(subject, "questions", document["questions"], 2)
+        )
+        return cross_table(Estimate.from_dict(document["estimate"]), rows, columns)
 
     def __str__(self) -> str:
         corner = f"{self.questions[0]} by {self.questions[1]}"

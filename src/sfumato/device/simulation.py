@@ -24,6 +24,10 @@ from sfumato._core import (
     checked_count,
     checked_type,
     plot_result,
+    read_flag,
+    read_items,
+    read_number,
+    reads_document,
 )
 from sfumato.collecting import Aggregate
 from sfumato.compiler import design, expected_tv
@@ -118,12 +122,23 @@ class Simulation(FrozenData, Result):
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Simulation:
-        """Return the result that a document holds: the inverse of ``to_dict``."""
+        """Return the result that a document holds: the inverse of ``to_dict``.
+
+        The estimate must be one from reports of the mechanism (see ``Estimate.from_dict`` for what is checked of it),
+        and the truth a distribution over its domain.
+        """
         parts = check_keys("Simulation", "the document", document, required=_KEYS)
-        truth = np.array(parts["truth"], dtype=np.float64)
-        answer = Estimate.from_dict(parts["estimate"])
-        return cls(mechanism_from_spec(parts["mechanism"]), truth, answer, bool(parts["one_by_one"]))
+        mechanism = mechanism_from_spec(parts["mechanism"])
+        answer = Estimate.from_dict(parts["estimate"], mechanism=mechanism)
+        truth = [
+            read_number("Simulation", "a probability of truth", p, least=0.0, most=1.0)
+            for p in read_items("Simulation", "truth", parts["truth"], len(mechanism.domain))
+        ]
+        checked_distribution(truth, mechanism.domain, "Simulation", "truth")
+        one_by_one = read_flag("Simulation", "one_by_one", parts["one_by_one"])
+        return cls(mechanism, np.array(truth), answer, one_by_one)
 
     def plot(self) -> Figure:
         """Draw the estimate with its intervals and the truth; needs matplotlib."""

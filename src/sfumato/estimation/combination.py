@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato._core import Floats, project_protected
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, Undecided
-from sfumato.estimation.documents import check_document
+from sfumato.estimation.documents import check_document, is_close
 from sfumato.estimation.estimates import RESULT_KEYS, Estimate
 from sfumato.mechanisms import Cohort, Mechanism, SamplingDistribution, ScoreLaw, relative_spread
 
@@ -139,7 +139,14 @@ class CombinedEstimate(Estimate):
         if not isinstance(document["parts"], list):
             raise InvalidInput("Estimate.from_dict", "parts", "be a list", document["parts"])
         parts = _checked([Estimate.from_dict(part) for part in document["parts"]])
-        return cls(**cls._read_results(document, len(parts[0].domain)), parts=parts)
+        results = cls._read_results(document, len(parts[0].domain))
+        if results["method"] != "combined":
+            raise InvalidInput("Estimate.from_dict", "method", "be 'combined'", results["method"])
+        if results["fit"] is not None:
+            raise InvalidInput("Estimate.from_dict", "fit", "be null for several cohorts", document["fit"])
+        if not is_close(results["frequencies"], results["unbiased"]):
+            raise InvalidInput("Estimate.from_dict", "frequencies", "be the unbiased ones", document["frequencies"])
+        return cls(**results, parts=parts)
 
 
 def combine(estimates: Iterable[Estimate]) -> CombinedEstimate:

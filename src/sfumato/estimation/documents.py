@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +10,13 @@ import numpy as np
 from sfumato._core import Floats, check_keys
 from sfumato.errors import InvalidInput, UnknownSpec
 
-__all__ = ["VERSION", "check_document", "number_document", "numbers", "read_header", "read_number", "read_numbers_of"]
+__all__ = ["VERSION", "check_document", "is_close", "numbers", "read_distribution_of", "read_header", "read_numbers_of"]
 
 #: Version of the documents of this package.
 VERSION = 1
+
+#: Relative difference up to which numbers of a document agree with those that follow from the rest of it.
+_TOLERANCE = 1e-9
 
 
 def read_header(subject: str, document: object, formats: Mapping[str, Any] | str) -> Any:
@@ -30,24 +32,6 @@ def read_header(subject: str, document: object, formats: Mapping[str, Any] | str
     return known[name]
 
 
-def number_document(number: float) -> float | str:
-    """Return a float as documents hold it; JSON has no number for infinities and NaN.
-
-    >>> number_document(float("inf"))
-    'inf'
-    """
-    return float(number) if math.isfinite(number) else str(float(number))
-
-
-def read_number(subject: str, parameter: str, document: object) -> float:
-    """Return the float that ``number_document`` wrote."""
-    if document in ("inf", "-inf", "nan"):
-        return float(str(document))
-    if isinstance(document, bool) or not isinstance(document, (int, float)):
-        raise InvalidInput(subject, parameter, "be a number", document)
-    return float(document)
-
-
 def numbers(array: Floats) -> list[float]:
     """Return an array of finite floats as a list of Python's."""
     listed: list[float] = array.tolist()
@@ -58,10 +42,27 @@ def read_numbers_of(subject: str, parameter: str, document: object, size: int) -
     """Return the array that ``numbers`` wrote, checked for its length."""
     if not isinstance(document, list) or len(document) != size:
         raise InvalidInput(subject, parameter, f"be a list of {size} numbers", document)
-    array = np.array(document, np.float64) if set(map(type, document)) <= {int, float} else np.array([np.nan])
+    try:
+        array = np.array(document, np.float64) if set(map(type, document)) <= {int, float} else np.array([np.nan])
+    except OverflowError:  # an integer that no double is near to
+        array = np.array([np.nan])
     if not np.isfinite(array).all():
         raise InvalidInput(subject, parameter, "be finite numbers", document)
     return array
+
+
+def read_distribution_of(subject: str, parameter: str, document: object, size: int) -> Floats:
+    """Return an array of numbers that are at least 0 and sum to one, up to rounding."""
+    array = read_numbers_of(subject, parameter, document, size)
+    if array.min(initial=0.0) < -_TOLERANCE or abs(float(array.sum()) - 1) > _TOLERANCE:
+        raise InvalidInput(subject, parameter, "be probabilities that sum to one", document)
+    return array
+
+
+def is_close(first: Floats, second: Floats, scale: float = 1.0) -> bool:
+    """Return whether two arrays are equal up to rounding, relative to their largest number or to ``scale``."""
+    largest = max(scale, float(np.abs(first).max(initial=0.0)))
+    return bool(np.abs(first - second).max(initial=0.0) <= _TOLERANCE * largest)
 
 
 def check_document(

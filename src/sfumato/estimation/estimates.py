@@ -8,23 +8,40 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import MOST_ROWS, Floats, FrozenData, Result, checked_type, is_number, percent, plot_result
+from sfumato._core import (
+    MOST_ROWS,
+    Floats,
+    FrozenData,
+    Result,
+    checked_type,
+    is_number,
+    number_document,
+    percent,
+    plot_result,
+    read_flag,
+    read_integer,
+    read_number,
+    read_only,
+    read_string,
+    reads_document,
+    unused_name,
+)
 from sfumato.collecting import Aggregate
 from sfumato.domain import Domain, read_numbers
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
 from sfumato.estimation.documents import (
     VERSION,
     check_document,
-    number_document,
+    is_close,
     numbers,
+    read_distribution_of,
     read_header,
-    read_number,
     read_numbers_of,
 )
 from sfumato.estimation.estimators import estimator_of
@@ -48,7 +65,18 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["RESULT_KEYS", "Estimate", "FrequencyEstimate", "MechanismEstimate", "frequency_of", "value_table"]
+__all__ = [
+    "METHODS",
+    "RESULT_KEYS",
+    "Estimate",
+    "FrequencyEstimate",
+    "MechanismEstimate",
+    "frequency_of",
+    "value_table",
+]
+
+#: Methods of ``estimate``.
+METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
 
 
 #: A dense covariance of more values than this is refused (it would take over 3 GB).
@@ -85,6 +113,18 @@ class FrequencyEstimate(LinearEstimate):
     @classmethod
     def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
         return {"unbiased": read_number(_SUBJECT, "unbiased", document["unbiased"])}
+
+    def _check_read(self) -> None:
+        if not self.terms:  # the only value of a domain
+            expected = (1.0, 1.0)
+        else:
+            ((coefficient, source),) = self.terms
+            if not isinstance(source, FrequencySource) or coefficient != 1:
+                raise InvalidInput(_SUBJECT, "the term of a frequency", "be that frequency", source)
+            expected = float(source.estimate.frequencies[source.index]), float(source.estimate.unbiased[source.index])
+        for name, number, must in zip(("value", "unbiased"), (self.value, self.unbiased), expected, strict=True):
+            if not is_close(np.array([number]), np.array([must])):
+                raise InvalidInput(_SUBJECT, name, f"be {must}, which the estimate has for the value", number)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,6 +177,8 @@ class Estimate(FrozenData, Result):
                 raise InvalidInput("Estimate", name, f"have {len(self.domain)} entries", f"shape {array.shape}")
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        if self.fit is not None:
+            object.__setattr__(self, "fit", replace(self.fit, frequencies=read_only(self.fit.frequencies)))
 
     # -- where the reports came from ---------------------------------------------------------------------------
 
@@ -444,6 +486,7 @@ class Estimate(FrozenData, Result):
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any], *, mechanism: Mechanism | None = None) -> Estimate:
         """Return the estimate that ``to_dict`` described: equal to it, with the same errors and intervals.
 
@@ -457,7 +500,18 @@ class Estimate(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the document is not one of an estimate, or not of this mechanism.
+            If the document is malformed, not one of an estimate, not of this mechanism, or contradicts itself.
+
+        Notes
+        -----
+        Whatever follows quickly from the mechanism, the counts and the method is computed again and compared, with a
+        relative tolerance of 1e-9:
+
+        - the unbiased frequencies and the nearest distribution,
+        - the frequencies by the methods "unbiased", "efficient" and "simplex".
+
+        The frequencies and the fit of the methods "mle" and "mmse", and the weights that combined cohorts were given,
+        would take long to compute. They are trusted, and so are the counts.
         """
         kind: type[Estimate] = read_header(_SUBJECT, document, Estimate.formats)
         return kind._read(document, mechanism)
@@ -474,13 +528,10 @@ class Estimate(FrozenData, Result):
     @staticmethod
     def _read_results(document: Mapping[str, Any], size: int) -> dict[str, Any]:
         """Return the arguments that all estimates have."""
-        if not isinstance(document["method"], str):
-            raise InvalidInput(_SUBJECT, "method", "be a string", document["method"])
-        arrays = {
-            name: read_numbers_of(_SUBJECT, name, document[name], size)
-            for name in ("frequencies", "unbiased", "nearest")
-        }
-        return {"method": document["method"], "fit": _read_fit(document["fit"], arrays["frequencies"]), **arrays}
+        method = read_string(_SUBJECT, "method", document["method"])
+        arrays = {name: read_numbers_of(_SUBJECT, name, document[name], size) for name in ("frequencies", "unbiased")}
+        arrays["nearest"] = read_distribution_of(_SUBJECT, "nearest", document["nearest"], size)
+        return {"method": method, "fit": _read_fit(document["fit"], arrays["frequencies"]), **arrays}
 
 
 #: Keys that the documents of all estimates have, besides format and version.
@@ -526,7 +577,30 @@ class MechanismEstimate(Estimate):
         mechanism = read_mechanism(document.get("mechanism"), mechanism)
         counts = Aggregate(mechanism.hash, document["n"], document["counts"])
         counts.check(mechanism)
-        return cls(**cls._read_results(document, len(mechanism.domain)), mechanism=mechanism, counts=counts)
+        if counts.n == 0:
+            raise InvalidInput(_SUBJECT, "n", "be at least 1", 0)
+        estimate = cls(**cls._read_results(document, len(mechanism.domain)), mechanism=mechanism, counts=counts)
+        estimate._check_read()
+        return estimate
+
+    def _check_read(self) -> None:
+        """Raise InvalidInput unless the numbers that were read from a document follow from the counts."""
+        if self.method not in METHODS:
+            raise InvalidInput(_SUBJECT, "method", f"be one of {', '.join(METHODS)}", self.method)
+        if (self.fit is not None) != (self.method == "mle"):
+            raise InvalidInput(_SUBJECT, "fit", "be given with method 'mle', and only with it", self.fit)
+        estimator, fractions = self.estimator, self.counts.counts / self.n
+        unbiased = estimator.frequencies(fractions)
+        scale = max(1.0, float(np.abs(unbiased).max()))
+        checks = {"unbiased": (self.unbiased, unbiased)}
+        checks["nearest"] = (self.nearest, estimator.nearest(unbiased, fractions))
+        if self.method in ("unbiased", "efficient", "simplex"):
+            checks["frequencies"] = (self.frequencies, checks["nearest" if self.method == "simplex" else "unbiased"][1])
+        for name, (stated, computed) in checks.items():
+            if not is_close(computed, stated, scale):
+                raise InvalidInput(_SUBJECT, name, "be those that follow from the counts", stated)
+        if self.method in ("mle", "mmse"):
+            read_distribution_of(_SUBJECT, "frequencies", self.frequencies.tolist(), len(self))
 
 
 def read_mechanism(spec: Any, mechanism: Mechanism | None) -> Mechanism:
@@ -553,7 +627,9 @@ def _read_fit(document: Any, frequencies: Floats) -> Fit | None:
     if not isinstance(document, Mapping) or set(document) != set(keys):
         raise InvalidInput(_SUBJECT, "fit", f"have the keys {', '.join(keys)}", document)
     gain, bound = (read_number(_SUBJECT, f"the {key} of fit", document[key]) for key in ("gain", "bound"))
-    return Fit(frequencies, document["converged"], document["iterations"], gain, bound)
+    converged = read_flag(_SUBJECT, "converged of fit", document["converged"])
+    iterations = read_integer(_SUBJECT, "iterations of fit", document["iterations"])
+    return Fit(frequencies, converged, iterations, gain, bound)
 
 
 def value_table(domain: Domain, columns: Mapping[str, Floats]) -> dict[str, Any]:
@@ -563,7 +639,8 @@ def value_table(domain: Domain, columns: Mapping[str, Floats]) -> dict[str, Any]
     if domain.kind == "grid":
         table["latitude"], table["longitude"] = domain.centres().T
     for axis, name in enumerate(domain.factors):
-        table[f"{name}_value" if name in _RESERVED else name] = [cast("Any", label)[axis] for label in labels]
+        taken = {*_RESERVED, *table, *list(domain.factors)[axis + 1 :]}
+        table[unused_name(name, taken)] = [cast("Any", label)[axis] for label in labels]
     return table
 
 
@@ -578,6 +655,7 @@ class FrequencySource(LawSource):
     index: int
 
     form: ClassVar[str] = "frequency"
+    key: ClassVar[str] = "index"
 
     def to_dict(self) -> dict[str, Any]:
         return {"form": self.form, "index": self.index, "estimate": self.estimate.to_dict()}
@@ -601,6 +679,10 @@ class ShareSource(LawSource):
     members: npt.NDArray[np.int64]
 
     form: ClassVar[str] = "share"
+    key: ClassVar[str] = "members"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", read_only(self.members, np.int64))
 
     def to_dict(self) -> dict[str, Any]:
         return {"form": self.form, "members": self.members.tolist(), "estimate": self.estimate.to_dict()}
@@ -608,7 +690,10 @@ class ShareSource(LawSource):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> ShareSource:
         estimate = Estimate.from_dict(document["estimate"])
-        return cls(estimate, np.array(_read_indices(document["members"], len(estimate)), np.int64))
+        members = _read_indices(document["members"], len(estimate))
+        if not 0 < len(set(members)) == len(members) < len(estimate):
+            raise InvalidInput(_SUBJECT, "members", "be some of the values, each once", document["members"])
+        return cls(estimate, np.array(members, np.int64))
 
     def _law(self) -> FormLaw:
         estimate, estimator = self.estimate, self.estimate.estimator
@@ -644,6 +729,10 @@ class MeanSource(LawSource):
     weights: Floats
 
     form: ClassVar[str] = "mean"
+    key: ClassVar[str] = "weights"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", read_only(self.weights))
 
     def to_dict(self) -> dict[str, Any]:
         return {"form": self.form, "weights": numbers(self.weights), "estimate": self.estimate.to_dict()}
@@ -651,7 +740,10 @@ class MeanSource(LawSource):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> MeanSource:
         estimate = Estimate.from_dict(document["estimate"])
-        return cls(estimate, read_numbers_of(_SUBJECT, "weights", document["weights"], len(estimate)))
+        weights = read_numbers_of(_SUBJECT, "weights", document["weights"], len(estimate))
+        if len(np.unique(weights)) < 2:
+            raise InvalidInput(_SUBJECT, "weights", "differ", document["weights"])
+        return cls(estimate, weights)
 
     def _law(self) -> FormLaw:
         estimate, weights = self.estimate, self.weights

@@ -8,14 +8,12 @@ from typing import Any
 from sfumato.collecting import Aggregate
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
-from sfumato.estimation.estimates import MechanismEstimate
+from sfumato.estimation.estimates import METHODS, MechanismEstimate
 from sfumato.estimation.estimators import estimator_of
 from sfumato.estimation.groups import GroupedEstimate, merged
 from sfumato.mechanisms import Fit, Mechanism
 
 __all__ = ["METHODS", "estimate", "estimate_groups"]
-
-METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
 
 
 def estimate(

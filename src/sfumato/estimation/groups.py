@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+import types
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -14,15 +16,20 @@ from sfumato._core import (
     MOST_ROWS,
     FrozenData,
     Result,
+    check_keys,
     is_number,
+    number_document,
     percent,
     plot_result,
-    read_label,
+    read_items,
+    read_number,
+    reads_document,
+    unused_name,
 )
 from sfumato.collecting import Aggregate
 from sfumato.domain import Domain, read_mapping
 from sfumato.errors import InvalidInput, UnknownLabel
-from sfumato.estimation.documents import VERSION, check_document, number_document, read_header, read_number
+from sfumato.estimation.documents import VERSION, check_document, read_header
 from sfumato.estimation.estimates import Estimate, MechanismEstimate, frequency_of, value_table
 from sfumato.estimation.linear import LinearEstimate, check_confidence, weighted_sum
 
@@ -50,11 +57,14 @@ class GroupedEstimate(FrozenData, Result):
     format: ClassVar[str] = "sfumato-grouped-estimate"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "groups", dict(self.groups))
+        object.__setattr__(self, "groups", types.MappingProxyType(dict(self.groups)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"groups": dict(self.groups), "total": self.total}  # a read-only mapping cannot be pickled
 
     def __getitem__(self, group: Hashable) -> Estimate:
         """Return the estimate of a group; raise UnknownLabel, which is also a KeyError, for another one."""
-        if group not in self.groups:
+        if group not in self:
             raise UnknownLabel("GroupedEstimate", "the group", f"be one of {list(self.groups)}", group)
         return self.groups[group]
 
@@ -65,7 +75,10 @@ class GroupedEstimate(FrozenData, Result):
         return iter(self.groups)
 
     def __contains__(self, group: object) -> bool:
-        return group in self.groups
+        try:
+            return group in self.groups
+        except TypeError:  # a list, or a tuple with a list inside
+            return False
 
     def difference(self, first: Hashable, second: Hashable) -> FrequencyTable:
         """Return for every value the frequency in the first group minus that in the second, with its error.
@@ -144,7 +157,7 @@ class GroupedEstimate(FrozenData, Result):
         }
         for x in top:
             cells = [f"{estimate.frequencies[x]:.4f} ± {estimate.standard_errors[x]:.4f}" for _, estimate in rows]
-            columns[str(self.total.domain.label(x))] = cells
+            columns[unused_name(str(self.total.domain.label(x)), columns)] = cells
         return columns
 
     def _left_out(self) -> int:
@@ -175,31 +188,77 @@ class GroupedEstimate(FrozenData, Result):
         return {"format": self.format, "version": VERSION, "total": self.total.to_dict(), "groups": groups}
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> GroupedEstimate:
-        """Return the estimates that ``to_dict`` described: equal to them, with the same errors and intervals."""
+        """Return the estimates that ``to_dict`` described: equal to them, with the same errors and intervals.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed, has no group or one group twice, the groups have different domains, or an
+            estimate contradicts its counts (see ``Estimate.from_dict``).
+        """
         subject = "GroupedEstimate.from_dict"
         read_header(subject, document, cls.format)
         document = check_document(subject, document, ("total", "groups"))
         total = Estimate.from_dict(document["total"])
         mechanism = total.mechanism if isinstance(total, MechanismEstimate) else None
-        groups = {}
-        for row in document["groups"]:
+        groups: dict[Any, Estimate] = {}
+        for row in read_items(subject, "groups", document["groups"]):
+            row = check_keys(subject, "a row of groups", row, required=("group", "estimate"))
             shared = "mechanism" not in row["estimate"]
             estimate = Estimate.from_dict(row["estimate"], mechanism=mechanism if shared else None)
-            groups[read_label(row["group"])] = estimate
+            group = _read_group(subject, row["group"])
+            if group in groups:
+                raise InvalidInput(subject, "groups", "be different from each other", row["group"])
+            if estimate.domain != total.domain:
+                raise InvalidInput(subject, f"the domain of {group!r}", "be that of the total", estimate.domain)
+            groups[group] = estimate
+        if not groups:
+            raise InvalidInput(subject, "groups", "be at least one", document["groups"])
         return cls(groups, total)
 
 
 def _group_document(group: Any) -> Any:
-    """Return the name of a group as documents hold it: a string, a number, a truth value, none, or a tuple of them."""
+    """Return the name of a group as documents hold it.
+
+    It is a string, a finite number, a truth value, none, a date or a time, or a tuple of these, which becomes a list. A
+    date is ``{"date": "2026-01-31"}``, a time ``{"datetime": "2026-01-31T12:00:00"}``. A pandas Timestamp is a time.
+    """
     if isinstance(group, tuple):
         return [_group_document(part) for part in group]
-    plain = group.item() if isinstance(group, np.generic) else group
+    is_time = isinstance(group, (np.datetime64, np.timedelta64))  # which may become bare integers
+    plain = group.item() if isinstance(group, np.generic) and not is_time else group
+    if isinstance(plain, datetime.date) and plain == plain and not getattr(plain, "nanosecond", 0):
+        if not isinstance(plain, datetime.datetime):
+            return {"date": plain.isoformat()}
+        to_python = getattr(plain, "to_pydatetime", None)  # that of a pandas Timestamp
+        return {"datetime": (plain if to_python is None else to_python()).isoformat()}
     if isinstance(plain, float) and math.isfinite(plain):
         return plain
     if plain is not None and not isinstance(plain, (str, int, bool)):
-        raise InvalidInput("GroupedEstimate.to_dict", "a group", "be named by a string or a finite number", group)
+        must = (
+            "be a string, a finite number, a truth value, None, a date, a time in whole microseconds, or a tuple of "
+            "these to be stored (name groups of other types by str(group))"
+        )
+        raise InvalidInput("GroupedEstimate.to_dict", "a group", must, group)
     return plain
+
+
+def _read_group(subject: str, document: Any) -> Any:
+    """Return the name of a group that ``_group_document`` wrote."""
+    if isinstance(document, list):
+        return tuple(_read_group(subject, part) for part in document)
+    if isinstance(document, float) and not math.isfinite(document):
+        raise InvalidInput(subject, "a group", "not be NaN or infinite", document)
+    if isinstance(document, Mapping):
+        check_keys(subject, "a group", document, optional=("date", "datetime"))
+        ((kind, text),) = document.items()
+        reader = datetime.date if kind == "date" else datetime.datetime
+        return reader.fromisoformat(text)
+    if document is not None and not isinstance(document, (str, int, float)):
+        raise InvalidInput(subject, "a group", "be a string, a number, a truth value, a date or a list", document)
+    return document
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,6 +319,11 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         check_confidence(confidence)
         return value_table(self.domain, self._numbers(range(len(self)), confidence))
 
+    def plot(self, confidence: float = 0.95) -> Figure:
+        """Return a figure: a bar per value, from 0, with its interval."""
+        figure: Figure = plot_result(self, confidence)
+        return figure
+
     def _numbers(self, chosen: Sequence[int], confidence: float) -> dict[str, Any]:
         rows = [self._row(x) for x in chosen]
         limits = np.array([row.interval(confidence) for row in rows])
@@ -306,22 +370,35 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         return {"format": self.format, "version": VERSION, "quantity": self.quantity, "terms": terms}
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> FrequencyTable:
-        """Return the table that ``to_dict`` described: equal to it, with the same errors and intervals."""
+        """Return the table that ``to_dict`` described: equal to it, with the same errors and intervals.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed, its estimates have different domains, its weights are not those of the
+            quantity, or an estimate contradicts its counts (see ``Estimate.from_dict``).
+        """
         subject = "FrequencyTable.from_dict"
         read_header(subject, document, cls.format)
         document = check_document(subject, document, ("quantity", "terms"))
         if document["quantity"] not in ("difference", "frequency"):
             raise InvalidInput(subject, "quantity", "be 'difference' or 'frequency'", document["quantity"])
-        terms = tuple(
-            (
-                read_label(term["group"]),
-                read_number(subject, "a weight", term["weight"]),
-                Estimate.from_dict(term["estimate"]),
-            )
-            for term in document["terms"]
-        )
-        return cls(document["quantity"], terms)
+        terms = []
+        for term in read_items(subject, "terms", document["terms"]):
+            term = check_keys(subject, "a term", term, required=("group", "weight", "estimate"))
+            weight = read_number(subject, "a weight", term["weight"], least=-1.0, most=1.0)
+            terms.append((_read_group(subject, term["group"]), weight, Estimate.from_dict(term["estimate"])))
+        weights = [weight for _, weight, _ in terms]
+        is_difference = document["quantity"] == "difference"
+        if is_difference and weights != [1.0, -1.0]:
+            raise InvalidInput(subject, "the weights of a difference", "be 1 and -1", weights)
+        if not is_difference and (min(weights, default=0.0) < 0 or abs(sum(weights) - 1) > 1e-9):
+            raise InvalidInput(subject, "the weights of frequencies", "be at least 0 and sum to one", weights)
+        if any(estimate.domain != terms[0][2].domain for _, _, estimate in terms):
+            raise InvalidInput(subject, "the domains of the terms", "be the same", document["terms"])
+        return cls(document["quantity"], tuple(terms))
 
 
 def merged(aggregates: Mapping[Any, Aggregate]) -> Aggregate:

@@ -8,12 +8,26 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from sfumato._core import FrozenData, is_number
+from sfumato._core import (
+    FrozenData,
+    Result,
+    check_keys,
+    is_number,
+    number_document,
+    percent,
+    read_items,
+    read_number,
+    reads_document,
+)
 from sfumato.errors import InvalidInput
-from sfumato.estimation.documents import VERSION, check_document, number_document, read_header, read_number
+from sfumato.estimation.documents import VERSION, check_document, read_header
 from sfumato.mechanisms import Form, FormLaw
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 __all__ = ["LawSource", "LinearEstimate", "check_confidence", "weighted_sum"]
 
@@ -28,6 +42,8 @@ class LawSource(FrozenData):
 
     #: The word that stands for the class in documents.
     form: ClassVar[str]
+    #: The key of its document besides the form and the estimate.
+    key: ClassVar[str]
     forms: ClassVar[dict[str, type[LawSource]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -52,7 +68,7 @@ class LawSource(FrozenData):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearEstimate(FrozenData):
+class LinearEstimate(FrozenData, Result):
     """An estimated number with its standard error.
 
     ``unseen``: how far one more report could move it. A share of people that no report counted for is not ruled out by
@@ -135,6 +151,27 @@ class LinearEstimate(FrozenData):
         """Return the difference of two estimates from different people."""
         return weighted_sum([(1.0, self), (-1.0, other)])
 
+    def to_pandas(self, confidence: float = 0.95) -> pandas.DataFrame:
+        """Return a table with one row: value, standard_error, low, high.
+
+        Parameters
+        ----------
+        confidence
+            The confidence level of the limits ``low`` and ``high``.
+        """
+        return super().to_pandas(confidence)
+
+    def to_arrow(self, confidence: float = 0.95) -> pyarrow.Table:
+        """Return the table of ``to_pandas`` as an Arrow table."""
+        return super().to_arrow(confidence)
+
+    def _columns(self, confidence: float = 0.95) -> Mapping[str, Sequence[Any]]:
+        low, high = self.interval(confidence)
+        return {"value": [self.value], "standard_error": [self.standard_error], "low": [low], "high": [high]}
+
+    def _title(self) -> str:
+        return f"estimate with its {percent(0.95)} interval"
+
     def __str__(self) -> str:
         return f"{self.value:.6g} ± {self.standard_error:.2g}"
 
@@ -159,14 +196,32 @@ class LinearEstimate(FrozenData):
         return {}
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> LinearEstimate:
-        """Return the number that ``to_dict`` described: equal to it, with the same limits."""
+        """Return the number that ``to_dict`` described: equal to it, with the same limits.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed, an estimate in it contradicts its counts (see ``Estimate.from_dict``), or a
+            frequency is not the one that this estimate has for the value.
+
+        Notes
+        -----
+        The value of other sums, and standard errors, are trusted; limits are derived from the estimates.
+        """
         kind: type[LinearEstimate] = read_header(_SUBJECT, document, LinearEstimate.formats)
         further = kind._further_keys
         document = check_document(_SUBJECT, document, ("value", "standard_error", "unseen", "terms", *further))
-        terms = tuple(_read_term(term) for term in document["terms"])
-        named = {key: read_number(_SUBJECT, key, document[key]) for key in ("value", "standard_error", "unseen")}
-        return kind(**named, terms=terms, **kind._read_further(document))
+        terms = tuple(_read_term(term) for term in read_items(_SUBJECT, "terms", document["terms"]))
+        named = {"value": read_number(_SUBJECT, "value", document["value"])}
+        named |= {key: read_number(_SUBJECT, key, document[key], least=0.0) for key in ("standard_error", "unseen")}
+        estimate = kind(**named, terms=terms, **kind._read_further(document))
+        estimate._check_read()
+        return estimate
+
+    def _check_read(self) -> None:
+        """Raise InvalidInput if numbers that were read from a document contradict each other."""
 
     #: Keys that the document of a subclass has in addition.
     _further_keys: ClassVar[tuple[str, ...]] = ()
@@ -181,10 +236,15 @@ LinearEstimate.formats[LinearEstimate.format] = LinearEstimate
 
 
 def _read_term(document: Any) -> tuple[float, LawSource]:
-    if not isinstance(document, Mapping) or document.get("form") not in LawSource.forms:
+    form = document.get("form") if isinstance(document, Mapping) else None
+    if not isinstance(form, str) or form not in LawSource.forms:
         raise InvalidInput(_SUBJECT, "a term", f"have a form: one of {', '.join(LawSource.forms)}", document)
-    source = LawSource.forms[document["form"]].from_dict(document)
-    return read_number(_SUBJECT, "a coefficient", document.get("coefficient")), source
+    kind = LawSource.forms[form]
+    document = check_keys(_SUBJECT, "a term", document, required=("coefficient", "form", "estimate", kind.key))
+    coefficient = read_number(_SUBJECT, "a coefficient", document["coefficient"])
+    if not math.isfinite(coefficient):
+        raise InvalidInput(_SUBJECT, "a coefficient", "be finite", document["coefficient"])
+    return coefficient, kind.from_dict(document)
 
 
 def weighted_sum(parts: Sequence[tuple[float, LinearEstimate]]) -> LinearEstimate:

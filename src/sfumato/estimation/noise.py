@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats
-from sfumato.estimation.documents import number_document, read_number
+from sfumato._core import Floats, number_document, read_items, read_number
 from sfumato.estimation.linear import LinearEstimate
 
 __all__ = ["EventEstimate", "Events"]
@@ -125,8 +124,17 @@ class EventEstimate(LinearEstimate):
     @classmethod
     def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
         subject = "LinearEstimate.from_dict"
-        rows = [[read_number(subject, "an event", number) for number in row] for row in document["events"]]
-        return {"events": tuple(Events(*row) for row in rows)}
+        events = []
+        for row in read_items(subject, "events", document["events"]):
+            trials, probability, size = read_items(subject, "an event", row, 3)
+            events.append(
+                Events(
+                    read_number(subject, "the trials of an event", trials, least=0.0, most=1e300),
+                    read_number(subject, "the probability of an event", probability, least=0.0, most=1.0),
+                    read_number(subject, "the size of an event", size, least=-1e300, most=1e300),
+                )
+            )
+        return {"events": tuple(events)}
 
     def __sub__(self, other: LinearEstimate) -> LinearEstimate:
         """Return the difference of two estimates from different people."""

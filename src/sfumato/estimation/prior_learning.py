@@ -9,11 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato._core import EpsilonLike, FrozenData, Result, exact_fraction, percent
+from sfumato._core import (
+    EpsilonLike,
+    FrozenData,
+    Result,
+    number_document,
+    percent,
+    read_fractions,
+    read_number,
+    reads_document,
+)
 from sfumato.auditing import PriorBox
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.estimation.documents import VERSION, check_document, number_document, read_header, read_number
+from sfumato.estimation.documents import VERSION, check_document, read_header
 from sfumato.estimation.estimates import Estimate, value_table
 from sfumato.policy import Prior, read_distribution
 
@@ -72,23 +81,29 @@ class LearntPrior(FrozenData, Result):
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> LearntPrior:
-        """Return the prior that ``to_dict`` described."""
+        """Return the prior that ``to_dict`` described.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed, the prior is not a distribution, or it does not lie between its limits.
+        """
         read_header(_SUBJECT, document, cls.format)
         document = check_document(_SUBJECT, document, ("domain", "prior", "low", "high", "shrinkage", "prior_source"))
         domain = Domain.from_dict(document["domain"])
-        prior, low, high = (_read_fractions(name, document[name], len(domain)) for name in ("prior", "low", "high"))
-        shrinkage = read_number(_SUBJECT, "shrinkage", document["shrinkage"])
+        prior, low, high = (
+            read_fractions(_SUBJECT, name, document[name], len(domain)) for name in ("prior", "low", "high")
+        )
+        if sum(prior) != 1:
+            raise InvalidInput(_SUBJECT, "prior", "sum to one", float(sum(prior)))
+        if not all(0 <= least <= p <= most <= 1 for least, p, most in zip(low, prior, high, strict=True)):
+            raise InvalidInput(_SUBJECT, "prior", "lie between low and high, within [0, 1]", document["prior"])
+        shrinkage = read_number(_SUBJECT, "shrinkage", document["shrinkage"], least=0.0, most=1.0)
+        if document["prior_source"] != "released":
+            raise InvalidInput(_SUBJECT, "prior_source", "be 'released'", document["prior_source"])
         return cls(domain, prior, shrinkage, low, high, document["prior_source"])
-
-
-def _read_fractions(name: str, document: Any, size: int) -> tuple[Fraction, ...]:
-    if not isinstance(document, list) or len(document) != size or not all(isinstance(p, str) for p in document):
-        raise InvalidInput(_SUBJECT, name, f"be {size} fractions", document)
-    try:
-        return tuple(exact_fraction(p) for p in document)
-    except (TypeError, ValueError, ArithmeticError):
-        raise InvalidInput(_SUBJECT, name, f"be {size} fractions", document) from None
 
 
 def learn_prior(

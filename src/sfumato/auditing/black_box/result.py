@@ -8,8 +8,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato._core import Epsilon, Result, check_keys, exact_fraction, label_document, percent, read_label
-from sfumato.errors import PolicyViolated
+from sfumato._core import (
+    Epsilon,
+    Result,
+    check_keys,
+    exact_fraction,
+    label_document,
+    number_document,
+    percent,
+    read_flag,
+    read_integer,
+    read_items,
+    read_label,
+    read_number,
+    read_string,
+    reads_document,
+)
+from sfumato.errors import InvalidInput, PolicyViolated
 
 __all__ = ["SamplerAudit"]
 
@@ -90,6 +105,7 @@ class SamplerAudit(Result):
         document = {"level" if name == "epsilon" else name: value for name, value in vars(self).items()}
         return {
             **document,
+            "epsilon_lower": number_document(self.epsilon_lower),
             "level": str(self.epsilon),
             "pair": [label_document(label) for label in self.pair],
             "counts": list(self.counts),
@@ -97,22 +113,27 @@ class SamplerAudit(Result):
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> SamplerAudit:
-        """Return the result that a document holds: the inverse of ``to_dict``."""
-        parts = check_keys("SamplerAudit", "the document", document, required=_KEYS)
-        first, second = parts["pair"]
-        x, other = parts["counts"]
+        """Return the result that a document holds: the inverse of ``to_dict``. Its findings are trusted."""
+        subject = "SamplerAudit"
+        parts = check_keys(subject, "the document", document, required=_KEYS)
+        first, second = read_items(subject, "pair", parts["pair"], 2)
+        tested = read_integer(subject, "tested", parts["tested"])
+        x, other = (read_integer(subject, "a count", c) for c in read_items(subject, "counts", parts["counts"], 2))
+        if max(x, other) > tested:
+            raise InvalidInput(subject, "counts", f"be at most {tested}, the number of outputs tested", [x, other])
         return cls(
-            violated=bool(parts["violated"]),
-            epsilon_lower=float(parts["epsilon_lower"]),
+            violated=read_flag(subject, "violated", parts["violated"]),
+            epsilon_lower=read_number(subject, "epsilon_lower", parts["epsilon_lower"], least=0.0),
             epsilon=Epsilon(parts["level"]),
             pair=(read_label(first), read_label(second)),
-            event=str(parts["event"]),
-            counts=(int(x), int(other)),
-            tested=int(parts["tested"]),
-            trials=int(parts["trials"]),
-            alpha=float(parts["alpha"]),
-            tests=int(parts["tests"]),
+            event=read_string(subject, "event", parts["event"]),
+            counts=(x, other),
+            tested=tested,
+            trials=read_integer(subject, "trials", parts["trials"]),
+            alpha=read_number(subject, "alpha", parts["alpha"], least=0.0, most=1.0),
+            tests=read_integer(subject, "tests", parts["tests"]),
             plain=None if parts["plain"] is None else cls.from_dict(parts["plain"]),
         )
 

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sfumato._core import Floats, FrozenData, Result, check_keys, number_document, plot_result
+from sfumato._core import (
+    Floats,
+    FrozenData,
+    Result,
+    check_keys,
+    number_document,
+    plot_result,
+    read_flag,
+    read_items,
+    read_number,
+    read_string,
+    reads_document,
+)
+from sfumato.domain import checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 
@@ -91,20 +104,30 @@ class Optimum(FrozenData, Result):
         }
 
     @classmethod
+    @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Optimum:
-        """Return the result that a document holds: the inverse of ``to_dict``."""
+        """Return the result that a document holds: the inverse of ``to_dict``.
+
+        The prior must be a distribution over the domain of the mechanism. Value and bound are trusted.
+        """
         parts = check_keys("Optimum", "the document", document, required=_KEYS)
         if parts["status"] not in _STATUSES:
             raise InvalidInput("Optimum", "status", f"be one of {', '.join(_STATUSES)}", parts["status"])
+        mechanism = mechanism_from_spec(parts["mechanism"])
+        prior = [
+            read_number("Optimum", "a probability of prior", p, least=0.0, most=1.0)
+            for p in read_items("Optimum", "prior", parts["prior"], len(mechanism.domain))
+        ]
+        checked_distribution(prior, mechanism.domain, "Optimum", "prior")
         return cls(
-            mechanism=mechanism_from_spec(parts["mechanism"]),
-            utility=str(parts["utility"]),
-            smaller_is_better=bool(parts["smaller_is_better"]),
-            prior=np.array(parts["prior"], dtype=np.float64),
-            value=float(parts["value"]),
-            bound=float(parts["bound"]),
+            mechanism=mechanism,
+            utility=read_string("Optimum", "utility", parts["utility"]),
+            smaller_is_better=read_flag("Optimum", "smaller_is_better", parts["smaller_is_better"]),
+            prior=np.array(prior),
+            value=read_number("Optimum", "value", parts["value"], least=0.0),
+            bound=read_number("Optimum", "bound", parts["bound"], least=0.0),
             status=parts["status"],
-            seconds=float(parts["seconds"]),
+            seconds=read_number("Optimum", "seconds", parts["seconds"], least=0.0),
         )
 
     def plot(self) -> Figure:
