@@ -17,7 +17,7 @@ from sfumato.compiler import Optimum, Plan, plan
 from sfumato.device import Simulation
 from sfumato.domain import checked_distribution
 from sfumato.errors import InvalidInput
-from sfumato.estimation import Estimate, GroupedEstimate
+from sfumato.estimation import Estimate, FrequencyTable, GroupedEstimate
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import PairwisePolicy, Policy
 
@@ -29,6 +29,7 @@ __all__ = [
     "plot_epsilons",
     "plot_error_region",
     "plot_estimate",
+    "plot_frequency_table",
     "plot_groups",
     "plot_matrix",
     "plot_plan",
@@ -135,6 +136,30 @@ def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
     left_out = len(grouped.total) - len(chosen)
     most_frequent = f", the {len(chosen)} most frequent values" if left_out else ""
     axes.set_title(f"{grouped.total.n:,} reports, {percent(confidence)} intervals{most_frequent}")
+    axes.legend(frameon=False)
+    return figure
+
+
+@register_plot(FrequencyTable)
+def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Figure:
+    """Plot a difference or weighted frequencies: one bar per value, from 0, with its interval.
+
+    The values with the largest numbers are drawn if there are too many bars, in domain order.
+    """
+    rows = list(table.items())
+    values = np.array([row.value for _, row in rows])
+    chosen = np.sort(np.argsort(-np.abs(values), kind="stable")[:_MOST_BARS])
+    low, high = np.array([rows[x][1].interval(confidence) for x in chosen]).T
+    places = np.arange(len(chosen))
+    figure, axes = _figure(max(6.0, 0.28 * len(chosen)), 4.0)
+    axes.bar(places, values[chosen], color=_BAND, label=table.quantity)
+    axes.vlines(places, low, high, color=_INK, linewidth=1.5, label=f"{percent(confidence)} interval")
+    axes.axhline(0, color="grey", linewidth=0.8)
+    turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
+    axes.set_xticks(places, [str(rows[x][0]) for x in chosen], **turned)
+    axes.set_ylabel(table.quantity)
+    groups = [str(group) for group, *_ in table.terms]
+    axes.set_title(" minus ".join(groups) if table.quantity == "difference" else f"{len(groups)} groups, weighted")
     axes.legend(frameon=False)
     return figure
 

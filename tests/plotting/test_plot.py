@@ -35,6 +35,23 @@ def test_few_values_are_bars_with_intervals() -> None:
     assert list(axes.lines[0].get_ydata()) == [0.3, 0.3, 0.4]
 
 
+def test_a_difference_is_bars_around_zero() -> None:
+    first, second = (example(sf.Domain.range(size)) for size in (3, 100))
+    for estimate, bars in ((first, 3), (second, 60)):
+        groups = sf.GroupedEstimate({"a": estimate, "b": estimate}, estimate)
+        table = groups.difference("a", "b")
+        axes: Any = table.plot(0.9).axes[0]
+        assert len(axes.patches) == bars
+        assert (axes.get_ylabel(), axes.get_title()) == ("difference", "a minus b")
+        segments = axes.collections[0].get_segments()
+        assert all(low < 0 < high for (_, low), (_, high) in segments)
+    weighted = sf.GroupedEstimate({"a": first, "b": first}, first).weighted({"a": 1, "b": 3})
+    axes = weighted.plot().axes[0]
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx(list(first.unbiased))
+    limits = [tuple(end[1] for end in segment) for segment in axes.collections[0].get_segments()]
+    assert limits == [pytest.approx(weighted[value].interval()) for value in weighted]
+
+
 def test_many_values_are_a_line_and_a_grid_is_a_map() -> None:
     assert len(plot_estimate(example(sf.Domain.range(200))).axes[0].lines) == 1
     grid = sf.Domain.grid(latitude=(0, 1), longitude=(0, 2), rows=3, columns=4)
