@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -347,3 +351,28 @@ def test_a_subclass_inherits_report_format_and_estimator(kind: Any) -> None:
         reports = sf.privatize(mechanism, ["Sat"] * 200, stream=sf.InsecureSeeded(1))
         assert sf.aggregate(mechanism, reports).n == 200
         assert "child" not in {row.name for row in sf.plan(POLICY, 100).rows}
+
+
+def test_an_installed_package_is_found_by_its_entry_point(tmp_path: Path, mechanism: Mechanism) -> None:
+    package = tmp_path / "installed"
+    metadata = package / "cyclic-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cyclic\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[sfumato.mechanisms]\ncyclic-response = outside_mechanism\n")
+    shutil.copy(ROOT / "examples" / "outside_mechanism.py", package)
+    (tmp_path / "mechanism.json").write_text(json.dumps(mechanism.spec))
+    (tmp_path / "values.csv").write_text("day\n" + "Sat\n" * 50)
+    write = ["privatize", "mechanism.json", "values.csv", "--column", "day", "-o", "reports.parquet"]
+    count = ["aggregate", "mechanism.json", "reports.parquet", "-o", "counts.json"]
+    path = os.pathsep.join([str(package), str(ROOT / "src")])
+    for command in (write, count, ["estimate", "mechanism.json", "counts.json"]):
+        run = subprocess.run(
+            [sys.executable, "-m", "sfumato.cli", *command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+    assert "Sat" in run.stdout

@@ -25,7 +25,7 @@ from sfumato.mechanisms.channel import Channel, check_channel_size
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.provenance import is_library_class
-from sfumato.mechanisms.registry import estimator_for, format_for, mechanism_classes
+from sfumato.mechanisms.registry import class_named, estimator_for, format_for, mechanism_classes
 from sfumato.mechanisms.reports.base import ReportFormat
 from sfumato.policy import Policy
 
@@ -364,11 +364,11 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
     if not isinstance(spec, dict):
         raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec)
     name = spec.get("mechanism")
-    kinds = mechanism_classes()
-    kind = kinds.get(name) if isinstance(name, str) else None
+    kind = class_named(name)
     if kind is None:
-        known = ", ".join(sorted(kinds))
-        raise UnknownSpec("a mechanism spec", "mechanism", f"be one of {known}", name)
+        known = ", ".join(sorted(mechanism_classes()))
+        must = f"be one of {known}, or of a class that an imported module registers"
+        raise UnknownSpec("a mechanism spec", "mechanism", must, name)
     if spec.get("version") != kind.version:
         raise UnknownSpec(f"the spec of {kind.name}", "version", f"be {kind.version}", spec.get("version"))
     parameters = spec.get("parameters")

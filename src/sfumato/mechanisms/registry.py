@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -94,6 +95,8 @@ def _loaded(path: str) -> Callable[..., Any]:
     return cast("Callable[..., Any]", getattr(importlib.import_module(module), function))
 
 
+#: Group of the entry points that name the module which registers a mechanism.
+_ENTRY_POINTS = "sfumato.mechanisms"
 _FAMILIES: list[Family] = []
 _BY_CLASS: dict[type[Mechanism], Family] = {}
 _BY_NAME: dict[str, type[Mechanism]] = {}
@@ -102,6 +105,18 @@ _BY_NAME: dict[str, type[Mechanism]] = {}
 def all_families() -> tuple[Family, ...]:
     """Return all families: those of the library in the order of comparison, then those that were registered."""
     return tuple(_FAMILIES)
+
+
+def class_named(name: object) -> type[Mechanism] | None:
+    """Return the class with this name in its specs, or None.
+
+    An installed package may declare the module that registers a class, under its name, as an entry point of the group
+    ``sfumato.mechanisms``; the module is imported when the first spec with that name is read.
+    """
+    if isinstance(name, str) and name not in _BY_NAME:
+        for entry_point in importlib.metadata.entry_points(group=_ENTRY_POINTS, name=name):
+            entry_point.load()
+    return _BY_NAME.get(name) if isinstance(name, str) else None
 
 
 def mechanism_classes() -> Mapping[str, type[Mechanism]]:
