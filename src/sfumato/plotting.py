@@ -142,7 +142,7 @@ def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
 
 @register_plot(FrequencyTable)
 def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Figure:
-    """Plot a difference or weighted frequencies: one bar per value, from 0, with its interval.
+    """Plot the ``table`` of a difference or of weighted frequencies: one bar per value, from 0, with its interval.
 
     The values with the largest numbers are drawn if there are too many bars, in domain order.
     """

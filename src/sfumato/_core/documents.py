@@ -92,6 +92,8 @@ def read_number(
 ) -> float:
     """Return the double that ``number_document`` wrote; raise unless it lies in [least, most], if these are given.
 
+    Without ``least``, NaN is a number too.
+
     >>> read_number("Mug", "height", "-inf")
     -inf
     >>> read_number("Mug", "height", -1, least=0)
@@ -108,7 +110,7 @@ def read_number(
         except OverflowError:
             number = None
     if number is None or (least is not None and not least <= number <= most):
-        must = "be a number" if least is None else f"be a number of at least {least:g}"
+        must = "be a number" if least in (None, -math.inf) else f"be a number of at least {least:g}"
         raise InvalidInput(subject, parameter, must if most == math.inf else f"{must} and at most {most:g}", document)
     return number
 

@@ -124,7 +124,8 @@ class Row:
         """Return the row that a document holds: the inverse of ``to_dict``. Reject negative errors."""
         parts = check_keys("Row", "the document", document, required=_ROW_KEYS)
         value, bound = (
-            None if parts[key] is None else read_number("Row", key, parts[key], least=0.0) for key in ("value", "bound")
+            None if parts[key] is None else read_number("Row", key, parts[key], least=-math.inf)
+            for key in ("value", "bound")  # an expected loss may be negative
         )
         risk, half_l1, worst = (read_number("Row", key, parts[key], least=0.0) for key in ("risk", "half_l1", "worst"))
         return cls(

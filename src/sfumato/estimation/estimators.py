@@ -11,7 +11,7 @@ from sfumato.mechanisms import Estimator, Mechanism, efficient_estimator
 
 __all__ = ["check_estimable", "estimator_of"]
 
-#: Bytes of efficient estimators that are cached at most: one matrix of 5,000 values and outputs takes 200 MB.
+#: Maximum bytes of cached efficient estimators. The largest one, of 10^7 probabilities, takes 160 MB.
 _MOST_BYTES = 2**28
 
 

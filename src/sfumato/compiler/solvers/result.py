@@ -124,8 +124,8 @@ class Optimum(FrozenData, Result):
             utility=read_string("Optimum", "utility", parts["utility"]),
             smaller_is_better=read_flag("Optimum", "smaller_is_better", parts["smaller_is_better"]),
             prior=np.array(prior),
-            value=read_number("Optimum", "value", parts["value"], least=0.0),
-            bound=read_number("Optimum", "bound", parts["bound"], least=0.0),
+            value=read_number("Optimum", "value", parts["value"], least=-math.inf),
+            bound=read_number("Optimum", "bound", parts["bound"], least=-math.inf),
             status=parts["status"],
             seconds=read_number("Optimum", "seconds", parts["seconds"], least=0.0),
         )
