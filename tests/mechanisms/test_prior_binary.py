@@ -466,7 +466,9 @@ def test_plan_and_design_offer_it() -> None:
     policy = sf.Prior(COIN, ["0.9", "0.1"], 1)
     plan = sf.plan(policy, n=1000)
     # A solver's table may stand beside it in the plan; it cannot be better.
-    assert [row.name for row in plan.rows if row.name != "optimal"][:3] == ["prior-binary", "prior-symmetric", "rr"]
+    first, *others = [row.name for row in plan.rows if row.name != "optimal"][:3]
+    assert first == "prior-binary"
+    assert sorted(others) == ["prior-symmetric", "rr"]  # equal to nine digits
     assert plan.best.risk == pytest.approx(PriorBinary.for_policy(policy).risk(1000), rel=1e-9)
     assert sf.design(policy, 1000, mechanism="prior-binary") == PriorBinary.for_policy(policy)
     assert sf.design(policy, 1000, mechanism="prior-symmetric") == PriorSymmetric.for_policy(policy)

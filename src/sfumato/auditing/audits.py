@@ -63,9 +63,9 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     fault = next(filter(None, (layout.fault() for layout in mechanism.layouts())), _fault_of_code(mechanism))
     reading = _read_sampler(mechanism) if fault is None else _Reading("the sampler was not read", "none")
     fault = fault or reading.fault or _fault_of_format(mechanism)
-    if fault is None and reading.coverage == "none" and not mechanism.is_of_library:
+    if fault is None and reading.coverage == "none" and required_coverage(mechanism) != "none":
         raise Undecided(
-            f"the sampler of {mechanism.name} has too many branches to be read, and its class is not one of the "
+            f"the sampler of {mechanism.name} cannot be read ({reading.evidence}), and its class is not one of the "
             "library's, whose samplers are tested: bound its draws, or define audit_surrogate()"
         )
     columns = _columns_read(reading) if reading.laws else stated_columns(mechanism, policy)

@@ -16,7 +16,7 @@ __all__ = ["VERSION", "check_document", "is_close", "numbers", "read_distributio
 VERSION = 1
 
 #: Relative difference up to which numbers of a document agree with those that follow from the rest of it.
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-6
 
 
 def read_header(subject: str, document: object, formats: Mapping[str, Any] | str) -> Any:

@@ -505,7 +505,7 @@ class Estimate(FrozenData, Result):
         Notes
         -----
         Whatever follows quickly from the mechanism, the counts and the method is computed again and compared, with a
-        relative tolerance of 1e-9:
+        relative tolerance of 1e-6:
 
         - the unbiased frequencies and the nearest distribution,
         - the frequencies by the methods "unbiased", "efficient" and "simplex".
