@@ -83,7 +83,7 @@ class Compared:
         frame = session.read.parquet(str(self.values))
         table = spark.read_table(mechanism, session, str(self.here))
 
-        def anew(call: Callable[[], object]) -> Callable[[], object]:
+        def after_cleanup(call: Callable[[], object]) -> Callable[[], object]:
             def run() -> object:
                 shutil.rmtree(there, ignore_errors=True)
                 return call()
@@ -91,11 +91,11 @@ class Compared:
             return run
 
         def privatized(frame: DataFrame) -> Callable[[], object]:
-            return anew(lambda: spark.privatize(mechanism, frame, there, "answer"))
+            return after_cleanup(lambda: spark.privatize(mechanism, frame, there, "answer"))
 
         print(f"  {'':38} {'one process':>12} {'Spark':>8} {'(runs)':>15} {'throughput':>11}")
         alone = median_seconds(self.privatize_here, 5)[0]
-        files = anew(lambda: spark.privatize_files(mechanism, session, [str(self.values)], there, "answer"))
+        files = after_cleanup(lambda: spark.privatize_files(mechanism, session, [str(self.values)], there, "answer"))
         privatizing = print_row("privatize_files", alone, files, 5)
         print_row("privatize, files as a DataFrame", alone, privatized(frame), 5)
         print_row("privatize, a DataFrame with a filter", alone, privatized(frame.where("answer >= 0")), 4)

@@ -577,7 +577,7 @@ def index() -> str:
     parts += ["## Arguments", "Where a docstring says nothing else:", table("argument", ARGUMENTS)]
     parts += ["## Types", "Signatures are shortened: `NDArray` is that of numpy.", table("name", TYPES)]
     inner = ", ".join(f"`{name}`" for name in sorted(INNER_TYPES))
-    parts.append(f"These are inner parts, which nobody needs to make or to read: {inner}.")
+    parts.append(f"Users need neither construct nor read these internal classes: {inner}.")
     return "\n\n".join(parts) + "\n"
 
 

@@ -135,9 +135,9 @@ class OnceABitIsSet(UnaryEncoding):
 def test_steps_that_see_the_bits_before_are_not_taken_for_independent() -> None:
     wide = sf.Domain.range(40)
     mechanism = OnceABitIsSet(wide, 1)
-    with pytest.raises(Undecided, match="steps of its own"):
+    with pytest.raises(Undecided, match="overridden steps"):
         sf.audit(mechanism, sf.Uniform(wide, 1))
-    with pytest.raises(Undecided, match="steps of its own"):
+    with pytest.raises(Undecided, match="overridden steps"):
         sf.Ledger().charge("wide", mechanism, sf.Uniform(wide, 1))
 
 

@@ -223,7 +223,7 @@ def test_a_class_without_a_name_of_its_own_is_rejected() -> None:
     class Nameless(RandomizedResponse):
         pass
 
-    with pytest.raises(InvalidInput, match="the class Nameless must have a name of its own"):
+    with pytest.raises(InvalidInput, match="the class Nameless must define its name"):
         sf.register(Nameless)
 
 

@@ -265,7 +265,7 @@ def _read_bits(mechanism: IndependentBits) -> _Reading:
     if fault:
         return _Reading("sampler read", "some", fault)
     if not has_independent_steps(mechanism):
-        return _Reading(f"{_STATED} steps of its own may use the bits before, and were not all read", "none")
+        return _Reading(f"{_STATED} overridden steps may use the bits before, and were not all read", "none")
     return _Reading(_equal_bits(mechanism, spots), "some")
 
 

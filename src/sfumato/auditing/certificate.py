@@ -101,7 +101,7 @@ class Certificate(Result):
         information = ""
         if self.information is not None and self.information_bound is not None:
             nats, most = f"{self.information:.6g}", f"{self.information_bound:.6g}"
-            information = f"; {nats} nats are told at the prior, of {most} allowed"
+            information = f"; {nats} nats are revealed at the prior, of {most} allowed"
         return f"{self.summary()}{information} [{self.evidence}]"
 
     def __repr__(self) -> str:

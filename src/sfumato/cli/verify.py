@@ -8,7 +8,7 @@ from sfumato.cli._files import INPUT, read_certificate
 from sfumato.cli._show import JSON_OPTION
 
 
-@click.command(short_help="Check a certificate, whoever made it, by repeating its audit.")
+@click.command(short_help="Check a certificate by repeating its audit.")
 @click.argument("certificate", type=INPUT)
 @JSON_OPTION
 @click.pass_context

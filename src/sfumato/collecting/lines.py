@@ -56,7 +56,9 @@ def read_lines(mechanism: Mechanism, file: BinaryIO, subject: str) -> Iterator[n
     last = _last_line(count)
     if line != last or file.read(1):
         got = "more after it" if line == last else line
-        raise InvalidInput(subject, "its last line", f"be {last.decode().strip()!r}, for so many reports came", got)
+        raise InvalidInput(
+            subject, "its last line", f"be {last.decode().strip()!r}, the number of reports that came", got
+        )
 
 
 def _header(mechanism: Mechanism) -> bytes:

@@ -77,7 +77,7 @@ def candidates(policy: Policy, max_bits: int | None = None, utility: str = "esti
 
 
 def _add_registered(family: Family, request: CandidateRequest, offered: Candidates) -> None:
-    """Add what a registered family offers; skip what is no candidate, or has a name that is taken."""
+    """Add what a registered family offers; skip anything that is not a candidate or whose name is taken."""
     assert family.candidates is not None
     owner = ", ".join(kind.name for kind in family.mechanisms)
     try:

@@ -24,7 +24,8 @@ class RobustInformation(Result):
     """I(X;Y) in nats: at the estimated distribution, at a given one, and the least over the confidence set.
 
     ``least`` is a lower bound: information is concave in the distribution, so over a simplex that contains the set it
-    is least at a vertex. ``entropy`` is H(X) at the estimate, the most that could be told; ``fraction`` divides by it.
+    is least at a vertex. ``entropy`` is H(X) at the estimate, the maximum that a report can reveal;
+    ``fraction`` divides by it.
     """
 
     at_estimate: float

@@ -165,7 +165,7 @@ def estimator_for(mechanism: Mechanism) -> Estimator:
     Raises
     ------
     InvalidInput
-        If the mechanism has no estimator of its own and does not report an index.
+        If the mechanism has no estimator and does not report an index.
     """
     family = _family_of(*type(mechanism).__mro__)
     if family is not None and family.estimator is not None:
@@ -264,7 +264,7 @@ def register(
     Raises
     ------
     InvalidInput
-        If the class is no mechanism, lacks a part of the sampler or of the law, has no name of its own, or has the
+        If the class does not derive from Mechanism, lacks a part of the sampler or of the law, has no name, or has the
         name of another mechanism, or if the report format is a class that is not the library's. A class that is defined
         again, as in a notebook, replaces the earlier one.
 
@@ -321,7 +321,7 @@ def _check_class(kind: object) -> None:
         )
     name = kind.__dict__.get("name")
     if not isinstance(name, str) or not name:
-        raise InvalidInput("register", f"the class {kind.__name__}", "have a name of its own, a string", name)
+        raise InvalidInput("register", f"the class {kind.__name__}", "define its name, a string", name)
 
 
 def _is_defined_again(known: type, kind: type) -> bool:

@@ -31,7 +31,7 @@ class RowFormat(ReportFormat):
         return array
 
     def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
-        """Raise if some row is no report."""
+        """Raise InvalidInput if a row is not a valid report."""
 
 
 class BitmapFormat(RowFormat):

@@ -36,9 +36,9 @@ _HALVINGS = 9
 
 
 class ConditionalReporting(ReportingMechanism):
-    """Reports S̃, the secret after randomized response, and beside it U where S̃ = S, else a draw from P̂(U|S̃).
+    """Report S̃, the secret after randomized response, with U if S̃ = S, else with a draw from P̂(U|S̃).
 
-    RLDP Protocol 2 (GRR-CR). What stands beside S̃ passes through a set response of its own for each s, which only has
+    RLDP Protocol 2 (GRR-CR). The value sent with S̃ passes through one set response per secret s, which only has
     to hide whether it was drawn from P(U|s) or from P̂(U|s): the better known the table, the less noise. Theorem 17
     bounds that noise by an l1 distance; here it is exact (``docs/proofs/conditional-reporting.md``). A secret that was
     never seen has the uniform law for P̂(U|s).
@@ -78,9 +78,9 @@ class ConditionalReporting(ReportingMechanism):
 
 
 class ConditionalUnary(ReportingMechanism):
-    """Reports a random set of secrets, and beside each of them U or a draw from P̂(U|s).
+    """Report a random set of secrets, each with U or with a draw from P̂(U|s).
 
-    RLDP Protocol 3 (UE-CR), corrected: beside another secret s' stands a draw from P̂(U|s'), not from P̂(U|s), which
+    RLDP Protocol 3 (UE-CR), corrected: another secret s' is sent with a draw from P̂(U|s'), not from P̂(U|s), which
     would give s away. The true secret is in the set with probability κ, each other one with λ = κ/(κ + (1-κ)·e^ε₁).
     There are (1 + |U|)^|S| reports, so this is for few secrets: a table.
     """
@@ -96,7 +96,7 @@ class ConditionalUnary(ReportingMechanism):
         size, others = frequencies.shape
         if is_too_large(size, others):
             raise LimitExceeded(
-                f"a unary report over {size} secrets beside {others} values has {1 + others}^{size} outputs, too many "
+                f"a unary report over {size} secrets and {others} values has {1 + others}^{size} outputs, too many "
                 "for a table that is audited column by column; use conditional-rr"
             )
 
@@ -144,7 +144,7 @@ def is_too_large(secrets: int, others: int) -> bool:
 
 
 class _Inner(NamedTuple):
-    """The set response beside one secret."""
+    """The set response for the value that is sent with one secret."""
 
     gain: float
     size: int
