@@ -6,13 +6,22 @@ Each function gives a matplotlib figure; ``save`` writes one as SVG or PNG.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sfumato._core import checked_count, import_optional, percent, register_plot, replacing
-from sfumato.auditing import Channel, ErrorRegion, PolicyRegion, error_region, policy_region
+from sfumato.auditing import (
+    Certificate,
+    Channel,
+    ErrorRegion,
+    PolicyRegion,
+    SamplerAudit,
+    error_region,
+    policy_region,
+)
 from sfumato.compiler import Optimum, Plan, plan
 from sfumato.device import Simulation
 from sfumato.domain import checked_distribution
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "plot_certificate",
     "plot_comparison",
     "plot_epsilons",
     "plot_error_region",
@@ -34,6 +44,7 @@ __all__ = [
     "plot_matrix",
     "plot_plan",
     "plot_region",
+    "plot_sampler_audit",
     "plot_simulation",
     "save",
 ]
@@ -254,6 +265,42 @@ def plot_matrix(optimum: Optimum) -> Figure:
 def plot_simulation(simulation: Simulation) -> Figure:
     """Plot the estimate of a simulated collection with its intervals and the truth."""
     return plot_estimate(simulation.estimate, truth=simulation.truth)
+
+
+@register_plot(Certificate)
+def plot_certificate(certificate: Certificate) -> Figure:
+    """Plot the epsilon that the tightest constraint of an audit allows and the one that the mechanism reaches."""
+    worst = certificate.worst
+    allowed = float(worst.epsilon)
+    reached = allowed + worst.excess if math.isfinite(allowed) else allowed
+    verdict = "obeys" if certificate.holds else "does not obey"
+    title = f"{certificate.mechanism['mechanism']} {verdict} the {certificate.policy['policy']['kind']} policy"
+    return _plot_epsilon_bars({"allowed by the policy": allowed, "reached by the mechanism": reached}, title)
+
+
+@register_plot(SamplerAudit)
+def plot_sampler_audit(audit: SamplerAudit) -> Figure:
+    """Plot the epsilon that the policy allows between two values and the lower bound that a black-box audit found."""
+    confidence = percent(1 - audit.alpha)
+    bars = {
+        "allowed by the policy": float(audit.epsilon),
+        f"lower bound ({confidence} confidence)": audit.epsilon_lower,
+    }
+    return _plot_epsilon_bars(bars, f"{audit.pair[0]!r} against {audit.pair[1]!r}")
+
+
+def _plot_epsilon_bars(bars: dict[str, float], title: str) -> Figure:
+    """Plot one horizontal bar per epsilon; an infinite one is written instead of drawn."""
+    figure, axes = _figure(6.0, 1.8)
+    for place, (label, epsilon) in enumerate(reversed(bars.items())):
+        length = epsilon if math.isfinite(epsilon) else 0.0
+        axes.barh(place, length, color=_BAND if label.startswith("allowed") else _INK)
+        axes.text(length, place, f" {epsilon:.4g}" if math.isfinite(epsilon) else " infinite", va="center")
+    axes.set_yticks(range(len(bars)), list(reversed(bars)))
+    axes.set_xlabel("ε")
+    axes.set_title(title)
+    axes.margins(x=0.15)
+    return figure
 
 
 @register_plot(ErrorRegion)

@@ -103,3 +103,25 @@ def test_an_estimate_without_noise_draws_points_for_intervals() -> None:
     clear = RandomizedResponse(domain, "inf")
     estimate = sf.estimate(clear, sf.aggregate(clear, [0, 0, 1, 1]))
     assert len(plot_estimate(estimate).axes[0].patches) == 2
+
+
+def test_audits_are_drawn_with_what_is_allowed_and_what_was_found() -> None:
+    domain = sf.Domain(["none", "flu", "hiv"])
+    mechanism = sf.mechanisms.RandomizedResponse(domain, 1)
+    for certificate in (
+        sf.audit(mechanism, sf.Uniform(domain, 1)),
+        sf.audit(mechanism, sf.Uniform(domain, "1/2")),
+        sf.audit(sf.mechanisms.RandomizedResponse(domain, "inf"), sf.Uniform(domain, 1)),
+    ):
+        (axes,) = certificate.plot().axes
+        assert [text.get_text() for text in axes.get_yticklabels()] == [
+            "reached by the mechanism",
+            "allowed by the policy",
+        ]
+        reached, allowed = (text.get_text().strip() for text in axes.texts)
+        assert float(allowed) == float(certificate.worst.epsilon)
+        assert (reached == "infinite") == (certificate.worst.right == 0)
+        assert certificate.holds == (reached != "infinite" and float(reached) <= float(allowed))
+    audit = sf.audit_sampler(lambda value: value, sf.Uniform(domain, 1), trials=2000)
+    (axes,) = audit.plot().axes
+    assert [text.get_text() for text in axes.texts] == [f" {audit.epsilon_lower:.4g}", " 1"]

@@ -7,11 +7,23 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from sfumato._core import Epsilon, Result, canonical_hash, check_keys, label_document, read_label, reads_document
+from sfumato._core import (
+    Epsilon,
+    Result,
+    canonical_hash,
+    check_keys,
+    label_document,
+    plot_result,
+    read_label,
+    reads_document,
+)
 from sfumato.errors import InvalidInput, PolicyViolated, Undecided
 from sfumato.policy import TightestConstraint
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Certificate", "Coverage"]
 
@@ -122,6 +134,11 @@ class Certificate(Result):
             "coverage": [self.coverage],
             "evidence": [self.evidence],
         }
+
+    def plot(self) -> Figure:
+        """Draw the epsilon that is allowed and the one that was found; needs matplotlib."""
+        figure: Figure = plot_result(self)
+        return figure
 
     def _title(self) -> str:
         return self.summary()

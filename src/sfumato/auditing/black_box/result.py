@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato._core import (
     Epsilon,
@@ -16,6 +16,7 @@ from sfumato._core import (
     label_document,
     number_document,
     percent,
+    plot_result,
     read_flag,
     read_integer,
     read_items,
@@ -25,6 +26,9 @@ from sfumato._core import (
     reads_document,
 )
 from sfumato.errors import InvalidInput, PolicyViolated
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["SamplerAudit"]
 
@@ -154,6 +158,11 @@ class SamplerAudit(Result):
             "count_other": [each.counts[1] for each in findings],
             "tested": [each.tested for each in findings],
         }
+
+    def plot(self) -> Figure:
+        """Draw the epsilon that is allowed and the one that was found; needs matplotlib."""
+        figure: Figure = plot_result(self)
+        return figure
 
     def _title(self) -> str:
         verdict = "the sampler violates the policy" if self.violated else "nothing found, which proves nothing"
