@@ -60,16 +60,39 @@ class SfumatoError(Exception):
 
 
 class InvalidInput(SfumatoError, ValueError):
-    """Subject, parameter, what it must be, what it got: one template for every refusal.
+    """An argument, a file or a document that cannot be accepted.
 
+    All messages follow one template: ``subject: parameter must …; got …``, then what to do next where the requirement
+    alone does not say it.
+
+    Parameters
+    ----------
+    subject
+        The function, class or file that rejects the input.
+    parameter
+        The name of the parameter or field.
+    must
+        The requirement, as the words after "must".
+    got
+        The rejected value; long ones are shortened.
+    row
+        The index of the rejected report, where the input is a column of reports.
+    hint
+        What to do next, as a full sentence.
+
+    Examples
+    --------
     >>> print(InvalidInput("Uniform", "epsilon", "be at least 0", -1))
     Uniform: epsilon must be at least 0; got -1
-
-    ``row`` is that of the offending report, where the input is a column of them.
+    >>> print(InvalidInput("estimate", "aggregate", "not be empty", 0, hint="Aggregate at least one report first."))
+    estimate: aggregate must not be empty; got 0. Aggregate at least one report first.
     """
 
-    def __init__(self, subject: str, parameter: str, must: str, got: object, *, row: int | None = None) -> None:
-        super().__init__(f"{subject}: {parameter} must {must}; got {shown(got)}")
+    def __init__(
+        self, subject: str, parameter: str, must: str, got: object, *, row: int | None = None, hint: str | None = None
+    ) -> None:
+        ending = "" if hint is None else f". {hint}"
+        super().__init__(f"{subject}: {parameter} must {must}; got {shown(got)}{ending}")
         self.row = row
 
 

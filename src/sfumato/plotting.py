@@ -269,7 +269,7 @@ def plot_simulation(simulation: Simulation) -> Figure:
 
 @register_plot(Certificate)
 def plot_certificate(certificate: Certificate) -> Figure:
-    """Plot the epsilon that the tightest constraint of an audit allows and the one that the mechanism reaches."""
+    """Plot the epsilon that the tightest constraint of a certificate allows and the one that the mechanism reaches."""
     worst = certificate.worst
     allowed = float(worst.epsilon)
     reached = allowed + worst.excess if math.isfinite(allowed) else allowed
