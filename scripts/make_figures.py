@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import readme_figure
 from pages import DOCS, blocks, run_python
 
 FOLDER = DOCS / "figures"
@@ -94,7 +95,7 @@ def flow() -> str:
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    made = {"flow.svg": flow()}
+    made = {"flow.svg": flow(), "same-privacy.svg": readme_figure.draw()}
     for page in sorted(DOCS.rglob("*.md")):
         with tempfile.TemporaryDirectory() as folder:
             made |= figures_of(page, Path(folder))

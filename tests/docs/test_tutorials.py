@@ -20,7 +20,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from sfumato import audit, design, load_policy
+from sfumato import Domain, HighLow, audit, design, load_policy, plan
 from sfumato.cli import main
 from support import ROOT
 from support.collectors import free_port
@@ -156,8 +156,25 @@ def test_the_flow_is_drawn_as_the_script_draws_it(scripts: Any) -> None:
     assert kept == scripts("make_figures").flow(), "run scripts/make_figures.py"
 
 
+@pytest.mark.slow
+def test_the_picture_of_the_readme_is_computed_as_its_caption_says(tmp_path: Path, scripts: Any) -> None:
+    picture = scripts("readme_figure")
+    (tmp_path / "same-privacy.svg").write_text(picture.draw(), encoding="utf-8")
+    assert as_shown(tmp_path / "same-privacy.svg"), "run scripts/make_figures.py"
+    policy = HighLow(Domain(list(picture.PEOPLE)), picture.SENSITIVE, picture.EPSILON)
+    n = sum(picture.PEOPLE.values())
+    caption = " ".join((ROOT / "README.md").read_text(encoding="utf-8").partition("same-privacy.svg)")[2].split())
+    saving = plan(policy, n).saving
+    assert saving is not None
+    for statement in (
+        f"ε = {picture.EPSILON}", f"seed {picture.SEED}", f"{n:,} people", f"{saving:.1f} times as many people"
+    ):  # fmt: skip
+        assert statement in caption[:900], statement
+
+
 def test_every_figure_is_shown_and_every_tutorial_has_a_notebook(scripts: Any) -> None:
-    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     for figure in (ROOT / "docs" / "figures").rglob("*.svg"):
         shown = figure.relative_to(ROOT / "docs").as_posix()
         assert f"{shown})" in text, f"{shown} is shown nowhere"
