@@ -140,6 +140,16 @@ def test_the_commands_of_merging_counts_print_what_is_shown(
 
 
 @pytest.mark.slow
+def test_the_commands_of_auditing_a_sampler_print_what_is_shown(tmp_path: Path, scripts: Any) -> None:
+    reader = Reader(tmp_path)
+    for block in scripts("pages").blocks(ROOT / "docs" / "how-to" / "audit-a-sampler.md"):
+        if block.is_file:
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+        for command, shown in block.commands:
+            assert lines(reader.types(command)) == lines(shown), command
+
+
+@pytest.mark.slow
 def test_every_policy_file_shown_is_read_and_can_be_obeyed(tmp_path: Path, scripts: Any) -> None:
     page = ROOT / "docs" / "how-to" / "write-a-policy-file.md"
     shown = [block for block in scripts("pages").blocks(page) if block.is_file]
