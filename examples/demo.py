@@ -1,7 +1,7 @@
-"""The main job, end to end: a survey with sensitive answers and a map of a city, from policy to private answers.
+"""Run a survey with sensitive answers and a map of a city from policy to estimate.
 
-Prints what it does and writes build/demo/report.html with the pictures. People and their answers are made up; the
-randomness that hides them is real.
+The program prints each result and writes build/demo/report.html with the figures. The people and their answers are
+invented. The randomness that protects them is real, so the estimates differ between runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sfumato.plotting import plot_epsilons, plot_estimate, plot_plan
 
 FOLDER = Path(__file__).parents[1] / "build" / "demo"
 
-#: The survey: how many people have which answer, and which answers must be deniable.
+#: Number of people by answer; the policy below protects two of the answers.
 PEOPLE = {"none": 27_000, "flu": 14_000, "hiv": 1_500, "cancer": 3_500, "prefer not to say": 4_000}
 ANSWERS = [answer for answer, count in PEOPLE.items() for _ in range(count)]
 SHARES = {answer: count / len(ANSWERS) for answer, count in PEOPLE.items()}
@@ -34,20 +34,20 @@ POLICY = sf.HighLow(sf.Domain(list(PEOPLE)), sensitive=["hiv", "cancer"], epsilo
 
 
 class Report:
-    """Collects what is printed, and pictures, for a page that stands alone."""
+    """Print results and collect them, with figures, in one HTML page."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
 
-    def heading(self, text: str) -> None:
-        print(f"\n== {text}")
-        self._parts.append(f"<h2>{html.escape(text)}</h2>")
+    def heading(self, title: str) -> None:
+        print(f"\n== {title}")
+        self._parts.append(f"<h2>{html.escape(title)}</h2>")
 
-    def text(self, text: object) -> None:
-        print(text)
-        self._parts.append(f"<pre>{html.escape(str(text))}</pre>")
+    def result(self, result: object) -> None:
+        print(result)
+        self._parts.append(f"<pre>{html.escape(str(result))}</pre>")
 
-    def picture(self, figure: Any, caption: str) -> None:
+    def figure(self, figure: Any, caption: str) -> None:
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg")
         drawing = buffer.getvalue()
@@ -61,7 +61,7 @@ class Report:
             "pre{background:#f4f6f8;padding:.7rem;overflow-x:auto;font-size:.8rem}svg{max-width:100%;height:auto}"
             "figcaption{color:#555}"
         )
-        title = "Sfumato: a survey and a map, private from the start"
+        title = "Sfumato: a private survey and a private map"
         page = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
             f"<h1>{title}</h1>{''.join(self._parts)}</html>"
@@ -70,13 +70,13 @@ class Report:
 
 
 def collect(mechanism: Mechanism, values: Any, method: str) -> sf.Estimate:
-    """What happens between a person and an answer: randomized on their side, counted and estimated on ours."""
+    """Privatize the values as devices would, then count the reports and estimate as an analyst would."""
     reports = sf.privatize(mechanism, values)
     return sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
 
 
-def beside_the_truth(estimate: sf.Estimate) -> str:
-    """A line for each answer of the survey: its true share, and what private reports say of it."""
+def compared_with_truth(estimate: sf.Estimate) -> str:
+    """Return one line per answer of the survey: its true share, its estimate and the 95% interval."""
     low, high = estimate.interval()
     return "\n".join(
         f"{answer!s:20} truth {SHARES[str(answer)]:.4f}   estimate {share:.4f}   95% interval [{a:.4f}, {b:.4f}]"
@@ -86,7 +86,7 @@ def beside_the_truth(estimate: sf.Estimate) -> str:
 
 @contextlib.contextmanager
 def collector(folder: Path) -> Iterator[tuple[str, str]]:
-    """`sfumato serve` on a free port of this machine: its URL and its admin token."""
+    """Run ``sfumato serve`` on a free local port; yield its URL and its admin token."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -102,55 +102,59 @@ def collector(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def service(report: Report) -> None:
-    report.heading("The same survey as a service: reports over HTTP, each counted exactly once")
+    """Send the reports of the survey to a collector, and estimate from its counts."""
+    report.heading("The same survey over HTTP: the collector counts each report once")
     with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (url, token):
         with Client(url, token) as admin:
             collection, key = admin.create("Health survey", POLICY, submission="key")
         with Client(url, key) as client:
             mechanism = client.collection(collection).mechanism
-            sf.verify(client.certificate(collection))  # a client need not believe the collector
+            sf.verify(client.certificate(collection))  # the client repeats the collector's audit
             reports = sf.privatize(mechanism, ANSWERS)
             sent = client.submit(collection, reports, batch="monday")
-            client.submit(collection, reports, batch="monday")  # the network hiccupped: sent again, counted once
+            client.submit(collection, reports, batch="monday")  # a retry is not counted again
             counts = client.aggregate(collection)
-    report.text(f"{sent[0].reports:,} reports of {mechanism.bits} bits sent twice to {url}; counted: {counts.n:,}")
-    report.text(beside_the_truth(sf.estimate(mechanism, counts)))
+    size = f"{mechanism.bits} bits per report"
+    report.result(f"{sent[0].reports:,} reports ({size}) sent twice to {url}; counted once: {counts.n:,}")
+    report.result(compared_with_truth(sf.estimate(mechanism, counts)))
 
 
 def survey(report: Report) -> None:
-    report.heading("A survey: 'hiv' and 'cancer' must be deniable, the rest may be told")
+    """Plan, audit and run the survey in this process."""
+    report.heading("A survey: 'hiv' and 'cancer' are protected, the other answers may be revealed")
     policy, n = POLICY, len(ANSWERS)
-    report.text(policy)
+    report.result(policy)
     odds = policy.posterior_odds_bound("hiv", "none")
-    report.text(
-        f"After an answer, the odds of 'hiv' against 'none' are at most {odds:.4g} times what they were before."
-    )
-    report.picture(
-        plot_epsilons(policy), "How much likelier a row may make an answer than a column: ε, blank for no rule."
+    report.result(f"A report multiplies the odds of 'hiv' against 'none' by at most {odds:.4g}.")
+    report.figure(
+        plot_epsilons(policy),
+        "ε for each pair: a report may be e^ε times likelier for the row than for the column. Blank: no limit.",
     )
 
     plan = sf.plan(policy, n)
-    report.text(plan)
-    report.picture(plot_plan(policy), "The error to expect, before anybody is asked.")
+    report.result(plan)
+    report.figure(plot_plan(policy), "Expected error of each mechanism by number of people.")
 
     mechanism = sf.design(policy, n)
     certificate = sf.audit(mechanism, policy).raise_if_violated()
-    report.text(certificate)
+    report.result(certificate)
     allowed = RandomizedResponse(policy.domain, 1)
     broken = RandomizedResponse(policy.domain, 1, threshold=allowed.threshold + 1)
-    report.text(f"One part in 2^64 too much is caught: {sf.audit(broken, policy).summary()}")
+    report.result(f"The audit detects an excess of one part in 2^64: {sf.audit(broken, policy).summary()}")
 
     estimate = collect(mechanism, ANSWERS, "unbiased")
-    report.text(beside_the_truth(estimate))
+    report.result(compared_with_truth(estimate))
     sensitive = SHARES["hiv"] + SHARES["cancer"]
-    report.text(f"Sensitive together: {estimate.set_fraction(['hiv', 'cancer'])} (truth {sensitive:.4f})")
-    report.picture(
-        plot_estimate(estimate, truth=SHARES), "The survey: estimate, intervals, and the truth that stayed home."
+    report.result(f"hiv or cancer: {estimate.set_fraction(['hiv', 'cancer'])} (truth {sensitive:.4f})")
+    report.figure(
+        plot_estimate(estimate, truth=SHARES),
+        "The survey: estimates with 95% intervals, and the true shares, which no collector knows.",
     )
 
 
 def city(report: Report) -> None:
-    report.heading("A map of a city: the district may be known, nobody's place in it is")
+    """Draw a map of where people are from reports that hide the place within its district."""
+    report.heading("A map of a city: the district may be revealed, the place within it is protected")
     domain = sf.Domain.grid(latitude=(52.4, 52.6), longitude=(13.2, 13.6), rows=16, columns=24)
     districts = [(row // 4, column // 4) for row, column in domain]
     policy = sf.Blocks(domain, blocks=districts, epsilon=1)
@@ -166,21 +170,22 @@ def city(report: Report) -> None:
     counts = np.rint(400_000 * density / np.sum(density)).astype(int)
     points = np.repeat(centres, counts, axis=0)
     n = len(points)
-    report.text(f"{policy}, {n:,} people")
-    report.text(sf.plan(policy, n))
+    report.result(f"{policy}, {n:,} people")
+    report.result(sf.plan(policy, n))
     mechanism = sf.design(policy, n)
-    report.text(sf.audit(mechanism, policy).raise_if_violated())
+    report.result(sf.audit(mechanism, policy).raise_if_violated())
     estimate = collect(mechanism, points, "simplex")
     error = float(np.abs(estimate.frequencies - counts / n).sum()) / 2
-    report.text(f"{n:,} reports of {mechanism.bits} bits; total variation distance to the true map: {error:.3f}")
+    report.result(f"{n:,} reports, {mechanism.bits} bits per report")
+    report.result(f"Total variation distance to the true map: {error:.3f}")
     classical = collect(sf.design(sf.Uniform(domain, 1)), points, "simplex")
     error = float(np.abs(classical.frequencies - counts / n).sum()) / 2
-    report.text(f"If the district had to be hidden as well as the place: {error:.3f}")
-    report.picture(plot_estimate(estimate), "The map from private reports.")
+    report.result(f"The same distance if the district is protected too (classical LDP): {error:.3f}")
+    report.figure(plot_estimate(estimate), "The map estimated from private reports.")
     truth = sf.estimate(
         RandomizedResponse(domain, "inf"), sf.aggregate(RandomizedResponse(domain, "inf"), domain.encode(points))
     )
-    report.picture(plot_estimate(truth), "The true map, which no collector ever saw.")
+    report.figure(plot_estimate(truth), "The true map, which the collector does not know.")
 
 
 def main() -> None:
@@ -190,7 +195,7 @@ def main() -> None:
     city(report)
     page = FOLDER / "report.html"
     report.save(page)
-    print(f"\nThe pictures are in {page.relative_to(Path(__file__).parents[1])}")
+    print(f"\nThe figures are in {page.relative_to(Path(__file__).parents[1])}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""A mechanism that is defined outside the library, with a sampler and a law only, from audit to estimate.
+"""Define a mechanism outside the library and use it from plan to estimate.
 
-Cyclic response reports a shift of a difference set: with probability γ one whose shifted set holds the true value,
-otherwise any. Every two values are in equally many of the sets, so it has the error of subset selection with sets of
-that size, in reports of log2 k bits instead of k.
+The mechanism, cyclic response, has only a sampler and a law. A report is a shift of a difference set. With probability
+γ, the sampler draws a shift whose set contains the true value; otherwise it draws any shift. Every two values share the
+same number of sets. The error therefore equals that of subset selection with sets of this size, but a report has
+log2 k bits instead of k.
+
+docs/how-to/add-a-mechanism.md explains each step.
 """
 
 from __future__ import annotations
@@ -19,14 +22,14 @@ import sfumato as sf
 from sfumato.collecting import read_reports, write_reports
 from sfumato.mechanisms import Candidate, CandidateRequest, Draws, Finished, Mechanism
 
-#: By the number of values: a set whose differences are every other value equally often.
+#: Difference sets by number of values: their differences modulo that number are every other number equally often.
 DIFFERENCE_SETS = {7: (1, 2, 4), 13: (0, 1, 3, 9), 21: (3, 6, 7, 12, 14)}
-#: Probabilities are integers over this.
+#: Denominator of all probabilities.
 WHOLE = 2**62
 
 
 def offer(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
-    """Offer cyclic response for domains of the right size, at the ε that implies the policy."""
+    """Offer cyclic response for domains with a known difference set, at the ε that implies the policy."""
     domain = request.policy.domain
     if len(domain) in DIFFERENCE_SETS:
         yield "cyclic", Candidate(partial(CyclicResponse, domain, request.epsilon), "k²", classical=True)
@@ -34,7 +37,7 @@ def offer(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
 
 @sf.register(candidates=offer)
 class CyclicResponse(Mechanism):
-    """With probability γ a uniform shift whose set holds the value, otherwise a uniform shift of all."""
+    """Report a uniform shift whose set contains the value with probability γ, otherwise any uniform shift."""
 
     name = "cyclic-response"
 
@@ -44,39 +47,39 @@ class CyclicResponse(Mechanism):
         self.members = DIFFERENCE_SETS[len(domain)]
         if threshold is None:
             gain = math.expm1(min(float(self.epsilon), 700.0)) * len(self.members)
-            # A little below the best: the audit decides exactly whether that is enough.
+            # Slightly below the largest allowed threshold, because floats round; the audit checks it exactly.
             threshold = math.floor(gain / (gain + len(domain)) * (1 - 1e-12) * WHOLE)
         self.threshold = int(threshold)
 
     def step(self, state: int, draws: Draws) -> Finished:
-        """The sampler: all its randomness comes from ``draws``."""
+        """Draw a report; every random choice goes through ``draws``."""
         forced = draws.bernoulli(self.threshold, WHOLE)
         member, shift = draws.below(len(self.members)), draws.below(len(self.domain))
         return Finished((state - self.members[member]) % len(self.domain) if forced else shift)
 
     @property
     def outputs(self) -> int:
-        """The number of reports: one per shift."""
+        """Number of different reports: one per shift."""
         return len(self.domain)
 
     def probability(self, report: int, x: int) -> Fraction:
-        """The law that the sampler has to follow: the audit compares the two."""
+        """Return the exact probability of a report for the value with index ``x``."""
         gamma = Fraction(self.threshold, WHOLE)
         holds = (x - report) % len(self.domain) in self.members
         return (1 - gamma) / len(self.domain) + (gamma / len(self.members) if holds else 0)
 
     def parameters(self) -> dict[str, Any]:
-        """What the spec says besides the domain."""
+        """Return the parameters that the spec stores with the domain."""
         return {"epsilon": str(self.epsilon), "threshold": str(self.threshold)}
 
     @classmethod
     def from_parameters(cls, domain: sf.Domain, parameters: dict[str, Any]) -> CyclicResponse:
-        """The inverse of ``parameters``."""
+        """Build the mechanism from its domain and the result of ``parameters``."""
         return cls(domain, **parameters)
 
 
 def main(people: int = 20_000) -> sf.Estimate:
-    """Take the mechanism through every verb; print what each says."""
+    """Plan, audit, charge, privatize, store, aggregate and estimate; print each result."""
     days = sf.Domain(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
     policy = sf.Uniform(days, "1/2")
     plan = sf.plan(policy, people, max_bits=3)

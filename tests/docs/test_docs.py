@@ -172,7 +172,7 @@ def test_the_demo_runs() -> None:
         [(answer.strip(), float(truth), float(estimate)) for answer, truth, estimate in rows]
         for rows in (
             re.findall(r"^(.+?) truth (\S+) +estimate (\S+)", part, flags=re.MULTILINE)
-            for part in result.stdout.partition("== A map of a city")[0].split("== The same survey as a service")
+            for part in result.stdout.partition("== A map of a city")[0].split("== The same survey over HTTP")
         )
     )
     assert [row[:2] for row in survey] == [row[:2] for row in service]
