@@ -22,7 +22,7 @@ def _(mo):
 
     The code of `docs/tutorials/heat-map.md`, by `scripts/make_notebooks.py`; the words are there.
 
-    ## The city
+    ## Create the city
     """)
     return
 
@@ -52,7 +52,7 @@ def _():
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## The district may be known
+    ## Reveal the district, protect the place
     """)
     return
 
@@ -66,64 +66,72 @@ def _(city, np, people, plot_estimate, save, sf, truth):
     print(sf.audit(mechanism, by_district).holds)
 
 
-    def mapped(kind):
-        reports = sf.privatize(kind, people, sf.InsecureSeeded(1))  # leave the stream out for real people
-        return sf.estimate(kind, sf.aggregate(kind, reports), "simplex")
+    def draw_map(mechanism):
+        reports = sf.privatize(mechanism, people, sf.InsecureSeeded(1))  # for real people, omit the seed
+        return sf.estimate(mechanism, sf.aggregate(mechanism, reports), "simplex")
 
 
-    def missed(found):
-        return float(np.abs(found.frequencies - truth).sum()) / 2
+    def misplaced(estimate):
+        return float(np.abs(estimate.frequencies - truth).sum()) / 2
 
 
-    private_map = mapped(mechanism)
-    print(f"misplaced: {missed(private_map):.1%} of the people")
+    private_map = draw_map(mechanism)
+    print(f"misplaced: {misplaced(private_map):.1%} of the people")
     save(plot_estimate(private_map), "heat-map.svg")
-    return by_district, mapped, mechanism, missed
+    return by_district, draw_map, mechanism, misplaced
 
 
 @app.cell
-def _(city, mapped, plot_estimate, save, sf):
-    exactly = sf.mechanisms.RandomizedResponse(city, "inf")  # reports the cell itself: never do this
-    save(plot_estimate(mapped(exactly)), "heat-map-truth.svg")
+def _(city, draw_map, plot_estimate, save, sf):
+    exactly = sf.mechanisms.RandomizedResponse(city, "inf")  # reports the cell itself; never do this with real people
+    save(plot_estimate(draw_map(exactly)), "heat-map-truth.svg")
     return
 
 
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## Near is hard to tell, far is easy
+    ## Protect by distance
     """)
     return
 
 
 @app.cell
-def _(city, mapped, missed, people, sf):
+def _(city, draw_map, misplaced, people, sf):
     by_distance = sf.Metric(city, distance="km", epsilon="0.5")
     blurred = sf.design(by_distance, n=len(people))
     print(blurred.name, blurred.bits, "bits", sf.audit(blurred, by_distance).holds)
-    print(f"misplaced: {missed(mapped(blurred)):.1%}")
+    print(f"misplaced: {misplaced(draw_map(blurred)):.1%}")
+    return
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## Compare with classical LDP
+    """)
     return
 
 
 @app.cell
-def _(by_district, city, mapped, missed, people, sf):
+def _(by_district, city, draw_map, misplaced, people, sf):
     everywhere = sf.design(sf.Uniform(city, epsilon=1), n=len(people))
-    print(f"classical LDP misplaces {missed(mapped(everywhere)):.1%}")
+    print(f"classical LDP misplaces {misplaced(draw_map(everywhere)):.1%}")
     saving = sf.plan(by_district, n=len(people)).saving
-    print(f"its unbiased estimate has {saving:.0f} times the squared error, and needs as many times the people")
+    print(f"its unbiased estimate has {saving:.0f} times the squared error, so it needs {saving:.0f} times as many people")
     return (everywhere,)
 
 
 @app.cell
 def _(everywhere, mechanism, np, people, sf, truth):
-    def rehearsed(kind, times):
-        runs = [sf.simulate(kind, n=times * len(people), truth=truth, method="simplex", seed=seed) for seed in range(5)]
+    def rehearse(mechanism, times):
+        runs = [sf.simulate(mechanism, n=times * len(people), truth=truth, method="simplex", seed=seed) for seed in range(5)]
         return f"{np.mean([run.tv for run in runs]):.1%} misplaced, squared error {np.mean([run.l2 for run in runs]):.1e}"
 
 
-    print("districts:                 ", rehearsed(mechanism, 1))
+    print("districts:                 ", rehearse(mechanism, 1))
     for times in (8, 12, 16):
-        print(f"classical, {times:2} times as many:", rehearsed(everywhere, times))
+        print(f"classical, {times:2} times as many:", rehearse(everywhere, times))
     return
 
 

@@ -22,7 +22,7 @@ def _(mo):
 
     The code of `docs/tutorials/secret.md`, by `scripts/make_notebooks.py`; the words are there.
 
-    ## The pilot
+    ## Enter the pilot study
     """)
     return
 
@@ -46,22 +46,22 @@ def _():
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## May the region be told?
+    ## Check whether the region may be revealed
     """)
     return
 
 
 @app.cell
 def _(people, policy, sf):
-    told = [[int(x == y) for y in range(3)] for x in range(3)] * 2
-    print(sf.audit(sf.mechanisms.TableMechanism.from_matrix(people, told), policy).summary())
+    revealed = [[int(x == y) for y in range(3)] for x in range(3)] * 2
+    print(sf.audit(sf.mechanisms.TableMechanism.from_matrix(people, revealed), policy).summary())
     return
 
 
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## A mechanism for the pair
+    ## Design a mechanism for both attributes
     """)
     return
 
@@ -71,7 +71,7 @@ def _(people, policy, sf):
     mechanism = sf.design(policy, n=20_000, mechanism="conditional-rr")
     print(sf.audit(mechanism, policy).summary())
     classical = sf.mechanisms.SubsetSelection(people, 1)
-    # Exact expected squared errors of both unbiased estimates, at equal shares.
+    # Exact expected squared errors of both unbiased estimates, if all pairs are equally frequent.
     print(f"classical LDP needs {classical.risk(1) / mechanism.risk(1):.1f} times as many people")
     return (mechanism,)
 
@@ -79,7 +79,7 @@ def _(people, policy, sf):
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## The joint table
+    ## Estimate the joint table
     """)
     return
 
@@ -89,7 +89,7 @@ def _(mechanism, np, people, plot_estimate, policy, save, sf):
     truth = np.array([[0.33, 0.255, 0.235], [0.043, 0.032, 0.105]])
     print("not ruled out by the pilot:", policy.distributions.holds(truth))
     answers = [label for label, share in zip(people, truth.ravel()) for _ in range(round(20_000 * share))]
-    reports = sf.privatize(mechanism, answers, sf.InsecureSeeded(1))  # leave the stream out for real people
+    reports = sf.privatize(mechanism, answers, sf.InsecureSeeded(1))  # for real people, omit the seed
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
     print(estimate)
     figure = plot_estimate(estimate, truth=truth.ravel())
@@ -98,13 +98,21 @@ def _(mechanism, np, people, plot_estimate, policy, save, sf):
     return estimate, truth
 
 
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## Estimate sums and differences
+    """)
+    return
+
+
 @app.cell
 def _(estimate, regions, truth):
     ill = [("yes", region) for region in regions]
-    print("with the condition:", estimate.set_fraction(ill), f"in truth {truth[1].sum():.2f}")
+    print("with the condition:", estimate.set_fraction(ill), f"(truth {truth[1].sum():.2f})")
     difference = estimate.linear({("yes", "west"): 1, ("yes", "north"): -1})
     low, high = difference.interval()
-    print(f"west less north, with the condition: {difference}, 95% from {low:.3f} to {high:.3f}, in truth 0.062")
+    print(f"west minus north, with the condition: {difference}, 95% from {low:.3f} to {high:.3f} (truth 0.062)")
     return
 
 

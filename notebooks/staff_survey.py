@@ -94,7 +94,7 @@ def _(mo):
 
 @app.cell
 def _(mechanism, sf, staff):
-    staff["report"] = sf.privatize(mechanism, staff.answer, stream=sf.InsecureSeeded(7))  # leave the stream out for real people
+    staff["report"] = sf.privatize(mechanism, staff.answer, stream=sf.InsecureSeeded(7))  # for real people, omit the seed
     collected = staff.drop(columns="answer")
     print(collected.head(4))
     return (collected,)

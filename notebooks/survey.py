@@ -36,7 +36,7 @@ def _(mo):
 
     The code of `docs/tutorials/survey.md`, by `scripts/make_notebooks.py`; the words are there.
 
-    ## Say what is sensitive
+    ## State what is sensitive
     """)
     return
 
@@ -65,7 +65,7 @@ def _(run):
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## Know the error before you ask
+    ## Plan: know the error in advance
     """)
     return
 
@@ -79,7 +79,7 @@ def _(run):
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## Make the randomizer, and prove it
+    ## Design and audit the mechanism
     """)
     return
 
@@ -94,7 +94,7 @@ def _(run):
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## Rehearse
+    ## Rehearse with invented people
     """)
     return
 
@@ -133,7 +133,7 @@ def _(run):
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## For real
+    ## Privatize, count and estimate with commands
     """)
     return
 

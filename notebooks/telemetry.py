@@ -22,7 +22,7 @@ def _(mo):
 
     The code of `docs/tutorials/telemetry.md`, by `scripts/make_notebooks.py`; the words are there.
 
-    ## The clicks
+    ## Load the clicks
     """)
     return
 
@@ -34,11 +34,19 @@ def _():
     import sfumato as sf
     from sfumato.papers.data import page_clicks
 
-    clicks = page_clicks(None)  # or page_clicks(Path("folder")), where kosarak.dat or kosarak.dat.gz lies
+    clicks = page_clicks(None)  # or page_clicks(Path("folder")) for the real file
     print(clicks.source)
     top = np.sort(clicks.value)[::-1][:500]
     truth = top / top.sum()
     return np, sf, truth
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## Write the policy
+    """)
+    return
 
 
 @app.cell
@@ -54,7 +62,7 @@ def _(sf):
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## The plan
+    ## Plan
     """)
     return
 
@@ -81,7 +89,7 @@ def _(n, policy, sf):
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## Rehearse at the truth you expect
+    ## Rehearse with the expected distribution
     """)
     return
 
@@ -91,13 +99,9 @@ def _(domain, mechanism, n, sf, truth):
     classical = sf.design(sf.Uniform(domain, 1), n, max_bits=16)
 
 
-    def rehearsed(kind):
-        found = sf.simulate(kind, n=n, truth=truth, seed=1)
-        return f"{kind.name:20} total variation {found.tv:.3f}, predicted {found.predicted_tv:.3f}"
-
-
-    print(rehearsed(mechanism))
-    print(rehearsed(classical))
+    for candidate in (mechanism, classical):
+        run = sf.simulate(candidate, n=n, truth=truth, seed=1)
+        print(f"{candidate.name:20} total variation {run.tv:.3f}, predicted {run.predicted_tv:.3f}")
     return (classical,)
 
 
@@ -105,7 +109,7 @@ def _(domain, mechanism, n, sf, truth):
 def _(classical, mechanism, n, policy, sf, truth):
     planned = sf.plan(policy, n, max_bits=16)
     at_truth = classical.risk(1, truth) / mechanism.risk(1, truth)
-    projected = [sf.simulate(kind, n=n, truth=truth, method="simplex", seed=1).l2 for kind in (classical, mechanism)]
+    projected = [sf.simulate(each, n=n, truth=truth, method="simplex", seed=1).l2 for each in (classical, mechanism)]
     print(f"unbiased, equal shares:  {planned.saving:5.1f} times the squared error")
     print(f"unbiased, these clicks:  {at_truth:5.1f} times")
     print(f"projected, these clicks: {projected[0] / projected[1]:5.1f} times, in one simulation")
@@ -115,7 +119,7 @@ def _(classical, mechanism, n, policy, sf, truth):
 @app.cell(hide_code=True)
 def _(mo):
     mo.md(r"""
-    ## From Parquet to Parquet
+    ## Privatize a column
     """)
     return
 
@@ -131,11 +135,19 @@ def _(mechanism, n, np, sf, truth, urls):
     pq.write_table(pa.table({"url": visits}), "visits.parquet")
 
     column = pq.read_table("visits.parquet").column("url")
-    reports = sf.privatize(mechanism, column, sf.InsecureSeeded(1))  # leave the stream out for real people
+    reports = sf.privatize(mechanism, column, sf.InsecureSeeded(1))  # for real people, omit the seed
     half = len(reports) // 2
     write_reports(mechanism, reports[:half], "monday.parquet")
     write_reports(mechanism, reports[half:], "tuesday.parquet")
     return (read_reports,)
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md(r"""
+    ## Count and estimate
+    """)
+    return
 
 
 @app.cell
@@ -143,8 +155,8 @@ def _(domain, mechanism, read_reports, sensitive, sf, truth):
     counts = [sf.aggregate(mechanism, read_reports(mechanism, f"{day}.parquet")) for day in ("monday", "tuesday")]
     estimate = sf.estimate(mechanism, counts[0].merge(counts[1]))
     print(f"{estimate.n:,} reports")
-    print("health pages together:", estimate.set_fraction(sensitive), f"in truth {truth[domain.encode(sensitive)].sum():.4f}")
-    print("the most read page:", estimate.linear({"/news/1": 1}), f"in truth {truth[0]:.4f}")
+    print("all health pages:", estimate.set_fraction(sensitive), f"(truth {truth[domain.encode(sensitive)].sum():.4f})")
+    print("the most read page:", estimate["/news/1"], f"(truth {truth[0]:.4f})")
     return
 
 
