@@ -101,11 +101,11 @@ def _(mechanism, sf, staff):
 
 
 @app.cell
-def _(pd):
+def _(collected, pd):
     collected.to_csv("reports.csv", index=False)
-    collected = pd.read_csv("reports.csv")
-    print(collected.dtypes)
-    return (collected,)
+    received = pd.read_csv("reports.csv")
+    print(received.dtypes)
+    return (received,)
 
 
 @app.cell(hide_code=True)
@@ -117,8 +117,8 @@ def _(mo):
 
 
 @app.cell
-def _(collected, mechanism, sf):
-    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, collected.report))
+def _(mechanism, received, sf):
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, received.report))
     print(estimate.to_pandas(confidence=0.95).round(3))
     return (estimate,)
 
@@ -139,8 +139,8 @@ def _(mo):
 
 
 @app.cell
-def _(collected, mechanism, sf):
-    counts = {name: sf.aggregate(mechanism, reports) for name, reports in collected.groupby("department").report}
+def _(mechanism, received, sf):
+    counts = {name: sf.aggregate(mechanism, reports) for name, reports in received.groupby("department").report}
     grouped = sf.estimate_groups(mechanism, counts)
     table = grouped.to_pandas()
     print(table[table["value"] == "leaving"].round(3).to_string(index=False))
