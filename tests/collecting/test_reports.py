@@ -363,7 +363,7 @@ def test_every_mechanism_here_has_published_batches() -> None:
 
 def test_the_page_names_every_reason() -> None:
     page = (ROOT / "docs" / "report-format.md").read_text(encoding="utf-8")
-    table = page.partition("A batch is refused for one of these reasons")[2].partition("##")[0]
+    table = page.partition("A reader rejects a batch for one of these reasons")[2].partition("##")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(REASONS)
 
 
