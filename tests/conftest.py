@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from support.collectors import Postgres
 
 # Nothing may fail because a machine is slow: no deadlines, no complaint about slow generation.
-settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 settings.register_profile("soak", settings.get_profile("ci"), derandomize=False, max_examples=3000, print_blob=True)
 

@@ -143,7 +143,7 @@ def test_merged_values_are_bound_by_their_strictest_member_also_above_ten_values
         levels[x][x] = "0"
     levels[0][1], levels[1][0] = "0", "6"
     policy = sf.Pairwise(sf.Domain.range(size), levels)
-    optimum = sf.optimal(policy, "mutual-information", max_seconds=20)
+    optimum = sf.optimal(policy, "mutual-information", max_seconds=6)
     assert sf.audit(optimum.mechanism, policy).holds
     few = sf.optimal(sf.Uniform(sf.Domain.range(8), 2), "mutual-information")
     assert optimum.value > few.value / 2 > 0

@@ -356,7 +356,7 @@ def test_the_commands_run_on_spark(
 # -- a worker that dies ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["table", "files"])
+@pytest.mark.parametrize("way", [pytest.param("table", marks=pytest.mark.soak), "files"])
 def test_counts_survive_the_death_of_a_worker(
     cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -379,7 +379,7 @@ def count_share_dying(mark: Path, spec: str, pieces: Sequence[Piece]) -> Any:
     return counting._count_split(spec, pieces)
 
 
-@pytest.mark.parametrize("way", ["DataFrame", "files"])
+@pytest.mark.parametrize("way", ["DataFrame", pytest.param("files", marks=pytest.mark.soak)])
 def test_a_worker_that_dies_while_it_privatizes_reports_nobody_and_what_it_drew_is_not_drawn_again(
     cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
