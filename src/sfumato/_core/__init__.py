@@ -46,7 +46,7 @@ from sfumato._core.plots import load_plots_with, plot_result, register_plot
 from sfumato._core.progress import Progress, ProgressCallback
 from sfumato._core.results import MOST_ROWS, FrozenData, Result, read_only, same_content, text_table, unused_name
 from sfumato._core.simplex import project_protected, project_to_simplex
-from sfumato._core.text import count_text, percent
+from sfumato._core.text import count_text, percent, quantity
 from sfumato._core.types import Floats, Integers, Words
 from sfumato._core.validation import (
     MOST_PEOPLE,
@@ -112,6 +112,7 @@ __all__ = [
     "plot_result",
     "project_protected",
     "project_to_simplex",
+    "quantity",
     "read_flag",
     "read_fractions",
     "read_integer",
