@@ -133,7 +133,7 @@ OTHER_SPEC = sf.mechanisms.RandomizedResponse(sf.Domain(["x", "y", "z"]), 2).spe
     ("name", "path", "to", "message"),
     [
         ("plan", ("rows", 0, "risk"), -5, "risk must be a number of at least 0; got -5"),
-        ("plan", ("rows", 0, "mechanism"), OTHER_SPEC, "must be that of the policy"),
+        ("plan", ("rows", 0, "mechanism"), OTHER_SPEC, "must equal the domain of the policy"),
         ("plan", ("rows", 0, "classical"), "no", "classical must be true or false; got 'no'"),
         ("plan", ("utility",), 7, "utility must be a string; got 7"),
         ("plan", ("prior",), [0.5, 0.5], "prior must be a list of 3"),
@@ -264,7 +264,7 @@ def test_a_plan_of_one_mechanism_has_one_row() -> None:
     made = sf.plan(POLICY, 100, mechanism="unary", prior=[0.5, 0.3, 0.2])
     assert [row.name for row in made.rows] == ["unary"]
     assert made.best.risk == sf.mechanisms.UnaryEncoding(DOMAIN, "ln 3").risk(100, [0.5, 0.3, 0.2])
-    assert made.reason == "unary, as asked"
+    assert made.reason == "unary: requested by name, not compared with other mechanisms"
     informed = sf.plan(POLICY, 100, mechanism="rr", utility="mutual-information")
     compared = sf.plan(POLICY, 100, utility="mutual-information")
     assert informed["rr"].value == pytest.approx(compared["rr"].value)

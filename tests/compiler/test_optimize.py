@@ -525,7 +525,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
         "be rows of numbers": lambda: sf.ExpectedLoss([["x"]]),
         "numbers must be 3 finite numbers": lambda: sf.optimal(policy, sf.SquaredError([1, 2])),
         "numbers must be numbers": lambda: sf.optimal(policy, sf.SquaredError(["x", "y", "z"])),  # type: ignore[list-item]
-        "prior must not be given where the worst": lambda: sf.optimal(
+        "prior must be left out for the utility 'worst-estimation'": lambda: sf.optimal(
             policy, "worst-estimation", prior=[0.5, 0.2, 0.3]
         ),
         "prior must have 3 entries": lambda: sf.optimal(policy, prior=[1.0]),
@@ -546,6 +546,6 @@ def test_more_values_than_the_solver_takes_are_refused_with_what_to_use_instead(
 def test_an_optimum_says_what_it_is() -> None:
     optimum = sf.optimal(sf.Uniform(sf.Domain.range(3), 1))
     assert str(optimum).startswith("estimation ")
-    assert "at least" in str(optimum)
-    assert "at most" in str(sf.optimal(sf.Uniform(sf.Domain.range(3), 1), "mutual-information"))
+    assert ", lower bound " in str(optimum)
+    assert ", upper bound " in str(sf.optimal(sf.Uniform(sf.Domain.range(3), 1), "mutual-information"))
     assert optimum.utility == "estimation"

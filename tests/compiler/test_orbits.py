@@ -296,8 +296,8 @@ def test_all_of_the_budget_leaves_the_sampling_error() -> None:
 
 def test_a_design_in_words() -> None:
     lines = str(found(sf.Blocks(R(7), "aabbbcc", [1, 2, 1]))).splitlines()
-    assert lines[0].startswith("estimation 2.24065, at least 2.24065")
-    assert lines[1:] == ["  0.5714  1 of 2 values in one of 2 blocks", "  0.4286  1 of 3 values in one of 1 blocks"]
+    assert lines[0].startswith("estimation 2.24065, lower bound 2.24065")
+    assert lines[1:] == ["  0.5714  1 of 2 values in one of 2 blocks", "  0.4286  1 of 3 values in 1 block"]
 
 
 def test_importing_it_imports_no_solver() -> None:

@@ -1,4 +1,4 @@
-"""The dearest ray under least shares, found by few choices, against all vertices; and what follows for designs."""
+"""The most valuable ray under least shares, found by few choices, against all vertices; and its designs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_vertex_is_dearer_and_one_is_as_dear(shape: tuple[int, int], epsilon:
         for _ in range(4):
             prices = generator.normal(size=len(p)) * p
             most = worths(vertices, p, prices).max()
-            bound, rays = simplices.dearest(prices, np.inf, 1e-9, soon())
+            bound, rays = simplices.most_valuable(prices, np.inf, 1e-9, soon())
             assert worths(rays, p, prices).max() == pytest.approx(most, abs=1e-9)
             assert most - 1e-9 <= bound <= most + 2e-9
             assert (rays @ slice_.rows.T).min() > -1e-9
@@ -82,8 +82,8 @@ def test_a_bound_that_was_cut_short_is_one() -> None:
     for seed in range(5):
         prices = np.random.default_rng(seed).normal(size=9) * p
         most = worths(vertices, p, prices).max()
-        assert simplices.dearest(prices, np.inf, 1e-9, Deadline(0))[0] >= most - 1e-9
-        assert simplices.dearest(prices, -np.inf, 1e-9, soon())[0] >= most - 1e-9
+        assert simplices.most_valuable(prices, np.inf, 1e-9, Deadline(0))[0] >= most - 1e-9
+        assert simplices.most_valuable(prices, -np.inf, 1e-9, soon())[0] >= most - 1e-9
 
 
 def test_secrets_never_seen_and_cells_never_seen() -> None:

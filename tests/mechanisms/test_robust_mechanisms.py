@@ -309,9 +309,11 @@ def test_robust_information_bounds_what_is_told_within_the_set() -> None:
             inside += 1
             assert information(p, mechanism.matrix()) >= told.least
     assert inside > 30
-    assert "be a Secret under ChiSquare" in refusal(sf.robust_information, mechanism, sf.Uniform(policy.domain, 1))
+    assert "be a Secret policy with a ChiSquare confidence set" in refusal(
+        sf.robust_information, mechanism, sf.Uniform(policy.domain, 1)
+    )
     other = robust([[1, 2], [3, 4]])
-    assert "have the mechanism's domain" in refusal(sf.robust_information, mechanism, other)
+    assert "have the domain of the mechanism" in refusal(sf.robust_information, mechanism, other)
     assert "have 6 entries" in refusal(sf.robust_information, mechanism, policy, [0.5, 0.5])
 
 

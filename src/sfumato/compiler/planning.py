@@ -1,4 +1,4 @@
-"""The verb ``plan``: every suitable mechanism for a policy, with the error to expect before anybody is asked."""
+"""The verb ``plan``: compare the suitable mechanisms for a policy before any data is collected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sfumato.compiler.bounds import least_risk
 from sfumato.compiler.candidates import candidates
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.plans import Plan, Row
-from sfumato.compiler.reasons import reason_for, tells_nothing
+from sfumato.compiler.reasons import reason_for, reveals_nothing
 from sfumato.compiler.requests import Request, checked_target
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.goals import Estimation, Goal
@@ -25,15 +25,14 @@ from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Uniform, str
 
 __all__ = ["SEARCHED_VALUES", "SEARCH_SECONDS", "plan", "plan_request"]
 
-#: Maximum number of values for which the optimal mechanism is searched unless ``max_seconds`` says otherwise.
+#: Maximum number of values for which ``plan`` searches for the optimal mechanism without ``max_seconds``.
 SEARCHED_VALUES = 64
 #: Maximum duration of that search in seconds.
 SEARCH_SECONDS = 10.0
-#: No search is made by itself above this many values (it takes a second there) where some mechanism has at most this
-#: many times the least error any can have.
-_SMALL_DOMAIN, _NEARLY_LEAST = 10, 1.01
-#: A search whose bound is farther than this factor from its own mechanism bounds nothing that matters: no ratio to it
-#: is given.
+#: Number of values above which the default search takes more than a second, and ratio of error to lower bound at which
+#: it is skipped there because it would gain little.
+_SMALL_DOMAIN, _NEARLY_OPTIMAL = 10, 1.01
+#: Maximum ratio between the value and the bound of a search; a weaker bound is not shown.
 _USEFUL_BOUND = 2.0
 
 
@@ -49,49 +48,58 @@ def plan(
     max_seconds: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Plan:
-    """Compare every suitable mechanism at n reports, or find the n at which the best one meets a target.
+    """Compare the suitable mechanisms for a policy by their expected error.
 
-    Where no structure of the policy says what is best, the optimal design is searched for and compared too, and bounds
-    what any mechanism can do.
+    The comparison covers mechanisms made for the structure of the policy and classical mechanisms at the greatest ε
+    that implies it. If no structure determines the best mechanism, the function also searches for the optimal design.
+    That search adds a row and a lower bound on the error of every mechanism.
 
     Parameters
     ----------
     policy
         The policy that every mechanism must obey.
     n
-        Number of people.
+        Number of people. Pass either ``n`` or ``target``.
     target
-        Expected total variation error, from which n follows. Give either n or a target.
+        Expected total variation error between 0 and 1. The plan is then for the number of people at which the best
+        mechanism meets this target.
     mechanism
-        Short name of the only mechanism to look at; ``"optimal"`` searches for the optimal design whatever the policy.
+        Short name of the only mechanism to include. ``"optimal"`` searches for the optimal design under any policy.
     utility
-        What mechanisms are compared by: ``"estimation"`` (the error of all frequencies together at the prior),
-        ``"worst-estimation"`` (the same at the distribution where it is greatest), ``"mutual-information"``, ``"mmse"``
-        (of numeric labels), a ``SquaredError`` or an ``ExpectedLoss``.
+        Quantity by which mechanisms are compared:
+
+        - ``"estimation"``: error of all frequencies together, at the prior;
+        - ``"worst-estimation"``: the same error at the least favourable distribution;
+        - ``"mutual-information"``: information between a value and its report;
+        - ``"mmse"``: mean squared error of numeric labels;
+        - a :class:`SquaredError` or an :class:`ExpectedLoss`.
     prior
-        The distribution at which errors are predicted, uniform unless given (for most of these mechanisms the worst
-        case): in domain order, or with labels (a mapping, a pandas Series), by which it is aligned.
+        Distribution at which errors are predicted, in domain order or with labels (a mapping or a pandas Series). The
+        default is the uniform distribution, which is the worst case for most of these mechanisms.
     max_bits
-        Maximum length of a report that is recommended, in bits.
+        Maximum length of a recommended report in bits.
     max_seconds
-        Time for all of it, 0 for no search. The call takes at most a fifth and 2 s longer, also where two other
-        programs keep the cores busy. By default a search for estimation gets 10 seconds for up to 64 values and none
-        for more, and one for another utility a minute. ``Plan.skipped`` names what did not fit.
+        Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer, even while
+        two other programs keep the cores busy. By default, a search for estimation takes at most 10 s for up to 64
+        values and is skipped for more. A search for another utility takes at most 60 s. ``Plan.skipped`` names the
+        mechanisms that did not fit.
     progress
-        Called with a :class:`Progress` (value and bound) after every round of a search.
+        Function that is called with a :class:`Progress` (value and bound) after every round of a search.
 
     Returns
     -------
     Plan
-        The mechanisms with their errors, the best first, with reason, bound and gap.
+        The mechanisms with their errors, the best first, with a reason, a bound and a gap.
 
     Raises
     ------
+    InvalidInput
+        If neither or both of ``n`` and ``target`` are passed, or if a parameter is invalid.
     PolicyViolated
-        If ``mechanism`` names a registered mechanism that does not obey the policy. Such mechanisms are audited, and
-        without a name ``Plan.skipped`` says which were left out.
+        If ``mechanism`` names a registered mechanism that does not obey the policy. Registered mechanisms are audited.
+        Without a name, ``Plan.skipped`` lists the ones that failed.
     NoAnswer
-        If no number of people meets the target, or ``mechanism="optimal"`` and no search fits in the time.
+        If no number of people meets the target, or if ``mechanism="optimal"`` and the search does not fit in the time.
 
     Examples
     --------
@@ -99,9 +107,12 @@ def plan(
     >>> compared = plan(Uniform(Domain(["yes", "no", "maybe"]), 1), n=1000)
     >>> compared.best.name, round(compared["subset"].tv, 3)
     ('rr', 0.049)
+    >>> plan(Uniform(Domain(["yes", "no", "maybe"]), 1), target=0.01).n
+    24001
     """
     if (n is None) == (target is None):
-        raise InvalidInput("plan", "n and target", "be given one without the other", (n, target))
+        hint = "Pass n=1000 or target=0.05, for example."
+        raise InvalidInput("plan", "exactly one of n and target", "be passed", (n, target), hint=hint)
     n = None if n is None else checked_count("plan", n)
     target = None if target is None else checked_target("plan", target)
     request = Request.read(
@@ -124,12 +135,12 @@ def plan(
 
 
 def plan_request(request: Request) -> Plan:
-    """Return the plan of one report."""
+    """Return the plan for one report."""
     if request.mechanism is not None and request.mechanism != "optimal":
         return _plan_of_one_mechanism(request, request.mechanism)
     seconds = request.max_seconds
     if _is_compared_by_risk(request):
-        deadline = Deadline(seconds or SEARCH_SECONDS)  # before solvers are loaded, which takes time too
+        deadline = Deadline(seconds or SEARCH_SECONDS)  # set before solvers are imported, which takes time too
         with one_thread():
             return _plan_by_risk(request, deadline)
     deadline = Deadline(DEFAULT_SECONDS if seconds is None else seconds)
@@ -138,7 +149,7 @@ def plan_request(request: Request) -> Plan:
 
 
 def _is_compared_by_risk(request: Request) -> bool:
-    """Return whether candidates are compared by the risk at the prior, and no search is asked for by name."""
+    """Return whether candidates are compared by their risk at the prior, without a search requested by name."""
     return request.goal.name == "estimation" and request.mechanism is None
 
 
@@ -157,7 +168,7 @@ def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
         policy=request.policy,
         n=1,
         rows=(row,),
-        reason=f"{name}, as asked",
+        reason=f"{name}: requested by name, not compared with other mechanisms",
         utility=request.goal.name,
         prior=None if request.prior is None else tuple(prior.tolist()),
         max_bits=request.max_bits,
@@ -165,19 +176,23 @@ def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
 
 
 def _people_for(target: float, one: Plan) -> int:
-    """How many meet a total variation error, from the plan of one report."""
+    """Return the number of people that meets a total variation error, from the plan for one report."""
     tv = one.best.half_l1
     if math.isinf(tv):
-        raise NoMechanism(f"no number of people meets a target under this policy; {one.reason}")
+        raise NoMechanism(
+            f"no number of people meets a target under this policy ({one.reason}); use a policy with a larger epsilon"
+        )
     root = tv / target
     if root > math.sqrt(MOST_PEOPLE):
         digits = 2 * (math.log10(tv) - math.log10(target))
-        raise InvalidInput("plan", "target", f"be met by at most 2^53 people, not some 10^{digits:.0f}", target)
+        must = f"be an error that at most 2^53 people can reach, not about 10^{digits:.0f} people"
+        hint = "Raise the target or use a policy with a larger epsilon."
+        raise InvalidInput("plan", "target", must, target, hint=hint)
     return max(1, math.ceil(root**2))
 
 
 def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
-    """Compare all candidates by their risk at the prior, and the optimal design where that may be better."""
+    """Compare all candidates by their risk at the prior, and the optimal design if it may be better."""
     policy, max_seconds = request.policy, request.max_seconds
     late = deadline.extended(GRACE)
     prior = request.distribution(request.prior)
@@ -190,11 +205,11 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
             continue
         if max_seconds and candidate.seconds and not late.fits(candidate.seconds):
             skipped.append(
-                f"{name}, which takes some {candidate.seconds:.2g} s to make (max_seconds is {max_seconds:g})"
+                f"{name}, because building it takes about {candidate.seconds:.2g} s (max_seconds is {max_seconds:g})"
             )
             continue
         if max_seconds and rows and late.passed:
-            skipped.append(f"{name}, because the time was over (max_seconds is {max_seconds:g})")
+            skipped.append(f"{name}, because the time limit was reached (max_seconds is {max_seconds:g})")
             continue
         with suitable.comparing(name):
             rows.append(measure(name, candidate, prior, bound))
@@ -210,10 +225,10 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
             rows.append(measure_mechanism("optimal", optimum.mechanism, prior, bound=bound))
         if why_not:
             skipped.append(
-                f"the optimal mechanism, because {why_not}. It may have several times less error, so that several "
-                "times fewer people would do"
+                f"the optimal mechanism, because {why_not}. Its error may be several times smaller, so it may need "
+                "several times fewer people"
             )
-    # Risks that agree in nine digits are equal: a solver resolves no more, and short reports are better.
+    # Risks that agree in nine digits count as equal, because a solver does not resolve more. Shorter reports win ties.
     rows.sort(key=lambda row: (float(f"{row.risk:.9g}"), row.bits))
     compared = Plan(
         policy=policy,
@@ -228,10 +243,10 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
 
 
 def _least_risk(policy: Policy) -> float | None:
-    """The least risk of one report that any mechanism can have at the uniform distribution, where it is known."""
-    known = least_risk(policy)
-    if known is not None:
-        return known
+    """Return the least risk of one report at the uniform distribution, or None if it is not known."""
+    closed_form = least_risk(policy)
+    if closed_form is not None:
+        return closed_form
     try:
         symmetric = best_orbits(policy)
     except NoAnswer:
@@ -240,9 +255,9 @@ def _least_risk(policy: Policy) -> float | None:
 
 
 def _needs_search(policy: Policy, max_bits: int | None) -> bool:
-    """Whether something can be told, no structure of the policy says how best, and tables have reports short enough."""
+    """Return whether the optimal design may beat the candidates and fits in the report length."""
     simplest = structure_of(policy)
-    if tells_nothing(policy):
+    if reveals_nothing(policy):
         return False
     if isinstance(simplest, (Uniform, HighLow)) or (isinstance(simplest, Blocks) and simplest.across.is_infinite):
         return False
@@ -253,27 +268,25 @@ def _needs_search(policy: Policy, max_bits: int | None) -> bool:
 
 
 def _why_no_search(policy: Policy, max_seconds: float | None, ratio: float | None) -> str | None:
-    """Why the optimal mechanism is not searched for; empty where a search would gain next to nothing, None if it is."""
+    """Return why no search for the optimal mechanism runs: empty if it would gain little, None if it runs."""
     size = len(policy.domain)
     if max_seconds is not None:
         return None if max_seconds > 0 else "max_seconds is 0"
-    if size > _SMALL_DOMAIN and ratio is not None and ratio <= _NEARLY_LEAST:
+    if size > _SMALL_DOMAIN and ratio is not None and ratio <= _NEARLY_OPTIMAL:
         return ""
     if size > SEARCHED_VALUES:
-        return (
-            f"{size} values are more than the {SEARCHED_VALUES} that are searched by default (max_seconds asks for it)"
-        )
+        return f"{size} values are more than the default limit of {SEARCHED_VALUES} (set max_seconds to search anyway)"
     return None
 
 
 def _optimum(request: Request, deadline: Deadline, prior: Floats) -> tuple[Optimum | None, str | None]:
-    """Return the optimal design, or why there is none."""
+    """Return the optimal design, or None and the reason why there is none."""
     outputs = most_outputs(request.max_bits)
     try:
         deadline.require()
         return optimal_until(deadline, request.policy, "estimation", prior, outputs, request.progress), None
     except OutOfTime:
         seconds = request.max_seconds or SEARCH_SECONDS
-        return None, f"its search did not fit in {seconds:g} s (max_seconds gives it more)"
+        return None, f"its search did not finish in {seconds:g} s (raise max_seconds to search longer)"
     except NoAnswer as error:
         return None, f"its search failed: {error}"

@@ -1,4 +1,4 @@
-"""The result of ``plan``: every mechanism that was compared, and what to expect of it."""
+"""The result of ``plan``: the compared mechanisms with their expected errors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sfumato._core import (
     check_keys,
     number_document,
     plot_result,
+    quantity,
     read_flag,
     read_integer,
     read_items,
@@ -36,32 +37,41 @@ _PLAN_KEYS = ("policy", "n", "utility", "prior", "max_bits", "rows", "reason", "
 
 @dataclass(frozen=True, repr=False)
 class Row:
-    """One mechanism of a plan, and what to expect of it.
+    """One mechanism of a plan, with its expected errors.
 
     Parameters
     ----------
     name
-        Short name, as ``design(mechanism=)`` accepts it.
+        Short name of the mechanism, as ``design(mechanism=)`` accepts it.
     mechanism
         The mechanism.
     value
-        Its utility: the risk where frequencies are estimated, else what the utility of the plan measures. None where it
-        could not be computed in time.
+        Utility of the mechanism: the risk if frequencies are estimated, otherwise the quantity that the utility of the
+        plan measures. None if it could not be computed in time.
     risk
         Exact expected squared l2 error of the unbiased estimate, at the prior of the plan.
     half_l1
-        Half the expected l1 error of that estimate, in the normal approximation; it falls with √n.
+        Half the expected l1 error of that estimate, in the normal approximation. It decreases as 1/√n.
     worst
         The risk at the least favourable distribution.
     bits
-        Length of a report.
+        Length of a report in bits.
     bound
-        Value that no mechanism is better than (asymptotically, for estimation); None where no such bound is known that
-        is near what a mechanism has.
+        Bound on the value of every mechanism that obeys the policy (asymptotic for estimation). None if no useful bound
+        is known.
     decoding
-        The work of an estimate from k values.
+        Computation that an estimate over k values takes, such as ``"k log k"``.
     classical
-        Whether it keeps ε-LDP between all values, at the greatest ε that implies the policy.
+        Whether the mechanism satisfies ε-LDP between all values, at the greatest ε that implies the policy.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, plan
+    >>> compared = plan(Uniform(Domain(["yes", "no", "maybe"]), 1), n=1000)
+    >>> compared["rr"]
+    <Row rr: risk 0.005027, TV 0.04899, 2 bits>
+    >>> compared["rr"].bits, compared["rr"].classical
+    (2, True)
     """
 
     name: str
@@ -79,32 +89,38 @@ class Row:
     def tv(self) -> float:
         """The expected total variation error, at most 1.
 
-        It is ``half_l1`` while that is below 1. An unbiased estimate may be farther from the truth than any
-        distribution is; then there are too few people to learn anything, and 1 says so.
+        It equals ``half_l1`` as long as that is below 1. With too few reports, an unbiased estimate may be farther from
+        the truth than any distribution is. The property then returns 1, which means that nothing is learned.
         """
         return min(self.half_l1, 1.0)
 
     @property
     def shown_tv(self) -> str:
-        """The total variation error in print."""
+        """The expected total variation error as a string for tables."""
         return f"{self.tv:.4g}" if self.half_l1 <= 1 else "> 1"
 
     @property
     def ratio(self) -> float | None:
-        """Quotient of value and bound: 1 is the best there can be. None where no finite bound is known."""
+        """The ratio of value to bound, at least 1; 1 means optimal. None if no finite bound is known."""
         if not self.value or not self.bound or not math.isfinite(self.bound):
             return None
         return max(self.value / self.bound, self.bound / self.value)
 
     @property
     def gap(self) -> float | None:
-        """How much better than this a mechanism may be, relative to the larger of value and bound; None if unknown."""
+        """The largest possible improvement, relative to the larger of value and bound; None if no bound is known."""
         if self.value is None or self.bound is None:
             return None
         return relative_gap(self.value, self.bound)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as a document of plain JSON types; the mechanism as its spec."""
+        """Return the row as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            One entry per field, with the mechanism as its spec. Infinite numbers are strings.
+        """
         return {
             "name": self.name,
             "mechanism": self.mechanism.spec,
@@ -121,7 +137,23 @@ class Row:
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Row:
-        """Return the row that a document holds: the inverse of ``to_dict``. Reject negative errors."""
+        """Return the row that a document holds; the inverse of ``to_dict``.
+
+        Parameters
+        ----------
+        document
+            A document from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        Row
+            A row equal to the one that was written.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed, or an error in it is negative.
+        """
         parts = check_keys("Row", "the document", document, required=_ROW_KEYS)
         value, bound = (
             None if parts[key] is None else read_number("Row", key, parts[key], least=-math.inf)
@@ -142,34 +174,50 @@ class Row:
         )
 
     def __repr__(self) -> str:
-        return f"<Row {self.name}: risk {self.risk:.4g}, TV {self.shown_tv}, {self.bits} bits>"
+        return f"<Row {self.name}: risk {self.risk:.4g}, TV {self.shown_tv}, {quantity(self.bits, 'bit')}>"
 
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """All suitable mechanisms for a policy, the best first.
+    """The suitable mechanisms for a policy, the best first.
 
-    A plan is data: it can be compared, stored (``to_dict``), shown as a table and drawn. ``plan["subset"]`` is the row
-    of a mechanism.
+    A plan is frozen data: it can be compared, stored with ``to_dict``, printed as a table and drawn. ``plan["subset"]``
+    returns the row of one mechanism.
 
     Parameters
     ----------
     policy
         The policy that every mechanism obeys.
     n
-        Number of people: the number that was given, or the one that a target needs.
+        Number of people: the number that the caller requested, or the number that the target requires.
     rows
-        The mechanisms that were compared, the best first.
+        The compared mechanisms, the best first.
     reason
-        Why the best row is recommended, in a sentence.
+        One sentence that explains the recommendation.
     utility
-        What the mechanisms are compared by.
+        Name of the utility by which the mechanisms are compared.
     prior
-        The distribution at which errors are predicted, in domain order; None for the uniform one.
+        The distribution at which errors are predicted, in domain order; None for the uniform distribution.
     max_bits
-        Longest report that may be recommended, in bits.
+        Maximum length of a recommended report in bits; None for no limit.
     skipped
-        What was not compared, and why; None where nothing was left out.
+        The mechanisms that were not compared, with the reasons; None if all were compared.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, plan
+    >>> compared = plan(Uniform(Domain(["yes", "no", "maybe"]), 1), n=1000)
+    >>> print(compared)
+    uniform policy over 3 values, n = 1,000
+       mechanism          l2 risk       TV  bits  × bound  decoding
+    *  rr               0.0050268  0.04899     2     1.00  k
+       subset           0.0050268  0.04899     3     1.00  k per report
+       unary              0.01242  0.07701     3     2.47  k per report
+       unary-optimized   0.012715  0.07792     3     2.53  k per report
+       hadamard          0.013715  0.08092     2     2.73  k log k
+    rr: optimal, expected squared error 0.00503, total variation error about 0.049, 2 bits per report
+    >>> compared.best.name, compared.saving
+    ('rr', 1.0)
     """
 
     policy: Policy
@@ -183,30 +231,30 @@ class Plan(Result):
 
     @property
     def best(self) -> Row:
-        """The best row within ``max_bits``; among equals the one with the fewest bits."""
+        """The best row within ``max_bits``; of equally good rows, the one with the shortest reports."""
         return self._best_of(self.rows)
 
     @property
     def classical(self) -> Row:
-        """The best of the mechanisms that keep classical LDP."""
+        """The best row among the mechanisms that satisfy classical LDP."""
         return self._best_of(tuple(row for row in self.rows if row.classical))
 
     @property
     def bound(self) -> float | None:
-        """Value that no mechanism is better than; None where no useful bound is known."""
+        """Bound on the value of every mechanism that obeys the policy; None if no useful bound is known."""
         return self.best.bound
 
     @property
     def gap(self) -> float | None:
-        """How much better than the best row a mechanism may be, from 0 to 1; None where no useful bound is known."""
+        """The largest possible improvement over the best row, from 0 to 1; None if no useful bound is known."""
         return self.best.gap
 
     @property
     def saving(self) -> float:
-        """How many times as many people classical LDP needs for the expected squared error of the best.
+        """The number of people that classical LDP needs, divided by the number that the best row needs.
 
-        Both sides by the same method: the exact expected squared l2 error of the unbiased estimate, at the distribution
-        of the plan. The errors of projected estimates, and total variation, are in other proportions.
+        Both numbers are for the same exact expected squared l2 error of the unbiased estimate, at the prior of the
+        plan. Other errors, such as total variation or the errors of projected estimates, have other ratios.
         """
         if self.best.risk == 0 or math.isinf(self.best.risk):
             return 1.0 if self.classical.risk == self.best.risk else math.inf
@@ -214,17 +262,23 @@ class Plan(Result):
 
     @property
     def warnings(self) -> list[str]:
-        """What a single reply may give away under the policy; empty where it protects every value."""
+        """The warnings about values that a single report may reveal; empty if the policy protects every value."""
         return disclosure_warnings(self.policy)
 
     def _best_of(self, rows: tuple[Row, ...]) -> Row:
+        """Return the first row whose reports fit in ``max_bits``; raise NoMechanism if there is none."""
         fitting = [row for row in rows if self.max_bits is None or row.bits <= self.max_bits]
         if not fitting:
-            least = f" (the least is {min(row.bits for row in rows)})" if rows else ""
-            raise NoMechanism(f"no mechanism here has reports of at most {self.max_bits} bits{least}")
+            if not rows or self.max_bits is None:
+                raise NoMechanism("the plan has no such mechanism; compare more mechanisms with a larger max_seconds")
+            raise NoMechanism(
+                f"no compared mechanism has reports of at most {quantity(self.max_bits, 'bit')}; "
+                f"set max_bits to at least {min(row.bits for row in rows)}"
+            )
         return fitting[0]
 
     def __getitem__(self, name: str) -> Row:
+        """Return the row of the mechanism with this short name; raise UnknownLabel if the plan has no such row."""
         for row in self.rows:
             if row.name == name:
                 return row
@@ -237,9 +291,13 @@ class Plan(Result):
         return len(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as a document of plain JSON types; ``from_dict`` returns an equal plan.
+        """Return the plan as a document of plain JSON types.
 
-        The policy is its document, and every mechanism its spec. Infinite numbers are strings.
+        Returns
+        -------
+        dict
+            One entry per field, with the policy as its document and every mechanism as its spec. Infinite numbers are
+            strings.
         """
         return {
             "policy": self.policy.to_dict(),
@@ -255,10 +313,28 @@ class Plan(Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Plan:
-        """Return the plan that a document holds: the inverse of ``to_dict``.
+        """Return the plan that a document holds; the inverse of ``to_dict``.
 
-        Every mechanism must have the domain of the policy, and the prior must be a distribution. Errors and the order
-        of the rows are trusted, and so is that the mechanisms obey the policy: audit one before it is used.
+        Parameters
+        ----------
+        document
+            A document from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        Plan
+            A plan equal to the one that was written.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed, the domain of a mechanism is not that of the policy, or the prior is not a
+            distribution.
+
+        Notes
+        -----
+        The function does not check the errors, the order of the rows, or that the mechanisms obey the policy. Audit a
+        mechanism from a document before you use it.
         """
         parts = check_keys("Plan", "the document", document, required=_PLAN_KEYS)
         policy, prior, max_bits, skipped = (parts[key] for key in ("policy", "prior", "max_bits", "skipped"))
@@ -266,7 +342,8 @@ class Plan(Result):
         rows = tuple(map(Row.from_dict, read_items("Plan", "rows", parts["rows"])))
         for row in rows:
             if row.mechanism.domain != policy.domain:
-                raise InvalidInput("Plan", f"the domain of {row.name}", "be that of the policy", row.mechanism.domain)
+                must = "equal the domain of the policy"
+                raise InvalidInput("Plan", f"the domain of {row.name}", must, row.mechanism.domain)
         if prior is not None:
             read_items("Plan", "prior", prior, len(policy.domain))
             prior = tuple(read_number("Plan", "a probability of prior", p, least=0.0, most=1.0) for p in prior)
@@ -283,7 +360,13 @@ class Plan(Result):
         )
 
     def plot(self) -> Figure:
-        """Draw the expected error of every mechanism as a bar; needs matplotlib."""
+        """Draw the expected error of every mechanism as a bar.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+        """
         figure: Figure = plot_result(self)
         return figure
 
@@ -313,27 +396,27 @@ class Plan(Result):
             "l2 risk": columns["risk"],
             "TV": _right_aligned([row.shown_tv for row in self.rows]),
             "bits": columns["bits"],
-            "of the bound": columns["ratio"],
+            "× bound": [None if row.ratio is None else f"{row.ratio:.2f}" for row in self.rows],
             "decoding": columns["decoding"],
         }
 
     @property
     def _fits(self) -> bool:
-        """Whether some mechanism has reports that are short enough."""
+        """Whether at least one mechanism has reports within ``max_bits``."""
         return any(self.max_bits is None or row.bits <= self.max_bits for row in self.rows)
 
     def _title(self) -> str:
-        return f"{self.policy.kind} policy over {len(self.policy.domain):,} values, n = {self.n:,}"
+        return f"{self.policy.kind} policy over {quantity(len(self.policy.domain), 'value')}, n = {self.n:,}"
 
     def _notes(self) -> Sequence[str]:
         return [*filter(None, [self.reason]), *(f"WARNING: {warning}" for warning in self.warnings)]
 
     def __repr__(self) -> str:
         best = f", best {self.best!r}" if self._fits else ""
-        return f"<Plan: {self._title()}, {len(self.rows)} mechanisms{best}>"
+        return f"<Plan: {self._title()}, {quantity(len(self.rows), 'mechanism')}{best}>"
 
 
 def _right_aligned(cells: Sequence[str]) -> list[str]:
-    """Return cells that are strings as a table shows numbers."""
+    """Pad strings on the left, so that a table aligns them like numbers."""
     width = max(map(len, cells), default=0)
     return [cell.rjust(width) for cell in cells]

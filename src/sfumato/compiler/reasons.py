@@ -1,82 +1,93 @@
-"""Why a plan recommends its best mechanism, in a sentence."""
+"""The sentence that explains the recommendation of a plan."""
 
 from __future__ import annotations
 
 import math
 
-from sfumato._core import ZERO
+from sfumato._core import ZERO, quantity
 from sfumato.compiler.plans import Plan, Row
 from sfumato.errors import NoMechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
 
-__all__ = ["reason_for", "tells_nothing"]
+__all__ = ["reason_for", "reveals_nothing"]
 
-#: The error counts as proved to be the least where it is within this of the bound: what a solver resolves.
-_PROVED = 1 + 1e-6
-#: Reports of more bits, a kilobyte, are called long.
+#: Largest ratio of error to lower bound that counts as optimal; a solver does not resolve smaller differences.
+_OPTIMAL = 1 + 1e-6
+#: Smallest ratio that two decimals distinguish from 1; smaller ones are stated as a percentage.
+_TWO_DECIMALS = 1.005
+#: Report length in bits (one kilobyte) above which the reason also states the length in kilobytes.
 _LONG_REPORT = 8192
 
 
 def reason_for(plan: Plan) -> str:
-    """Return the recommendation of a plan for the estimation of frequencies, in a sentence."""
+    """Return the recommendation of a plan for the estimation of frequencies, in one sentence."""
     try:
         best = plan.best
-    except NoMechanism as error:  # no report is short enough
+    except NoMechanism as error:  # max_bits is too small for every mechanism
         return str(error)
     if math.isinf(best.risk):
         return f"{best.name}: {_nothing_learned(plan.policy)}, so no number of people suffices"
     if best.half_l1 <= 1:
-        total_variation = f"total variation about {best.tv:.2g}"
+        total_variation = f"total variation error about {best.tv:.2g}"
     else:
-        total_variation = "total variation 1, because so few people say nothing"
+        total_variation = f"total variation error 1, because {_people(plan.n)} too few to learn anything"
     parts = ", ".join([_rank(plan, best), total_variation, _length(plan, best)])
-    skipped = "" if plan.skipped is None else f". NOT COMPARED: {plan.skipped}"
+    skipped = "" if plan.skipped is None else f". Not compared: {plan.skipped}"
     return f"{best.name}: {parts}{_saving(plan)}{skipped}"
 
 
-def tells_nothing(policy: Policy) -> bool:
-    """Return whether no two values may be told apart at all."""
+def reveals_nothing(policy: Policy) -> bool:
+    """Return whether the policy forbids reports to distinguish any two values."""
     if isinstance(policy, Prior):
         return policy.epsilon == ZERO
     return isinstance(policy, PairwisePolicy) and policy.greatest_effective[0] == ZERO
 
 
 def _rank(plan: Plan, best: Row) -> str:
-    """Compare the best with every mechanism where a bound says so, else with those that were compared."""
-    limit = "" if plan.max_bits is None else f" within {plan.max_bits} bits"
-    if best.ratio is not None and best.ratio <= _PROVED:
-        return f"the least expected squared error that any mechanism can have ({best.risk:.3g})"
-    if best.ratio is None:
-        known = "how far from the least possible is not known"
-    elif best.ratio < 2:
-        known = f"at most {math.ceil((best.ratio - 1) * 1e4) / 100:.3g}% above the least any mechanism can have"
-    else:
-        known = f"at most {best.ratio:.3g} times the least any mechanism can have"
-    return f"the least expected squared error of those compared{limit} ({best.risk:.3g}, {known})"
+    """Compare the best row with the lower bound if one is known, otherwise with the other rows."""
+    if best.ratio is not None and best.ratio <= _OPTIMAL:
+        return f"optimal, expected squared error {best.risk:.3g}"
+    limit = "" if plan.max_bits is None else f" within {quantity(plan.max_bits, 'bit')}"
+    distance = _distance_to_bound(best.ratio)
+    return f"smallest expected squared error of the compared mechanisms{limit} ({best.risk:.3g}, {distance})"
+
+
+def _distance_to_bound(ratio: float | None) -> str:
+    """Return a ratio to the lower bound in words."""
+    if ratio is None:
+        return "no lower bound is known"
+    if ratio < _TWO_DECIMALS:
+        return f"at most {math.ceil((ratio - 1) * 1e4) / 100:.2g}% above the lower bound"
+    return f"{ratio:,.2f}× the lower bound"
 
 
 def _nothing_learned(policy: Policy) -> str:
-    """Say why the error is infinite."""
-    if tells_nothing(policy):
-        return "reports that obey this policy tell nothing, for its level is 0"
-    return "its reports cannot tell all values apart, for a level of this policy is 0 or too near it"
+    """Return the reason why the error is infinite."""
+    if reveals_nothing(policy):
+        return "reports that obey this policy reveal nothing, because its epsilon is 0"
+    return "its reports cannot distinguish all values, because an epsilon of this policy is 0 or too close to 0"
+
+
+def _people(n: int) -> str:
+    return "1 person is" if n == 1 else f"{n:,} people are"
 
 
 def _length(plan: Plan, best: Row) -> str:
+    """Return the length of a report in words."""
+    length = quantity(best.bits, "bit per report", "bits per report")
     if best.bits <= _LONG_REPORT:
-        return f"{best.bits} bits a report"
-    shorter = "; max_bits asks for shorter ones" if plan.max_bits is None else ""
-    return f"{best.bits:,} bits a report (some {best.bits / 8000:,.0f} kB{shorter})"
+        return length
+    shorter = "; set max_bits for shorter reports" if plan.max_bits is None else ""
+    return f"{length} (about {best.bits / 8000:,.0f} kB{shorter})"
 
 
 def _saving(plan: Plan) -> str:
+    """Return how many more people classical LDP needs, or an empty string if it needs no more."""
     try:
         saving = plan.saving
     except NoMechanism:
-        return "; no classical mechanism has so short reports"
-    if saving <= _PROVED or math.isinf(saving):
+        return "; no classical mechanism has reports this short"
+    if saving <= _OPTIMAL or math.isinf(saving):
         return ""
-    return (
-        f"; classical LDP would need {math.ceil(plan.n * saving):,} people where this needs {plan.n:,} "
-        "for that squared error"
-    )
+    people = math.ceil(plan.n * saving)
+    return f"; for the same expected squared error, classical LDP needs {people:,} people instead of {plan.n:,}"

@@ -1,4 +1,4 @@
-"""Plans for other utilities than the error at a prior, and for ``mechanism="optimal"``: a search, then candidates."""
+"""Plans for other utilities than estimation, and for ``mechanism="optimal"``: a search, then the candidates."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from sfumato.policy import Prior, Uniform
 
 __all__ = ["plan_by_utility", "value_until"]
 
-_NO_SEARCH = "no search was made, because max_seconds is 0"
+_NO_SEARCH = "the optimal mechanism, because max_seconds is 0"
 
 
 def plan_by_utility(request: Request, deadline: Deadline) -> Plan:
-    """Return the plan of one report: what a search finds, and the candidates, by the utility of the request."""
+    """Return the plan for one report: the result of a search and the candidates, compared by the requested utility."""
     goal = request.goal
     search_alone = request.mechanism == "optimal" or isinstance(goal, ExpectedLoss)
     if request.max_seconds == 0 and search_alone:
-        must = "be positive: nothing but a search makes this mechanism"
+        must = "be positive, because only a search can find this mechanism"
         raise InvalidInput(request.verb, "max_seconds", must, request.max_seconds)
     optimum, skipped = _search(request, deadline)
     comparison = _Comparison(request, optimum, skipped)
@@ -44,7 +44,7 @@ def plan_by_utility(request: Request, deadline: Deadline) -> Plan:
 
 
 def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str | None]:
-    """Return the optimal design, or why there is none."""
+    """Return the optimal design, or None and the reason why there is none."""
     if request.max_seconds == 0:
         return None, _NO_SEARCH
     outputs = most_outputs(request.max_bits)
@@ -54,11 +54,11 @@ def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str |
         late = isinstance(error, OutOfTime)
         if request.mechanism == "optimal" or (isinstance(request.goal, ExpectedLoss) and not late):
             raise
-        return None, str(error)
+        return None, f"the optimal mechanism, because {error}"
 
 
 class _Comparison:
-    """Collects the rows of a plan by a utility at a distribution."""
+    """Collect the rows of a plan, compared by a utility at one distribution."""
 
     def __init__(self, request: Request, optimum: Optimum | None, skipped: str | None) -> None:
         self._request, self._optimum = request, optimum
@@ -67,7 +67,7 @@ class _Comparison:
         if prior is None and isinstance(request.policy, Prior):
             prior = [float(probability) for probability in request.policy.prior]
         self._stated = request.distribution(prior)
-        #: Where the utility is compared: at the least favourable distribution, if the search finds that.
+        #: Distribution at which utilities are compared: the least favourable one if the search determined it.
         self._at = self._stated if optimum is None else optimum.prior
         self._rows: list[Row] = []
         self._classical: set[str] = {"rr"}
@@ -75,12 +75,13 @@ class _Comparison:
             self._add("optimal", optimum.mechanism, optimum.value)
 
     def _add(self, name: str, mechanism: Mechanism, value: float | None, decoding: str = "k²") -> None:
+        """Append the row of a mechanism with this utility."""
         bound = None if self._optimum is None else self._optimum.bound
         row = measure_mechanism(name, mechanism, self._stated, bound=bound)
         self._rows.append(replace(row, value=value, decoding=decoding, classical=name in self._classical))
 
     def add_candidates(self, late: Deadline) -> None:
-        """Compare the candidates by the utility; once there is a row, only those that are made in time."""
+        """Compare the candidates by the utility; after the first row, only candidates that fit in the time."""
         request, goal = self._request, self._request.goal
         left_out: list[str] = []
         suitable = candidates(request.policy, request.max_bits, goal.name)
@@ -102,12 +103,12 @@ class _Comparison:
                     self._add(name, mechanism, value, candidate.decoding)
         self._skipped += suitable.skipped
         if left_out:
-            self._skipped.append(f"{', '.join(left_out)}, because the time was over")
+            self._skipped.append(f"{', '.join(left_out)}, because the time limit was reached")
 
     def add_decisions(self, goal: ExpectedLoss) -> None:
-        """Add randomized response at the greatest ε that implies the policy, with decisions instead of values.
+        """Add randomized response at the greatest ε that implies the policy, with decisions as reports.
 
-        Each report is replaced by the decision that it suggests. This needs no search.
+        Each report is replaced by the decision with the least expected loss given that report. This needs no search.
         """
         policy = self._request.policy
         epsilon = safe_epsilon(policy)
@@ -115,19 +116,22 @@ class _Comparison:
         size = len(policy.domain)
         columns = np.full((size, size), low) + (high - low) * np.eye(size)
         decisions = goal.outputs(columns / columns.sum(axis=1, keepdims=True), self._at)
-        # What keeps ε between all values obeys the policy, and is checked faster.
+        # A mechanism that satisfies ε-LDP obeys the policy, and ε-LDP is faster to check.
         classical = Uniform(policy.domain, epsilon)
         mechanism = TableMechanism.from_matrix(policy.domain, decisions, policy=classical, late=lambda: True)
         self._add("rr", mechanism, goal.value_of(mechanism, self._at))
 
     def plan(self) -> Plan:
-        """Return the plan of one report, the best row first."""
+        """Return the plan for one report, the best row first."""
         request, goal = self._request, self._request.goal
         skipped = "; ".join(self._skipped) or None
         if not self._rows:
-            raise NoMechanism(f"no mechanism could be compared by this utility: {skipped}")
+            raise NoMechanism(
+                f"no mechanism could be compared by the utility {goal.name!r} (not compared: {skipped}); "
+                "raise max_seconds or max_bits, or choose another utility"
+            )
         sign = 1 if goal.small_is_good else -1
-        # Sorting is stable: among equals in value and bits, what the search found comes first.
+        # Sorting is stable: of rows with equal value and bits, the result of the search comes first.
         rows = sorted(self._rows, key=lambda row: (row.value is None, sign * (row.value or 0.0), row.bits))
         return Plan(
             policy=request.policy,
@@ -141,29 +145,31 @@ class _Comparison:
         )
 
     def _reason(self, best: Row, skipped: str | None) -> str:
+        """Return the sentence that explains the recommendation."""
         name = self._request.goal.name
         if self._optimum is not None and best.name == "optimal":
             reason = f"optimal: {self._optimum.summary()}"
         elif best.value is None:
-            reason = f"{best.name}: its {name} was not computed in time"
+            reason = f"{best.name}: its {name} was not computed within the time limit"
         else:
-            proved = "" if best.bound is None else f", any mechanism {best.bound:.6g}"
-            reason = f"{best.name}: {name} {best.value:.6g}{proved}"
-        return reason if skipped is None else f"{reason}, the best of those compared. NOT COMPARED: {skipped}"
+            side = "lower" if self._request.goal.small_is_good else "upper"
+            bound = "" if best.bound is None else f", {side} bound {best.bound:.6g}"
+            reason = f"{best.name}: {name} {best.value:.6g}{bound}"
+        return reason if skipped is None else f"{reason}, the best of the compared mechanisms. Not compared: {skipped}"
 
 
 def value_until(deadline: Deadline, goal: Goal, mechanism: Mechanism, p: Floats) -> float | None:
-    """Return the utility of a mechanism at p, or None where it is not computed in time or has no meaning."""
-    if isinstance(goal, Estimation):  # by the mechanism's own estimator, whose error has a closed form
+    """Return the utility of a mechanism at p; None if it is not computed in time or not defined."""
+    if isinstance(goal, Estimation):  # the error of the mechanism's estimator has a closed form
         return goal.value_of(mechanism, p)
     if isinstance(goal, ExpectedLoss) and mechanism.outputs != goal.matrix.shape[1]:
-        return None  # its reports are no decisions
+        return None  # its reports are not decisions
     matrix = _matrix_until(deadline, mechanism)
     return None if matrix is None else goal.value(matrix, p)
 
 
 def _matrix_until(deadline: Deadline, mechanism: Mechanism) -> Floats | None:
-    """Return the matrix of a mechanism, or None where it is too large or takes too long."""
+    """Return the matrix of a mechanism; None if it is too large or not computed in time."""
     values = range(len(mechanism.domain))
     if len(values) * mechanism.outputs > LARGEST_MATRIX:
         return None

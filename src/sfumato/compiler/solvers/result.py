@@ -1,4 +1,4 @@
-"""The result of a search for the best mechanism, and how far from the best it can be."""
+"""The result of a search for the optimal mechanism, with a bound on every mechanism."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sfumato._core import (
     check_keys,
     number_document,
     plot_result,
+    quantity,
     read_flag,
     read_items,
     read_number,
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["Optimum", "relative_gap"]
 
 _KEYS = ("mechanism", "utility", "smaller_is_better", "prior", "value", "bound", "status", "seconds")
-_STATUSES = ("optimal", "gap", "time")
+#: Possible values of ``status``, with the words that ``summary`` uses for them.
+_ENDINGS = {"optimal": "optimal", "gap": "not proven optimal", "time": "stopped by the time limit"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Optimum(FrozenData, Result):
-    """The best mechanism found for a policy and a utility.
+    """The best mechanism that a search found for a policy and a utility.
 
     Parameters
     ----------
@@ -48,19 +50,32 @@ class Optimum(FrozenData, Result):
     smaller_is_better
         Whether the utility is an error or a loss.
     prior
-        The distribution of values that it was designed for; that of the worst case for "worst-estimation".
+        Distribution of values that the design assumes; for "worst-estimation", the least favourable distribution.
     value
-        Utility of the mechanism: n times the expected squared error of all frequencies, information in nats, a mean
-        squared error or an expected loss, at the prior itself also where some of its shares are zero.
+        Utility of the mechanism at the prior, also if some probabilities of the prior are zero. It is n times the
+        expected squared error of all frequencies, the mutual information in nats, a mean squared error, or an expected
+        loss.
     bound
-        No mechanism that obeys the policy is better than this. For estimation: none that asks everybody the same
-        question has an estimator, regular and unbiased in the limit, with less error asymptotically.
+        Bound on the utility of every mechanism that obeys the policy. For estimation, the bound is asymptotic. It holds
+        for every mechanism that all people use alike, with any regular estimator that is unbiased in the limit.
     status
-        "optimal" where the bound accounts for every ray and is within 1e-4 of the value; "gap" where rays were bounded
-        by a relaxation only, or where doubles or the rounding to an exact table lost more than that; "time" where the
-        search was cut short.
+        How the search ended:
+
+        - ``"optimal"``: the bound accounts for every ray and is within 1e-4 of the value;
+        - ``"gap"``: only a relaxation bounds the rays, or double precision or rounding to an exact table lost more than
+          1e-4;
+        - ``"time"``: the time limit ended the search.
     seconds
-        Duration of the search.
+        Duration of the search in seconds.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Metric, optimal
+    >>> result = optimal(Metric(Domain.range(3), "absolute", 1))
+    >>> print(result)  # doctest: +ELLIPSIS
+    estimation 3.95139, lower bound 3.95139 (gap 0.00%), 4 outputs, optimal after ... s
+    >>> result.status, result.mechanism.bits
+    ('optimal', 2)
     """
 
     mechanism: Mechanism
@@ -79,19 +94,32 @@ class Optimum(FrozenData, Result):
 
     @property
     def gap(self) -> float:
-        """How much better than this a mechanism may be, relative to the larger of value and bound."""
+        """The largest possible improvement, relative to the larger of value and bound."""
         return relative_gap(self.value, self.bound)
 
     def summary(self) -> str:
-        """Return the result in a sentence."""
-        least = "at least" if self.smaller_is_better else "at most"
-        reached = f"{self.utility} {self.value:.6g}, {least} {self.bound:.6g} for any mechanism (gap {self.gap:.2%})"
+        """Return the result in one line.
+
+        Returns
+        -------
+        str
+            The value, the bound, the gap, the number of outputs, and how the search ended.
+        """
+        side = "lower" if self.smaller_is_better else "upper"
+        quality = f"{self.utility} {self.value:.6g}, {side} bound {self.bound:.6g} (gap {self.gap:.2%})"
         if math.isinf(self.value):
-            reached = "no mechanism that obeys the policy tells all values apart, so no number of people suffices"
-        return f"{reached}; {self.mechanism.outputs} outputs; {self.status} after {self.seconds:.1f} s"
+            quality = "no mechanism that obeys the policy distinguishes all values, so no number of people suffices"
+        outputs = quantity(self.mechanism.outputs, "output")
+        return f"{quality}, {outputs}, {_ENDINGS[self.status]} after {self.seconds:.1f} s"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        """Return the result as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            One entry per field, with the mechanism as its spec. Infinite numbers are strings.
+        """
         return {
             "mechanism": self.mechanism.spec,
             "utility": self.utility,
@@ -106,13 +134,26 @@ class Optimum(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Optimum:
-        """Return the result that a document holds: the inverse of ``to_dict``.
+        """Return the result that a document holds; the inverse of ``to_dict``.
 
-        The prior must be a distribution over the domain of the mechanism. Value and bound are trusted.
+        Parameters
+        ----------
+        document
+            A document from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        Optimum
+            A result equal to the one that was written. The function does not check the value and the bound.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed, or the prior is not a distribution over the domain of the mechanism.
         """
         parts = check_keys("Optimum", "the document", document, required=_KEYS)
-        if parts["status"] not in _STATUSES:
-            raise InvalidInput("Optimum", "status", f"be one of {', '.join(_STATUSES)}", parts["status"])
+        if parts["status"] not in _ENDINGS:
+            raise InvalidInput("Optimum", "status", f"be one of {', '.join(_ENDINGS)}", parts["status"])
         mechanism = mechanism_from_spec(parts["mechanism"])
         prior = [
             read_number("Optimum", "a probability of prior", p, least=0.0, most=1.0)
@@ -131,7 +172,13 @@ class Optimum(FrozenData, Result):
         )
 
     def plot(self) -> Figure:
-        """Draw the probability of every report for every value; needs matplotlib."""
+        """Draw the probability of every report for every value.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+        """
         figure: Figure = plot_result(self)
         return figure
 
@@ -148,7 +195,7 @@ class Optimum(FrozenData, Result):
         }
 
     def _title(self) -> str:
-        return f"optimal mechanism over {len(self.mechanism.domain):,} values"
+        return f"optimal mechanism over {quantity(len(self.mechanism.domain), 'value')}"
 
     def __str__(self) -> str:
         return self.summary()
@@ -158,8 +205,8 @@ class Optimum(FrozenData, Result):
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Return how far a value is from its bound, relative to the larger of both."""
+    """Return the difference of a value and its bound, relative to the larger of the two."""
     scale = max(abs(value), abs(bound))
-    if scale == math.inf:  # nothing was proved, unless no mechanism can do it at all
+    if scale == math.inf:  # equal if no mechanism has a finite value; otherwise nothing was proven
         return 0.0 if value == bound else 1.0
     return abs(value - bound) / scale if scale > 0 else 0.0
