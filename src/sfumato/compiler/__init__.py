@@ -1,7 +1,9 @@
-"""The compiler: from a policy and a question to a mechanism.
+"""The compiler: find a mechanism for a policy and a utility.
 
-``plan`` compares mechanisms, ``design`` returns the one with the least expected error among them, ``optimal``
-searches all mechanisms that the policy allows, and ``bounds`` states what no mechanism can beat.
+- :func:`plan` compares mechanisms by their expected error.
+- :func:`design` returns the best of the compared mechanisms.
+- :func:`optimal` searches all mechanisms that the policy allows.
+- :mod:`bounds` has bounds on the error of every mechanism.
 """
 
 from sfumato.compiler import bounds
@@ -41,7 +43,7 @@ __all__ = [
 ]
 
 
-# For the other packages of Sfumato; not part of the public interface.
+# Imported by other packages of Sfumato; not part of the public interface.
 from sfumato.compiler.bounds import least_risk as least_risk
 from sfumato.compiler.expected_errors import expected_tv as expected_tv
 from sfumato.compiler.planning import (

@@ -1,8 +1,15 @@
-"""How well can it be done? Published bounds on the error of an estimate, corrected, with every constant written out.
+"""Bounds on the error of estimated frequencies.
 
-Notation: t = e^ε, c = (t+1)/(t-1), k values, n reports. Equation numbers are those of Acharya et al. 2020,
-context-aware LDP (arXiv version). Upper bounds hold for the Hadamard mechanisms of that paper at every distribution;
-``least_risk`` is what no mechanism can beat as n grows.
+The module has three kinds of functions:
+
+- upper bounds on the error of the Hadamard mechanisms of Acharya et al. 2020, at every distribution (``high_low_l2``,
+  ``block_l1``, …);
+- numbers of reports that suffice for a target error (``high_low_reports``, ``block_reports``, ``reports_for``);
+- lower bounds that no mechanism can beat as n grows (``least_risk`` and its special cases).
+
+Notation: t = e^ε, c = (t+1)/(t-1), k values, n reports. Equation numbers refer to Acharya et al. 2020, "Context-Aware
+Local Differential Privacy" (arXiv version). Where the paper contains an error, the bound here is corrected and the
+docstring says how.
 """
 
 from __future__ import annotations
@@ -37,39 +44,96 @@ __all__ = [
 
 
 def _c(epsilon: EpsilonLike) -> float:
-    """(t+1)/(t-1) = 1/tanh(ε/2)."""
+    """Return (t+1)/(t-1) = 1/tanh(ε/2)."""
     exact = Epsilon(epsilon, subject="a bound")
     return math.inf if exact == ZERO else 1 / math.tanh(float(exact) / 2)
 
 
 def _checked_sizes(sizes: Sequence[int]) -> npt.NDArray[np.float64]:
+    """Return the sizes of blocks as floats; raise InvalidInput unless each is at least 1."""
     if not len(sizes) or min(sizes) < 1:
-        raise InvalidInput("a bound", "sizes", "be at least one block, of at least one value each", list(sizes))
+        raise InvalidInput("a bound", "sizes", "name at least one block, each of at least one value", list(sizes))
     return np.asarray(sizes, dtype=np.float64)
 
 
 def _checked_sensitive(sensitive: int, size: int) -> None:
+    """Raise InvalidInput unless the number of sensitive values lies between 1 and the number of values."""
     if not 1 <= sensitive <= size:
-        raise InvalidInput("a bound", "sensitive", f"be in 1 … {size}, the number of values", sensitive)
+        raise InvalidInput("a bound", "sensitive", f"lie between 1 and {size}, the number of values", sensitive)
 
 
 # -- upper bounds of the paper -----------------------------------------------------------------------------
 
 
 def high_low_l2(sensitive: int, epsilon: EpsilonLike, n: int) -> float:
-    """E|p̂-p|² ≤ (3s·c² + c)/n for s sensitive values, eq. (29).
+    """Return an upper bound on the expected squared l2 error under a high-low policy.
 
-    Its proof takes p(A)(1-p(A)) for n·Var(p̂(A)), which is c²·p([S])(1-p([S])). With that the sum over i in A is at most
-    2.5s·c² where 3s·c² is written, so the bound stands.
+    The bound holds for the Hadamard mechanism of the paper, at every distribution.
+
+    Parameters
+    ----------
+    sensitive
+        Number of sensitive values, s.
+    epsilon
+        The ε of the policy.
+    n
+        Number of reports.
+
+    Returns
+    -------
+    float
+        (3s·c² + c)/n, an upper bound on E|p̂-p|².
+
+    Notes
+    -----
+    This is eq. (29). The proof in the paper uses p(A)(1-p(A)) for n·Var(p̂(A)), which is c²·p([S])(1-p([S])). With the
+    correct variance, the sum over i in A is at most 2.5s·c², where the paper writes 3s·c². The bound therefore still
+    holds.
+
+    Examples
+    --------
+    >>> round(high_low_l2(sensitive=2, epsilon=1, n=1000), 4)
+    0.0303
     """
     c = _c(epsilon)
     return (3 * sensitive * c**2 + c) / checked_count("a bound", n)
 
 
 def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> float:
-    """E|p̂-p|₁ ≤ √(3s²c²/n) + √(ck/n) for s ``sensitive`` of k = ``size`` values, eq. (19).
+    """Return an upper bound on the expected l1 error under a high-low policy.
 
-    The conference version states this right-hand side for the total variation distance, which is half of |p̂-p|₁.
+    The bound holds for the Hadamard mechanism of the paper, at every distribution.
+
+    Parameters
+    ----------
+    sensitive
+        Number of sensitive values, s.
+    size
+        Number of values, k.
+    epsilon
+        The ε of the policy.
+    n
+        Number of reports.
+
+    Returns
+    -------
+    float
+        √(3s²c²/n) + √(ck/n), an upper bound on E|p̂-p|₁.
+
+    Raises
+    ------
+    InvalidInput
+        If ``sensitive`` does not lie between 1 and ``size``.
+
+    Notes
+    -----
+    This is eq. (19). The conference version of the paper states the same right-hand side for the total variation
+    distance, which is half of |p̂-p|₁.
+
+    Examples
+    --------
+    >>> round(high_low_l1(sensitive=2, size=10, epsilon=1, n=1000), 4)
+    0.3842
     """
     _checked_sensitive(sensitive, size)
     c, n = _c(epsilon), checked_count("a bound", n)
@@ -77,31 +141,108 @@ def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> floa
 
 
 def block_l2(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
-    """E|p̂-p|² ≤ 12c²·max k_j/n for blocks of k_j values (``sizes``), eq. (24)."""
+    """Return an upper bound on the expected squared l2 error under a block policy.
+
+    The bound holds for the Hadamard mechanism of the paper, at every distribution.
+
+    Parameters
+    ----------
+    sizes
+        Number of values in each block, k_j.
+    epsilon
+        The ε within every block.
+    n
+        Number of reports.
+
+    Returns
+    -------
+    float
+        12c²·max k_j/n, an upper bound on E|p̂-p|², from eq. (24).
+
+    Examples
+    --------
+    >>> round(block_l2(sizes=[5, 5], epsilon=1, n=1000), 4)
+    0.281
+    """
     return 12 * float(_checked_sizes(sizes).max()) * _c(epsilon) ** 2 / checked_count("a bound", n)
 
 
 def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
-    """E|p̂-p|₁ ≤ 2c·√(3·Σ k_j²/n) for blocks of k_j values (``sizes``), eq. (24)."""
+    """Return an upper bound on the expected l1 error under a block policy.
+
+    The bound holds for the Hadamard mechanism of the paper, at every distribution.
+
+    Parameters
+    ----------
+    sizes
+        Number of values in each block, k_j.
+    epsilon
+        The ε within every block.
+    n
+        Number of reports.
+
+    Returns
+    -------
+    float
+        2c·√(3·Σ k_j²/n), an upper bound on E|p̂-p|₁, from eq. (24).
+
+    Examples
+    --------
+    >>> round(block_l1(sizes=[5, 5], epsilon=1, n=1000), 4)
+    1.6762
+    """
     return 2 * _c(epsilon) * math.sqrt(3 * float(np.sum(_checked_sizes(sizes) ** 2)) / checked_count("a bound", n))
 
 
-# -- how many reports suffice ------------------------------------------------------------------------------
+# -- numbers of reports that suffice -----------------------------------------------------------------------
 
 
 def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float) -> int:
-    """Reports after which the expected total variation distance is at most ``tv``, whatever the distribution.
+    """Return a number of reports that suffices for a target error under a high-low policy.
 
-    For the paper's mechanism, from its exact variances, q being the mass of the s sensitive of k = ``size`` values:
-    n·Var = c²(2/(t+1) + q/c) - p_i² for those, c·p_i - p_i² for the others. So √n·E|p̂-p|₁ is at most
-    √(B(q + a)) + √(C(1-q)) with B = s²c, C = (k-s)c and a = 2c/(t+1). That is greatest where (q + a)/(1-q) = B/C, or at
-    q = 0 if this has no q ≥ 0.
+    With this number of reports, the expected total variation distance of the paper's Hadamard mechanism is at most
+    ``tv``, at every distribution.
+
+    Parameters
+    ----------
+    sensitive
+        Number of sensitive values, s.
+    size
+        Number of values, k.
+    epsilon
+        The ε of the policy; it must be above 0.
+    tv
+        Target for the expected total variation distance.
+
+    Returns
+    -------
+    int
+        The number of reports.
+
+    Raises
+    ------
+    InvalidInput
+        If ``sensitive`` does not lie between 1 and ``size``, or if ``epsilon`` or ``tv`` is not above 0.
+
+    Notes
+    -----
+    The number follows from the exact variances of the mechanism. Let q be the total probability of the sensitive
+    values. Then n·Var = c²(2/(t+1) + q/c) - p_i² for a sensitive value and c·p_i - p_i² for any other value. Hence
+    √n·E|p̂-p|₁ is at most √(B(q + a)) + √(C(1-q)) with B = s²c, C = (k-s)c and a = 2c/(t+1). This expression is
+    greatest where (q + a)/(1-q) = B/C, or at q = 0 if that equation has no solution q ≥ 0.
+
+    Examples
+    --------
+    >>> high_low_reports(sensitive=2, size=10, epsilon=1, tv=0.05)
+    5380
     """
     _checked_sensitive(sensitive, size)
     _checked_error(tv)
     c = _c(epsilon)
     if math.isinf(c):
-        raise InvalidInput("high_low_reports", "epsilon", "be above 0: no number of reports suffices", epsilon)
+        raise InvalidInput(
+            "high_low_reports", "epsilon", "be above 0, because no number of reports suffices at 0", epsilon
+        )
     a = c - 1  # 2/(t+1) = 1 - 1/c
     b, rest = sensitive**2 * c, (size - sensitive) * c
     mass = max((1 + a) * b / (b + rest) - a, 0.0)
@@ -109,54 +250,141 @@ def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float)
 
 
 def block_reports(sizes: Sequence[int], epsilon: EpsilonLike, tv: float) -> int:
-    """Reports after which the expected total variation distance is at most ``tv``, whatever the distribution.
+    """Return a number of reports that suffices for a target error under a block policy.
 
-    For the paper's mechanism, from its exact variances: n·Var = c²·p(X_j) - p_x² in block j of size k_j, so
-    √n·E|p̂-p|₁ ≤ c·Σ k_j·√p(X_j) ≤ c·√(Σ k_j²). Eq. (24) would ask for twelve times as many.
+    With this number of reports, the expected total variation distance of the paper's Hadamard mechanism is at most
+    ``tv``, at every distribution.
+
+    Parameters
+    ----------
+    sizes
+        Number of values in each block, k_j.
+    epsilon
+        The ε within every block; it must be above 0.
+    tv
+        Target for the expected total variation distance.
+
+    Returns
+    -------
+    int
+        The number of reports.
+
+    Raises
+    ------
+    InvalidInput
+        If a size is below 1, or if ``epsilon`` or ``tv`` is not above 0.
+
+    Notes
+    -----
+    The number follows from the exact variances of the mechanism: n·Var = c²·p(X_j) - p_x² in block j of size k_j. Hence
+    √n·E|p̂-p|₁ ≤ c·Σ k_j·√p(X_j) ≤ c·√(Σ k_j²). Eq. (24) would require twelve times as many reports.
+
+    Examples
+    --------
+    >>> block_reports(sizes=[5, 5], epsilon=1, tv=0.05)
+    23414
     """
     _checked_error(tv)
     c = _c(epsilon)
     if math.isinf(c):
-        raise InvalidInput("block_reports", "epsilon", "be above 0: no number of reports suffices", epsilon)
+        raise InvalidInput(
+            "block_reports", "epsilon", "be above 0, because no number of reports suffices at 0", epsilon
+        )
     return _reports(c * math.sqrt(float(np.sum(_checked_sizes(sizes) ** 2))), tv)
 
 
 def reports_for(mechanism: Mechanism, tv: float, p: Frequencies | None = None) -> int:
-    """Reports of any mechanism after which the expected total variation distance is at most ``tv``.
+    """Return a number of reports of a mechanism that suffices for a target error.
 
-    From its exact risk R, by E|p̂-p|₁ ≤ √(k·R/n): at p, or at the worst distribution where none is given.
+    Parameters
+    ----------
+    mechanism
+        Any mechanism whose reports distinguish all values.
+    tv
+        Target for the expected total variation distance of the unbiased estimate.
+    p
+        The distribution of values, in domain order or with labels. Without it, the number holds for every distribution.
+
+    Returns
+    -------
+    int
+        The number of reports.
+
+    Raises
+    ------
+    InvalidInput
+        If ``tv`` is not above 0, or if the reports of the mechanism do not distinguish all values.
+
+    Notes
+    -----
+    The number follows from the exact risk R of one report by E|p̂-p|₁ ≤ √(k·R/n).
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> reports_for(RandomizedResponse(Domain.range(5), 1), tv=0.05)
+    6115
     """
     _checked_error(tv)
     risk = mechanism.worst_risk(1) if p is None else mechanism.risk(1, p)
     if not math.isfinite(risk):
-        raise InvalidInput("reports_for", "the mechanism", "tell all values apart", mechanism)
+        raise InvalidInput(
+            "reports_for",
+            "the mechanism",
+            "distinguish all values",
+            mechanism,
+            hint="Use a policy whose epsilons are above 0 between all values.",
+        )
     return _reports(math.sqrt(len(mechanism.domain) * risk), tv)
 
 
 def _checked_error(tv: float) -> None:
+    """Raise InvalidInput unless the target error is above 0."""
     if not tv > 0:
         raise InvalidInput("a number of reports", "tv", "be above 0", tv)
 
 
 def _reports(l1_of_one: float, tv: float) -> int:
-    """The least n with l1/√n ≤ 2·tv."""
+    """Return the least n with l1/√n ≤ 2·tv."""
     return max(1, math.ceil((l1_of_one / (2 * tv)) ** 2))
 
 
-# -- what no mechanism can beat ----------------------------------------------------------------------------
+# -- lower bounds that no mechanism can beat ---------------------------------------------------------------
 
 
 def uniform_least_risk(k: int, epsilon: EpsilonLike) -> float:
-    """lim n·E|p̂-p|² of the best mechanism for ε-LDP at the uniform distribution (Ye and Barg 2018).
+    """Return the least risk of one report under ε-LDP, at the uniform distribution.
 
-    (k-1)²(dt + k-d)² / (k(t-1)²·d(k-d)) at the best d: subset selection attains it, and no mechanism has less, for the
-    trace of the inverse Fisher information at the uniform distribution is never smaller.
+    Parameters
+    ----------
+    k
+        Number of values.
+    epsilon
+        The ε of the policy.
+
+    Returns
+    -------
+    float
+        The limit of n·E|p̂-p|² for the best mechanism as n grows.
+
+    Notes
+    -----
+    The value is (k-1)²(dt + k-d)² / (k(t-1)²·d(k-d)) at the best subset size d (Ye and Barg 2018). Subset selection
+    attains it. No mechanism has a smaller limit, because the trace of the inverse Fisher information at the uniform
+    distribution is never smaller.
+
+    Examples
+    --------
+    >>> round(uniform_least_risk(5, 1), 3)
+    12.23
     """
     return 0.0 if k == 1 else _risk_of_subsets(k, Epsilon(epsilon, subject="a bound"))
 
 
-@functools.lru_cache(maxsize=1024)  # blocks often come in a few sizes
+@functools.lru_cache(maxsize=1024)  # many blocks have the same size
 def _risk_of_subsets(k: int, epsilon: Epsilon) -> float:
+    """Return the risk of one report of subset selection at the uniform distribution."""
     return SubsetSelection(Domain.range(k), epsilon).risk(1)
 
 
@@ -165,17 +393,46 @@ def blocks_least_risk(
     epsilon: EpsilonLike | Sequence[EpsilonLike],
     totals: Sequence[float] | npt.NDArray[np.float64] | None = None,
 ) -> float:
-    """lim n·E|p̂-p|² of the best mechanism for blocks that may be revealed, at p uniform within each block.
+    """Return the least risk of one report under a policy of blocks that may be revealed.
 
-    ``sizes`` are those of the blocks. If they are labelled (a pandas Series, a mapping), epsilons and masses that are
-    labelled too are aligned with them.
+    The risk is that at a distribution which is uniform within each block.
 
-    ``totals`` are the masses w_j of the blocks; without them, the greatest over all. Telling the block costs no privacy
-    and helps, so the best mechanism tells it, and hides the value with the best mechanism for k_j values. To first
-    order p̂ = ŵ·q̂ errs by q·δw + w·δq; n·Var ŵ_j = w_j(1-w_j), and q̂ within block j comes from n·w_j reports, each of
-    risk r_j = ``uniform_least_risk(k_j, ε_j)``. The two are independent, hence
+    Parameters
+    ----------
+    sizes
+        Number of values in each block, k_j. If the sizes have labels (a mapping or a pandas Series), then epsilons and
+        totals with labels are aligned with them.
+    epsilon
+        The ε within the blocks: one for all blocks, or one per block.
+    totals
+        Total probability w_j of each block. Without it, the function returns the greatest risk over all totals.
 
-        Σ_j w_j·r_j + |q_j|²·w_j(1-w_j) = Σ_j w_j·(r_j + 1/k_j) - w_j²/k_j,  as |q_j|² = 1/k_j.
+    Returns
+    -------
+    float
+        The limit of n·E|p̂-p|² for the best mechanism as n grows.
+
+    Raises
+    ------
+    InvalidInput
+        If a size is below 1, the number of epsilons differs from the number of blocks, or the totals are not
+        probabilities that sum to one.
+
+    Notes
+    -----
+    Revealing the block costs no privacy and reduces the error. The best mechanism therefore reveals the block and hides
+    the value within it by the best mechanism for k_j values. To first order, p̂ = ŵ·q̂ has the error q·δw + w·δq. The
+    block totals satisfy n·Var ŵ_j = w_j(1-w_j). The estimate q̂ within block j comes from n·w_j reports, each of risk
+    r_j = ``uniform_least_risk(k_j, ε_j)``. The two errors are independent, and |q_j|² = 1/k_j, hence the risk is
+
+        Σ_j w_j·r_j + |q_j|²·w_j(1-w_j) = Σ_j w_j·(r_j + 1/k_j) - w_j²/k_j.
+
+    Examples
+    --------
+    >>> round(blocks_least_risk([5, 5], 1), 3)
+    12.33
+    >>> round(blocks_least_risk([5, 5], 1, totals=[0.9, 0.1]), 3)
+    12.266
     """
     blocks = labels_domain(sizes, "blocks_least_risk", "sizes")
     if blocks is not None:
@@ -185,7 +442,8 @@ def blocks_least_risk(
     counts = _checked_sizes(sizes)
     epsilons: list[Any] = list(epsilon) if isinstance(epsilon, (list, tuple)) else [epsilon] * len(counts)
     if len(epsilons) != len(counts):
-        raise InvalidInput("blocks_least_risk", "epsilon", f"be one, or one for each of {len(counts)} blocks", epsilons)
+        must = f"be one number, or one for each of the {len(counts)} blocks"
+        raise InvalidInput("blocks_least_risk", "epsilon", must, epsilons)
     slopes = np.array([uniform_least_risk(int(k), e) for k, e in zip(counts, epsilons, strict=True)]) + 1 / counts
     if totals is None:
         if np.isinf(slopes).any():
@@ -196,12 +454,12 @@ def blocks_least_risk(
         if weights.shape != counts.shape or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-9:
             must = f"be {len(counts)} probabilities that sum to one"
             raise InvalidInput("blocks_least_risk", "totals", must, list(weights))
-    used = weights > 0  # an empty block costs nothing, whatever its epsilon
+    used = weights > 0  # an empty block adds no error, whatever its epsilon
     return float(weights[used] @ slopes[used] - np.sum(weights**2 / counts))
 
 
 def _worst_totals(slopes: npt.NDArray[np.float64], counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Where Σ w·slope - w²/k is greatest among distributions: w = k·max(slope - λ, 0)/2, λ such that they sum to 1."""
+    """Return the block totals that maximise Σ w·slope - w²/k: w = k·max(slope - λ, 0)/2, with λ such that Σ w = 1."""
     order = np.argsort(-slopes)
     filled, mass = np.cumsum(counts[order]), np.cumsum((counts * slopes)[order])
     thresholds = (mass - 2) / filled
@@ -210,12 +468,12 @@ def _worst_totals(slopes: npt.NDArray[np.float64], counts: npt.NDArray[np.float6
 
 
 def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
-    """Return lim n·E|p̂-p|² of the best mechanism for a uniform prior, at the uniform distribution.
+    """Return the least risk of one report under a uniform prior, at the uniform distribution.
 
     Parameters
     ----------
     k
-        The number of values.
+        Number of values.
     epsilon
         The ε of the prior policy.
     side
@@ -224,16 +482,18 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
     Returns
     -------
     float
-        (k-1)²/(Σv² - k), where v has d values e^ε, one value in between and all others e^-ε, and sums to k.
+        The limit of n·E|p̂-p|² for the best mechanism as n grows.
 
     Notes
     -----
-    Let v be the likelihoods of an output divided by their mean, so that Σv = k and the policy asks
-    e^-ε ≤ v ≤ e^ε (one of the two for one side). With expectations over the outputs at the uniform distribution, the
-    information is J = E[v v'], and the risk is tr J⁻¹ - 1/k. E v = 1, so J·1 = k·1, and the other k-1 eigenvalues of J
-    sum to E|v|² - k. The sum of their inverses is at least (k-1)²/(E|v|² - k), and |v|², which is convex, is greatest
-    at a vertex of the polytope: at most one value lies strictly between the limits. A uniform permutation of that
-    vertex makes all k-1 eigenvalues equal, and so attains the bound.
+    The value is (k-1)²/(Σv² - k). Here v has d entries e^ε, one entry in between and all others e^-ε, and sums to k.
+
+    Let v be the likelihoods of an output divided by their mean, so that Σv = k. The policy requires e^-ε ≤ v ≤ e^ε
+    (only one of the two for a one-sided policy). With expectations over the outputs at the uniform distribution, the
+    information is J = E[v v'], and the risk is tr J⁻¹ - 1/k. Since E v = 1, J·1 = k·1, and the other k-1 eigenvalues of
+    J sum to E|v|² - k. The sum of their inverses is at least (k-1)²/(E|v|² - k). The convex function |v|² is greatest
+    at a vertex of the polytope, where at most one entry lies strictly between the limits. A uniform permutation of that
+    vertex makes all k-1 eigenvalues equal and therefore attains the bound.
 
     Examples
     --------
@@ -245,7 +505,7 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
     exact = Epsilon(epsilon, subject="a bound")
     if k == 1:
         return 0.0
-    # All in deviations from the mean, which lose nothing where ε is small. No value of v exceeds k.
+    # Deviations from the mean keep their precision for small ε. No entry of v exceeds k.
     high = k - 1.0 if side == "lower" else min(math.expm1(min(float(exact), math.log(k))), k - 1.0)
     low = -1.0 if side == "upper" else math.expm1(-float(exact))
     if high <= 0 or low >= 0:
@@ -253,13 +513,30 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
     d = min(math.floor(-k * low / (high - low)), k - 1)
     between = -d * high - (k - d - 1) * low
     spread = d * high**2 + between**2 + (k - d - 1) * low**2
-    return (k - 1) ** 2 / spread if spread > 0 else math.inf  # which doubles may not tell from 0
+    return (k - 1) ** 2 / spread if spread > 0 else math.inf  # the spread may underflow to 0
 
 
 def least_risk(policy: Policy) -> float | None:
-    """lim n·E|p̂-p|² of the best mechanism at the uniform distribution, or None where no closed form is known.
+    """Return the least risk of one report at the uniform distribution, if a closed form is known.
 
-    Known for one epsilon between all values, for a uniform prior, and for blocks that may be revealed.
+    Parameters
+    ----------
+    policy
+        Any policy. Closed forms are known for one epsilon between all values, for a uniform prior, and for blocks that
+        may be revealed.
+
+    Returns
+    -------
+    float or None
+        The limit of n·E|p̂-p|² for the best mechanism as n grows, or None if no closed form is known.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Metric, Uniform
+    >>> round(least_risk(Uniform(Domain.range(5), 1)), 3)
+    12.23
+    >>> least_risk(Metric(Domain.range(5), "absolute", 1)) is None
+    True
     """
     simplest = structure_of(policy)
     if isinstance(simplest, Prior) and simplest.is_uniform:

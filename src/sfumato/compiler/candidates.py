@@ -1,4 +1,4 @@
-"""Which mechanisms suit a policy, by their short names."""
+"""The candidate mechanisms for a policy, by their short names."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from sfumato.policy import PairwisePolicy, Policy, Prior, Secret
 __all__ = ["Candidates", "candidates", "safe_epsilon"]
 
 
-#: The short name of the mechanism that a search finds; no candidate may have it.
+#: Short name reserved for the result of a search; candidates must not use it.
 _OF_SEARCH = "optimal"
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The mechanisms that families offer for a policy, by their short names in the order of comparison.
+    """The mechanisms that families offer for a policy, by short name and in the order of comparison.
 
     Parameters
     ----------
     by_name
-        The candidates. Those of registered families are audited when they are built.
+        The candidates. Candidates of registered families are audited when they are built.
     registered
         Short names of the candidates of registered families.
     skipped
-        What is not compared, and why. ``comparing`` adds to it.
+        The candidates that are not compared, with the reasons. ``comparing`` appends to it.
     """
 
     by_name: dict[str, Candidate] = field(default_factory=dict)
@@ -40,16 +40,16 @@ class Candidates:
 
     @contextmanager
     def comparing(self, name: str) -> Iterator[None]:
-        """Skip the candidate of this name, and say why, if the block cannot build or measure it.
+        """Record this candidate as skipped, with the reason, if the block cannot build or measure it.
 
-        Errors in the code of a registered family do not stop the comparison of all others.
+        Errors in the code of a registered family do not stop the comparison of the other candidates.
         """
         try:
             yield
         except Exception as error:
             is_registered = name in self.registered
             if isinstance(error, NoMechanism) and not is_registered:
-                return  # there is none for this policy, or none with reports of so few bits
+                return  # the family has no mechanism for this policy or report length
             if not is_registered and not isinstance(error, NoAnswer):
                 raise
             self.skipped.append(f"{name}, because {_reason(error)}")
@@ -58,7 +58,7 @@ class Candidates:
 def candidates(policy: Policy, max_bits: int | None = None, utility: str = "estimation") -> Candidates:
     """Return every mechanism that a family offers for the policy.
 
-    Classical mechanisms are offered at the safe epsilon, others for the structure of the policy.
+    Families offer classical mechanisms at the safe epsilon and other mechanisms for the structure of the policy.
     """
     request = CandidateRequest(policy, safe_epsilon(policy), max_bits, utility)
     offered = Candidates()
@@ -68,7 +68,7 @@ def candidates(policy: Policy, max_bits: int | None = None, utility: str = "esti
         if family.is_of_library:
             for name, candidate in family.candidates(request):
                 if name in offered.by_name:
-                    must = "be offered by one family"
+                    must = "be offered by only one family"
                     raise InvalidInput("the registry", "the short name of a candidate", must, name)
                 offered.by_name[name] = candidate
         else:
@@ -77,7 +77,7 @@ def candidates(policy: Policy, max_bits: int | None = None, utility: str = "esti
 
 
 def _add_registered(family: Family, request: CandidateRequest, offered: Candidates) -> None:
-    """Add what a registered family offers; skip anything that is not a candidate or whose name is taken."""
+    """Add the candidates of a registered family; skip invalid candidates and short names that are taken."""
     assert family.candidates is not None
     owner = ", ".join(kind.name for kind in family.mechanisms)
     try:
@@ -102,24 +102,25 @@ def _build_audited(candidate: Candidate, policy: Policy) -> Mechanism:
 
 
 def _reason(error: Exception) -> str:
+    """Return the message of an error, with its type if the error comes from outside this package."""
     return str(error) if isinstance(error, SfumatoError) else f"{type(error).__name__}: {error}"
 
 
 def safe_epsilon(policy: Policy) -> Epsilon:
     """Return the greatest ε for which every ε-LDP mechanism obeys the policy.
 
-    For a prior it is rounded down to nine digits or more. For a class of policies that is not known here it may be
-    smaller than that.
+    For a prior policy the result is rounded down, with at least nine correct digits. For a policy class from outside
+    this package it may be smaller than the greatest ε.
     """
     if isinstance(policy, PairwisePolicy):
         return policy.least[0]
     if isinstance(policy, Prior):
         return policy.implying_epsilon
     if isinstance(policy, Secret):
-        # A likelihood that depends on the secret alone reaches ε between two secrets, whatever the distribution.
+        # A likelihood that depends only on the secret reaches ε between two secrets under any distribution.
         return policy.epsilon
-    # Likelihoods within a factor e^ε of each other keep left·T ≤ e^ε·right·T if the coefficients on the left add up to
-    # no more than those on the right.
+    # Likelihoods within a factor e^ε of each other satisfy left·T ≤ e^ε·right·T if the left coefficients sum to at most
+    # the sum of the right coefficients.
     rules = list(policy.inequalities())
     if all(sum(rule.left.values()) <= sum(rule.right.values()) for rule in rules):
         return min((rule.epsilon for rule in rules), default=INFINITE)

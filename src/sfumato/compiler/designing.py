@@ -1,4 +1,4 @@
-"""The verb ``design``: the mechanism that a plan recommends for a policy."""
+"""The verb ``design``: build the mechanism that a plan recommends."""
 
 from __future__ import annotations
 
@@ -24,45 +24,48 @@ def design(
     max_seconds: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Mechanism:
-    """Return the mechanism that ``plan`` recommends: ``plan(...).best.mechanism``.
+    """Return the best mechanism for a policy.
 
-    Candidates are the mechanisms made for the structure of the policy, classical ones at the greatest ε that implies
-    it, and the optimal design.
+    The result is ``plan(...).best.mechanism``. Candidates are the mechanisms made for the structure of the policy,
+    classical mechanisms at the greatest ε that implies it, and the optimal design.
 
     Parameters
     ----------
     policy
         The policy that the mechanism must obey.
     n
-        Number of people. Which mechanism is the best does not depend on it.
+        Number of people. The choice of the best mechanism does not depend on it.
     mechanism
-        Short name of a mechanism that is made whatever else there is, as a plan lists them; ``"optimal"`` searches for
+        Short name of the mechanism to build, as a plan lists them, instead of the best one. ``"optimal"`` searches for
         the optimal design.
     utility
-        What to be best at: ``"estimation"``, ``"worst-estimation"``, ``"mutual-information"``, ``"mmse"``, a
-        ``SquaredError`` or an ``ExpectedLoss``.
+        Quantity to optimise: ``"estimation"``, ``"worst-estimation"``, ``"mutual-information"``, ``"mmse"``, a
+        :class:`SquaredError` or an :class:`ExpectedLoss`. :func:`plan` explains them.
     prior
-        The distribution that the design assumes, uniform unless given: in domain order, or with labels.
+        Distribution that the design assumes, in domain order or with labels; uniform by default.
     max_bits
         Maximum length of a report in bits.
     max_seconds
-        Time for all of it, 0 for no search. The call takes at most a fifth and 2 s longer, also where two other
-        programs keep the cores busy. By default a search for estimation gets 10 seconds for up to 64 values and none
-        for more, and one for another utility a minute.
+        Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer, even while
+        two other programs keep the cores busy. By default, a search for estimation takes at most 10 s for up to 64
+        values and is skipped for more. A search for another utility takes at most 60 s.
     progress
-        Called with a :class:`Progress` after every round of a search.
+        Function that is called with a :class:`Progress` after every round of a search.
 
     Returns
     -------
     Mechanism
-        A mechanism that obeys the policy: however short the time is, the best of those that fit.
+        A mechanism that obeys the policy: the best one that was found within the time limit.
 
     Raises
     ------
+    InvalidInput
+        If a parameter is invalid.
     PolicyViolated
         If ``mechanism`` names a registered mechanism that does not obey the policy.
     NoAnswer
-        If ``mechanism="optimal"`` and no search fits in the time, or if no mechanism has reports that are short enough.
+        If ``mechanism="optimal"`` and the search does not fit in the time, or if no mechanism has reports within
+        ``max_bits``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What to expect of one mechanism: the errors of an estimate from one report."""
+"""The expected errors of one mechanism, for an estimate from one report."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from sfumato.mechanisms import Candidate, Mechanism
 
 __all__ = ["expected_tv", "measure", "measure_mechanism", "scale"]
 
-#: E|N(0, 1)|.
+#: Expected absolute value of a standard normal variable.
 _MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
 
 
 def expected_tv(mechanism: Mechanism, p: Floats) -> float:
-    """Half the expected l1 error of the unbiased estimate from one report, in the normal approximation.
+    """Return half the expected l1 error of the unbiased estimate from one report, in the normal approximation.
 
-    It is the total variation error where the estimate is a distribution; from few people it may exceed 1.
+    This is the expected total variation error if the estimate is a distribution. With few people it may exceed 1.
     """
     variances = mechanism.estimator.variances(p)
     return float((variances.clip(min=0) ** 0.5).sum()) * _MEAN_ABSOLUTE_NORMAL / 2
 
 
 def measure(name: str, candidate: Candidate, prior: Floats, bound: float | None = None) -> Row:
-    """Build a candidate and return its row for one report; its value is the risk."""
+    """Build a candidate and return its row for one report, with the risk as its value."""
     row = measure_mechanism(name, candidate.build(), prior, bound=bound)
     return replace(row, decoding=candidate.decoding, classical=candidate.classical)
 
 
 def measure_mechanism(name: str, mechanism: Mechanism, prior: Floats, *, bound: float | None) -> Row:
-    """Return the row of a table for one report; its value is the risk."""
+    """Return the row of a mechanism for one report, with the risk as its value."""
     risk = mechanism.risk(1, prior)
     half_l1 = expected_tv(mechanism, prior) if math.isfinite(risk) else math.inf
     return Row(
@@ -49,7 +49,7 @@ def measure_mechanism(name: str, mechanism: Mechanism, prior: Floats, *, bound: 
 
 
 def scale(row: Row, n: int, *, is_error: bool) -> Row:
-    """Return the row for n reports; ``is_error`` says whether value and bound are errors, which fall with n."""
+    """Return the row for n reports; value and bound are divided by n if they are errors (``is_error``)."""
     row = replace(row, risk=row.risk / n, half_l1=row.half_l1 / math.sqrt(n), worst=row.worst / n)
     if not is_error:
         return row

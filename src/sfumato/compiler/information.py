@@ -1,4 +1,4 @@
-"""How much a mechanism tells of a value whose distribution is only known from a sample."""
+"""The mutual information of value and report, if the distribution of values is known only from a sample."""
 
 from __future__ import annotations
 
@@ -21,11 +21,27 @@ _KEYS = ("at_estimate", "at_given", "least", "entropy")
 
 @dataclass(frozen=True, repr=False)
 class RobustInformation(Result):
-    """I(X;Y) in nats: at the estimated distribution, at a given one, and the least over the confidence set.
+    """The mutual information I(X;Y) of value and report in nats, over a confidence set of distributions.
 
-    ``least`` is a lower bound: information is concave in the distribution, so over a simplex that contains the set it
-    is least at a vertex. ``entropy`` is H(X) at the estimate, the maximum that a report can reveal;
-    ``fraction`` divides by it.
+    Parameters
+    ----------
+    at_estimate
+        I(X;Y) at the estimated distribution.
+    at_given
+        I(X;Y) at the distribution that the caller passed; None if none was passed.
+    least
+        Lower bound on I(X;Y) over the confidence set. Information is concave in the distribution, so over a simplex
+        that contains the set it is least at a vertex.
+    entropy
+        H(X) at the estimated distribution, the maximum that a report can reveal.
+
+    Examples
+    --------
+    >>> from sfumato import ChiSquare, Domain, Secret, design, robust_information
+    >>> domain = Domain.product(smokes=["no", "yes"], ill=["no", "yes"])
+    >>> policy = Secret(domain, "ill", 1, ChiSquare([[30, 20], [10, 40]], 0.05))
+    >>> robust_information(design(policy, max_seconds=0), policy)
+    <RobustInformation: 0.249948 nats of 1.27985 nats entropy, at least 0.159072 over the confidence set>
     """
 
     at_estimate: float
@@ -35,17 +51,39 @@ class RobustInformation(Result):
 
     @property
     def fraction(self) -> float:
-        """I(X;Y)/H(X) at the estimated distribution."""
+        """The information as a fraction of the entropy, I(X;Y)/H(X), at the estimated distribution."""
         return self.at_estimate / self.entropy if self.entropy > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        """Return the result as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            One entry per field.
+        """
         return dict(vars(self))
 
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> RobustInformation:
-        """Return the result that a document holds: the inverse of ``to_dict``."""
+        """Return the result that a document holds; the inverse of ``to_dict``.
+
+        Parameters
+        ----------
+        document
+            A document from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        RobustInformation
+            A result equal to the one that was written.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed, or a number in it is negative.
+        """
         parts = check_keys("RobustInformation", "the document", document, required=_KEYS)
         subject = "RobustInformation"
         at_given = None if parts["at_given"] is None else read_number(subject, "at_given", parts["at_given"], least=0.0)
@@ -59,18 +97,50 @@ class RobustInformation(Result):
         return {"at": list(stated), "nats": list(stated.values())}
 
     def _title(self) -> str:
-        return "information between a value and its report"
+        return "mutual information of value and report"
 
     def __repr__(self) -> str:
-        return f"<RobustInformation: {self.at_estimate:.6g} nats, at least {self.least:.6g}, of {self.entropy:.6g}>"
+        return (
+            f"<RobustInformation: {self.at_estimate:.6g} nats of {self.entropy:.6g} nats entropy, "
+            f"at least {self.least:.6g} over the confidence set>"
+        )
 
 
 def robust_information(mechanism: Mechanism, policy: Policy, p: Frequencies | None = None) -> RobustInformation:
-    """What a mechanism tells under a ``Secret`` policy with ``ChiSquare``; ``p`` is another distribution to ask for."""
+    """Return the mutual information of value and report over the confidence set of a policy.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism, over the domain of the policy.
+    policy
+        A ``Secret`` policy with a ``ChiSquare`` confidence set.
+    p
+        Another distribution at which to compute the information, in domain order or with labels.
+
+    Returns
+    -------
+    RobustInformation
+        The information in nats at the estimated distribution, at ``p``, and its least value over the confidence set.
+
+    Raises
+    ------
+    InvalidInput
+        If the policy is not a ``Secret`` with ``ChiSquare``, or if its domain is not that of the mechanism.
+
+    Examples
+    --------
+    >>> from sfumato import ChiSquare, Domain, Secret, design
+    >>> domain = Domain.product(smokes=["no", "yes"], ill=["no", "yes"])
+    >>> policy = Secret(domain, "ill", 1, ChiSquare([[30, 20], [10, 40]], 0.05))
+    >>> result = robust_information(design(policy, max_seconds=0), policy)
+    >>> round(result.at_estimate, 3), round(result.least, 3)
+    (0.25, 0.159)
+    """
     if not isinstance(policy, Secret) or not isinstance(policy.distributions, ChiSquare):
-        raise InvalidInput("robust_information", "policy", "be a Secret under ChiSquare", policy)
+        raise InvalidInput("robust_information", "policy", "be a Secret policy with a ChiSquare confidence set", policy)
     if mechanism.domain != policy.domain:
-        raise InvalidInput("robust_information", "policy", "have the mechanism's domain", policy.domain)
+        raise InvalidInput("robust_information", "policy", "have the domain of the mechanism", policy.domain)
     rows = mechanism.matrix()[policy.cells.ravel()]
     confidence = policy.distributions
     estimate = confidence.frequencies.ravel()

@@ -1,4 +1,4 @@
-"""What ``plan`` and ``design`` are asked for, checked once."""
+"""The parameters of ``plan`` and ``design``, validated once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Request", "checked_target"]
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """The parameters of ``plan`` and ``design``; ``verb`` is the one that errors name."""
+    """The validated parameters of ``plan`` or ``design``; errors name the function in ``verb``."""
 
     verb: str
     policy: Policy
@@ -41,7 +41,7 @@ class Request:
         max_seconds: float | None,
         progress: ProgressCallback | None,
     ) -> Request:
-        """Return a request whose parts are valid, or raise InvalidInput."""
+        """Return a request with validated parameters, or raise InvalidInput."""
         checked_type(verb, "the policy", policy, Policy)
         max_bits = None if max_bits is None else checked_count(verb, max_bits, "max_bits", 2**32)
         max_seconds = checked_seconds(verb, max_seconds)
@@ -51,16 +51,17 @@ class Request:
             checked_type(verb, "mechanism", mechanism, str)
         goal = goal_of(utility, policy.domain)
         if isinstance(goal, WorstEstimation) and prior is not None:
-            raise InvalidInput(verb, "prior", "not be given where the worst distribution is designed for", prior)
+            must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
+            raise InvalidInput(verb, "prior", must, prior)
         return cls(verb, policy, goal, mechanism, prior, max_bits, max_seconds, progress)
 
     def distribution(self, prior: Frequencies | None) -> Floats:
-        """Return a distribution over the values in domain order; uniform unless given."""
+        """Return a distribution over the values in domain order; uniform if ``prior`` is None."""
         return checked_distribution(prior, self.policy.domain, self.verb, "prior")
 
 
 def checked_target(verb: str, target: Any) -> float:
-    """Return a total variation error to reach."""
+    """Return a target for the total variation error, or raise InvalidInput unless it lies between 0 and 1."""
     if not isinstance(target, Real) or not 0 < float(target) < 1:
         raise InvalidInput(verb, "target", "lie between 0 and 1", target)
     return float(target)

@@ -1,5 +1,5 @@
-"""The optimal design: the best mechanism for any policy, and how far from the best it can be.
+"""The solvers behind ``optimal``: the best mechanism for any policy, with a bound on every mechanism.
 
-A policy is a cone, a mechanism a mixture of its rays: Q(y|x) = w_y·v_y(x). Rays are found as they are needed (column
-generation), and the result is rounded to an exact table on the private side.
+A policy is a cone, and a mechanism is a mixture of its rays: Q(y|x) = w_y·v_y(x). The search generates rays as it needs
+them (column generation). The result is rounded to an exact table in the direction of more privacy.
 """

@@ -1,4 +1,4 @@
-"""When a search must end, on a clock that a test can replace; and the threads that it computes with."""
+"""Deadlines of searches, on a clock that tests can replace, and the number of threads of a search."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from sfumato.errors import SolverFailed
 __all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "Pace", "one_thread"]
 
 
-#: Processor time in seconds from which on the pace of a computation is measured.
+#: Minimum processor time in seconds before the pace of a computation is measured.
 _MEASURABLE = 0.05
-#: Computations are taken to be slowed down by other programs by at most this factor.
+#: Maximum factor by which other programs are assumed to slow down a computation.
 _MOST_SLOWNESS = 4.0
 
 
 class OutOfTime(SolverFailed):
-    """A search ended before it had any mechanism to show."""
+    """The time limit ended a search before it found any mechanism."""
 
-    def __init__(self, reason: str = "the search for the optimal mechanism did not fit in its time") -> None:
-        super().__init__(f"{reason}: give it more (max_seconds)")
+    def __init__(self, reason: str = "the search for the optimal mechanism did not finish in time") -> None:
+        super().__init__(f"{reason}; raise max_seconds")
 
 
 def _programs_per_core() -> float:
-    """Return how many programs have competed for each core in the last minute; 1 where the system does not say."""
+    """Return the number of programs per core in the last minute; 1 if the system does not report its load."""
     return os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 1.0
 
 
 class Pace:
-    """How much longer computations take than their processor time, because other programs keep the cores busy.
+    """Elapsed time relative to processor time, which grows while other programs keep the cores busy.
 
     Parameters
     ----------
     clock, processor
         Functions that return the time, and the processor time of this process, in seconds.
-    expected
-        What is assumed until enough was computed to measure it.
+    assumed
+        Slowness that is assumed until enough processor time has been measured.
     """
 
     def __init__(self, clock: Callable[[], float], processor: Callable[[], float], assumed: float = 1.0) -> None:
@@ -49,7 +49,7 @@ class Pace:
 
     @property
     def slowness(self) -> float:
-        """Time over processor time since the start, between 1 and a limit: waiting for a disk looks the same."""
+        """Elapsed time divided by processor time since the start, between 1 and a limit; disk waits count too."""
         worked = self._processor() - self._start[1]
         if worked < _MEASURABLE:
             return min(max(self._assumed, 1.0), _MOST_SLOWNESS)
@@ -57,19 +57,19 @@ class Pace:
 
 
 class Deadline:
-    """The moment at which a search must end.
+    """The time by which a search must end.
 
-    Every loop of a search asks ``passed``, and every call of a solver is given what is ``left``. What cannot be
-    interrupted is begun only where it ``fits``.
+    Every loop of a search checks ``passed``, and every call of a solver receives the time that is ``left``. A
+    computation that cannot be interrupted starts only if it ``fits``.
 
     Parameters
     ----------
     seconds
-        Time from now until the deadline; infinite for none.
+        Time from now until the deadline in seconds; infinite for no deadline.
     clock
-        Function that returns the time in seconds. Tests replace it by one that counts its calls.
+        Function that returns the time in seconds. Tests replace it with a function that counts its calls.
     pace
-        How busy the machine is; measured from now unless given, and not at all with another clock.
+        Load of the machine. By default it is measured from now on, or ignored if ``clock`` is not the system clock.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic, pace: Pace | None = None) -> None:
@@ -87,24 +87,24 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until the deadline, 0 after it."""
+        """Seconds until the deadline; 0 after it."""
         return max(self._end - self._clock(), 0.0)
 
     @property
     def passed(self) -> bool:
-        """Whether the deadline is over."""
+        """Whether the deadline has passed."""
         return self._clock() >= self._end
 
     def part(self, fraction: float, reserve: float = 0.0) -> Deadline:
-        """Return an earlier deadline, after this fraction of the time that is left without a reserve in seconds."""
+        """Return an earlier deadline, after this fraction of the remaining time minus a reserve in seconds."""
         return Deadline(fraction * max(self.left - reserve, 0.0), self._clock, self._pace)
 
     def extended(self, seconds: float) -> Deadline:
-        """Return a deadline this number of seconds later, counted from now where this one is over."""
+        """Return a deadline this many seconds later, counted from now if this deadline has passed."""
         return Deadline(self.left + seconds, self._clock, self._pace)
 
     def fits(self, seconds: float) -> bool:
-        """Return whether a computation of this processor time ends before the deadline, as busy as the machine is."""
+        """Return whether a computation of this processor time would end before the deadline under the current load."""
         return seconds * (1.0 if self._pace is None else self._pace.slowness) <= self.left
 
     def require(self) -> None:
@@ -113,19 +113,19 @@ class Deadline:
             raise OutOfTime
 
 
-#: Seconds that the first mechanism may take beyond the deadline, so that a short search has something to show.
+#: Seconds that a search for the first mechanism may take beyond the deadline, so that a short search has a result.
 GRACE = 1.0
-#: The deadline of a computation that may take as long as it takes.
+#: Deadline of a computation without a time limit.
 NEVER = Deadline(math.inf)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute linear algebra on one thread within the block.
+    """Run linear algebra on one thread within the block.
 
-    Matrices of a search have some hundred rows. Threads gain little there, and where other programs keep the cores busy
-    they wait for one another: at 40 values a factorization then took 20 times as long on two threads as on one.
+    The matrices of a search have a few hundred rows, where more threads gain little. If other programs keep the cores
+    busy, threads wait for one another: a factorization for 40 values took 20 times longer on two threads than on one.
     """
-    import_late("scipy.linalg")  # brings another linear algebra library, which must be loaded to be limited
+    import_late("scipy.linalg")  # loads a second linear algebra library, which can be limited only once it is loaded
     with import_late("threadpoolctl").threadpool_limits(limits=1, user_api="blas"):
         yield

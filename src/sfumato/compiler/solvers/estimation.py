@@ -1,17 +1,17 @@
 """The least asymptotic error of estimated frequencies: an A-optimal design over the rays of a policy's cone.
 
-From n reports of a mechanism Q(y|x) = w_y·v_y(x) (v_y·p = 1, Σ w_y v_y = 1) the efficient estimator has the covariance
-(J⁻¹ - pp')/n, J = Σ_y w_y v_y v_y'. So tr J⁻¹ - |p|² is to be made small: convex in the
-weights w. New rays are those that J needs most.
+Consider n reports of a mechanism Q(y|x) = w_y·v_y(x) with v_y·p = 1 and Σ w_y v_y = 1. The efficient estimator has the
+covariance (J⁻¹ - pp')/n with J = Σ_y w_y v_y v_y'. The search minimises tr J⁻¹ - |p|², which is convex in the weights
+w. In each round it adds the rays that improve J the most.
 
-The bound. For every symmetric N, tr J⁻¹ ≥ 2·tr N - tr(N²J), as |J^-½ - J^½N|² ≥ 0. For every λ,
-tr(N²J) = Σ w_y·(v_y'N²v_y - λ·v_y) + λ·1 ≤ δ + λ·1, where δ is the greatest v'N²v - λ·v over the slice and Σ w_y = 1.
-Hence tr J⁻¹ ≥ 2·tr N - λ·1 - δ for any mechanism; with N = J⁻¹ and the multipliers λ of the program, this meets the
-value where no ray is missing. Where the rays can be enumerated δ is their greatest; elsewhere a
-relaxation bounds the value directly (``relaxation``).
+The bound: for every symmetric N, tr J⁻¹ ≥ 2·tr N - tr(N²J), because |J^-½ - J^½N|² ≥ 0. For every λ, tr(N²J) = Σ
+w_y·(v_y'N²v_y - λ·v_y) + λ·1 ≤ δ + λ·1, where δ is the greatest v'N²v - λ·v over the slice, because Σ w_y = 1. Hence tr
+J⁻¹ ≥ 2·tr N - λ·1 - δ for every mechanism. With N = J⁻¹ and the multipliers λ of the program, this bound equals the
+value if no ray is missing. If the rays can be enumerated, δ is their maximum. Otherwise a relaxation bounds the value
+directly (``relaxation``).
 
-The same search serves a distribution that is given and one that the program itself chooses as the worst
-(``worst_case``): rays then keep their directions, and are scaled to the slice of the distribution that was chosen last.
+The same search serves a fixed distribution and one that the program chooses as the least favourable (``worst_case``).
+In the second case rays keep their directions and are rescaled to the slice of the distribution that was chosen last.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from sfumato.errors import NoMechanism
 __all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
 
 
-#: The search ends where no ray is worth more than this, relative to the value: about what the solver can resolve…
+#: Worth of a ray, relative to the value, at which the search ends; about the precision of the solver.
 _TOLERANCE = 1e-6
-#: …or where this many rounds together improved it by less than a thousandth of that.
+#: Number of rounds that together improve the value by less than a thousandth of the tolerance before the search ends.
 _IDLE_ROUNDS = 4
-#: Rays are looked for from this many starts for each coordinate, and from more after a round that found none.
+#: Number of starts per coordinate from which rays are searched: normally, and after a round that improved nothing.
 _STARTS = (1, 8)
-#: Up to this many coordinates a branch and bound over rays is tried after the relaxation.
+#: Maximum number of coordinates for which branch and bound over rays follows the relaxation.
 _FEW_COORDINATES = 10
-#: No design is solved in fewer Newton steps than this, and about how long one takes, for each third power of the rays.
+#: Minimum number of Newton steps of a design, and seconds per step and third power of the number of rays.
 _LEAST_STEPS, _STEP_SECONDS = 8, 1e-10
-#: Fraction of the time for the search where the bound takes time too.
+#: Fraction of the time for the search if the bound takes time too.
 _SEARCH_FRACTION = 0.6
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The best weights of some rays with v·p = 1, what other rays are worth there, and the error tr J⁻¹ - |p|².
+    """The best weights of some rays with v·p = 1, the prices for other rays, and the error tr J⁻¹ - |p|².
 
-    No mechanism has less error than ``constant`` less the greatest worth of any ray.
+    No mechanism has an error below ``constant`` minus the greatest worth of any ray.
     """
 
     weights: Floats
@@ -62,16 +62,16 @@ class Solved:
     prior: Floats
 
 
-#: The best weights of rays at a distribution, or at one that the program moves to.
+#: Function that returns the best weights of rays at a distribution, or at one that the program chooses.
 Solve = Callable[[Floats, Floats, Deadline], Solved]
 
 
 def best_design(
     slice_: Slice, deadline: Deadline, rounds: Rounds | None = None, solve: Solve | None = None
 ) -> tuple[DesignWeights, Floats]:
-    """Column generation until no ray is missing, or until the deadline; and its distribution.
+    """Generate rays until none is missing or the deadline passes; return the design and its distribution.
 
-    Where rays cannot be enumerated a part of the time is kept for the bound.
+    If the rays cannot be enumerated, a part of the time is reserved for the bound.
     """
     solve = solve or least_error
     first = deadline.extended(GRACE)
@@ -83,8 +83,8 @@ def best_design(
             rays = distinct(np.concatenate([rays, best_design(slice_.within, part, rounds, solve)[0].rays]))
     if np.linalg.matrix_rank(rays) < slice_.size:
         raise NoMechanism(
-            "under this policy no mechanism can tell all frequencies, or (where a level is very near 0) none that "
-            "doubles can see; ask for another utility"
+            "under this policy no mechanism can estimate all frequencies, or an epsilon is too near 0 for double "
+            "precision; raise the epsilon or choose another utility"
         )
     bound, least, idle = -np.inf, np.inf, 0
     bounding = relaxation_seconds(slice_.size, len(slice_.rows) + 2 * slice_.size)
@@ -98,7 +98,7 @@ def best_design(
         except OutOfTime:
             if solved is None:
                 raise
-            # The last that were solved in time are kept.
+            # Fall back to the last rays that were solved in time.
             rays, done = solved_rays, False
             break
         slice_, value, pricing = slice_.at(solved.prior), solved.value, solved.pricing
@@ -128,27 +128,27 @@ def best_design(
         if slice_.size <= _FEW_COORDINATES:
             most, _ = greatest(slice_, pricing, used[int(pricing.of(used).argmax())], deadline, _TOLERANCE * value)
             bound = max(bound, solved.constant - most)
-    # Without any noise tr J⁻¹ is one: all that is known of many coordinates, or where there is no time for more.
+    # Without any noise tr J⁻¹ is one. For many coordinates, or without time for more, this is the only bound.
     bound = max(bound, 1 - float(slice_.prior @ slice_.prior))
     complete = everything is not None
     return DesignWeights(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.prior
 
 
 def scaled(rays: Floats, prior: Floats) -> Floats:
-    """These rays with v·p = 1."""
+    """Return the rays scaled to v·p = 1."""
     return np.asarray(rays / (rays @ prior)[:, None])
 
 
 def least_error(rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:
-    """At the distribution that is given."""
+    """Return the best weights at a fixed distribution."""
     weights, pricing, constant, value = solve_design(rays, deadline)
     return Solved(weights, pricing, constant - float(prior @ prior), value - float(prior @ prior), prior)
 
 
 def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Pricing, float, float]:
-    """The best weights of these rays, what other rays are worth, the bound less the greatest worth, and the value.
+    """Return the best weights, the prices for other rays, the bound plus the greatest worth, and the value.
 
-    OutOfTime at the deadline: weights that are not the best yet are no mechanism yet either.
+    Raise OutOfTime at the deadline, because weights that have not converged do not form a mechanism.
     """
     count, size = rays.shape
     if not deadline.fits(_LEAST_STEPS * _STEP_SECONDS * count**2 * (count + 3 * size)):

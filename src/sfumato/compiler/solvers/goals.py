@@ -1,8 +1,13 @@
-"""What a mechanism is to be good for. Every goal has a value, exact for a given matrix, and says how rays add to it.
+"""The utilities that a mechanism can be designed for.
 
-For Q(y|x) = w_y·v_y(x) with v_y·p = 1: mutual information is Σ w·Σ_x p_x v_x ln v_x; the mean squared error of a number
-a(x) from its posterior mean is E[a²] - Σ w·(Σ_x p_x a_x v_x)²; the loss of the best decision is
-Σ w·min_d Σ_x p_x L(x, d) v_x. The error of estimated frequencies is not such a sum (``estimation``).
+A goal has an exact value for a given matrix, and describes how each ray contributes to that value. For Q(y|x) =
+w_y·v_y(x) with v_y·p = 1:
+
+- the mutual information is Σ w·Σ_x p_x v_x ln v_x;
+- the mean squared error of a number a(x), estimated by its posterior mean, is E[a²] - Σ w·(Σ_x p_x a_x v_x)²;
+- the loss of the best decision is Σ w·min_d Σ_x p_x L(x, d) v_x.
+
+The error of estimated frequencies is not a sum over rays (see ``estimation``).
 """
 
 from __future__ import annotations
@@ -35,52 +40,169 @@ __all__ = [
     "goal_of",
 ]
 
-#: A matrix whose least singular value is this share of the greatest is singular but for rounding.
+#: Ratio of the least to the greatest singular value at or below which a matrix counts as singular.
 _LEAST_CONDITION = 1e-7
 
 
 class Goal(ABC):
-    """What is to be made large, or small."""
+    """A utility that a mechanism maximises or minimises.
+
+    Attributes
+    ----------
+    name
+        Name of the utility in plans and results.
+    small_is_good
+        Whether smaller values are better, as for an error or a loss.
+    """
 
     name: ClassVar[str]
     small_is_good: ClassVar[bool]
 
     def resolution(self, prior: Floats) -> float:  # noqa: ARG002
-        """Differences of values up to this are rounding."""
+        """Return the largest difference of values that counts as rounding.
+
+        Parameters
+        ----------
+        prior
+            The distribution of values, in domain order.
+
+        Returns
+        -------
+        float
+            The resolution, in units of the utility.
+        """
         return 1e-12
 
     def checked(self, domain: Domain) -> Goal:  # noqa: ARG002
-        """This goal, fitted to the values, or an error that says what does not fit."""
+        """Return this goal fitted to the values of a domain.
+
+        Parameters
+        ----------
+        domain
+            The values.
+
+        Returns
+        -------
+        Goal
+            The fitted goal.
+
+        Raises
+        ------
+        InvalidInput
+            If the goal does not fit the domain, for example because the labels are not numbers.
+        """
         return self
 
     @abstractmethod
     def value(self, matrix: Floats, prior: Floats) -> float:
-        """The goal of a mechanism at p."""
+        """Return the utility of a matrix of probabilities.
+
+        Parameters
+        ----------
+        matrix
+            The probabilities Q(y|x), with one row per value and one column per output.
+        prior
+            The distribution of values, in domain order.
+
+        Returns
+        -------
+        float
+            The utility at the prior.
+        """
 
     def value_of(self, mechanism: Mechanism, prior: Floats) -> float:
-        """The goal of a mechanism at p, as its own estimator reaches it."""
+        """Return the utility of a mechanism with its own estimator.
+
+        Parameters
+        ----------
+        mechanism
+            The mechanism.
+        prior
+            The distribution of values, in domain order.
+
+        Returns
+        -------
+        float
+            The utility at the prior.
+        """
         return self.value(mechanism.matrix(), prior)
 
     @abstractmethod
     def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:
-        """Return what no mechanism is better than, from the ``optimum`` over rays."""
+        """Return a bound on the utility of every mechanism.
+
+        Parameters
+        ----------
+        optimum
+            The optimum of the search over rays, or a bound on it.
+        slice_
+            The slice of the policy's cone that the search used.
+        prior
+            The distribution of values, in domain order.
+
+        Returns
+        -------
+        float
+            The bound, in units of the utility.
+        """
 
     def outputs(self, columns: Floats, prior: Floats) -> Floats:
-        """The columns of a mechanism as its outputs are numbered: likely ones first."""
+        """Return the columns of a mechanism in the order of its outputs, the most probable first.
+
+        Parameters
+        ----------
+        columns
+            The probabilities Q(y|x), with one row per value and one column per output.
+        prior
+            The distribution of values, in domain order.
+
+        Returns
+        -------
+        numpy.ndarray
+            The ordered columns.
+        """
         return np.asarray(columns[:, np.argsort(-(prior @ columns), kind="stable")])
 
 
 class Estimation(Goal):
-    """n times the expected squared l2 error of frequencies from n reports: tr J⁻¹ - |p|² by the efficient estimate.
+    """The error of estimated frequencies at the prior.
 
-    A design carries p, and its unbiased estimate is the efficient one there.
+    The value is n times the expected squared l2 error from n reports, by the efficient estimate at the prior p: tr J⁻¹
+    - |p|². A mechanism designed for this goal stores p, and its unbiased estimate is the efficient one there.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, optimal
+    >>> result = optimal(Uniform(Domain.range(3), 1), Estimation())
+    >>> result.utility, round(result.value, 3)
+    ('estimation', 5.027)
     """
 
     name = "estimation"
     small_is_good = True
 
     def solve(self, rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:
-        """Return the best weights of these rays; raise OutOfTime after the ``deadline``."""
+        """Return the best weights of some rays.
+
+        Parameters
+        ----------
+        rays
+            The rays, one per row, with v·p = 1.
+        prior
+            The distribution p of the coordinates.
+        deadline
+            Time by which the solver must finish.
+
+        Returns
+        -------
+        Solved
+            The weights, the error, and the prices for further rays.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes first.
+        """
         return least_error(rays, prior, deadline)
 
     def value(self, matrix: Floats, prior: Floats) -> float:
@@ -90,11 +212,24 @@ class Estimation(Goal):
     def value_of(self, mechanism: Mechanism, prior: Floats) -> float:
         error = self.error_of(mechanism, prior)
         if np.isinf(error) or mechanism.estimator.condition <= _LEAST_CONDITION:
-            return np.inf  # doubles see nothing but the rounding of such a table
+            return np.inf  # in double precision, rounding hides the information in such a table
         return error
 
     def error_of(self, mechanism: Mechanism, prior: Floats) -> float:
-        """The error of a mechanism's unbiased estimate from one report."""
+        """Return the error of the mechanism's unbiased estimate from one report.
+
+        Parameters
+        ----------
+        mechanism
+            The mechanism.
+        prior
+            The distribution of values, in domain order.
+
+        Returns
+        -------
+        float
+            The expected squared l2 error.
+        """
         return mechanism.risk(1, prior)
 
     def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:  # noqa: ARG002
@@ -102,10 +237,18 @@ class Estimation(Goal):
 
 
 class WorstEstimation(Estimation):
-    """The same error at the distribution of values where it is greatest, whatever that is.
+    """The error of estimated frequencies at the least favourable distribution.
 
-    ``p`` is the least favourable distribution. The mechanism carries it, and its estimate is the linear one that is
-    efficient there: unbiased everywhere, with the greatest error there.
+    The search determines that distribution together with the mechanism. The mechanism stores it, and its estimate is
+    the linear one that is efficient there. That estimate is unbiased at every distribution and has its greatest error
+    there.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, HighLow, optimal
+    >>> result = optimal(HighLow(Domain.range(3), [0], 1), WorstEstimation())
+    >>> result.utility, round(result.value, 3), result.prior.round(2).tolist()
+    ('worst-estimation', 1.664, [0.0, 0.5, 0.5])
     """
 
     name = "worst-estimation"
@@ -118,7 +261,7 @@ class WorstEstimation(Estimation):
 
 
 def _information(matrix: Floats, prior: Floats) -> Floats:
-    """The singular values of Q/√law, whose squares are the eigenvalues of J; none where J is singular."""
+    """Return the singular values of Q/√law, whose squares are the eigenvalues of J; an empty array if J is singular."""
     law = prior @ matrix
     singular_values = np.linalg.svd(matrix[:, law > 0] / np.sqrt(law[law > 0]), compute_uv=False)
     if len(singular_values) < len(prior) or singular_values[-1] <= _LEAST_CONDITION * singular_values[0]:
@@ -127,19 +270,27 @@ def _information(matrix: Floats, prior: Floats) -> Floats:
 
 
 class SumGoal(Goal):
-    """A goal to which every output adds its part."""
+    """A goal that is a sum over outputs."""
 
     @abstractmethod
     def on(self, slice_: Slice, prior: Floats) -> Utility:
-        """What rays add to it."""
+        """Return the contribution of rays to the goal."""
 
     @abstractmethod
     def bound_without(self, bound: float, scale: float, excess: Floats, prior: Floats) -> float:
-        """What no mechanism is better than at p, where ``bound`` is that at (p + excess)/scale."""
+        """Return the bound at p, where ``bound`` is the bound at (p + excess)/scale."""
 
 
 class MutualInformation(SumGoal):
-    """I(X; Y) in nats, of the value and the report."""
+    """The mutual information I(X; Y) of value and report, in nats.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, optimal
+    >>> result = optimal(Uniform(Domain.range(3), 1), MutualInformation())
+    >>> result.utility, round(result.value, 3)
+    ('mutual-information', 0.123)
+    """
 
     name = "mutual-information"
     small_is_good = False
@@ -164,7 +315,7 @@ class MutualInformation(SumGoal):
 
 
 def _divergence(at: Floats) -> Floats:
-    """v·ln v - v + 1: on a ray, where p·v = 1, its mean is that of v·ln v, without terms that nearly cancel."""
+    """Return v·ln v - v + 1, which has the mean of v·ln v on a ray (p·v = 1) without cancellation."""
     excess = at - 1
     logarithm = np.where(at > 0.5, np.log1p(np.maximum(excess, -0.5)), np.log(np.maximum(at, 1e-300)))
     return np.asarray(at * logarithm - excess)
@@ -175,10 +326,21 @@ def _divergence_slope(at: Floats) -> Floats:
 
 
 class SquaredError(SumGoal):
-    """The expected squared error of a number for each value, by its mean given the report.
+    """The expected squared error of a number, estimated by its mean given the report.
 
-    Numbers are given for all values, in domain order or with labels (a pandas Series), or, as a mapping, for some (the
-    others are zero: ``{"flu": 1}`` is the frequency of one value); without any, labels must be numbers.
+    Parameters
+    ----------
+    numbers
+        The number of each value, in domain order or with labels (a pandas Series). A mapping may name some of the
+        values, and the others count as 0: ``{"flu": 1}`` is the frequency of one value. Without numbers, the labels of
+        the domain must be numbers.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, optimal
+    >>> result = optimal(Uniform(Domain(["none", "flu", "hiv"]), 1), SquaredError({"flu": 1}))
+    >>> result.utility, round(result.value, 3)
+    ('mmse', 0.179)
     """
 
     name = "mmse"
@@ -191,14 +353,15 @@ class SquaredError(SumGoal):
     def checked(self, domain: Domain) -> SquaredError:
         argument = self._numbers_argument
         if argument is None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in domain.labels):
-            raise InvalidInput("mmse", "the labels", "be numbers, or SquaredError be given them", domain.labels[0])
+            hint = "Pass SquaredError(numbers) with a number per value as the utility."
+            raise InvalidInput("mmse", "the labels", "be numbers", domain.labels[0], hint=hint)
         fitted = SquaredError(argument)
         numbers = domain.labels if argument is None else argument
         fitted.numbers = read_numbers(domain, numbers, "SquaredError", "numbers", absent=0.0)
         return fitted
 
     def on(self, slice_: Slice, prior: Floats) -> Utility:
-        # Centred: E[E[a|Y]²] = E[a]² + E[E[a - E a|Y]²], and what is small is found more exactly.
+        # Centred numbers keep small differences precise: E[E[a|Y]²] = E[a]² + E[E[a - E a|Y]²].
         direction = np.bincount(slice_.group_of, weights=prior * (self.numbers - prior @ self.numbers))
         return ConvexUtility(sum_of_squares(direction.astype(np.float64)[None], np.zeros(slice_.size)))
 
@@ -211,22 +374,41 @@ class SquaredError(SumGoal):
         return max(self._variance(prior) - optimum, 0.0)
 
     def bound_without(self, bound: float, scale: float, excess: Floats, prior: Floats) -> float:  # noqa: ARG002
-        # The best estimate at p lies among the numbers, so it is off by at most their range for the others.
+        # The best estimate at p lies in the range of the numbers, which therefore bounds its error for other values.
         return max(scale * bound - float(excess.sum()) * float(np.ptp(self.numbers)) ** 2, 0.0)
 
     def resolution(self, prior: Floats) -> float:
-        return 1e-6 * self._variance(prior)  # the search is as exact as this in what is taken from the variance
+        return 1e-6 * self._variance(prior)  # relative precision of the search, in what is subtracted from the variance
 
     def _variance(self, prior: Floats) -> float:
         return float(prior @ (self.numbers - prior @ self.numbers) ** 2)
 
 
 class ExpectedLoss(SumGoal):
-    """The loss L(x, d) of each decision d for each value x; the report is a decision.
+    """The expected loss of a decision, where the report is the decision.
 
-    As in location privacy: values are places, a decision is the place that is acted on, the loss is their distance.
-    Rows are in domain order, or have labels (a DataFrame, a mapping from values to rows) and are aligned by them.
-    Decisions are numbered in the order of the columns, whatever these are called.
+    An example is location privacy: the values are places, a decision is the place on which a service acts, and the loss
+    is their distance.
+
+    Parameters
+    ----------
+    matrix
+        The loss L(x, d) of each decision d (column) for each value x (row). Rows are in domain order, or have labels (a
+        DataFrame, or a mapping from values to rows) and are aligned by them. Decisions are numbered in the order of the
+        columns, whatever the columns are called.
+
+    Raises
+    ------
+    InvalidInput
+        If the matrix is not a table of finite numbers.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Metric, optimal
+    >>> distance = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+    >>> result = optimal(Metric(Domain.range(3), "absolute", 1), ExpectedLoss(distance))
+    >>> result.utility, round(result.value, 3)
+    ('expected-loss', 0.425)
     """
 
     name = "expected-loss"
@@ -239,7 +421,8 @@ class ExpectedLoss(SumGoal):
         except (TypeError, ValueError):
             raise InvalidInput("ExpectedLoss", "matrix", "be rows of numbers", matrix) from None
         if losses.ndim != 2 or not losses.size or not np.all(np.isfinite(losses)):
-            raise InvalidInput("ExpectedLoss", "matrix", "be a table of finite numbers, a row for each value", matrix)
+            must = "be a table of finite numbers with one row per value"
+            raise InvalidInput("ExpectedLoss", "matrix", must, matrix)
         losses.setflags(write=False)
         self.matrix: Floats = losses
 
@@ -265,7 +448,20 @@ class ExpectedLoss(SumGoal):
         return max(scale * bound - float(excess @ self.matrix.max(axis=1)), float(prior @ self.matrix.min(axis=1)))
 
     def outputs(self, columns: Floats, prior: Floats) -> Floats:
-        """One output for each decision; one that is never best has probability zero."""
+        """Return one column per decision; a decision that is never best has probability zero.
+
+        Parameters
+        ----------
+        columns
+            The probabilities Q(y|x), with one row per value and one column per output.
+        prior
+            The distribution of values, in domain order.
+
+        Returns
+        -------
+        numpy.ndarray
+            The probabilities of the decisions, with one row per value and one column per decision.
+        """
         best = (columns.T @ (prior[:, None] * self.matrix)).argmin(axis=1)
         merged = np.zeros(self.matrix.shape)
         np.add.at(merged.T, best, columns.T)
@@ -278,7 +474,31 @@ _NAMED: dict[str, Goal] = {
 
 
 def goal_of(utility: str | Goal, domain: Domain) -> Goal:
-    """A goal by its name, or as it is, fitted to the values."""
+    """Return the goal that a utility names, fitted to the values of a domain.
+
+    Parameters
+    ----------
+    utility
+        Name of a utility, or a goal.
+    domain
+        The values.
+
+    Returns
+    -------
+    Goal
+        The fitted goal.
+
+    Raises
+    ------
+    InvalidInput
+        If no utility has this name, or the goal does not fit the domain.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> goal_of("mutual-information", Domain.range(3)).name
+    'mutual-information'
+    """
     if isinstance(utility, Goal):
         return utility.checked(domain)
     if utility not in _NAMED:

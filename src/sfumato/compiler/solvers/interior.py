@@ -1,9 +1,9 @@
-"""Smooth convex programs with linear constraints, by a primal-dual interior-point method.
+"""Smooth convex programs with linear constraints, solved by a primal-dual interior-point method.
 
-Minimise f(x) with A·x = b and C·x ≥ 0. The A-optimal design is of this kind with f(w) = tr J(w)⁻¹, which is its own
-barrier at singular J. A conic solver takes it too, as a semidefinite program with a cone of twice the size; Newton
-steps on the weights themselves are some fifty times faster at thirty values. Each step solves the linearised conditions
-∇f + A'λ - C'z = 0, A·x = b, z·Cx = μ for a falling μ, after Mehrotra (1992).
+Minimise f(x) subject to A·x = b and C·x ≥ 0. The A-optimal design has this form with f(w) = tr J(w)⁻¹, which acts as
+its own barrier at singular J. A conic solver can solve it too, as a semidefinite program with a cone of twice the size.
+Newton steps on the weights are about fifty times faster for thirty values. Each step solves the linearised conditions
+∇f + A'λ - C'z = 0, A·x = b, z·Cx = μ for a decreasing μ, after Mehrotra (1992).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from sfumato.errors import SolverFailed
 
 __all__ = ["Interior", "minimise", "numerical_error"]
 
-#: f(x) with its gradient and Hessian, or None outside its domain.
+#: Function that returns f(x) with its gradient and Hessian, or None outside its domain.
 Smooth = Callable[[Floats], tuple[float, Floats, Floats] | None]
 
 _MOST_STEPS = 200
-#: How much of the way to the next face a step may go.
+#: Maximum fraction of the distance to the nearest face that a step covers.
 _STEP_FRACTION = 0.99
 
 
@@ -31,7 +31,7 @@ _STEP_FRACTION = 0.99
 class Interior:
     """The minimum: x, the multipliers λ of the equations and z ≥ 0 of the inequalities, and f(x).
 
-    Without ``converged`` these are the last ones before the deadline: z ≥ 0 and C·x > 0 hold all the same.
+    If ``converged`` is false, these are the last iterates before the deadline, which also satisfy z ≥ 0 and C·x > 0.
     """
 
     x: Floats
@@ -42,14 +42,14 @@ class Interior:
 
 
 def numerical_error(problem: str) -> SolverFailed:
-    """The error of a search that doubles are too coarse for, and what to do about it."""
+    """Return the error of a search for which double precision is not sufficient, with advice."""
     return SolverFailed(
-        f"{problem}: where a level is very near 0, doubles lose what little a report tells (plan() compares mechanisms "
-        "that need no search)"
+        f"{problem}. This happens if an epsilon is very near 0, where double precision is not sufficient. Raise that "
+        "epsilon, or use plan(), which compares mechanisms that need no search"
     )
 
 
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # what is not finite is refused
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # numbers that are not finite raise an error below
 def minimise(
     function: Smooth,
     equations: Floats,
@@ -59,7 +59,7 @@ def minimise(
     tolerance: float = 1e-10,
     deadline: Deadline = NEVER,
 ) -> Interior:
-    """From a start with C·x > 0 in the domain of f; A·x = b need not hold there yet. No C stands for the identity."""
+    """Minimise f from a start with C·x > 0 in the domain of f; A·x = b need not hold there. No C means the identity."""
     x = start
     at = function(x)
     if at is None:
@@ -84,7 +84,7 @@ def minimise(
             np.diag(weights) if inequalities is None else inequalities.T @ (weights[:, None] * inequalities)
         )
         solve = _solver(system, equations)
-        # First as if μ could fall to zero; how far that goes says how much to centre.
+        # The predictor step aims at μ = 0. Its possible length determines how much the next step is centred.
         _, _, d_slacks, d_duals = _step(solve, slope, miss, inequalities, slacks, duals, np.zeros(len(slacks)))
         reach = min(_reach(slacks, d_slacks), _reach(duals, d_duals))
         after = float((slacks + reach * d_slacks) @ (duals + reach * d_duals))
@@ -107,7 +107,7 @@ def minimise(
 
 
 def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats]]:
-    """Solves system·x + A'λ = first, A·x = second."""
+    """Return a function that solves system·x + A'λ = first, A·x = second."""
     cho_solve = import_late("scipy.linalg").cho_solve
     factor = _factor(system)
     inner = cho_solve(factor, equations.T)
@@ -122,7 +122,7 @@ def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tup
 
 
 def _factor(matrix: Floats) -> tuple[Floats, bool]:
-    """Cholesky's, of the matrix or the nearest that rounding leaves positive definite."""
+    """Return the Cholesky factor of a matrix, with a small ridge if rounding made it indefinite."""
     linalg = import_late("scipy.linalg")
     ridge = 1e-15
     while ridge < 1e-3 and np.isfinite(matrix).all():
@@ -143,7 +143,7 @@ def _step(
     duals: Floats,
     products: Floats,
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """The Newton step towards slacks·duals = products: of x, λ, the slacks and z."""
+    """Return the Newton step of x, λ, the slacks and z towards slacks·duals = products."""
     targets = products / slacks
     d_x, d_multipliers = solve((targets if inequalities is None else inequalities.T @ targets) - slope, -miss)
     d_slacks = d_x if inequalities is None else inequalities @ d_x
@@ -151,6 +151,6 @@ def _step(
 
 
 def _reach(values: Floats, steps: Floats) -> float:
-    """How far positive values may go along their steps, at most 1."""
+    """Return the largest step length, at most 1, that keeps all values non-negative."""
     falling = steps < 0
     return float(min(1.0, (-values[falling] / steps[falling]).min(initial=np.inf)))

@@ -1,4 +1,4 @@
-"""Linear programs over a slice of a cone: the same constraints again and again, each from the last solution."""
+"""Linear programs over a slice of a cone, each started from the solution of the last one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from sfumato.errors import SolverFailed
 __all__ = ["LinearProgram", "best_weights"]
 
 
-#: What a vertex breaks of a row must be made up for when a mechanism is rounded.
+#: Maximum violation of a row by a vertex; rounding to an exact mechanism must compensate for it.
 _FEASIBILITY = 1e-9
-#: The numbers of the dual and the primal simplex method in the solver's options.
+#: Codes of the dual and the primal simplex method in the options of the solver.
 _DUAL, _PRIMAL = 1, 4
-#: The solver's words for how a run ended.
+#: Status strings of the solver.
 _OPTIMAL, _TIME_LIMIT = "Optimal", "Time limit reached"
 
 
 class LinearProgram:
-    """Maximise over {v ≥ 0: rows·v ≥ 0, p·v = 1}, with each of ``directions``·v between limits where they are given.
+    """Maximise linear functions over {v ≥ 0: rows·v ≥ 0, p·v = 1}, with optional limits on ``directions``·v.
 
-    Rows may have more columns than p: variables in addition to v, which make rules fewer. A row that compares one
-    coordinate with the average p·v = 1 is a bound of that coordinate, which costs nothing: all rows of a prior policy
-    at its own prior are. So is a limit of a direction along an axis.
+    Rows may have more columns than p. The additional variables reduce the number of rules. A row that compares one
+    coordinate with the average p·v = 1 is a bound of that coordinate, which costs no time. All rows of a prior policy
+    at its own prior have this form, and so does a limit of a direction along an axis.
     """
 
     def __init__(self, rows: Floats, prior: Floats, directions: Floats) -> None:
@@ -37,23 +37,23 @@ class LinearProgram:
         self._factors = directions[np.arange(len(directions)), self._axes]
         self._first = len(others) + 1
         self._solver = _solver(self._lows, self._highs, others, prior, directions[self._axes < 0])
-        # Where only costs change the last vertex stays feasible.
+        # Without directions only the costs change, and the last vertex stays feasible.
         self._strategy = _DUAL if len(directions) else _PRIMAL
         self._solver.setOptionValue("simplex_strategy", self._strategy)
 
     def farthest(
         self, direction: Floats, low: Floats | None = None, high: Floats | None = None, deadline: Deadline = NEVER
     ) -> Floats | None:
-        """The vertex with the greatest inner product; None where the limits leave nothing, or time runs out."""
+        """Return the vertex with the greatest inner product; None if the limits are infeasible or time runs out."""
         solver, size = self._solver, len(self.prior)
         self._costs[:size] = direction
         solver.changeColsCost(len(self._costs), np.arange(len(self._costs), dtype=np.int32), self._costs)
         if low is not None and high is not None:
             self._hold(low, high)
-        solver.setOptionValue("time_limit", solver.getRunTime() + deadline.left)  # it counts from its first run
+        solver.setOptionValue("time_limit", solver.getRunTime() + deadline.left)  # counted from the first run
         solver.run()
         if low is None and not self._is_solved() and not self.ran_out_of_time:
-            # The last basis led astray: afresh and by the other method, then less exactly.
+            # The last basis may be unsuitable: restart with the other method, then with a larger tolerance.
             solver.clearSolver()
             solver.setOptionValue("simplex_strategy", _DUAL)
             solver.run()
@@ -70,7 +70,7 @@ class LinearProgram:
 
     @property
     def ran_out_of_time(self) -> bool:
-        """Whether the last program was ended by its deadline."""
+        """Whether the deadline ended the last program."""
         return self._status() == _TIME_LIMIT
 
     def _is_solved(self) -> bool:
@@ -80,12 +80,13 @@ class LinearProgram:
         return str(self._solver.modelStatusToString(self._solver.getModelStatus()))
 
     def add(self, rows: Floats) -> None:
-        """More rows; only where there are no directions."""
+        """Add rows to a program without directions."""
         for row in rows:
             used = np.flatnonzero(row).astype(np.int32)
             self._solver.addRow(0.0, np.inf, len(used), used, row[used])
 
     def _hold(self, low: Floats, high: Floats) -> None:
+        """Set the limits of each direction."""
         along = self._axes >= 0
         ends = np.sort(np.stack([low[along], high[along]]) / self._factors[along], axis=0)
         axes = self._axes[along]
@@ -96,11 +97,11 @@ class LinearProgram:
 
 
 def _bounds(rows: Floats, prior: Floats) -> tuple[Floats, Floats, Floats]:
-    """Lower and upper bounds of the coordinates where p·v = 1, and the rows that are none."""
+    """Return lower and upper bounds of the coordinates at p·v = 1, and the rows that are not such bounds."""
     lows, highs = np.zeros(rows.shape[1]), np.full(rows.shape[1], np.inf)
     if not len(rows) or len(prior) < 3 or rows.shape[1] > len(prior):
         return lows, highs, rows
-    # r·v ≥ 0 with r = c·p + d·e_x says c + d·v_x ≥ 0; c is what most of the ratios r/p agree on.
+    # r·v ≥ 0 with r = c·p + d·e_x means c + d·v_x ≥ 0. The median of the ratios r/p is c.
     averages = np.median(rows[:, prior > 0] / prior[prior > 0], axis=1)
     rests = rows - averages[:, None] * prior
     single = (np.abs(rests) > 1e-12 * np.abs(rows).max(axis=1, keepdims=True)).sum(axis=1) == 1
@@ -116,20 +117,20 @@ def _bounds(rows: Floats, prior: Floats) -> tuple[Floats, Floats, Floats]:
 def best_weights(
     costs: Floats, equations: Floats, right: Floats, tolerance: float, deadline: Deadline
 ) -> tuple[Floats, Floats, float]:
-    """Minimise costs·w with equations·w = right and w ≥ 0.
+    """Minimise costs·w subject to equations·w = right and w ≥ 0.
 
     Parameters
     ----------
     costs
         The cost of each weight.
     equations
-        The coefficients, a row for each equation.
+        The coefficients, one row per equation.
     right
-        The right side of each equation.
+        The right-hand side of each equation.
     tolerance
-        How far the solver may break a constraint.
+        Maximum violation of a constraint.
     deadline
-        When the solver must end.
+        Time by which the solver must end.
 
     Returns
     -------
@@ -139,9 +140,9 @@ def best_weights(
     Raises
     ------
     OutOfTime
-        If the deadline came first.
+        If the deadline passes first.
     SolverFailed
-        If there is no solution within the tolerance.
+        If no solution exists within the tolerance.
     """
     highspy = import_late("highspy")
     model = highspy.HighsLp()
@@ -164,12 +165,16 @@ def best_weights(
     if status == _TIME_LIMIT:
         raise OutOfTime
     if status != _OPTIMAL:
-        raise SolverFailed(f"the linear program has no solution: {status}")
+        raise SolverFailed(
+            f"a linear program of the search has no solution (solver status: {status}); raise max_seconds, or use "
+            "plan(), which compares mechanisms that need no search"
+        )
     solution = solver.getSolution()
     return np.array(solution.col_value), np.array(solution.row_dual), float(solver.getInfo().objective_function_value)
 
 
 def _quiet_solver() -> Any:
+    """Return a solver without output, on one thread."""
     solver = import_late("highspy").Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
@@ -177,8 +182,9 @@ def _quiet_solver() -> Any:
 
 
 def _solver(lows: Floats, highs: Floats, rows: Floats, prior: Floats, directions: Floats) -> Any:
+    """Return a solver for the program, with bounds of coordinates and one row per rule and direction."""
     highspy, solver = import_late("highspy"), _quiet_solver()
-    solver.setOptionValue("presolve", "off")  # the program stays the same, and so does the last basis
+    solver.setOptionValue("presolve", "off")  # keeps the program, so that the last basis stays valid
     solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
     infinite = highspy.kHighsInf
     for low, high in zip(lows.tolist(), highs.tolist(), strict=True):

@@ -1,8 +1,8 @@
-"""The greatest utility of a mechanism where that is a sum over its outputs: a linear program over rays.
+"""The greatest utility of a mechanism if the utility is a sum over outputs: a linear program over rays.
 
-Maximise Σ w_y·f(v_y) with Σ w_y·v_y = 1 and w ≥ 0, over the rays v of a slice. For given rays this is a linear
-program; its multipliers λ price a new ray at f(v) - λ·v. Whatever λ, no mechanism has more than
-λ·1 + max(f(v) - λ·v), as Σ w_y = 1.
+Maximise Σ w_y·f(v_y) subject to Σ w_y·v_y = 1 and w ≥ 0, over the rays v of a slice. For fixed rays this is a linear
+program. Its multipliers λ price a new ray at f(v) - λ·v. For any λ, no mechanism has a utility above λ·1 + max(f(v) -
+λ·v), because Σ w_y = 1.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from sfumato.errors import SolverFailed
 __all__ = ["best_mixture", "solve_weights"]
 
 
-#: The search ends where the bound is this close to the value, relative to it.
+#: Distance of bound and value, relative to the value, at which the search ends.
 _TOLERANCE = 3e-7
-#: …and counts as complete where rounding kept it from ending so, at this.
+#: Relative distance at which a search that rounding stopped still counts as complete.
 _COMPLETE = 1e-6
-#: Utilities below this are scaled, for to the solver 1e-7 is nothing.
+#: Utilities below this are scaled, because the solver treats 1e-7 as zero.
 _SMALL = 1e-6
-#: Rays reach a coordinate of the constant by less than this only in rounding.
+#: Distances of rays from the constant ray below this are rounding errors.
 _NO_REACH = 1e-12
-#: Fraction of the time for a search among rules that can be listed, where not all can: most rays are found there.
+#: Fraction of the time for the search under listed rules if not all rules can be listed; it finds most rays.
 _FRACTION_WITHIN = 0.35
-#: Until when rays, rather than a bound, are looked for where rules have to be found, too.
+#: Fraction of the time for rays, before the bound, if rules must be generated too.
 _SEARCH_FRACTION = 0.75
-#: The weight of the multipliers of the best bound in those that rays are priced with (Wentges 1997).
+#: Weight of the multipliers of the best bound in the prices of rays (Wentges 1997).
 _SMOOTHING = 0.7
 
 
 def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, rounds: Rounds | None = None) -> DesignWeights:
-    """Column generation until the bound meets the value, or until the deadline.
+    """Generate rays until the bound meets the value or the deadline passes.
 
-    At half time at the latest it looks for a bound; later where rules have to be found, too.
+    The search switches to the bound at half time at the latest, or later if the rules themselves must be generated.
     """
     first = deadline.extended(GRACE)
     everything = slice_.all_vertices(deadline)
     if everything is not None:
         everything, weights, multipliers, value = _solved(everything, utility, slice_.prior, first)
-        # The solver's own tolerance: what the multipliers prove of every ray.
+        # The multipliers are exact only up to the tolerance of the solver, so the bound is computed over every ray.
         bound = float(multipliers.sum() + (utility.of(everything) - everything @ multipliers).max())
         return DesignWeights(everything, weights, value, max(bound, value), complete=True, in_time=True).used()
     end_of_search = deadline.part(1 / 2)
@@ -74,7 +74,7 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, rounds: Ro
         tolerated = _TOLERANCE * max(abs(value), _TOLERANCE)
         if bound - value <= tolerated or not in_time:
             break
-        # The multipliers of a few rays swing widely: pricing near those of the best bound so far steadies them.
+        # Multipliers of few rays oscillate. Prices near the multipliers of the best bound so far stabilise them.
         prices = multipliers if centre is None or not smooth else _SMOOTHING * centre + (1 - _SMOOTHING) * multipliers
         base, rules = float(prices.sum()), len(slice_.rows)
         enough = value - base + tolerated if not end_of_search.passed else np.inf
@@ -95,9 +95,9 @@ def best_mixture(slice_: Slice, utility: Utility, deadline: Deadline, rounds: Ro
 
 
 def _solved(rays: Floats, utility: Utility, prior: Floats, deadline: Deadline) -> tuple[Floats, Floats, Floats, float]:
-    """These rays with their best weights, the multipliers and the value; with the constant where it takes that."""
-    # Tight at first, because a ray that reaches far has a small weight, which must not be taken for none. Of a thin
-    # slice doubles see rays that weights bring only near the constant.
+    """Return the rays with their best weights, the multipliers and the value; add the constant ray if needed."""
+    # The first tolerance is tight, because a long ray has a small weight that must not be rounded to zero. In a thin
+    # slice, double precision allows weights that reach the constant only approximately.
     for tolerance in (1e-10, 1e-7):
         try:
             return rays, *solve_weights(rays, utility.of(rays), prior, deadline, tolerance)
@@ -112,11 +112,11 @@ def _solved(rays: Floats, utility: Utility, prior: Floats, deadline: Deadline) -
 def solve_weights(
     rays: Floats, utilities: Floats, prior: Floats, deadline: Deadline = NEVER, tolerance: float = 1e-7
 ) -> tuple[Floats, Floats, float]:
-    """max utilities·w with Σ w·v = 1 to within a tolerance and w ≥ 0: the weights, the multipliers, and the value."""
+    """Maximise utilities·w subject to Σ w·v = 1 and w ≥ 0; return the weights, the multipliers and the value."""
     deadline.require()
     most = float(np.abs(utilities).max())
     scale = most if 0 < most < _SMALL else 1.0
-    # Σ w = 1 and Σ w·(v - 1) = 0 in units of how far rays reach, because the solver neglects what is small.
+    # Σ w = 1 and Σ w·(v - 1) = 0, in units of the distance of rays from 1, because the solver neglects small numbers.
     reach = np.abs(rays - 1).max(axis=0)
     reach[reach < _NO_REACH] = 1.0
     equations = np.concatenate([(rays - 1) / reach, np.ones((len(rays), 1))], axis=1).T
@@ -124,5 +124,5 @@ def solve_weights(
     weights, prices, cost = best_weights(-utilities / scale, equations, right, tolerance, deadline)
     *slopes, constant = -scale * prices
     multipliers = np.array(slopes) / reach
-    # As v·p = 1, the constant belongs to p.
+    # Since v·p = 1, the constant is a multiple of p.
     return weights, multipliers + (constant - multipliers.sum()) * prior, -scale * cost

@@ -1,4 +1,4 @@
-"""The best mechanism for any policy and any of four utilities, exact, with a bound on what any mechanism could do."""
+"""The search for the optimal mechanism under any policy and utility, with a bound on every mechanism."""
 
 from __future__ import annotations
 
@@ -29,34 +29,31 @@ from sfumato.policy import ChiSquare, PairwisePolicy, Policy, Prior, Secret
 __all__ = ["DEFAULT_SECONDS", "optimal", "optimal_until"]
 
 
-#: Seconds that ``optimal`` may take unless it is given others.
+#: Default time limit of ``optimal`` in seconds.
 DEFAULT_SECONDS = 60.0
-#: Rounding may cost this fraction of the value…
+#: Maximum relative loss of utility by rounding before other roundings are tried.
 _CLOSE = 1e-6
-#: …before mechanisms are compared that keep epsilons up to these as if they were 0.
+#: Epsilons up to which the other roundings treat an epsilon as 0.
 _SMALL_EPSILONS = (1e-6, 1e-3)
-#: A slice at p is bounded enough where every ray that has one at a distribution of least probabilities keeps this much
-#: of it.
+#: Minimum p·v of the rays with v·p' = 1 at the raised prior p'; below it, the slice at p counts as unbounded.
 _BOUNDED = 0.5
-#: Least total probability of values that do not occur, by which they are lifted: it moves an information by about as
-#: much.
+#: Minimum total probability of values that do not occur; it changes an information by about as much.
 _LEAST_TOTAL = 4e-7
-#: A table is designed for at least this probability of every value, far below what an estimate would notice.
+#: Minimum probability of a value that a table is designed for; too small to affect an estimate.
 _LEAST_PRIOR = 2.0**-60
-#: A mechanism is called optimal if its value and the bound are no farther apart than this, relatively.
+#: Maximum relative gap between value and bound at which a mechanism is called optimal.
 _OPTIMAL = 1e-4
-#: Processor time in seconds that a slice takes for each pair of values: at most a second at 225 values.
+#: Processor time in seconds to build a slice, per pair of values; at most one second for 225 values.
 _SLICE_SECONDS = 2e-5
-#: Processor time in seconds that rounding to an exact table takes for each of its entries, in one try…
+#: Processor time in seconds to round an exact table once, per entry.
 _ENTRY_SECONDS = 4e-6
-#: …and for each output and pair of secrets, where a policy has a confidence set.
+#: Processor time in seconds to check a rounding, per output and pair of secrets, if the policy has a confidence set.
 _PROOF_SECONDS = 8e-5
-#: In tables of more entries ties are not decided exactly, because that takes minutes to gain a millionth in utility.
+#: Entries above which ties in a table are not decided exactly, because that takes minutes and gains a millionth.
 _LARGE_TABLE = 20_000
-#: A design has some four outputs for each value.
+#: Typical number of outputs of a design per value.
 _OUTPUTS_PER_VALUE = 4
-#: At most this fraction of the time is reserved for rounding, and after this fraction beyond all of it rounding is
-#: given up.
+#: Maximum fraction of the time reserved for rounding, and fraction beyond the deadline at which rounding is aborted.
 _MOST_ROUNDING, _LATE = 0.4, 0.15
 
 
@@ -69,34 +66,52 @@ def optimal(
     max_outputs: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Optimum:
-    """Search for the best mechanism under a policy, whatever its structure.
+    """Search all mechanisms that a policy allows for the best one.
 
     Parameters
     ----------
     policy
         The policy that the mechanism must obey.
     utility
-        What to be best at: ``"estimation"`` (the least error of all frequencies together), ``"worst-estimation"`` (the
-        same at the distribution where it is greatest), ``"mutual-information"``, ``"mmse"`` (of numeric labels), a
-        ``SquaredError`` or an ``ExpectedLoss``.
+        Quantity to optimise:
+
+        - ``"estimation"``: error of all frequencies together, at the prior;
+        - ``"worst-estimation"``: the same error at the least favourable distribution;
+        - ``"mutual-information"``: information between a value and its report;
+        - ``"mmse"``: mean squared error of numeric labels;
+        - a :class:`SquaredError` or an :class:`ExpectedLoss`.
     prior
-        The distribution of values that the design assumes; uniform unless given, or that of a prior policy.
+        Distribution of values that the design assumes, in domain order or with labels. The default is the prior of a
+        prior policy, and the uniform distribution for other policies.
     max_seconds
-        Time for the search, 60 unless given; all together takes at most 1.2 times as long and 2 s.
+        Time limit of the search in seconds, 60 by default. The call takes at most 20% plus 2 s longer.
     max_outputs
-        Maximum number of outputs; fewer outputs cost some utility.
+        Maximum number of outputs. Fewer outputs reduce the utility.
     progress
-        Called with a :class:`Progress` (value and bound) after every round.
+        Function that is called with a :class:`Progress` (value and bound) after every round.
 
     Returns
     -------
     Optimum
-        The best mechanism found in the time, with its bound.
+        The best mechanism that was found within the time limit, with a bound on every mechanism.
 
     Raises
     ------
+    InvalidInput
+        If a parameter is invalid, for example if ``max_seconds`` is not positive.
+    LimitExceeded
+        If the domain has more than 256 values or the policy has too many rules.
+    NoMechanism
+        If the policy does not allow reports that distinguish all values, but the utility requires it.
     SolverFailed
-        If not even a first mechanism fits in the time.
+        If not even a first mechanism fits in the time, or if double precision is not sufficient.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Metric
+    >>> result = optimal(Metric(Domain.range(4), "absolute", 1))
+    >>> result.status, round(result.value, 3), round(result.bound, 3)
+    ('optimal', 5.215, 5.215)
     """
     checked_type("optimal", "the policy", policy, Policy)
     limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
@@ -123,21 +138,22 @@ def optimal_until(
     stated = stated / stated.sum()
     goal = goal_of(utility, policy.domain)
     if isinstance(goal, WorstEstimation) and prior is not None and not isinstance(policy, Prior):
-        raise InvalidInput("optimal", "prior", "not be given where the worst distribution is designed for", prior)
+        must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
+        raise InvalidInput("optimal", "prior", must, prior)
     if not latest.fits(_SLICE_SECONDS * size**2):
         raise OutOfTime
     slice_, design_prior = _sliced(policy, stated, goal)
     if latest.passed:
         raise OutOfTime
     if max_outputs is not None and max_outputs < slice_.size:
-        must = f"be at least {slice_.size}, the number of values that can be told apart"
+        must = f"be at least {slice_.size}, the number of values that reports can distinguish"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
     expected_outputs = min(_OUTPUTS_PER_VALUE * slice_.size, max_outputs or math.inf)
     reserve = min(_rounding_seconds(policy, expected_outputs), _MOST_ROUNDING * deadline.left)
     search, rounds = deadline.part(1.0, reserve=reserve), count_rounds(progress)
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
-            raise numerical_error("no error can be computed for the best mechanism")
+            raise numerical_error("the error of the best mechanism cannot be computed")
         design, prior = _designed(slice_, goal, search, max_outputs, rounds)
         if isinstance(goal, WorstEstimation):
             stated = design_prior = design_prior * (prior / slice_.prior)[slice_.group_of]
@@ -145,13 +161,11 @@ def optimal_until(
         assert isinstance(goal, SumGoal)
         design = _mixed(slice_, goal.on(slice_, design_prior), search, max_outputs, rounds)
     if not latest.fits(_rounding_seconds(policy, len(design.weights))):
-        raise OutOfTime(
-            f"a table of {size} by {len(design.weights)} exact numbers does not fit in the time of the search"
-        )
-    # Q(y|x) = w_y·v_y(x), the same for every value of a group; rows sum to one but for rounding.
+        raise OutOfTime(f"rounding to a table of {size} by {len(design.weights)} exact numbers takes too long")
+    # Q(y|x) = w_y·v_y(x) is the same for every value of a group. Rows sum to one up to rounding.
     columns = (design.weights[:, None] * design.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), design_prior)
-    target, bound = (goal.bound(reached, slice_, design_prior) for reached in (design.value, design.bound))
+    target, bound = (goal.bound(over_rays, slice_, design_prior) for over_rays in (design.value, design.bound))
     if stated is not design_prior:
         bound = _bound_at(stated, goal, bound, slice_, design_prior, deadline)
     is_uniform = np.allclose(design_prior, 1 / size, rtol=1e-9, atol=0)
@@ -165,21 +179,21 @@ def optimal_until(
     )
     mechanism, value = _rounded(_roundings(policy, matrix, rounded), goal, stated, target, deadline)
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
-        raise numerical_error("no error can be computed for the best mechanism found")
+        raise numerical_error("the error of the best mechanism cannot be computed")
     optimum = Optimum(mechanism, goal.name, goal.small_is_good, stated, value, bound, "gap", seconds=deadline.spent)
     if not design.in_time:
         return replace(optimum, status="time")
     resolution = goal.resolution(stated)
     if not goal.small_is_good and slice_.size > 1 and bound <= resolution:
-        return replace(optimum, bound=resolution)  # something can be learned, if less than doubles resolve
+        return replace(optimum, bound=resolution)  # the information is positive but below double precision
     close = optimum.gap <= _OPTIMAL or abs(value - bound) <= resolution
     return replace(optimum, status="optimal") if design.complete and close else optimum
 
 
 def _sliced(policy: Policy, prior: Floats, goal: Goal) -> tuple[Slice, Floats]:
-    """Return the slice at the prior, and the prior, in which probabilities that leave rays without a bound are lifted.
+    """Return the slice at the prior, and that prior with small probabilities raised if they leave rays unbounded.
 
-    They are lifted in any case where the distribution is designed for too.
+    For ``WorstEstimation``, small probabilities are always raised.
     """
     least = LEAST_PROBABILITY if isinstance(goal, Estimation) else _LEAST_TOTAL
     if prior.min() >= least / len(prior):
@@ -195,16 +209,16 @@ def _sliced(policy: Policy, prior: Floats, goal: Goal) -> tuple[Slice, Floats]:
 
 
 def _bound_at(prior: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: Deadline) -> float:
-    """What no mechanism is better than at p, from the bound at p with some probabilities lifted."""
+    """Return a bound on every mechanism at p, from the bound at p with small probabilities raised."""
     if isinstance(goal, SumGoal):
         scale = float(prior.max() / floored[prior.argmax()])
         return goal.bound_without(bound, scale, np.maximum(scale * floored - prior, 0.0), prior)
-    # Rays without a bound at p tell of some values at no cost. What remains is the error of the others.
+    # Rays that are unbounded at p reveal some values at no cost. The error of the other values remains.
     group_prior = np.bincount(slice_.group_of, weights=prior).astype(np.float64)
     free = np.array([group_prior @ slice_.farthest(axis[None])[0] < _BOUNDED for axis in np.eye(slice_.size)])
     rest = slice_.without(free, group_prior)
     mass = float(group_prior[~free].sum())
-    least = 1.0  # tr J⁻¹ without any noise: all that is known where there is no time for more
+    least = 1.0  # tr J⁻¹ without any noise, a valid bound if the time runs out
     with suppress(OutOfTime):
         least = best_design(rest, deadline)[0].bound + float(rest.prior @ rest.prior)
     return goal.bound(mass * least - float(prior @ prior), slice_, prior)
@@ -213,7 +227,7 @@ def _bound_at(prior: Floats, goal: Goal, bound: float, slice_: Slice, floored: F
 def _rounded(
     tables: Iterator[TableMechanism], goal: Goal, prior: Floats, target: float, deadline: Deadline
 ) -> tuple[TableMechanism, float]:
-    """The first table whose value is near enough to that of the search, or the best made in time, and its value."""
+    """Return the first table whose value is close to that of the search, or the best in time, with its value."""
     best: tuple[TableMechanism, float] | None = None
     for table in tables:
         value = goal.value_of(table, prior)
@@ -226,10 +240,10 @@ def _rounded(
 
 
 def _roundings(policy: Policy, matrix: Floats, rounded: Callable[..., TableMechanism]) -> Iterator[TableMechanism]:
-    """Exact mechanisms near a matrix.
+    """Yield exact mechanisms close to a matrix.
 
-    A solver breaks rules by some 1e-9. Where an epsilon is not far above that, it takes much of a constant to make up
-    for it, and a mechanism that keeps epsilon 0 there may be better.
+    A solver violates rules by about 1e-9. If an epsilon is not much larger, rounding must mix in a large constant part
+    to restore the rules. A mechanism that treats this epsilon as 0 may then be better.
     """
     yield rounded(matrix, policy=policy)
     if isinstance(policy, Secret) and policy.epsilon > ZERO and float(policy.epsilon) <= max(_SMALL_EPSILONS):
@@ -254,7 +268,7 @@ def _rounding_seconds(policy: Policy, outputs: float) -> float:
 def _designed(
     slice_: Slice, goal: Estimation, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
 ) -> tuple[DesignWeights, Floats]:
-    """The rays and weights of the least error, and the distribution of the groups it is the error at."""
+    """Return the rays and weights with the least error, and the distribution of the groups at which it occurs."""
     design, prior = best_design(slice_, deadline, rounds, goal.solve)
     while max_outputs is not None and len(design.weights) > max_outputs:
         rays = design.rays[np.argsort(design.weights)[_dropped(design, max_outputs, deadline) :]]
@@ -267,7 +281,7 @@ def _designed(
 def _mixed(
     slice_: Slice, pricing: Utility, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
 ) -> DesignWeights:
-    """The rays and weights of the greatest utility."""
+    """Return the rays and weights with the greatest utility."""
     design = best_mixture(slice_, pricing, deadline, rounds)
     while max_outputs is not None and len(design.weights) > max_outputs:
         rays = design.rays[np.argsort(design.weights)[_dropped(design, max_outputs, deadline) :]]
@@ -277,5 +291,5 @@ def _mixed(
 
 
 def _dropped(design: DesignWeights, max_outputs: int, deadline: Deadline) -> int:
-    """How many of the lightest rays to drop before the others are weighed again: one, or half the excess when late."""
+    """Return how many of the lightest rays to drop at once: one, or half the excess after the deadline."""
     return max(1, (len(design.weights) - max_outputs) // 2) if deadline.passed else 1

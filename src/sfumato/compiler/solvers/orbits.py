@@ -1,21 +1,22 @@
-"""The least asymptotic error for policies with symmetry, at the uniform distribution and for thousands of values.
+"""The least asymptotic error for symmetric policies, at the uniform distribution and for thousands of values.
 
-Permutations of the values that leave the policy unchanged turn a mechanism into another of the same error, and tr J⁻¹
-is convex: so the average over all of them is not worse (``estimation`` has the notation). It is a mixture of *orbits*,
-the rays that such permutations make of one. An average of v v' over an orbit commutes with the group, so J is made
-of small matrices J_c, each of which counts as often as its component is wide: tr J⁻¹ = Σ_c m_c·tr J_c⁻¹. Rays are
-numbered by a few sizes, and 10,000 values are no more work than ten.
+A permutation of the values that leaves the policy unchanged turns a mechanism into another one with the same error.
+Since tr J⁻¹ is convex, the average over all such permutations is not worse (``estimation`` has the notation). This
+average is a mixture of *orbits*: the rays that the permutations make of one ray. The average of v v' over an orbit
+commutes with the group, so J consists of small matrices J_c, one per component: tr J⁻¹ = Σ_c m_c·tr J_c⁻¹, with m_c the
+dimension of the component. A few sizes identify a ray, so 10,000 values take no more work than ten.
 
-The bound is that of ``estimation``, component by component: with N_c = J_c⁻¹ and any λ,
-tr J⁻¹ ≥ 2·Σ m_c·tr N_c - λ·1 - δ, where δ is the greatest Σ m_c·tr(N_c²·J_c) - λ·mean of any orbit, and a mean is that
-over the values of one class.
+The bound is that of ``estimation``, component by component. With N_c = J_c⁻¹ and any λ, tr J⁻¹ ≥ 2·Σ m_c·tr N_c - λ·1 -
+δ. Here δ is the greatest Σ m_c·tr(N_c²·J_c) - λ·mean of any orbit, and a mean is taken over the values of one class.
 
-* One epsilon, or sensitive and harmless values: a ray is high on d of the sensitive values and low on all others, or
-  one harmless value is revealed. Components: differences within either class, and the two means.
-* Blocks that may be revealed: every ray lives in one block, and each block is a separate problem.
+The module covers three forms of policies:
+
+* One epsilon, or sensitive and harmless values: a ray is high on d of the sensitive values and low on all others, or it
+  reveals one harmless value. The components are the differences within either class and the two means.
+* Blocks that may be revealed: every ray lies in one block, and each block is a separate problem.
 * Blocks of one size at two epsilons: every block is *high* or *low*, and d of its values are in, as in
-  ``NestedSubsets``.
-  Components: the constants, differences between blocks and those within them. An orbit is a point in a plane.
+  ``NestedSubsets``. The components are the constants, the differences between blocks, and the differences within
+  blocks. An orbit is a point in a plane.
 """
 
 from __future__ import annotations
@@ -37,24 +38,24 @@ from sfumato.policy import Blocks, HighLow, Policy, Uniform, structure_of
 __all__ = ["Orbit", "OrbitDesign", "best_orbits"]
 
 
-#: The search ends where no orbit is worth more than this, relative to the value: what doubles can resolve.
+#: Worth of an orbit, relative to the value, at which the search ends; the resolution of double precision.
 _TOLERANCE = 1e-9
 _MOST_ROUNDS = 100
-#: Number of sizes to start from, and of new orbits per round.
+#: Number of initial sizes, and of new orbits per round.
 _FIRST, _NEW = 12, 4
-#: Epsilons below this are lost in rounding: what a report tells is of the order ε².
+#: Epsilons below this are lost in rounding, because the information in a report is of the order ε².
 _LEAST_EPSILON = 1e-3
-#: Epsilons above this are as good as infinite, e^-100 as good as 0.
+#: Epsilons above this count as infinite, because e^-100 is negligible.
 _MOST_EPSILON = 100.0
-#: Sums that differ by less are the same; at most this many X are compared for each g (usually a few).
+#: Ratio below which sums count as equal, and maximum number of X compared for each g (usually a few suffice).
 _SAME, _MOST_COMPARED = 1 + 1e-12, 1000
-#: Orbits of less weight are not named: where the worth is flat, an interior point leaves some to the neighbours.
+#: Minimum weight of an orbit in the result; an interior point leaves small weights on neighbours of the best orbit.
 _LEAST_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True)
 class Orbit:
-    """Rays that are permutations of one, in words, and the probability of all of them together."""
+    """The permutations of one ray, described in words, and their total probability."""
 
     words: str
     weight: float
@@ -62,10 +63,16 @@ class Orbit:
 
 @dataclass(frozen=True)
 class OrbitDesign:
-    """The best mechanism for a policy with symmetry, at the uniform distribution.
+    """The best mechanism for a symmetric policy, at the uniform distribution.
 
-    ``value`` is n·E|p̂-p|² of its efficient estimate as n grows, and no mechanism that obeys the policy has less than
-    ``bound``. ``orbits`` are those of more than a thousandth of all reports, the heaviest first.
+    Parameters
+    ----------
+    value
+        The limit of n·E|p̂-p|² of its efficient estimate as n grows.
+    bound
+        Lower bound on that limit for every mechanism that obeys the policy.
+    orbits
+        The orbits with more than a thousandth of all reports, in decreasing order of weight.
     """
 
     value: float
@@ -74,19 +81,19 @@ class OrbitDesign:
 
     @property
     def gap(self) -> float:
-        """How much better than this a mechanism may be, relative to the value."""
+        """The largest possible improvement, relative to the value."""
         return (self.value - self.bound) / self.value if 0 < self.value < math.inf else 0.0
 
     def __str__(self) -> str:
-        lines = [f"estimation {self.value:.6g}, at least {self.bound:.6g} for any mechanism"]
+        lines = [f"estimation {self.value:.6g}, lower bound {self.bound:.6g}"]
         return "\n".join([*lines, *(f"{orbit.weight:8.4f}  {orbit.words}" for orbit in self.orbits)])
 
 
 def best_orbits(policy: Policy) -> OrbitDesign | None:
-    """The best mixture of orbits; None for policies of another form, or with an epsilon too near 0 for doubles.
+    """Return the best mixture of orbits; None for other policies, or if an epsilon is too near 0 for double precision.
 
-    Known are one epsilon, sensitive values, blocks that may be revealed, and blocks of one size whose epsilon across
-    is finite and above that within.
+    The supported policies are one epsilon, sensitive values, blocks that may be revealed, and blocks of one size whose
+    epsilon across blocks is finite and above that within.
     """
     simplest = structure_of(policy)
     if isinstance(simplest, Uniform):
@@ -105,10 +112,11 @@ def best_orbits(policy: Policy) -> OrbitDesign | None:
 
 
 def _of_open_blocks(policy: Blocks) -> OrbitDesign | None:
-    """Every ray lives in one block, so J consists of blocks, and each of these is a separate problem.
+    """Combine the best mixtures of the blocks, each of which is a separate problem.
 
-    With the fraction w_j of all values, block j has w_j of the reports and v = v_j/w_j where v_j is a ray of the block
-    alone: J = Σ w_j·J_j/w_j², hence tr J⁻¹ = Σ w_j·tr J_j⁻¹.
+    Every ray lies in one block, so J is block-diagonal. Block j with the fraction w_j of all values has w_j of the
+    reports and v = v_j/w_j, where v_j is a ray of the block alone. Then J = Σ w_j·J_j/w_j², hence tr J⁻¹ = Σ w_j·tr
+    J_j⁻¹.
     """
     sizes, k = np.bincount(policy.block_of), len(policy.domain)
     value = bound = -1 / k
@@ -120,11 +128,13 @@ def _of_open_blocks(policy: Blocks) -> OrbitDesign | None:
         fraction = count * size / k
         value += fraction * (alone.value + 1 / size)
         bound += fraction * (alone.bound + 1 / size)
-        orbits += [Orbit(f"{o.words} in one of {count} blocks", fraction * o.weight) for o in alone.orbits]
+        where = f"one of {count} blocks" if count > 1 else "1 block"
+        orbits += [Orbit(f"{orbit.words} in {where}", fraction * orbit.weight) for orbit in alone.orbits]
     return OrbitDesign(value, bound, _sorted(orbits))
 
 
 def _sorted(orbits: Iterable[Orbit]) -> tuple[Orbit, ...]:
+    """Return the orbits in decreasing order of weight."""
     return tuple(sorted(orbits, key=lambda orbit: -orbit.weight))
 
 
@@ -133,13 +143,14 @@ def _sorted(orbits: Iterable[Orbit]) -> tuple[Orbit, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Orbits:
-    """Some orbits (rows): in words, the mean of each class of values, and the average of v v' by components."""
+    """Some orbits (rows): a description, the mean of each class of values, and the average of v v' by component."""
 
     words: tuple[str, ...]
     means: Floats
     parts: tuple[Floats, ...]
 
     def of(self, rows: Sequence[int]) -> _Orbits:
+        """Return the orbits in these rows."""
         words = tuple(self.words[row] for row in rows)
         return _Orbits(words, self.means[rows], tuple(part[rows] for part in self.parts))
 
@@ -151,7 +162,7 @@ class _Orbits:
 class _Family(ABC):
     """All orbits of the rays of a policy."""
 
-    #: The number of values, the least epsilon between them, and how often each component counts.
+    #: Number of values, least epsilon between them, and dimension of each component.
     size: int
     epsilon: float
     counts: tuple[int, ...]
@@ -162,11 +173,11 @@ class _Family(ABC):
 
     @abstractmethod
     def best(self, prices: Sequence[Floats], multipliers: Floats) -> tuple[_Orbits, float]:
-        """Some orbits of great worth Σ tr(price·part) - λ·mean, and what no orbit exceeds."""
+        """Return orbits of great worth Σ tr(price·part) - λ·mean, and an upper bound on the worth of every orbit."""
 
 
 def _best(family: _Family) -> OrbitDesign | None:
-    """Column generation, until no orbit is missing."""
+    """Generate orbits until none is missing."""
     if family.size > 1 and family.epsilon < _LEAST_EPSILON:
         return OrbitDesign(math.inf, math.inf, ()) if family.epsilon == 0 else None
     orbits, bound = family.first(), -math.inf
@@ -186,13 +197,13 @@ def _best(family: _Family) -> OrbitDesign | None:
 
 
 def _weigh(orbits: _Orbits, counts: Sequence[int]) -> tuple[Floats, Floats, list[Floats]]:
-    """The best weights of these orbits, the multipliers λ of the means, and J_c⁻¹ of each component."""
+    """Return the best weights of these orbits, the multipliers λ of the means, and J_c⁻¹ of each component."""
 
     def inverses_at(weights: Floats) -> list[Floats]:
         inverses = []
         for part in orbits.parts:
             information = np.tensordot(weights, part, axes=1)
-            np.linalg.cholesky(information)  # refuses what is not positive definite
+            np.linalg.cholesky(information)  # raises if the matrix is not positive definite
             inverses.append(np.linalg.inv(information).astype(np.float64))
         return inverses
 
@@ -218,15 +229,17 @@ def _weigh(orbits: _Orbits, counts: Sequence[int]) -> tuple[Floats, Floats, list
 
 
 class _Subsets(_Family):
-    """s sensitive values, and h harmless ones or none. Rays are high on d of the sensitive values, 1 ≤ d ≤ s, and low
-    on all others, or reveal one harmless value. (With no harmless value d = s is not a ray, and does no harm.)
+    """Rays for s sensitive values and h harmless ones, where h may be 0.
 
-    The components: the means of the two classes, differences within the sensitive and within the harmless values.
+    A ray is high on d of the sensitive values, 1 ≤ d ≤ s, and low on all others, or it reveals one harmless value.
+    (Without harmless values, d = s is not a ray, but including it does no harm.) The components are the means of the
+    two classes and the differences within the sensitive and within the harmless values.
 
-    With one epsilon one size is best (Ye and Barg 2018). With harmless values it mostly is, and ``HighLowSubset`` is
-    then the optimum. But two neighbouring sizes together may be better, as what a size tells of single values and of
-    the mass of all sensitive ones is not best at the same size: by 3.7% at most for 2 … 21 sensitive and 1 … 10,000
-    harmless values and ε = 0.25 … 6 (at 3 sensitive ones and ε = 1.25), by less than 1% for 12 … 60 sensitive ones.
+    With one epsilon, one size is best (Ye and Barg 2018). With harmless values, usually one size is best as well, and
+    ``HighLowSubset`` is then optimal. Two neighbouring sizes together may be better, because the size that is best for
+    single values differs from the size that is best for the total of the sensitive values. The gain is at most 3.7% for
+    2 … 21 sensitive and 1 … 10,000 harmless values and ε = 0.25 … 6 (at 3 sensitive values and ε = 1.25). It is below
+    1% for 12 … 60 sensitive values.
     """
 
     def __init__(self, sensitive: int, harmless: int, epsilon: Epsilon) -> None:
@@ -235,7 +248,7 @@ class _Subsets(_Family):
         d = np.arange(1.0, sensitive + 1)
         high = self.size / (d + low * (self.size - d))
         means = np.stack([high * (d + low * (sensitive - d)) / sensitive, high * low])
-        #: Σ (v - mean)² over the values of a class.
+        #: Sum of (v - mean)² over the values of a class.
         squares = np.stack([(high * step) ** 2 * d * (sensitive - d) / sensitive, np.zeros(sensitive)])
         noun = "sensitive values" if harmless else "values"
         words = [f"{number} of {sensitive} {noun}" for number in range(1, sensitive + 1)]
@@ -267,17 +280,19 @@ class _Subsets(_Family):
 
 
 class _NestedBlocks(_Family):
-    """m blocks of b values, each high or low, with any number d of its values in: the likelihoods are 1 and e^-ε in a
-    high block, e^(ε-across) and e^-across in a low one. (Where no block is low, or none of the values of a high one or
-    all of a low one are in, this is a vector of the cone but no extreme ray, which does no harm.)
+    """Rays for m blocks of b values, each block high or low, with any number d of its values in.
 
-    With B_j the sum of block j, W_j its squared differences from their mean and T = Σ B_j, an orbit is worth, up to a
-    constant, Σ F_j/T² where F = β·B² + ω·W is quadratic in d and B linear. Where F is concave, and it is if
-    differences between blocks are measured better than those within, the d of all high blocks are best nearly equal,
-    and so are those of all low ones: three numbers say all, the high blocks g and the values in, X of high and Y of low
-    blocks. With Y a real number the greatest is known in closed form, and so only few g and X are left to compare at
-    every integer Y. Where F is convex its chord takes its place, and what no orbit exceeds may be more than any has; no
-    optimum was seen there.
+    The likelihoods are 1 and e^-ε in a high block, and e^(ε-across) and e^-across in a low one. (If no block is low, or
+    no value of a high block or every value of a low block is in, the vector lies in the cone but is not an extreme ray.
+    Including it does no harm.)
+
+    Let B_j be the sum of block j, W_j its sum of squared differences from the mean, and T = Σ B_j. The worth of an
+    orbit is, up to a constant, Σ F_j/T², where F = β·B² + ω·W is quadratic in d and B is linear. F is concave if
+    differences between blocks are measured better than those within. Then the best d of all high blocks are nearly
+    equal, and so are those of all low blocks. Three numbers describe such an orbit: the number g of high blocks, and
+    the values in, X of high and Y of low blocks. For real Y the maximum is known in closed form, so only few g and X
+    must be compared at every integer Y. If F is convex, its chord replaces it. The upper bound may then exceed the
+    worth of every orbit. No optimum has been observed there.
     """
 
     def __init__(self, blocks: int, block_size: int, epsilon: Epsilon, across: Epsilon) -> None:
@@ -286,17 +301,17 @@ class _NestedBlocks(_Family):
         self.blocks, self.block_size = blocks, block_size
         self.low = math.exp(-min(self.epsilon, _MOST_EPSILON))
         self.step = -math.expm1(-self.epsilon)
-        #: How high a value is that is in, in a high and in a low block.
+        #: Likelihood of a value that is in, in a high block and in a low block.
         self.heights = (1.0, math.exp(-min(float(across) - self.epsilon, _MOST_EPSILON)))
 
     def first(self) -> _Orbits:
-        # Sets of the size that is best in a block alone, in one or half of the blocks.
+        # Subsets of the size that is best for a single block, in one block or in half of the blocks.
         size = max(1, round(self.block_size * self.low / (1 + self.low)))
         orbits = [self._orbit({(0, size): high, (1, 0): self.blocks - high}) for high in {1, self.blocks // 2}]
         return functools.reduce(operator.add, orbits)
 
     def _orbit(self, blocks: dict[tuple[int, int], int]) -> _Orbits:
-        """One orbit, from the number of blocks of each sort: (0 high or 1 low, values in)."""
+        """Return one orbit, from the number of blocks of each sort: (0 for high or 1 for low, values in)."""
         numbers = np.array(list(blocks.values()))
         heights = np.array([self.heights[tier] for tier, _ in blocks])
         d = np.array([inside for _, inside in blocks], dtype=np.float64)
@@ -326,11 +341,11 @@ class _NestedBlocks(_Family):
 
 
 class _Shape:
-    """Σ F/T² as a function of the high blocks g and the values in, X and Y of them, for the prices β of B², ω of W."""
+    """Σ F/T² as a function of the high blocks g and the values in, X and Y, for the prices β of B² and ω of W."""
 
     def __init__(self, family: _NestedBlocks, of_sums: float, of_squares: float) -> None:
         self.blocks, self.size, self.heights = family.blocks, family.block_size, family.heights
-        #: B/height = base + step·d, and F/height² = p + q·d + r·d².
+        #: Coefficients of B/height = base + step·d and of F/height² = p + q·d + r·d².
         self.base, self.step = family.low * self.size, family.step
         curve = self.step**2 * (of_sums - of_squares / self.size)
         slope = 2 * of_sums * self.base * self.step + of_squares * self.step**2
@@ -352,7 +367,7 @@ class _Shape:
         return numbers
 
     def totals(self, tier: int, blocks: int) -> tuple[Floats, Floats]:
-        """Σ B and Σ F of these blocks, by the number of values in."""
+        """Return Σ B and Σ F of these blocks, by the number of values in."""
         inside = np.arange(blocks * self.size + 1.0)
         each = inside // max(1, blocks)
         more = inside - each * blocks
@@ -364,7 +379,7 @@ class _Shape:
         )
 
     def reach(self, high: int) -> Floats:
-        """For every X, what no Y exceeds: the greatest over real Y, with F in place of its values at integers."""
+        """Return for every X an upper bound over all Y: the maximum over real Y, with F at real arguments."""
         totals, worths = self.totals(0, high)
         lows = self.blocks - high
         if not lows:
@@ -378,9 +393,9 @@ class _Shape:
         return np.asarray((worths + up * inside + bend * inside**2) / (totals + along * inside) ** 2)
 
     def greatest(self) -> tuple[tuple[int, int, int], float]:
-        """(g, X, Y) of the greatest Σ F/T², and what none exceeds."""
+        """Return (g, X, Y) of the greatest Σ F/T², and an upper bound on every Σ F/T²."""
         first, last = 1, self.blocks
-        while first < last:  # the summit over g, but for rounding to integers
+        while first < last:  # find the maximum over g, up to rounding to integers
             middle = (first + last) // 2
             if self.reach(middle).max() < self.reach(middle + 1).max():
                 first = middle + 1
@@ -393,7 +408,7 @@ class _Shape:
         return best.sizes, max(most, best.value * _SAME)
 
     def compare(self, high: int, best: _Point) -> tuple[_Point, float]:
-        """The better of this point and all with this many high blocks, and what none of those left out exceeds."""
+        """Return the best of this point and all with this many high blocks, and a bound on the points left out."""
         reach = self.reach(high)
         totals, worths = self.totals(0, high)
         low_totals, low_worths = self.totals(1, self.blocks - high)
@@ -409,10 +424,10 @@ class _Shape:
         return best, 0.0
 
     def hopeful(self, best: _Point) -> list[int]:
-        """All g with which more might be reached: for others, a tangent of F shows that it is not.
+        """Return all g that may reach more than the best point; a tangent of F excludes the others.
 
-        ΣF - θ·T is at most M = Σ max_d (F - θ·B), so ΣF/T² ≤ M/T² + θ/T, which if M < 0 is at most -θ²/4M, for every θ.
-        The θ of the best point is 2·ΣF/T; one near to it is good for every g that counts.
+        ΣF - θ·T is at most M = Σ max_d (F - θ·B), so ΣF/T² ≤ M/T² + θ/T. If M < 0, this is at most -θ²/4M, for every θ.
+        The θ of the best point is 2·ΣF/T; a nearby θ works for every relevant g.
         """
         thetas = 2 * best.value * best.total * np.geomspace(1 / 8, 8, 513)[:, None]
         d = np.arange(self.size + 1.0)
@@ -426,7 +441,7 @@ class _Shape:
 
 @dataclass(frozen=True)
 class _Point:
-    """Σ F/T², and T, at (g, X, Y)."""
+    """The values Σ F/T² and T at (g, X, Y)."""
 
     value: float
     total: float

@@ -1,8 +1,9 @@
-"""What a ray is worth: a convex function less a linear one; its steepest direction, and its greatest value.
+"""The worth of a ray: a convex function minus a linear one, with its slope and its maximum.
 
-A worth is Σ_i φ_i(g_i·v) - λ·v with convex φ_i. Over an interval a convex function lies below its chord, so with every
-g_i·v in an interval the greatest worth is at most that of a linear program, and halving intervals makes this exact:
-branch and bound. One direction (the mean squared error) takes a few dozen programs; many may not end in time.
+A worth is Σ_i φ_i(g_i·v) - λ·v with convex φ_i. Over an interval, a convex function lies below its chord. If every
+g_i·v lies in an interval, a linear program therefore bounds the greatest worth, and bisecting intervals makes the bound
+exact (branch and bound). One direction (the mean squared error) takes a few dozen programs. Many directions may not
+finish in time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["Pricing", "climb", "greatest", "sum_of_squares"]
 
 @dataclass(frozen=True, eq=False)
 class Pricing:
-    """Σ_i scale_i·φ(g_i·v) - λ·v, with the derivative of φ; ``directions`` has a row for each g_i."""
+    """The function Σ_i scale_i·φ(g_i·v) - λ·v, with the derivative of φ; ``directions`` has one row per g_i."""
 
     convex: Callable[[Floats], Floats]
     derivative: Callable[[Floats], Floats]
@@ -32,22 +33,25 @@ class Pricing:
     multipliers: Floats
 
     def of(self, rays: Floats) -> Floats:
+        """Return the worth of each ray."""
         return np.asarray(self.convex(rays @ self.directions.T) @ self.scales - rays @ self.multipliers)
 
     def slopes(self, rays: Floats) -> Floats:
+        """Return the gradient of the worth at each ray."""
         slopes = (self.derivative(rays @ self.directions.T) * self.scales) @ self.directions
         return np.asarray(slopes - self.multipliers)
 
 
 def sum_of_squares(directions: Floats, multipliers: Floats) -> Pricing:
-    """Σ_i (g_i·v)² - λ·v."""
+    """Return the worth Σ_i (g_i·v)² - λ·v."""
     return Pricing(np.square, lambda at: 2 * at, directions, np.ones(len(directions)), multipliers)
 
 
 def climb(slice_: Slice, pricing: Pricing, used: Floats, starts: int = 1, deadline: Deadline = NEVER) -> Floats:
-    """Rays that no step along the slope improves, in time: a convex function never falls on such a step.
+    """Return rays that no step along the slope improves; a convex function never decreases on such a step.
 
-    It starts from the best of those in use, and from this many new ones for each coordinate.
+    The climb starts from the best of the rays in use and from ``starts`` new rays per coordinate. It stops at the
+    deadline.
     """
     likely = used[np.argsort(-pricing.of(used))[: slice_.size]]
     rays = np.concatenate([likely, slice_.spread_vertices(starts * slice_.size, deadline)])
@@ -55,7 +59,7 @@ def climb(slice_: Slice, pricing: Pricing, used: Floats, starts: int = 1, deadli
     climbing = np.arange(len(rays))
     while len(climbing) and not deadline.passed:
         following = slice_.farthest(pricing.slopes(rays[climbing]), deadline)
-        climbing = climbing[: len(following)]  # the others are left where they are
+        climbing = climbing[: len(following)]  # the deadline stopped the others
         reached = pricing.of(following)
         improved = reached > values[climbing] + 1e-12 * np.abs(values[climbing])
         climbing = climbing[improved]
@@ -66,10 +70,10 @@ def climb(slice_: Slice, pricing: Pricing, used: Floats, starts: int = 1, deadli
 def greatest(
     slice_: Slice, pricing: Pricing, start: Floats, deadline: Deadline, tolerance: float, enough: float = np.inf
 ) -> tuple[float, Floats]:
-    """At least the greatest worth of the slice, and rays found on the way.
+    """Return an upper bound on the worth of every ray of the slice, and the rays that were visited.
 
-    Ends where the bound is within ``tolerance`` of the best ray found, where that is worth more than ``enough``, or at
-    the deadline.
+    Stop if the bound is within ``tolerance`` of the best ray, if that ray is worth more than ``enough``, or at the
+    deadline.
     """
     linear_program = slice_.linear_program(pricing.directions)
     try:
@@ -80,6 +84,7 @@ def greatest(
     nodes: list[tuple[float, int, Floats, Floats, Floats]] = []
 
     def open_node(low: Floats, high: Floats) -> None:
+        """Bound the worth where every direction lies between its limits, and queue the node unless it is settled."""
         nonlocal best
         width = high - low
         at_low, at_high = pricing.convex(low), pricing.convex(high)
@@ -89,7 +94,7 @@ def greatest(
         price = (pricing.scales * slopes) @ pricing.directions - pricing.multipliers
         ray = linear_program.farthest(price, low, high, deadline)
         if ray is None:
-            if linear_program.ran_out_of_time:  # nothing is known of this part
+            if linear_program.ran_out_of_time:  # this node has no bound
                 heapq.heappush(nodes, (-np.inf, next(order), low, high, start))
             return
         bound = float(price @ ray) + constant
@@ -108,7 +113,7 @@ def greatest(
         width = np.maximum(high - low, 1e-300)
         chord = pricing.convex(low) + (pricing.convex(high) - pricing.convex(low)) * (at - low) / width
         split = int(np.argmax(pricing.scales * (chord - pricing.convex(at))))
-        # Cut at the point itself unless that leaves next to nothing on one side.
+        # Split at the point itself unless one side would become too narrow.
         middle = min(max(at[split], low[split] + 0.1 * width[split]), high[split] - 0.1 * width[split])
         for lower in (True, False):
             new_low, new_high = low.copy(), high.copy()

@@ -1,12 +1,12 @@
-"""A bound on the best design without the vertices of the slice.
+"""A bound on the best design that does not need the vertices of the slice.
 
-For v in a cone with rows r_i·v ≥ 0 all products (r_i·v)(r_j·v) are non-negative. So J = Σ w·vv' of any design satisfies
-r_i'Jr_j ≥ 0, is positive semidefinite, and J·p = Σ w·v·(v·p) = 1. The least tr J⁻¹ under these conditions alone is a
-convex program, and no design has less.
+For v in a cone with rows r_i·v ≥ 0, all products (r_i·v)(r_j·v) are non-negative. For every design, J = Σ w·vv'
+therefore satisfies r_i'Jr_j ≥ 0, is positive semidefinite, and J·p = Σ w·v·(v·p) = 1. Minimising tr J⁻¹ under these
+conditions alone is a convex program, and its minimum is a lower bound for every design.
 
-With N = J⁻¹ at its minimum and multipliers λ of J·p = 1 and y ≥ 0 of the products, N² is the symmetric part of
-λp' - Σ y_ij·r_i r_j', but for rounding. So every design has tr J⁻¹ ≥ 2·tr N - tr(N²J) ≥ 2·tr N - λ·1; what rounding
-leaves of N² counts with its greatest eigenvalue, times tr J ≤ max |v|².
+Let N = J⁻¹ at the minimum, with multipliers λ of J·p = 1 and y ≥ 0 of the products. Up to rounding, N² is the symmetric
+part of λp' - Σ y_ij·r_i r_j'. Every design therefore has tr J⁻¹ ≥ 2·tr N - tr(N²J) ≥ 2·tr N - λ·1. The rounding error
+of N² enters with its greatest eigenvalue times tr J ≤ max |v|².
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from sfumato.compiler.solvers.slice import Slice
 __all__ = ["least_trace", "relaxation_seconds"]
 
 
-#: Of the products that are violated the worst are added, this many at a time…
+#: Number of violated products that a round adds, the most violated first.
 _ADDED = 1000
-#: …out of at most some hundred million pairs of faces…
+#: Maximum number of faces; their pairs are then at most a hundred million.
 _MOST_FACES = 10_000
-#: Newton steps of a round, and what one core does a second.
+#: Newton steps of a round, and operations per second of one core.
 _STEPS, _OPERATIONS_PER_SECOND = 40, 1e10
-#: About how long it takes to find the products that are violated, for each pair of faces.
+#: Seconds to find the violated products, per pair of faces.
 _PAIR_SECONDS = 3e-8
-#: …while a round raises the bound by more than this fraction.
+#: Minimum relative increase of the bound in a round; a smaller one ends the search.
 _LEAST_GAIN = 1e-4
-#: An inequality shorter than this fraction of the longest is rounding.
+#: Length of an inequality, relative to the longest, below which it is a rounding error.
 _BINDS = 1e-14
-#: A product above minus this counts as kept, in units of the information that a spread of rays has.
+#: Violation of a product that is tolerated, in units of the information of the starting rays.
 _VIOLATED = 1e-6
 
 
 def relaxation_seconds(size: int, faces: int) -> float:
-    """About how long the first round takes: some 40 Newton steps over the entries of J, with a thousand products.
+    """Estimate the seconds of the first round: about 40 Newton steps over the entries of J, with a thousand products.
 
-    Infinitely long where there are too many faces for it.
+    The estimate is infinite if there are too many faces.
     """
     if faces > _MOST_FACES:
         return math.inf
@@ -52,15 +52,15 @@ def relaxation_seconds(size: int, faces: int) -> float:
 
 
 def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
-    """At most the least tr J⁻¹ of any design; ``rays`` are some of the slice, to start from.
+    """Return a lower bound on tr J⁻¹ of every design, starting from some ``rays`` of the slice.
 
-    Every round gives a bound, also one that the deadline ends; more rounds give better ones. Without any noise the
-    trace is one, which is all that is known where there is no time for a round.
+    Every round yields a bound, including one that the deadline interrupts, and further rounds improve it. Without time
+    for a round the bound is 1, the trace without any noise.
     """
     size = slice_.size
     inner = np.concatenate([rays, np.ones((1, size)) / slice_.prior.sum()])
-    # With LL' the information of these rays and K = L⁻¹, J̃ = KJK' is near the identity however hard some values are to
-    # tell apart: tr J⁻¹ = tr(KK'J̃⁻¹), r'Jr = (L'r)'J̃(L'r), J̃·L'p = K·1.
+    # Let LL' be the information of these rays and K = L⁻¹. Then J̃ = KJK' is near the identity, even if some values are
+    # hard to distinguish: tr J⁻¹ = tr(KK'J̃⁻¹), r'Jr = (L'r)'J̃(L'r), J̃·L'p = K·1.
     lower = np.linalg.cholesky(inner.T @ inner / len(inner))
     scale = np.linalg.inv(lower)
     cost, average, ones = scale @ scale.T, lower.T @ slice_.prior, scale.sum(axis=1)
@@ -72,7 +72,7 @@ def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
     if len(faces) > _MOST_FACES:
         return 1.0
     lengths = np.linalg.norm(faces, axis=1, keepdims=True)
-    binds = lengths[:, 0] > _BINDS * lengths.max()  # all of p on one value limits that value by itself
+    binds = lengths[:, 0] > _BINDS * lengths.max()  # a face vanishes if p has all its mass on one value
     faces = faces[binds] / lengths[binds]
     rows, columns = np.triu_indices(size)
     places = np.zeros((size, size), dtype=np.intp)
@@ -83,6 +83,7 @@ def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
     np.add.at(averages, (columns, np.arange(len(rows))), np.where(rows == columns, 0.0, average[rows]))
 
     def inverse_trace(entries: Floats) -> tuple[float, Floats, Floats] | None:
+        """Return tr J⁻¹, its gradient and its Hessian by the entries of J̃; None unless J̃ is positive definite."""
         matrix = entries[places]
         try:
             np.linalg.cholesky(matrix)
@@ -93,7 +94,7 @@ def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
         value = float(np.sum(inverse * cost))
         return value, -square[rows, columns] * twice, _curvature(inverse, square, rows, columns)
 
-    # v_x·(limit - v_x) ≥ 0 bounds J at once; the products that are smallest at some design are likely to bind.
+    # v_x·(limit - v_x) ≥ 0 bounds J from the start. The smallest products at some design are likely to be active.
     upper = np.triu(np.ones((len(faces), len(faces)), dtype=bool))
     chosen = np.zeros(upper.shape, dtype=bool)
     values = np.where(upper, faces @ faces.T, np.inf)
@@ -127,17 +128,17 @@ def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
 
 
 def _smallest(values: Floats) -> npt.NDArray[np.intp]:
-    """Return where the smallest values stand, as many as are added at a time; to sort all of them takes seconds."""
+    """Return the positions of the smallest values, as many as a round adds; sorting all values would take seconds."""
     flat = values.ravel()
     return np.argpartition(flat, _ADDED)[:_ADDED] if len(flat) > _ADDED else np.arange(len(flat))
 
 
 def _curvature(inverse: Floats, square: Floats, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Floats:
-    """The second derivatives of tr J⁻¹ by the entries of J: tr(N²·D·N·D') + tr(N·D·N²·D') for symmetric units D, D'."""
+    """Return the Hessian of tr J⁻¹ by the entries of J: tr(N²·D·N·D') + tr(N·D·N²·D') for symmetric units D, D'."""
     total = np.zeros((len(rows), len(rows)))
     for outer, middle in ((square, inverse), (inverse, square)):
         for i, j in ((rows, columns), (columns, rows)):
             for k, last in ((rows, columns), (columns, rows)):
                 total += outer[np.ix_(i, last)] * middle[np.ix_(j, k)]
-    halves = np.where(rows == columns, 0.5, 1.0)  # a diagonal unit is its own mirror image, and was counted twice
+    halves = np.where(rows == columns, 0.5, 1.0)  # a diagonal unit is its own transpose and was counted twice
     return np.asarray(total * np.outer(halves, halves))

@@ -1,7 +1,8 @@
-"""Rules that cannot be listed: each is met where a likelihood vector breaks it.
+"""Rules of a confidence set, which cannot be listed and are generated when a likelihood vector violates them.
 
-Under some of the rules a mechanism can only be better than under all, so what bounds it bounds every mechanism under
-all of them. Vectors that break a rule by a little are drawn towards the constant, which breaks none.
+A mechanism can only be better under a subset of the rules than under all rules. A bound under the generated rules is
+therefore a bound under all rules. Vectors that slightly violate a rule are moved towards the constant vector, which
+violates none.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from sfumato.policy import ChiSquare, Secret, widest
 __all__ = ["TOLERANCE", "Rules"]
 
 
-#: A vector may break a rule by this fraction of its left side before it is drawn back.
+#: Maximum violation of a rule, relative to its left-hand side, before a vector is moved inwards.
 TOLERANCE = 1e-6
-#: So much of the estimate is mixed into laws that doubles put on the rim of the set: inside, whatever they round.
+#: Fraction of the estimate mixed into distributions on the boundary of the set, so that rounding keeps them inside.
 _INWARDS = 1e-9
-#: The fraction of the constant in a vector whose closest rules are looked for: a ratio that is infinite shows no law.
+#: Fraction of the constant added to a vector before its closest rules are computed, which keeps all ratios finite.
 _TRACE = 1e-9
 #: Processor time in seconds per ray and cell of a pair of secrets (36,000 rays and pairs of 20 cells took 3.8 s).
 _SECONDS = 5e-6
-#: Number of pairs of secrets and vectors that are searched at once.
+#: Maximum number of pairs of secrets and vectors in one batch; bounds memory.
 _MOST_AT_ONCE = 2**14
 
 
 class Rules:
-    """The rules of a secret under a confidence set."""
+    """The rules of a secret policy with a confidence set."""
 
     def __init__(self, policy: Secret, confidence: ChiSquare) -> None:
         self._cells = policy.cells
@@ -44,20 +45,21 @@ class Rules:
         self._least = np.array([confidence.conditional_ranges(s)[0] for s in range(len(policy.cells))])
 
     def seconds_for(self, rays: int) -> float:
-        """Estimate the processor time to hold this number of rays against all rules, and to draw them inwards."""
+        """Estimate the processor time to check this number of rays against all rules and to move them inwards."""
         return _SECONDS * rays * int(self._frequencies[:, 0].size)
 
     def closest(self, rays: Floats) -> tuple[Floats, Floats]:
-        """Return for each ray and two secrets the rule r·v ≥ 0 it comes closest to breaking, and by what fraction.
+        """Return for each ray and pair of secrets the most violated rule r·v ≥ 0, and its relative violation.
 
-        Of shape (rays, pairs, values) and (rays, pairs); the fraction is that of the rule's left side. Rules that the
-        polytope around the set shows to be kept are zero.
+        The shapes are (rays, pairs, values) and (rays, pairs). The violation is relative to the left-hand side of the
+        rule. Rules that the polytope around the set shows to hold are zero.
         """
         step = max(1, _MOST_AT_ONCE // len(self._pairs))
         parts = [self._closest(rays[start : start + step]) for start in range(0, len(rays), step)]
         return np.concatenate([rows for rows, _ in parts]), np.concatenate([broken for _, broken in parts])
 
     def _closest(self, rays: Floats) -> tuple[Floats, Floats]:
+        """Return the most violated rules of a part of the rays."""
         traced = rays + _TRACE * rays.max(axis=1, keepdims=True)
         tables = traced[:, self._cells]
         number, pair = np.nonzero(self._may_break(tables))
@@ -68,12 +70,12 @@ class Rules:
         first, second = self._cells[self._pairs[pair]].transpose(1, 0, 2)
         rows[number[:, None], pair[:, None], first] = -self._ratio * laws[:, 0]
         rows[number[:, None], pair[:, None], second] = laws[:, 1]
-        # One secret's cells are on the left, another's on the right.
+        # The cells of one secret are on the left-hand side, and those of the other on the right-hand side.
         lefts = -np.einsum("ijk,ik->ij", np.minimum(rows, 0), rays)
         return rows, -np.einsum("ijk,ik->ij", rows, rays) / np.maximum(lefts, 1e-300)
 
     def _may_break(self, tables: Floats) -> npt.NDArray[np.bool_]:
-        """The rays and pairs of secrets that break a rule of the polytope around the set, up to rounding."""
+        """Return the rays and pairs of secrets that violate a rule of the polytope around the set, up to rounding."""
         least_averages = np.einsum("isu,su->is", tables, self._least)
         left = 1 - self._least.sum(axis=1)
         most, least = least_averages + left * tables.max(axis=2), least_averages + left * tables.min(axis=2)
@@ -81,7 +83,7 @@ class Rules:
         return np.asarray(self._ratio * most[:, first] > least[:, second] * (1 - TOLERANCE))
 
     def draw_inwards(self, rays: Floats) -> Floats:
-        """Rays that break no rule by more than rounding: as little of the constant in them as that takes."""
+        """Return rays that satisfy all rules up to rounding, mixed with as little of the constant vector as needed."""
         rays = rays.copy()
         late = np.arange(len(rays))
         for _ in range(8):

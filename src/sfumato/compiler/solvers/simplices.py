@@ -1,22 +1,23 @@
-"""The ray that tells the most for its price, under a secret whose laws of U form a simplex for each of its values.
+"""The most informative ray for its price, under a secret policy whose conditional distributions form simplices.
 
-With least probabilities m_s and what they leave, r_s = 1 - Σ m_s, put W_su = m_s·T_s + r_s·T_su. The rules then only
-say W_su ≤ e^ε·W_s'u' for s ≠ s' (RLDP eq. 104), and T ≥ 0. Let s* have the least W, scaled to be 1, and t be the least
-W of the others. The rows of T have nothing to do with each other any more: W_s lies in [1, e^ε·t] for s*, in [t, e^ε]
-for others, and t in [1, e^ε]. A row in which W lies in [l, h] has few kinds of vertices, k = m_s·W = m_s·T_s:
+Let m_s be the least probabilities of secret s and r_s = 1 - Σ m_s the rest, and set W_su = m_s·T_s + r_s·T_su. The
+rules then only require W_su ≤ e^ε·W_s'u' for s ≠ s' (RLDP eq. 104), and T ≥ 0. Let s* have the least W, scaled to be 1,
+and let t be the least W of the others. Given t, the rows of T are independent: W_s lies in [1, e^ε·t] for s* and in [t,
+e^ε] for the others, and t lies in [1, e^ε]. A row in which W lies in [l, h] has three kinds of vertices, with k = m_s·W
+= m_s·T_s:
 
     W = h on a set H of values and l elsewhere, where k ≤ l;
     W = h on H and T = 0 elsewhere, so W = k there, where k ≥ l;
-    k = l: W = h on H, T = 0 elsewhere but for one value, whose T is what k = l leaves.
+    k = l: W = h on H, T = 0 elsewhere except for one value, whose T follows from k = l.
 
-Within a kind all of this is linear in t, so t matters only where kinds change: l·(r + m(H)) = h·m(H) for some set H and
-row. What remains is to choose t and one vertex in each row. A ray T is worth (Σ F_s)/c - ln c for its price λ, with
-c = Σ c_s, c_s = Σ_u p·T and F_s = Σ_u (p·T ln T - λ·T), as it is scaled to p·T = 1 afterwards. So a vertex is a point
-(c_s, F_s) of the plane, and for every θ with S(θ) = Σ_s max (F_s - θ·c_s) < 0
+Within a kind, everything is linear in t. Only the values of t at which kinds change matter: l·(r + m(H)) = h·m(H) for
+some set H and row. It remains to choose t and one vertex in each row. A ray T is worth (Σ F_s)/c - ln c for its price
+λ, with c = Σ c_s, c_s = Σ_u p·T and F_s = Σ_u (p·T ln T - λ·T), because it is scaled to p·T = 1 afterwards. A vertex is
+therefore a point (c_s, F_s) of the plane, and for every θ with S(θ) = Σ_s max (F_s - θ·c_s) < 0
 
     (Σ F_s)/c - ln c ≤ θ - 1 - ln(-S(θ)),
 
-since ln x ≤ x - 1. The least such bound over θ leaves few vertices, and these are tried together.
+because ln x ≤ x - 1. The least such bound over θ leaves few vertices, and the search tries their combinations.
 """
 
 from __future__ import annotations
@@ -34,33 +35,33 @@ from sfumato.compiler.solvers.deadline import Deadline
 __all__ = ["Simplices"]
 
 
-#: Sets of values are listed for at most this many values.
+#: Maximum number of values whose subsets are listed.
 _MOST_VALUES = 10
-#: Number of vertices that are held in memory at once.
+#: Maximum number of vertices in memory.
 _MOST_AT_ONCE = 2**21
-#: Number of values of θ that are tried, each where two straight pieces of S meet or one has its least bound.
+#: Maximum number of θ tried; each is the intersection of two linear pieces of S or the minimum of one piece.
 _TRIES = 12
-#: Number of choices of a vertex in each row that are tried at once; more are divided.
+#: Maximum number of combinations of vertices tried at once; larger sets are split.
 _MOST_CHOICES = 2**16
-#: Kinds of vertices are held to be possible up to rounding.
+#: Relative tolerance of the conditions for each kind of vertex.
 _ROUNDING = 1e-12
-#: An epsilon beyond this is left to other searches.
+#: Maximum epsilon of this search; other searches handle larger ones.
 _GREATEST_EPSILON = 30.0
-#: How many rounds are gone on for a bound where a ray was found: multipliers of a good bound lead the search.
+#: Rounds spent on the bound after a sufficient ray was found, because multipliers of a good bound guide the search.
 _PATIENCE = 8
-#: Number of nodes that are divided at once, and of values of t that give rays at once.
+#: Maximum number of nodes split at once, and of values of t from which rays are taken at once.
 _NODES, _RAYS = 64, 64
 
 
 class _Points(NamedTuple):
-    """Vertices of all rows as points (c, F), of shape (problems, rows, vertices); F = -∞ where one is not possible."""
+    """Vertices of all rows as points (c, F), of shape (problems, rows, vertices); F = -∞ for infeasible vertices."""
 
     masses: Floats
     gains: Floats
 
 
 class _Bound(NamedTuple):
-    """For each problem the least bound, its θ, and the vertices of each row that are best just below and above it."""
+    """The least bound of each problem, its θ, and the best vertex of each row just below and above this θ."""
 
     most: Floats
     theta: Floats
@@ -68,7 +69,7 @@ class _Bound(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """What is left to look at: the values of t numbered ``first`` to ``last`` where ``star`` has the least W."""
+    """An open node of the search: the values of t numbered ``first`` to ``last``, where ``star`` has the least W."""
 
     negative_bound: float
     star: int
@@ -86,7 +87,7 @@ class Simplices:
         self._ratio = float(np.exp(epsilon))
         self._prior = prior[cells]
         self._sets = np.array(list(itertools.product((False, True), repeat=cells.shape[1])))
-        # One value, and a set without it.
+        # Every pair of one value and a set without it.
         self._single, self._disjoint = np.nonzero(~self._sets.T)
         self._set_least = least @ self._sets.T
         self._set_prior = self._prior @ self._sets.T
@@ -95,13 +96,13 @@ class Simplices:
 
     @classmethod
     def of(cls, cells: npt.NDArray[np.int64], least: Floats, epsilon: float, prior: Floats) -> Simplices | None:
-        """Return the choices; None where values are too many or a row has nothing above its least probabilities."""
+        """Return the choices; None if there are too many values or a row has no probability above its minimum."""
         leaves = bool(np.all(least.sum(axis=1) < 1 - 1e-9))
         is_small = cells.shape[1] <= _MOST_VALUES and epsilon <= _GREATEST_EPSILON
         return cls(cells, least, epsilon, prior) if leaves and is_small else None
 
     def _steps(self, star: int) -> Floats:
-        """The values of t at which kinds of vertices change."""
+        """Return the values of t at which kinds of vertices change."""
         parts = self._set_least / (self._left[:, None] + self._set_least)
         others = self._ratio * np.delete(parts, star, axis=0)
         of_star = 1 / (self._ratio * parts[star][parts[star] > 0])
@@ -110,7 +111,7 @@ class Simplices:
         return np.asarray(steps[np.append(True, np.diff(steps) > _ROUNDING)])
 
     def _ends(self, stars: npt.NDArray[np.intp], lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
-        """l and h of each row, for t from ``lows`` to ``highs``: of shape (problems, rows, 1)."""
+        """Return l and h of each row for t from ``lows`` to ``highs``, of shape (problems, rows, 1)."""
         low, high = (
             np.repeat(lows[:, None], len(self.cells), axis=1),
             np.full((len(stars), len(self.cells)), self._ratio),
@@ -119,7 +120,7 @@ class Simplices:
         return low[:, :, None], high[:, :, None]
 
     def points(self, stars: npt.NDArray[np.intp], lows: Floats, highs: Floats, prices: Floats) -> _Points:
-        """All vertices for each t where ``lows`` and ``highs`` are equal; else of rows that hold those of every t."""
+        """Return all vertices for each t if ``lows`` equals ``highs``; otherwise those of rows that contain every t."""
         low, high = self._ends(stars, lows, highs)
         left, least, set_prior, price = self._left[:, None], self._set_least, self._set_prior, prices @ self._sets.T
         single_least, single_prior = self._least[:, self._single], self._prior[:, self._single]
@@ -156,7 +157,7 @@ class Simplices:
         return _Points(np.concatenate(masses, axis=2), np.concatenate(gains, axis=2))
 
     def rays(self, stars: npt.NDArray[np.intp], at: Floats, choices: npt.NDArray[np.intp]) -> Floats:
-        """The rays of these vertices (one for each row) at these values of t, scaled to p·v = 1."""
+        """Return the rays of these vertices (one per row) at these values of t, scaled to p·v = 1."""
         low, high = (end[:, :, 0] for end in self._ends(stars, at, at))
         count, rows = len(self._sets), np.arange(len(self.cells))[None]
         vertex_kind = np.digitize(choices, [count, 2 * count])
@@ -177,11 +178,16 @@ class Simplices:
         vectors[:, self.cells.ravel()] = table.reshape(len(stars), -1)
         return np.asarray(vectors / (table * self._prior).sum(axis=(1, 2))[:, None])
 
-    def dearest(self, prices: Floats, enough: float, tolerance: float, deadline: Deadline) -> tuple[float, Floats]:
-        """A bound on Σ p·v·ln v - prices·v over the slice, and rays where it is large.
+    def most_valuable(
+        self, prices: Floats, enough: float, tolerance: float, deadline: Deadline
+    ) -> tuple[float, Floats]:
+        """Return a bound on Σ p·v·ln v - prices·v over the slice, and rays where it is large.
 
-        Ends where the bound is within ``tolerance`` of the best ray or not above ``enough``, where a ray is worth more
-        than ``enough`` and the bound takes long, or at the deadline.
+        The search stops in one of these cases:
+
+        - the bound is within ``tolerance`` of the best ray, or not above ``enough``;
+        - a ray is worth more than ``enough`` and the bound takes long;
+        - the deadline passes.
         """
         search = _Search(self, prices[self.cells], tolerance)
         goal = enough if np.isfinite(enough) else -np.inf
@@ -208,22 +214,22 @@ class _Search:
 
     @property
     def bound(self) -> float:
-        """No ray that is left to look at is worth more."""
+        """Upper bound on the worth of all rays in open nodes."""
         return -self._nodes[0].negative_bound if self._nodes else -np.inf
 
     def look_everywhere(self) -> None:
-        """Open nodes that hold all values of t, as many as fit in memory."""
+        """Open nodes that cover all values of t, as many as fit in memory."""
         stars = len(self._simplices.steps)
         for star, steps in enumerate(self._simplices.steps):
             ends = np.linspace(0, len(steps), max(min(self._at_once // stars, len(steps)), 1) + 1).astype(int).tolist()
             self._open([(star, first, end - 1) for first, end in itertools.pairwise(ends)])
 
     def go_on(self, deadline: Deadline) -> None:
-        """Divide the nodes of the greatest bounds, or settle the values of t that cannot be divided."""
+        """Split the nodes with the greatest bounds, and settle nodes with a single t."""
         parts: list[tuple[int, int, int]] = []
         most_parts = min(self._at_once, _NODES)
         while self._nodes and len(parts) < most_parts and self.bound > self.best + self._tolerance:
-            if deadline.passed:  # what cannot be settled in time would come back for ever
+            if deadline.passed:  # nodes that cannot be settled would return to the queue forever
                 break
             node = heapq.heappop(self._nodes)
             if node.first == node.last:
@@ -234,6 +240,7 @@ class _Search:
         self._open(parts)
 
     def _open(self, parts: list[tuple[int, int, int]]) -> None:
+        """Compute the bounds of nodes, take rays from them, and queue the nodes that may contain a better ray."""
         if not parts:
             return
         stars, first, last = np.array(parts).T
@@ -242,7 +249,7 @@ class _Search:
         highs = np.array([steps[star][number] for star, number in zip(stars, last, strict=True)])
         points = self._simplices.points(stars, lows, highs, self._prices)
         bound = _least_bound(points)
-        # Rays are taken from one t of each node.
+        # Take rays from one t of each node.
         wide = first < last
         if wide.any():
             at = np.array([steps[star][(i + j) // 2] for star, i, j in zip(stars, first, last, strict=True)])
@@ -256,13 +263,14 @@ class _Search:
                 heapq.heappush(self._nodes, _Node(-most, star, i, j))
 
     def _take(self, stars: npt.NDArray[np.intp], at: Floats, points: _Points, bound: _Bound) -> None:
-        """Rays of the best vertices, each of which no other vertex in one row improves."""
+        """Collect rays of the best vertices, each improved until no change in one row helps."""
         likely = np.argsort(-bound.most)[:_RAYS]
         points = _Points(points.masses[likely], points.gains[likely])
         for choices in bound.choices[likely].transpose(1, 0, 2):
             self._keep(stars[likely], at[likely], *_improved(points, choices))
 
     def _keep(self, stars: npt.NDArray[np.intp], at: Floats, choices: npt.NDArray[np.intp], worths: Floats) -> None:
+        """Append the rays of these choices and update the best worth."""
         self.best = max(self.best, float(worths.max()))
         self.rays.append(self._simplices.rays(stars, at, choices))
 
@@ -283,7 +291,7 @@ class _Search:
             bound = _least_bound(chosen)
             limit = np.exp(bound.theta[0] - 1 - self.best - self._tolerance)
             values = chosen.gains[0] - bound.theta[0] * chosen.masses[0]
-            # A vertex below the best of its row by more than this is in no ray that is worth more than the best.
+            # A vertex that is worse than the best of its row by more than this cannot be part of a better ray.
             spare = limit + values.max(axis=1).sum()
             if not spare > 0:
                 continue
@@ -299,7 +307,7 @@ class _Search:
                 if worths.max() > self.best:
                     self._keep(star, at, choice, worths.max(keepdims=True))
                 continue
-            # The row whose vertices lie farthest apart is divided between them.
+            # Split the row whose vertices lie farthest apart.
             s = int(np.argmax([np.ptp(masses[s, row]) if len(row) > 1 else -1.0 for s, row in enumerate(rows)]))
             order = rows[s][np.argsort(masses[s, rows[s]], kind="stable")]
             halves = (order[: len(order) // 2], order[len(order) // 2 :])
@@ -307,11 +315,12 @@ class _Search:
 
 
 def _term(at: Floats) -> Floats:
+    """Return x·ln x, with 0 at x = 0."""
     return np.asarray(at * np.log(np.maximum(at, 1e-300)))
 
 
 def _padded(masses: Floats, gains: Floats, rows: list[npt.NDArray[np.intp]]) -> _Points:
-    """Some vertices of each row, as one problem."""
+    """Return some vertices of each row as one problem."""
     width = max(len(row) for row in rows)
     chosen = _Points(np.zeros((1, len(rows), width)), np.full((1, len(rows), width), -np.inf))
     for s, row in enumerate(rows):
@@ -320,7 +329,7 @@ def _padded(masses: Floats, gains: Floats, rows: list[npt.NDArray[np.intp]]) -> 
 
 
 def _improved(points: _Points, choices: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], Floats]:
-    """Change the vertex of one row at a time while the ray is worth more for it; the choices and their worths."""
+    """Change the vertex of one row at a time while the worth increases; return the choices and their worths."""
     choices = choices.copy()
     number, rows = np.arange(len(choices)), np.arange(choices.shape[1])
     masses = points.masses[number[:, None], rows, choices]
@@ -344,7 +353,7 @@ def _improved(points: _Points, choices: npt.NDArray[np.intp]) -> tuple[npt.NDArr
 
 
 def _least_bound(points: _Points) -> _Bound:
-    """The least θ - 1 - ln(-S(θ)), a convex function: the pieces where it falls and rises say where to try next."""
+    """Minimise the convex function θ - 1 - ln(-S(θ)); decreasing and increasing pieces determine the next θ."""
     count, rows, _ = points.masses.shape
     number, row = np.arange(count)[:, None], np.arange(rows)
     theta, most, best = np.zeros(count), np.full(count, np.inf), np.zeros(count)
@@ -359,11 +368,11 @@ def _least_bound(points: _Points) -> _Bound:
         bound = np.where(minus > 0, theta - 1 - np.log(np.maximum(minus, 1e-300)), np.inf)
         best = np.where(bound < most, theta, best)
         most = np.minimum(most, bound)
-        above = (minus >= mass).astype(np.intp)  # it rises here
+        above = (minus >= mass).astype(np.intp)  # the function increases here
         ends[above, number[:, 0]] = theta
         lines[above, 0, number[:, 0]], lines[above, 1, number[:, 0]] = mass, gain
         choices[number[:, 0], above] = chosen
-        minima = lines[:, 1] / np.maximum(lines[:, 0], 1e-300) + 1  # where each piece alone is least
+        minima = lines[:, 1] / np.maximum(lines[:, 0], 1e-300) + 1  # minimum of each piece alone
         both = np.isfinite(ends).all(axis=0)
         apart = lines[0, 0] - lines[1, 0]
         meet = np.where(apart > 0, (lines[0, 1] - lines[1, 1]) / np.where(apart > 0, apart, 1), theta)

@@ -1,10 +1,10 @@
-"""A slice of a policy's cone: the likelihood vectors v in it with v·p = 1, a polytope whose vertices are the rays.
+"""A slice of a policy's cone: the likelihood vectors v with v·p = 1, a polytope whose vertices are the rays.
 
-A mechanism is a mixture of such vectors: the output y has probability w_y at p, and Σ_y w_y·v_y = 1 says that every
-row of Q(y|x) = w_y·v_y(x) sums to one. Every utility here is convex in v, so vertices suffice.
+A mechanism is a mixture of such vectors. Output y has probability w_y at p, and Σ_y w_y·v_y = 1 means that every row of
+Q(y|x) = w_y·v_y(x) sums to one. Every utility here is convex in v, so vertices suffice.
 
-Values that must be indistinguishable are one coordinate, also where only one direction asks for ε = 0: a column with
-v_x ≤ v_z everywhere and equal sums has v_x = v_z. So are values at an epsilon that doubles do not resolve.
+Values that must be indistinguishable share one coordinate, even if only one direction requires ε = 0: columns with v_x
+≤ v_z everywhere and equal sums have v_x = v_z. Values at an epsilon below double precision share a coordinate too.
 """
 
 from __future__ import annotations
@@ -26,42 +26,43 @@ from sfumato.policy import AtLeast, ChiSquare, Known, PairwisePolicy, Policy, Pr
 __all__ = ["FRACTION_WITHIN", "Slice", "distinct", "groups"]
 
 
-#: More values would take hours and gigabytes.
+#: Maximum number of values; more would take hours and gigabytes.
 _LARGEST = 256
-#: Vertices are enumerated up to this many coordinates: random pairwise policies then have some four thousand.
+#: Maximum number of coordinates for enumeration; random pairwise policies then have about four thousand vertices.
 _LARGEST_ENUMERATED = 10
-#: About how long that takes for ten coordinates, for each pair of rules; and how it grows with each coordinate.
-#: Measured over random, nearly uniform, uniform and secret policies: 2.5 s for 90 rules between 10 values at the most.
+#: Seconds of an enumeration for ten coordinates, per pair of rules, and growth factor per coordinate. Measured over
+#: random, nearly uniform, uniform and secret policies: at most 2.5 s for 90 rules between 10 values.
 _ENUMERATION_SECONDS, _ENUMERATION_GROWTH = 3e-4, 4.0
-#: Pairs of faces and vertices that are held against each other at once; bounds memory.
+#: Maximum number of pairs of faces and vertices in one batch; bounds memory.
 _MOST_AT_ONCE = 2**22
-#: Fraction of the time for a search among rules that can be listed, where not all can.
+#: Fraction of the time for a search under listed rules if not all rules can be listed.
 FRACTION_WITHIN = 0.1
-#: How far simplices are shrunk from the polytope around a confidence set, as fractions of the way to one within it.
+#: Positions of simplices between the polytope around a confidence set (0) and one within the set (1).
 _SHRUNK = (0.1, 0.2, 0.3, 0.45, 0.6, 1.0)
-#: How often the interval is halved in which a simplex comes to lie within the set.
+#: Number of bisections to find the largest simplex within the set.
 _HALVINGS = 40
-#: Fraction of the time for rays in directions other than the axes, before the search begins.
+#: Fraction of the time for initial rays in directions other than the axes.
 _STARTS_FRACTION = 0.3
-#: Epsilons above this are as good as infinite, and their exponentials fit doubles.
+#: Epsilons are limited to this, so that exponentials fit in double precision; larger ones count as infinite.
 _MOST_EPSILON = 300.0
-#: Number of rules broken by one ray that are added at once.
+#: Maximum number of violated rules that one ray adds.
 _MOST_MET = 4
-#: Values at an epsilon of at most this are one coordinate, and a slice between rules so near each other is flat:
-#: doubles do not resolve it.
+#: Epsilon at or below which values share a coordinate, and width at or below which a slice counts as flat, because
+#: double precision does not resolve smaller differences.
 _UNRESOLVED = 1e-9
-#: Two rules that are each other's opposite but for this leave a thin slice between them.
+#: Maximum difference at which two rules count as opposite; the slice between them is thin.
 _OPPOSED = 1e-5
-#: Up to this many inequalities, those that occur twice are looked for.
+#: Maximum number of inequalities that are searched for duplicates.
 _FEW_ROWS = 4096
-#: Inequalities are kept as given up to this many; more would make the smallest linear program slow.
+#: Maximum number of inequalities; more would make even a small linear program slow.
 _MOST_ROWS = 250_000
 
 
 class Slice:
-    """The polytope {v ≥ 0: rows·v ≥ 0, p·v = 1} over groups of values; its solver starts where it last ended.
+    """The polytope {v ≥ 0: rows·v ≥ 0, p·v = 1} over groups of values; its solver starts from its last solution.
 
-    Where a policy's rules cannot be listed, ``rows`` are some of them, and ``obeying`` adds those that rays break.
+    If the rules of a policy cannot be listed, ``rows`` contains some of them, and ``obeying`` adds rules that rays
+    violate.
     """
 
     def __init__(
@@ -81,25 +82,25 @@ class Slice:
         self.size = len(prior)
         self._compact = rows if compact is None else compact
         self._rules = rules
-        #: The shortest paths between groups where the policy binds pairs of them: some vertices are known from these.
+        #: Shortest paths between groups under a pairwise policy, from which some vertices follow.
         self._epsilons = epsilons
-        #: A part of the slice whose rules can be listed: what is found there obeys all rules.
+        #: Part of the slice whose rules can be listed; rays in it obey all rules.
         self.within = within
-        #: The same slice as a few choices, where the laws of U form a simplex for each secret. Under a confidence set:
-        #: slices of smaller and smaller simplices, whose rays may break rules; the last, in the set, holds all rays.
+        #: The same slice as a few choices, if the distributions of U form a simplex for each secret. Under a confidence
+        #: set: slices of smaller and smaller simplices, whose rays may violate rules; the last slice contains all rays.
         self.simplices = simplices
-        #: Whether values are one coordinate that a mechanism could tell apart, if by less than doubles resolve.
+        #: Whether values share a coordinate although a mechanism could distinguish them below double precision.
         self.is_coarse = False
         self._program = self.linear_program()
         self._directions = 0
 
     @classmethod
     def of(cls, policy: Policy, prior: Floats) -> Slice:
-        """The slice of a policy's cone."""
+        """Return the slice of a policy's cone."""
         rules = within = None
         simplices: Sequence[Simplices] = ()
         if isinstance(policy, Secret) and isinstance(policy.distributions, ChiSquare):
-            if float(policy.epsilon) <= _UNRESOLVED:  # equal averages by all laws of a set are those of a constant
+            if float(policy.epsilon) <= _UNRESOLVED:  # only a constant has equal averages under all distributions
                 constant = cls(np.zeros((0, 1)), np.ones(1), np.zeros(len(prior), dtype=np.int64))
                 constant.is_coarse = policy.epsilon > ZERO
                 return constant
@@ -113,8 +114,8 @@ class Slice:
             policy = policy.as_pairwise or policy
         if len(policy.domain) > _LARGEST:
             raise LimitExceeded(
-                f"the optimal design takes at most {_LARGEST} values, not {len(policy.domain)}; plan() compares the "
-                "mechanisms that are made for larger domains"
+                f"the search for the optimal design supports at most {_LARGEST} values, not {len(policy.domain)}; "
+                "plan() compares the mechanisms that support larger domains"
             )
         group_of = groups(policy, _UNRESOLVED)
         size = int(group_of.max()) + 1
@@ -133,7 +134,7 @@ class Slice:
         return slice_
 
     def at(self, prior: Floats) -> Slice:
-        """The same cone, cut at another distribution of the groups."""
+        """Return the slice of the same cone at another distribution of the groups."""
         if np.array_equal(prior, self.prior):
             return self
         within = None if self.within is None else self.within.at(prior)
@@ -142,24 +143,24 @@ class Slice:
         return moved
 
     def without(self, coordinates: npt.NDArray[np.bool_], prior: Floats) -> Slice:
-        """A slice at p that holds what the other coordinates can be, whatever these are."""
+        """Return a slice at p that contains all possible values of the other coordinates."""
         rows = self.rows[~(self.rows[:, coordinates] > 0).any(axis=1)][:, ~coordinates]
         rest = prior[~coordinates]
         return Slice(rows, rest / rest.sum(), np.arange(len(rest)))
 
     @property
     def merges(self) -> bool:
-        """Whether some values cannot be told apart at all."""
+        """Whether the policy makes some values completely indistinguishable."""
         return self.size < len(self.group_of)
 
     def linear_program(self, directions: Floats | None = None) -> LinearProgram:
-        """Return a new solver, which can hold directions·v between limits."""
+        """Return a new solver with optional limits on directions·v."""
         return LinearProgram(self._compact, self.prior, np.zeros((0, self.size)) if directions is None else directions)
 
     def farthest(self, directions: Floats, deadline: Deadline = NEVER) -> Floats:
-        """The vertex with the greatest inner product for each direction (a row), under the rules known so far.
+        """Return the vertex with the greatest inner product for each direction (row), under the rules known so far.
 
-        After the deadline no further direction is tried: the vertices are those of the first directions.
+        After the deadline no further direction is tried, so the vertices belong to the first directions.
         """
         vertices: list[Floats] = []
         for direction in directions:
@@ -167,13 +168,17 @@ class Slice:
                 break
             vertex = self._program.farthest(direction, deadline=deadline)
             if vertex is None and not self._program.ran_out_of_time:
-                raise SolverFailed("the linear program of the policy was not solved")
+                raise SolverFailed(
+                    "the linear program of the policy was not solved; use plan(), which compares mechanisms that need "
+                    "no search"
+                )
             if vertex is None:
                 break
             vertices.append(vertex)
         return np.array(vertices).reshape(len(vertices), self.size)
 
     def _add(self, rows: Floats) -> None:
+        """Add rules to the rows and to the solver."""
         rows = distinct(rows / np.abs(rows).max(axis=1, keepdims=True))
         self.rows = np.concatenate([self.rows, rows])
         widened = np.zeros((len(rows), self._compact.shape[1]))
@@ -182,9 +187,9 @@ class Slice:
         self._program.add(widened)
 
     def obeying(self, rays: Floats, most: int | None = None) -> Floats:
-        """These rays, drawn towards the constant where they break a rule; which the slice then knows.
+        """Return the rays moved towards the constant vector until they obey all rules; add the violated rules.
 
-        To hold rays against rules that cannot be listed takes long: only the first ``most`` of them then.
+        Checking rules that cannot be listed takes long, so only the first ``most`` rays are then checked and returned.
         """
         if self._rules is None:
             return rays
@@ -196,25 +201,25 @@ class Slice:
         return self._rules.draw_inwards(rays)
 
     def draw_inwards(self, rays: Floats) -> Floats:
-        """These rays, drawn towards the constant where they break a rule."""
+        """Return the rays moved towards the constant vector until they obey all rules."""
         return rays if self._rules is None else self._rules.draw_inwards(rays)
 
     def ranges(self, directions: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Floats]:
-        """The least and the greatest inner product with each direction; OutOfTime where that takes too long."""
+        """Return the least and the greatest inner product with each direction; raise OutOfTime after the deadline."""
         return -self.most(-directions, deadline), self.most(directions, deadline)
 
     def most(self, directions: Floats, deadline: Deadline = NEVER) -> Floats:
-        """The greatest inner product with each direction; OutOfTime where that takes too long."""
+        """Return the greatest inner product with each direction; raise OutOfTime after the deadline."""
         vertices = self.farthest(directions, deadline)
         if len(vertices) < len(directions):
             raise OutOfTime
         return np.asarray(np.einsum("ij,ij->i", directions, vertices))
 
     def axis_vertices(self, deadline: Deadline = NEVER) -> Floats:
-        """Vertices in the directions of the coordinate axes; OutOfTime where that takes too long.
+        """Return vertices in the directions of the coordinate axes; raise OutOfTime after the deadline.
 
-        Between pairs of values no program is needed: v_x is greatest at v_z = e^-E(x,z)·v_x, and least at
-        v_z = e^E(z,x)·v_x, with E the length of the shortest path.
+        A pairwise policy needs no program: v_x is greatest at v_z = e^-E(x,z)·v_x and least at v_z = e^E(z,x)·v_x,
+        where E is the length of the shortest path.
         """
         if self._epsilons is not None and self.size > _LARGEST_ENUMERATED:
             greatest = np.exp(-self._epsilons)
@@ -228,9 +233,9 @@ class Slice:
         return distinct(vertices)
 
     def spread_vertices(self, count: int, deadline: Deadline = NEVER) -> Floats:
-        """Vertices in this many evenly spread directions, and never the same again; fewer at the deadline.
+        """Return vertices in this many evenly spread new directions; fewer after the deadline.
 
-        Fractional parts of multiples of √prime fill a cube evenly (Weyl), so a search needs no random numbers.
+        The fractional parts of multiples of √prime fill a cube evenly (Weyl), so the search needs no random numbers.
         """
         steps = np.sqrt(_primes(self.size))
         numbers = self._directions + 1 + np.arange(count)
@@ -239,26 +244,26 @@ class Slice:
         return distinct(self.farthest(directions, deadline))
 
     def first_rays(self, deadline: Deadline = NEVER) -> Floats:
-        """A few vertices in every direction, and what lies opposite: the constant is a mixture of every such pair.
+        """Return a few vertices in every direction and the points opposite them, which together contain the constant.
 
-        Those of the axes are needed (OutOfTime where they take too long); others get a part of the time.
+        Vertices of the axes are required (OutOfTime if they take too long). Other vertices get a part of the time.
         """
         if self.within is not None:
             within = self.within.first_rays(deadline)
             if self._rules is not None and not deadline.fits(self._rules.seconds_for(2 * self.size)):
-                return within  # they obey every rule
+                return within  # these rays obey every rule
             return distinct(np.concatenate([within, self.obeying(self.axis_vertices(deadline))]))
         vertices = self.axis_vertices(deadline)
         spread = self.spread_vertices(4 * self.size, deadline.part(_STARTS_FRACTION))
         vertices = distinct(np.concatenate([vertices, spread]))
         centre = np.ones(self.size) / self.prior.sum()
         steps = self._steps_to_faces(vertices, centre)
-        apart = np.isfinite(steps)  # opposite the centre lies nothing
+        apart = np.isfinite(steps)  # a vertex at the centre has no opposite
         opposite = np.maximum(centre + steps[apart, None] * (centre - vertices[apart]), 0.0)
         return distinct(np.concatenate([vertices, opposite]))
 
     def _steps_to_faces(self, vertices: Floats, centre: Floats) -> Floats:
-        """How far from each vertex through the centre, and on until the first face: r·(c + t·(c - v)) = 0."""
+        """Return the distance from each vertex through the centre to the first face beyond: r·(c + t·(c - v)) = 0."""
         steps = np.full(len(vertices), np.inf)
         sparse = import_late("scipy.sparse")
         step = max(1, _MOST_AT_ONCE // max(len(vertices), self.size))
@@ -272,9 +277,9 @@ class Slice:
         return steps
 
     def all_vertices(self, deadline: Deadline = NEVER) -> Floats | None:
-        """Every vertex, or None where there may be too many.
+        """Return every vertex; None if there may be too many.
 
-        The enumeration cannot be interrupted, so it is not begun where it may not fit in the time and the grace.
+        The enumeration cannot be interrupted, so it starts only if it fits in the time and the grace period.
         """
         if self.size > _LARGEST_ENUMERATED or self._rules is not None:
             return None
@@ -290,12 +295,13 @@ class Slice:
 
 
 def distinct(vertices: Floats) -> Floats:
-    """Vertices that differ by more than rounding."""
+    """Return the vertices that differ by more than rounding."""
     _, first = np.unique(np.round(vertices, 9), axis=0, return_index=True)
     return np.asarray(vertices[np.sort(first)])
 
 
 def _primes(count: int) -> Floats:
+    """Return the first prime numbers."""
     primes: list[int] = []
     number = 2
     while len(primes) < count:
@@ -306,9 +312,9 @@ def _primes(count: int) -> Floats:
 
 
 def _compact(secret: Secret) -> Floats:
-    """The rules of a secret with two more variables for each: all laws of U give T_s at most high_s, at least low_s.
+    """Return the rules of a secret with two additional variables per secret, high_s and low_s.
 
-    Instead of a rule for every two laws of every two secrets: law·T_s ≤ high_s, low_s ≤ law·T_s, high_s ≤ e^ε·low_s'.
+    Instead of one rule per pair of distributions and secrets: law·T_s ≤ high_s, low_s ≤ law·T_s, high_s ≤ e^ε·low_s'.
     """
     secrets, others = secret.cells.shape
     size = secrets * others
@@ -328,15 +334,17 @@ def _compact(secret: Secret) -> Floats:
 
 
 def _shrunk(secret: Secret, confidence: ChiSquare, prior: Floats) -> list[Simplices]:
-    """Simplices from the polytope around the confidence set inwards; the last lies in the set, for all secrets at once.
+    """Return simplices from the polytope around the confidence set inwards; the last one lies in the set.
 
-    It does where its corners do: where each secret uses half of what φ_s + φ_s' ≤ κ leaves two of them beyond P̂.
+    A simplex lies in the set if its corners do. Each secret uses half of the slack that φ_s + φ_s' ≤ κ leaves beyond
+    P̂.
     """
     count = len(secret.cells)
     least = np.array([confidence.conditional_ranges(s)[0] for s in range(count)])
     centres, half = confidence.conditional_estimate(), float(confidence.root_radius - 1) / 2
 
     def is_within(s: int, step: float) -> bool:
+        """Return whether the simplex of secret s, shrunk by ``step``, lies in the set."""
         probabilities = (1 - step) * least[s] + step * centres[s]
         corners = probabilities + (1 - probabilities.sum()) * np.eye(len(probabilities))
         observed = confidence.frequencies[s] > 0
@@ -356,10 +364,10 @@ def _shrunk(secret: Secret, confidence: ChiSquare, prior: Floats) -> list[Simpli
 
 
 def groups(policy: Policy, epsilon: float = 0.0) -> npt.NDArray[np.int64]:
-    """Numbers of the groups of values that outputs may tell apart by at most this epsilon, alone or through others."""
+    """Return the group number of each value; outputs distinguish values of a group by at most this epsilon."""
     size = len(policy.domain)
     if isinstance(policy, Prior) and float(policy.epsilon) <= epsilon:
-        return np.zeros(size, dtype=np.int64)  # where none exceeds the mean, or all reach it, all are it
+        return np.zeros(size, dtype=np.int64)  # if no value exceeds the mean, or all reach it, all values are equal
     same = np.eye(size, dtype=bool)
     if isinstance(policy, PairwisePolicy):
         same |= policy.effective_epsilon_matrix().floats <= epsilon
@@ -368,13 +376,13 @@ def groups(policy: Policy, epsilon: float = 0.0) -> npt.NDArray[np.int64]:
             if len(rule.left) == len(rule.right) == 1 and float(rule.epsilon) <= epsilon:
                 same[next(iter(rule.left)), next(iter(rule.right))] = True
     same |= same.T
-    for middle in range(size):  # an equal of an equal is an equal
+    for middle in range(size):  # transitive closure
         same |= np.outer(same[:, middle], same[middle])
     return np.unique(same.argmax(axis=1), return_inverse=True)[1].astype(np.int64)
 
 
 def _group_epsilons(policy: PairwisePolicy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
-    """Return the shortest paths between groups: what binds one value of a group binds all, and others through them."""
+    """Return the shortest paths between groups; a rule for one value of a group applies to the whole group."""
     each = policy.effective_epsilon_matrix().floats
     if size == len(each):
         return np.asarray(each)
@@ -386,11 +394,11 @@ def _group_epsilons(policy: PairwisePolicy, group_of: npt.NDArray[np.int64], siz
 
 
 def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
-    """Rows r with r·v ≥ 0, one for each inequality that does not follow from two others."""
-    if size == 1:  # no rule binds a constant, and what rounding leaves of one is none
+    """Return rows r with r·v ≥ 0, one for each inequality that does not follow from two others."""
+    if size == 1:  # rules do not restrict a constant
         return np.zeros((0, 1))
     if isinstance(policy, PairwisePolicy):
-        ratios = np.exp(-_group_epsilons(policy, group_of, size))  # e^-∞ = 0: no rule
+        ratios = np.exp(-_group_epsilons(policy, group_of, size))  # e^-∞ = 0 means no rule
         follows = np.zeros((size, size), dtype=bool)
         for middle in range(size):
             others = np.arange(size) != middle
@@ -399,7 +407,7 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
         independent = (ratios > 0) & ~follows & ~np.eye(size, dtype=bool)
         pairs = np.argwhere(independent)
         rows = np.zeros((len(pairs), size))
-        # v_z ≥ e^-E·v_x: numbers at most one, whatever the epsilon.
+        # Written as v_z ≥ e^-E·v_x, so that no coefficient exceeds one for any epsilon.
         rows[np.arange(len(pairs)), pairs[:, 1]] = 1.0
         rows[np.arange(len(pairs)), pairs[:, 0]] = -ratios[tuple(pairs.T)]
         return rows
@@ -417,12 +425,20 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
         if np.any(row < 0):
             listed.append(row / np.abs(row).max())
         if len(listed) > _MOST_ROWS:
-            raise LimitExceeded(f"a policy of more than {_MOST_ROWS} inequalities is refused")
+            raise _too_many_rules()
     return np.unique(np.array(listed), axis=0) if listed else np.zeros((0, size))
 
 
+def _too_many_rules() -> LimitExceeded:
+    """Return the error for a policy with too many inequalities."""
+    return LimitExceeded(
+        f"the search for the optimal design supports at most {_MOST_ROWS:,} inequalities, and this policy has more; "
+        "use plan(), which compares mechanisms that need no search"
+    )
+
+
 def _secret_rows(secret: Secret) -> Floats:
-    """The rows of every two laws of every two secrets."""
+    """Return one row per pair of secrets and pair of their distributions."""
     if secret.epsilon.is_infinite:
         return np.zeros((0, secret.cells.size))
     shape = (secret.cells.shape[0], secret.cells.shape[1])
@@ -436,7 +452,7 @@ def _secret_rows(secret: Secret) -> Floats:
         laws.append(rows)
     count = sum(map(len, laws)) ** 2 - sum(len(rows) ** 2 for rows in laws)
     if count > _MOST_ROWS:
-        raise LimitExceeded(f"a policy of more than {_MOST_ROWS} inequalities is refused")
+        raise _too_many_rules()
     ratio = float((-secret.epsilon).exp())
     differences = [
         (right[None] - ratio * left[:, None]).reshape(-1, secret.cells.size)
@@ -444,12 +460,12 @@ def _secret_rows(secret: Secret) -> Floats:
     ]
     rows = np.concatenate(differences)
     rows /= np.abs(rows).max(axis=1, keepdims=True)
-    # To sort many rows takes longer than all else here, and the laws of a secret differ.
+    # Sorting many rows would dominate the running time, and the distributions of a secret differ anyway.
     return np.unique(rows, axis=0) if len(rows) <= _FEW_ROWS else rows
 
 
 def _prior_rows(policy: Prior) -> Floats:
-    """The rows of each value against the average."""
+    """Return the rows that compare each value with the average."""
     if policy.epsilon.is_infinite:
         return np.zeros((0, len(policy.prior)))
     average, ratio = np.array([float(probability) for probability in policy.prior]), float((-policy.epsilon).exp())
@@ -461,15 +477,15 @@ def _prior_rows(policy: Prior) -> Floats:
 
 
 def _enumerate(rows: Floats, prior: Floats) -> Floats:
-    """All vertices, by the intersection of half-spaces around an inner point (qhull)."""
+    """Return all vertices by the intersection of half-spaces around an interior point (qhull)."""
     null_space = import_late("scipy.linalg").null_space
-    # 1 lies inside every slice, and the directions that keep v·p are those orthogonal to p.
+    # The constant 1 lies inside every slice, and directions orthogonal to p keep v·p.
     centre = np.ones(len(prior)) / prior.sum()
     apart = np.abs(rows[:, None] + rows).max(axis=2, initial=0.0)
     opposed, opposite = np.nonzero(apart <= _OPPOSED)
     along = null_space(np.concatenate([prior[None], rows[opposed] - rows[opposite]]), rcond=_OPPOSED)
     width = (rows[opposed] @ centre).min(initial=1.0)
-    if width > _UNRESOLVED:  # what is thin is stretched to a shape that doubles resolve
+    if width > _UNRESOLVED:  # stretch thin directions to a scale that double precision resolves
         across = null_space(np.concatenate([prior[None], along.T]))
         basis, faces = np.column_stack([along, width * across]), np.concatenate([rows, np.eye(len(prior))])
     else:
@@ -481,19 +497,22 @@ def _enumerate(rows: Floats, prior: Floats) -> Floats:
     else:
         ends = _intersections(np.column_stack([-normals, np.full(len(faces), -1.0)]))
     vertices = centre + ends @ basis.T
-    vertices[vertices < 1e-14 * vertices.max()] = 0.0  # what rounding left of zero
+    vertices[vertices < 1e-14 * vertices.max()] = 0.0  # remove rounding errors
     return distinct(np.asarray(vertices / (vertices @ prior)[:, None]))
 
 
 def _intersections(halfspaces: Floats) -> Floats:
-    """The vertices of a polytope around the origin."""
+    """Return the vertices of a polytope around the origin."""
     spatial = import_late("scipy.spatial")
     inside = np.zeros(halfspaces.shape[1] - 1)
     try:
         polytope = spatial.HalfspaceIntersection(halfspaces, inside)
-    except spatial.QhullError:  # faces that all but meet in one vertex; moved by some 1e-10 they do not
+    except spatial.QhullError:  # faces nearly meet in one vertex; option QJ moves them by about 1e-10
         try:
             polytope = spatial.HalfspaceIntersection(halfspaces, inside, qhull_options="QJ")
         except spatial.QhullError as error:
-            raise SolverFailed(f"the vertices could not be enumerated: {str(error).splitlines()[0]}") from None
+            raise SolverFailed(
+                f"the vertices of the policy could not be enumerated ({str(error).splitlines()[0]}); use plan(), "
+                "which compares mechanisms that need no search"
+            ) from None
     return np.asarray(polytope.intersections)

@@ -1,4 +1,4 @@
-"""Utilities that are sums over outputs, Σ_y w_y·f(v_y) with f convex, and the search for rays they lack."""
+"""Utilities that are sums over outputs, Σ_y w_y·f(v_y) with convex f, and the search for rays that improve them."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ from sfumato.compiler.solvers.slice import Slice
 __all__ = ["ConvexUtility", "DecisionUtility", "InformationUtility", "Utility"]
 
 
-#: A worth of so few directions is maximised by branch and bound at once: no climbing is faster.
+#: Maximum number of directions for which branch and bound runs at once, because climbing is not faster there.
 _FEW_DIRECTIONS = 2
-#: Steps are tried from few starts, then from many, before a proof is: for each coordinate. Where rules are met on the
-#: way, only from few: every new ray must be held against all rules.
+#: Starts per coordinate of the first and the second climb, before a proof is attempted. If rules are generated on the
+#: way, only the first climb runs, because every new ray must be checked against all rules.
 _STARTS = (1, 16)
-#: Rays of simplices are enough by themselves where they are worth this much more, as a fraction of the value; climbing
-#: from them takes longer.
+#: Excess worth of rays of simplices, as a fraction of the value, above which the slower climb is skipped.
 _WORTHWHILE = 0.02
-#: A proof is broken off for a ray that is worth more than enough by this fraction of the value.
+#: Excess worth of a ray, as a fraction of the value, that interrupts a proof.
 _NOTABLE = 1e-5
 
 
 class Utility(Protocol):
-    """A convex function of rays, and the search for rays that are worth more than their price."""
+    """A convex function of rays, with a search for rays that are worth more than their price."""
 
     def of(self, rays: Floats) -> Floats:
-        """The utility of each ray (a row)."""
+        """Return the utility of each ray (row)."""
 
     def search(
         self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
-        """A bound on f(v) - prices·v over the slice, and rays where it is large.
+        """Return a bound on f(v) - prices·v over the slice, and rays where it is large.
 
-        The bound may be infinite where a ray worth more than ``enough`` was found at once; otherwise it is within
-        a small fraction of the greatest, unless the deadline passed. Where nothing is enough, the bound is what counts.
+        The bound may be infinite if a ray worth more than ``enough`` was found at once. Otherwise it is close to the
+        maximum unless the deadline passed. With infinite ``enough``, the search aims at the bound.
         """
 
 
@@ -60,13 +59,13 @@ class ConvexUtility:
         if len(pricing.directions) > _FEW_DIRECTIONS and enough < np.inf:
             for starts in _STARTS[: 2 if slice_.within is None else 1]:
                 rules = -1
-                # Rules that were met on the way may have drawn the best rays back: again, until none is new.
+                # New rules may have moved the best rays inwards, so climb again until no rule is new.
                 while len(slice_.rows) > rules and not deadline.passed:
                     rules = len(slice_.rows)
                     rays = climb(slice_, pricing, rays, starts, deadline)
                     if pricing.of(rays).max() > enough:
                         return np.inf, rays
-        # No step finds a better ray: prove it, or find one.
+        # No step finds a better ray: prove that none exists, or find one.
         worths = pricing.of(rays)
         scale = max(abs(float(worths.max() + prices.sum())), 1e-7)
         start = rays[int(worths.argmax())]
@@ -76,7 +75,7 @@ class ConvexUtility:
 
 @dataclass(frozen=True, eq=False)
 class InformationUtility(ConvexUtility):
-    """Σ_x p_x·v_x·ln v_x, what a ray tells of the value."""
+    """The function Σ_x p_x·v_x·ln v_x, the information of a ray about the value."""
 
     def search(
         self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
@@ -86,19 +85,19 @@ class InformationUtility(ConvexUtility):
         if slice_.within is not None:
             return self._search_between(slice_, prices, used, enough, deadline)
         scale = max(abs(float((self.pricing.of(used) - used @ prices).max() + prices.sum())), 1e-7)
-        return slice_.simplices[0].dearest(prices, enough, 1e-7 * scale, deadline)
+        return slice_.simplices[0].most_valuable(prices, enough, 1e-7 * scale, deadline)
 
     def _search_between(
         self, slice_: Slice, prices: Floats, used: Floats, enough: float, deadline: Deadline
     ) -> tuple[float, Floats]:
-        """Rays of simplices between the polytope around a confidence set and one in it; then as for all policies."""
+        """Search simplices between the polytope around a confidence set and one within it, then all rays."""
         pricing = replace(self.pricing, multipliers=prices)
         within = slice_.within.simplices if slice_.within is not None else ()
         most, parts = np.inf, []
         for simplices in (*within, *slice_.simplices):
-            most, rays = simplices.dearest(prices, np.inf, 0.0, Deadline(0.0))
+            most, rays = simplices.most_valuable(prices, np.inf, 0.0, Deadline(0.0))
             parts.append(rays[np.argsort(-pricing.of(rays))[: max(slice_.size // 6, 8)]])
-        # Those of the polytope keep all rules. The last bound is one for the set itself.
+        # Rays of the polytope obey all rules. The last bound holds for the set itself.
         rays = np.concatenate([*parts[: len(within)], slice_.draw_inwards(np.concatenate(parts[len(within) :]))])
         if pricing.of(rays).max() > enough + _WORTHWHILE * abs(float(prices.sum())) or deadline.passed:
             return np.inf, rays
@@ -108,7 +107,7 @@ class InformationUtility(ConvexUtility):
 
 @dataclass(frozen=True, eq=False)
 class DecisionUtility:
-    """The greatest of a few linear functions, one for each decision: the best ray of each is a linear program."""
+    """The greatest of a few linear functions, one per decision; a linear program finds the best ray of each."""
 
     gains: Floats
 

@@ -1,9 +1,10 @@
-"""The least error at the distribution where it is greatest: weights of rays and that distribution, in one program.
+"""The least error at the least favourable distribution: one program for the weights of rays and that distribution.
 
-The error tr J(p)⁻¹ - |p|² of the efficient estimate, J(p) = Σ_y q_y q_y'/(q_y·p), is convex in the mixture of rays and
-concave in p (it is the least of Σ_y (q_y·p)·|d_y|² - |p|² over unbiased estimates d), so there is a saddle point. The
-dual of the design at p is to make 2·tr N - λ·1 large with |N·v|² ≤ (λ·v)·(v·p) for every ray v: a second-order cone, in
-p too. So the least favourable p is one more variable of it, and the multipliers of the cones are the weights.
+The error tr J(p)⁻¹ - |p|² of the efficient estimate, with J(p) = Σ_y q_y q_y'/(q_y·p), is convex in the mixture of
+rays. It is concave in p, because it is the minimum of Σ_y (q_y·p)·|d_y|² - |p|² over unbiased estimates d. A saddle
+point therefore exists. The dual of the design at p maximises 2·tr N - λ·1 subject to |N·v|² ≤ (λ·v)·(v·p) for every ray
+v, a second-order cone in p as well. The least favourable p is therefore one more variable of the dual, and the
+multipliers of the cones are the weights.
 """
 
 from __future__ import annotations
@@ -22,34 +23,34 @@ from sfumato.compiler.solvers.pricing import sum_of_squares
 __all__ = ["LEAST_PROBABILITY", "least_worst_error"]
 
 
-#: A value that hardly occurs is designed for as if it had this fraction of a uniform distribution, to bound the slice.
+#: Minimum probability of a value, as a fraction of the uniform distribution; it bounds the slice.
 LEAST_PROBABILITY = 1e-5
 _TOLERANCE = 1e-10
-#: About how long a step of the solver takes, for each ray and fourth power of the number of coordinates.
+#: Seconds per step of the solver, per ray and fourth power of the number of coordinates.
 _STEP_SECONDS = 2e-8
 
 
 def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
-    """At the worst distribution for these rays, to which they are to be scaled.
+    """Return the best weights and the least favourable distribution for these rays, scaled to that distribution.
 
-    Where little is revealed, N and λ are large and nearly cancel on every ray. So the program is solved in units of an
+    If little is revealed, N and λ are large and nearly cancel on every ray. The program therefore uses units of an
     information J = Q·diag(s)·Q' of these rays: N = Q·diag(s)^-½·K·diag(s)^-½·Q' and λ = tr J⁻¹·Q·diag(s)^-½·μ, with K
     and μ of order one.
     """
     rays = rays / rays.max(axis=1, keepdims=True)
     count, size = rays.shape
-    if _STEP_SECONDS * count * size**4 > deadline.left:  # the solver looks at the clock between steps only
+    if _STEP_SECONDS * count * size**4 > deadline.left:  # the solver checks the clock only between steps
         raise OutOfTime
     even = scaled(rays, np.full(size, 1 / size))
     spectrum, turn = np.linalg.eigh(even.T @ even / count)
     if not spectrum[0] > 0:
-        raise numerical_error("the worst distribution was not found")
+        raise numerical_error("the least favourable distribution was not found")
     unit, trace = turn / np.sqrt(spectrum), float(np.sum(1 / spectrum))
     matrix, names = _cones(rays, rays @ unit, 1 / np.sqrt(spectrum * trace))
     variables = matrix.shape[1]
     first_prior = variables - size
     sparse, clarabel = import_late("scipy.sparse"), import_late("clarabel")
-    # In the solver's form: least ½x'Px + c·x, with offset - A·x in the cones. Σ p = 1, and every p at least its floor.
+    # The solver minimises ½x'Px + c·x with offset - A·x in the cones. Σ p = 1, and every p is at least its minimum.
     total, floors = np.zeros((1, variables)), np.zeros((size, variables))
     total[0, first_prior:] = 1
     floors[np.arange(size), first_prior + np.arange(size)] = -1
@@ -68,13 +69,13 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     if str(solution.status) == "MaxTime":
         raise OutOfTime
     if str(solution.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
-        raise numerical_error(f"the worst distribution was not found, the solver says {solution.status}")
+        raise numerical_error(f"the least favourable distribution was not found (solver status: {solution.status})")
     x = np.array(solution.x)
     multipliers = np.array(solution.z)[1 + size :].reshape(count, size + 2)
     worst = np.maximum(x[first_prior:], LEAST_PROBABILITY / size)
     worst /= worst.sum()
     rays_there = scaled(rays, worst)
-    # The derivative by λ says Σ_y (z₀ + z₁)·v_y = 1; what the solver left of that is spread over all rays.
+    # The derivative by λ is Σ_y (z₀ + z₁)·v_y = 1. The residual of the solver is spread over all rays.
     weights = np.maximum(multipliers[:, 0] + multipliers[:, 1], 0.0) * (rays @ worst)
     weights += (
         (1 - weights @ rays_there)
@@ -87,7 +88,7 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
     try:
         value = float(np.trace(np.linalg.inv(information))) - square
     except np.linalg.LinAlgError:
-        raise numerical_error("the worst distribution was not found") from None
+        raise numerical_error("the least favourable distribution was not found") from None
     return Solved(
         weights,
         sum_of_squares(matrix_n, slopes),
@@ -98,9 +99,9 @@ def least_worst_error(rays: Floats, deadline: Deadline = NEVER) -> Solved:
 
 
 def _cones(rays: Floats, turned: Floats, scales: Floats) -> tuple[Any, npt.NDArray[np.int64]]:
-    """(μ·w + v·p, μ·w - v·p, 2·scales·K·w) of each ray v, w what it is in turned units.
+    """Return the rows (μ·w + v·p, μ·w - v·p, 2·scales·K·w) for each ray v, where w is v in scaled units.
 
-    A matrix over K (each pair once), μ and p; and the numbers of K.
+    The result is a matrix over K (each pair once), μ and p, with the column numbers of K.
     """
     count, size = rays.shape
     names = np.zeros((size, size), dtype=np.int64)
