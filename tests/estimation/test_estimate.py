@@ -781,7 +781,7 @@ def test_a_confidence_outside_its_range_is_rejected(confidence: float) -> None:
 
 def test_a_confidence_next_to_one_is_rejected() -> None:
     least = 1 - 2.0**-53  # half of what is beyond it is nothing, beside 1
-    with pytest.raises(InvalidInput, match="confidence must be so far from 1"):
+    with pytest.raises(InvalidInput, match="confidence must be far enough from 1"):
         LinearEstimate(0.5, 0.1).interval(least)
     assert LinearEstimate(0.5, 0.1).interval(1 - 2.0**-52)[0] < 0
 
@@ -821,7 +821,7 @@ def test_linear_estimates_need_no_matrix() -> None:
     mechanism = HadamardResponse(R(size), 1)
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, np.arange(1000) % mechanism.outputs))
     assert estimate.mean().standard_error > 0
-    with pytest.raises(LimitExceeded, match="100000 values"):
+    with pytest.raises(LimitExceeded, match="at most 20,000 values, not 100,000; use standard_errors"):
         _ = estimate.covariance
 
 
@@ -917,13 +917,14 @@ def test_reports_that_were_not_counted_are_refused_with_a_hint() -> None:
     mechanism = MECHANISMS["response"]
     reports: Any = sf.privatize(mechanism, [0, 1], sf.InsecureSeeded(1))
     with pytest.raises(
-        InvalidInput, match=r"the aggregate must be that of the reports: aggregate\(mechanism, reports\)"
+        InvalidInput,
+        match=r"the aggregate must be an Aggregate; .*Count the reports with aggregate\(mechanism, reports\)",
     ):
         sf.estimate(mechanism, reports)
     policy: Any = sf.Uniform(R(5), 1)
-    with pytest.raises(InvalidInput, match=r"the mechanism must be one, such as design\(policy, n\) gives"):
+    with pytest.raises(InvalidInput, match=r"the mechanism must be a Mechanism; .*Build one with design\(policy\)"):
         sf.estimate(policy, sf.aggregate(mechanism, reports))
-    with pytest.raises(InvalidInput, match="be a mapping from groups to aggregates"):
+    with pytest.raises(InvalidInput, match="be a mapping from group names to aggregates"):
         sf.estimate_groups(mechanism, reports)
 
 

@@ -228,7 +228,7 @@ def test_groups_without_a_name_survive_json() -> None:
 )
 def test_a_group_that_would_not_come_back_is_rejected(group: Any) -> None:
     first = sf.GroupedEstimate({group: estimate_of()}, estimate_of())
-    with pytest.raises(InvalidInput, match=r"a group must be .*name groups of other types by str"):
+    with pytest.raises(InvalidInput, match=r"a group must be .*Name groups of other types by str"):
         first.to_dict()
 
 
@@ -265,11 +265,11 @@ def test_a_cross_table_survives_json() -> None:
         ({"n": 301}, InvalidInput, "counts must sum to"),
         ({"n": 0, "counts": [0, 0, 0, 0]}, InvalidInput, "n must be at least 1"),
         ({"method": "nonsense"}, InvalidInput, "method must be one of unbiased, efficient, simplex, mle, mmse"),
-        ({"method": "mle"}, InvalidInput, "fit must be given with method 'mle'"),
-        ({"frequencies": [9.0, 9.0, 9.0, 9.0]}, InvalidInput, "frequencies must be those that follow"),
-        ({"unbiased": [0.25, 0.25, 0.25, 0.25]}, InvalidInput, "unbiased must be those that follow"),
+        ({"method": "mle"}, InvalidInput, "fit must be present with method 'mle'"),
+        ({"frequencies": [9.0, 9.0, 9.0, 9.0]}, InvalidInput, "frequencies must agree with the counts"),
+        ({"unbiased": [0.25, 0.25, 0.25, 0.25]}, InvalidInput, "unbiased must agree with the counts"),
         ({"unbiased": [10**400, 0, 0, 0]}, InvalidInput, "unbiased must be finite numbers"),
-        ({"nearest": [0.25, 0.25, 0.25, 0.25]}, InvalidInput, "nearest must be those that follow"),
+        ({"nearest": [0.25, 0.25, 0.25, 0.25]}, InvalidInput, "nearest must agree with the counts"),
         ({"nearest": [-5.0, 2.0, 2.0, 2.0]}, InvalidInput, "nearest must be probabilities that sum to one"),
         ({"nearest": [0.25, 0.25, 0.25, 0.26]}, InvalidInput, "nearest must be probabilities that sum to one"),
         ({"fit": 3}, InvalidInput, "fit must have the keys"),
@@ -285,7 +285,7 @@ def test_a_document_of_no_estimate_is_rejected(change: dict[str, Any], error: ty
 
 
 def test_a_document_of_another_mechanism_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match="the mechanism must be that of the document"):
+    with pytest.raises(InvalidInput, match="the mechanism must have the spec of the document"):
         sf.Estimate.from_dict(estimate_of().to_dict(), mechanism=RandomizedResponse(DISEASES, 3))
     with pytest.raises(InvalidInput, match="the mechanism must be left out"):
         sf.Estimate.from_dict(combined().to_dict(), mechanism=RandomizedResponse(DISEASES, 2))
@@ -359,9 +359,9 @@ def test_a_group_is_stored_once() -> None:
     document = grouped().to_dict()
     rows = document["groups"]
     for wrong, message in (
-        ([], "groups must be at least one"),
+        ([], "groups must contain at least one group"),
         ([rows[0], rows[0]], "groups must be different"),
-        ([{"group": 1, "estimate": estimate_of(sf.Domain.range(4)).to_dict()}], "must be that of the total"),
+        ([{"group": 1, "estimate": estimate_of(sf.Domain.range(4)).to_dict()}], "must equal that of the total"),
         ([{"group": {}, "estimate": rows[0]["estimate"]}], "GroupedEstimate.from_dict"),
         ([{"group": {"date": "31 Jan"}, "estimate": rows[0]["estimate"]}], "GroupedEstimate.from_dict"),
     ):
@@ -706,7 +706,9 @@ def test_a_group_has_no_difference_from_itself() -> None:
     mechanism = RandomizedResponse(sf.Domain(["a", "b"]), 1)
     counts = {"north": sf.aggregate(mechanism, [0, 1]), "south": sf.aggregate(mechanism, [1])}
     grouped = sf.estimate_groups(mechanism, counts)
-    with pytest.raises(InvalidInput, match="the groups must be two different ones; got 'north'"):
+    with pytest.raises(InvalidInput, match="the groups must be two different groups; got 'north'"):
         grouped.difference("north", "north")
-    with pytest.raises(InvalidInput, match=r"every group must have at least one report \(leave out empty ones\)"):
+    with pytest.raises(
+        InvalidInput, match=r"every group must have at least one report; .*Leave out groups without reports"
+    ):
         sf.estimate_groups(mechanism, {**counts, "east": sf.aggregate(mechanism, [])})

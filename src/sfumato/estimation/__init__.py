@@ -1,4 +1,10 @@
-"""Estimation: frequencies with standard errors, intervals and covariance, from exact counts."""
+"""Estimation: frequencies with standard errors, intervals and covariance, from exact counts.
+
+- :func:`estimate` estimates the frequencies of one collection.
+- :func:`estimate_groups` estimates them for each public group of people.
+- :func:`combine` combines the estimates of cohorts that used different mechanisms.
+- :func:`learn_prior` derives a prior for the next collection.
+"""
 
 from sfumato.estimation import information_privacy
 from sfumato.estimation.combination import CombinedEstimate, combine
@@ -30,5 +36,5 @@ __all__ = [
 ]
 
 
-# For the other packages of Sfumato; not part of the public interface.
+# Imported by other packages of Sfumato; not part of the public interface.
 from sfumato.estimation.estimators import check_estimable as check_estimable

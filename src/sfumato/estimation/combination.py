@@ -1,4 +1,4 @@
-"""One population, several cohorts: people who answered under different mechanisms, combined by their precision."""
+"""Combine the estimates of several cohorts of one population, which used different mechanisms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sfumato.mechanisms import Cohort, Mechanism, SamplingDistribution, ScoreLaw
 __all__ = ["CombinedEstimate", "combine"]
 
 
-#: Up to this many values the full covariances are used; beyond, each value is weighted by its variance alone.
+#: Maximum number of values for full covariances; beyond it, each value is weighted by its own variance.
 _LARGEST_FULL = 1000
 
 
@@ -70,7 +70,7 @@ class CombinedDistribution(SamplingDistribution):
         ]
 
     def cohorts(self, weights: Floats, parts: Floats, n: int) -> Sequence[Cohort]:  # noqa: ARG002
-        """Return the laws of all cohorts, each with what its frequencies weigh in the sum."""
+        """Return the laws of all cohorts, each with the weights of its frequencies in the sum."""
         vectors = (w.T @ weights if w.ndim == 2 else w * weights for w in self._weights)
         return [
             cohort
@@ -79,10 +79,13 @@ class CombinedDistribution(SamplingDistribution):
         ]
 
     def score_bounds(self) -> tuple[Floats, Floats]:
-        raise Undecided("dishonest reports also move the weights of combined cohorts; bound each cohort by itself")
+        raise Undecided(
+            "the influence of dishonest reports on combined cohorts is not bounded, because they also change the "
+            "weights of the cohorts; call influence() on the estimate of each cohort"
+        )
 
     def honest_score_bounds(self) -> tuple[Floats, Floats]:
-        # By a value's own weights, made to sum to one: what a report says of other values counts far less for it.
+        # Use each value's own weights, scaled to sum to one. Reports of other values affect it far less.
         whole = np.sum(self._diagonals, axis=0)
         ends = [
             np.array(estimator.honest_score_bounds()) * weight / whole * (self._n / n)
@@ -102,8 +105,34 @@ class CombinedDistribution(SamplingDistribution):
 class CombinedEstimate(Estimate):
     """The estimate from several cohorts of one population, as :func:`combine` returns it.
 
-    ``parts`` are the estimates of the cohorts. The weights of the cohorts follow from them and are computed again when
-    an error is derived. ``nearest`` is the distribution near the unbiased estimate at which variances are computed.
+    The weights of the cohorts follow from their estimates and are computed again when an error is derived.
+
+    Parameters
+    ----------
+    method
+        Always ``"combined"``.
+    frequencies
+        The combined frequencies, in domain order.
+    unbiased
+        The same frequencies, because the combination is unbiased.
+    nearest
+        A distribution near the unbiased frequencies, at which variances are computed.
+    fit
+        Always None.
+    parts
+        The estimates of the cohorts.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, combine, estimate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> domain, reports = Domain(["none", "flu", "hiv"]), [0] * 60 + [1] * 30 + [2] * 10
+    >>> cohorts = [RandomizedResponse(domain, "ln 8"), RandomizedResponse(domain, "ln 2")]
+    >>> result = combine(estimate(mechanism, aggregate(mechanism, reports)) for mechanism in cohorts)
+    >>> result
+    Estimate(n=200, values=3, method='combined', cohorts=2)
+    >>> len(result.parts)
+    2
     """
 
     parts: tuple[Estimate, ...] = field(kw_only=True)
@@ -112,7 +141,7 @@ class CombinedEstimate(Estimate):
 
     @property
     def domain(self) -> Domain:
-        """The domain whose values the frequencies belong to."""
+        """The domain of the frequencies."""
         return self.parts[0].domain
 
     @property
@@ -122,7 +151,7 @@ class CombinedEstimate(Estimate):
 
     @functools.cached_property
     def estimator(self) -> SamplingDistribution:
-        """The estimator that errors are derived from; computed when it is first needed, and not part of the data."""
+        """The estimator from which errors are derived, computed on first use. It is not part of the data."""
         return CombinedDistribution(self.parts, _weights(self.parts))
 
     def _source(self) -> str:
@@ -135,7 +164,8 @@ class CombinedEstimate(Estimate):
     def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> CombinedEstimate:
         document = check_document("Estimate.from_dict", document, (*RESULT_KEYS, "parts"))
         if mechanism is not None:
-            raise InvalidInput("Estimate.from_dict", "the mechanism", "be left out for several cohorts", mechanism)
+            must = "be left out for a combined estimate, whose cohorts name their mechanisms"
+            raise InvalidInput("Estimate.from_dict", "the mechanism", must, mechanism)
         if not isinstance(document["parts"], list):
             raise InvalidInput("Estimate.from_dict", "parts", "be a list", document["parts"])
         parts = _checked([Estimate.from_dict(part) for part in document["parts"]])
@@ -143,14 +173,15 @@ class CombinedEstimate(Estimate):
         if results["method"] != "combined":
             raise InvalidInput("Estimate.from_dict", "method", "be 'combined'", results["method"])
         if results["fit"] is not None:
-            raise InvalidInput("Estimate.from_dict", "fit", "be null for several cohorts", document["fit"])
+            raise InvalidInput("Estimate.from_dict", "fit", "be null for a combined estimate", document["fit"])
         if not is_close(results["frequencies"], results["unbiased"]):
-            raise InvalidInput("Estimate.from_dict", "frequencies", "be the unbiased ones", document["frequencies"])
+            must = "equal the unbiased frequencies"
+            raise InvalidInput("Estimate.from_dict", "frequencies", must, document["frequencies"])
         return cls(**results, parts=parts)
 
 
 def combine(estimates: Iterable[Estimate]) -> CombinedEstimate:
-    """Combine the estimates of cohorts that were drawn from one population, each with its own mechanism or epsilon.
+    """Combine the estimates of cohorts from one population, each with its own mechanism or epsilon.
 
     Parameters
     ----------
@@ -160,22 +191,33 @@ def combine(estimates: Iterable[Estimate]) -> CombinedEstimate:
     Returns
     -------
     CombinedEstimate
-        The frequencies by generalised least squares, with their errors; it holds the estimates it was made of.
+        The frequencies by generalised least squares, with their errors. It contains the estimates of the cohorts.
 
     Raises
     ------
     InvalidInput
-        If these are not estimates over one domain, or one of them has no error to be weighted by.
+        If the list is empty, contains other objects than estimates over one domain, or an estimate has no error by
+        which to weight it.
 
     Notes
     -----
-    Up to a thousand values the full covariances weigh the cohorts, and that frequencies sum to one is used; beyond that
-    each value is weighted by its own variances. Weights are computed at the pooled estimate, with half a person more
-    for every value: where nobody was seen no variance could be computed. Whatever the point, the weights of all cohorts
-    sum to the identity, so that a poor one costs precision alone.
+    For up to 1,000 values, the full covariances determine the weights, with the constraint that frequencies sum to one.
+    For more values, each value is weighted by its own variances. Weights are computed at the pooled estimate with half
+    a person added per value, because a value that no report supports would have no variance. At any point, the weights
+    of all cohorts sum to the identity. A poor point therefore costs only precision.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> domain, reports = Domain(["none", "flu", "hiv"]), [0] * 60 + [1] * 30 + [2] * 10
+    >>> cohorts = [RandomizedResponse(domain, "ln 8"), RandomizedResponse(domain, "ln 2")]
+    >>> result = combine(estimate(mechanism, aggregate(mechanism, reports)) for mechanism in cohorts)
+    >>> result.n, result.frequencies.round(3).tolist()
+    (200, [0.779, 0.258, -0.037])
     """
     if isinstance(estimates, Estimate) or not isinstance(estimates, Iterable):
-        raise InvalidInput("combine", "estimates", "be a list of them", estimates)
+        raise InvalidInput("combine", "estimates", "be a list of estimates", estimates)
     parts = _checked(list(estimates))
     weights = _weights(parts)
     size = len(parts[0].domain)
@@ -189,22 +231,25 @@ def combine(estimates: Iterable[Estimate]) -> CombinedEstimate:
 
 
 def _checked(parts: list[Estimate]) -> tuple[Estimate, ...]:
-    """Return the estimates of cohorts as a tuple, if they can be combined."""
+    """Return the estimates of cohorts as a tuple; raise InvalidInput unless they can be combined."""
     if not parts:
-        raise InvalidInput("combine", "estimates", "hold at least one", [])
+        raise InvalidInput("combine", "estimates", "contain at least one estimate", [])
     for number, part in enumerate(parts):
         if not isinstance(part, Estimate):
-            raise InvalidInput("combine", f"estimate {number}", "be one, made by estimate(mechanism, aggregate)", part)
+            hint = "Build it with estimate(mechanism, aggregate)."
+            raise InvalidInput("combine", f"estimate {number}", "be an Estimate", part, hint=hint)
     for number, part in enumerate(parts):
         if part.domain != parts[0].domain:
-            raise InvalidInput("combine", f"estimate {number}", "be over the domain of the first", part.domain)
+            must = "have the domain of the first estimate"
+            raise InvalidInput("combine", f"estimate {number}", must, part.domain)
         if not part.estimator.variances(part.nearest).any():
-            raise InvalidInput("combine", f"estimate {number}", "have an error to be weighted by", "none")
+            hint = "An estimate without error needs no other cohort; use it alone."
+            raise InvalidInput("combine", f"estimate {number}", "have an error above 0", 0, hint=hint)
     return tuple(parts)
 
 
 def _weights(parts: Sequence[Estimate]) -> list[Floats]:
-    """Return the weights of the cohorts: matrices up to a thousand values, a weight per value beyond."""
+    """Return the weights of the cohorts: matrices for up to 1,000 values, one weight per value beyond."""
     point = _pooled(parts)
     if len(point) <= _LARGEST_FULL:
         return _full_weights([part.estimator.covariance(point) / part.n for part in parts])
@@ -214,7 +259,7 @@ def _weights(parts: Sequence[Estimate]) -> list[Floats]:
 
 
 def _pooled(cohorts: Sequence[Estimate]) -> Floats:
-    """A first estimate, each cohort weighted by its total precision, with half a person more for every value."""
+    """Return a first estimate, with cohorts weighted by their total precision and half a person added per value."""
     size, n = len(cohorts[0].domain), sum(cohort.n for cohort in cohorts)
     precision = [c.n / float(c.estimator.variances(_with_halves(c.nearest, c.n)).sum()) for c in cohorts]
     pooled = sum((w * c.unbiased for w, c in zip(precision, cohorts, strict=True)), np.zeros(size)) / sum(precision)
@@ -222,23 +267,24 @@ def _pooled(cohorts: Sequence[Estimate]) -> Floats:
 
 
 def _with_halves(p: Floats, n: int) -> Floats:
+    """Return the distribution with half a person added per value."""
     return np.asarray((n * p + 0.5) / (n + len(p) / 2))
 
 
 def _revealed_to_all(estimators: Sequence[SamplingDistribution]) -> npt.NDArray[np.bool_]:
-    """Return which values are revealed by the reports of every cohort."""
+    """Return whether the reports of every cohort reveal each value."""
     return np.asarray(np.all([estimator.revealed() for estimator in estimators], axis=0))
 
 
 def _full_weights(covariances: Sequence[Floats]) -> list[Floats]:
-    """A_i of p̂ = u + Σ A_i(p̂_i - u), u uniform: least squares over the differences p - u, which sum to zero."""
+    """Return A_i of p̂ = u + Σ A_i(p̂_i - u), u uniform: least squares over the differences p - u."""
     size = len(covariances[0])
     # An orthonormal basis of the vectors that sum to zero.
     basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))[0][:, 1:]
     precisions = []
     for covariance in covariances:
-        # Some mechanisms' frequencies always sum to one, and their covariance is singular in that direction alone:
-        # what is added there changes nothing for vectors that sum to zero.
+        # The frequencies of some mechanisms always sum to one, and their covariance is singular in that direction only.
+        # A term added in that direction does not affect vectors that sum to zero.
         spread, total = float(np.trace(covariance)), float(covariance.sum())
         lift = spread / size**2 if total < 1e-9 * spread else 0.0
         precisions.append(np.linalg.inv(covariance + lift))

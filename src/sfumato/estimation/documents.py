@@ -1,4 +1,4 @@
-"""Results as documents of plain JSON types: the parts that several of them share."""
+"""Documents of estimates: functions that several results share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["VERSION", "check_document", "is_close", "numbers", "read_distributio
 #: Version of the documents of this package.
 VERSION = 1
 
-#: Relative difference up to which numbers of a document agree with those that follow from the rest of it.
+#: Maximum relative difference between a number in a document and the number derived from the rest of it.
 _TOLERANCE = 1e-6
 
 
 def read_header(subject: str, document: object, formats: Mapping[str, Any] | str) -> Any:
-    """Return what the format of a document stands for; raise UnknownSpec for another format or version."""
+    """Return the entry for the format of a document; raise UnknownSpec for another format or version."""
     known = {formats: None} if isinstance(formats, str) else formats
     if not isinstance(document, Mapping):
         raise InvalidInput(subject, "the document", "be a mapping", document)
@@ -28,23 +28,24 @@ def read_header(subject: str, document: object, formats: Mapping[str, Any] | str
     if not isinstance(name, str) or name not in known:
         raise UnknownSpec(subject, "format", f"be one of {', '.join(map(repr, known))}", name)
     if type(version) is not int or version != VERSION:
-        raise UnknownSpec(subject, "version", f"be {VERSION}", version)
+        hint = "Read the document with the release of Sfumato that wrote it."
+        raise UnknownSpec(subject, "version", f"be {VERSION}", version, hint=hint)
     return known[name]
 
 
 def numbers(array: Floats) -> list[float]:
-    """Return an array of finite floats as a list of Python's."""
+    """Return an array of finite floats as a list of Python floats."""
     listed: list[float] = array.tolist()
     return listed
 
 
 def read_numbers_of(subject: str, parameter: str, document: object, size: int) -> Floats:
-    """Return the array that ``numbers`` wrote, checked for its length."""
+    """Return the array that ``numbers`` wrote; raise InvalidInput unless it has the right length."""
     if not isinstance(document, list) or len(document) != size:
         raise InvalidInput(subject, parameter, f"be a list of {size} numbers", document)
     try:
         array = np.array(document, np.float64) if set(map(type, document)) <= {int, float} else np.array([np.nan])
-    except OverflowError:  # an integer that no double is near to
+    except OverflowError:  # an integer beyond double precision
         array = np.array([np.nan])
     if not np.isfinite(array).all():
         raise InvalidInput(subject, parameter, "be finite numbers", document)
@@ -68,5 +69,5 @@ def is_close(first: Floats, second: Floats, scale: float = 1.0) -> bool:
 def check_document(
     subject: str, document: object, needed: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Mapping[str, Any]:
-    """Return the document if it has the keys of a format with its version, and no others."""
+    """Return the document if it has exactly the keys of its format, including the version."""
     return check_keys(subject, "the document", document, required=("format", "version", *needed), optional=optional)

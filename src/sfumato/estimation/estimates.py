@@ -1,6 +1,6 @@
-"""What an estimate is: the counts and the frequencies, from which errors, intervals and linear forms follow.
+"""Estimates: the counts and the frequencies, from which errors, intervals and linear forms follow.
 
-An estimate is data. It derives errors through the estimator of its mechanism, which it looks up and does not hold.
+An estimate is data. It derives errors through the estimator of its mechanism, which it looks up and does not store.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sfumato._core import (
     number_document,
     percent,
     plot_result,
+    quantity,
     read_flag,
     read_integer,
     read_number,
@@ -79,13 +80,13 @@ __all__ = [
 METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
 
 
-#: A dense covariance of more values than this is refused (it would take over 3 GB).
+#: Maximum number of values of a dense covariance matrix; a larger one would take more than 3 GB.
 _LARGEST_COVARIANCE = 20_000
-#: A variance that is this part of the square of what one report counts is rounding: all reports said the same.
+#: Variance, relative to the squared effect of one report, below which it is rounding because all reports agree.
 _SILENT = 1e-12
-#: Different weights that the make-up of the people is followed for; more are put into as many bins.
+#: Maximum number of bins of different weights for the law of a mean.
 _MOST_BINS = 64
-#: Columns in the tables of results; an attribute of a product with one of these names is renamed.
+#: Column names of result tables; an attribute of a product with one of these names is renamed.
 _RESERVED = ("value", "frequency", "standard_error", "low", "high", "group", "difference", "prior")
 
 _SUBJECT = "Estimate.from_dict"
@@ -93,9 +94,34 @@ _SUBJECT = "Estimate.from_dict"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyEstimate(LinearEstimate):
-    """The estimated frequency of one value: ``estimate[label]``.
+    """The estimated frequency of one value, as ``estimate[label]`` returns it.
 
-    ``value`` is the frequency by the method of the estimate. Error, limits and sums are those of the ``unbiased`` one.
+    The error, the limits and sums are those of the unbiased estimate, whatever the method.
+
+    Parameters
+    ----------
+    value
+        The frequency by the method of the estimate.
+    standard_error
+        The standard error of the unbiased frequency.
+    unseen
+        The distance by which one additional report could move the frequency (see :class:`LinearEstimate`).
+    terms
+        The source that the reports estimate (see :class:`LinearEstimate`).
+    unbiased
+        The unbiased estimate of the frequency.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> flu = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))["flu"]
+    >>> print(flu)
+    0.285714 ± 0.065
+    >>> low, high = flu.interval(0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.166, 0.422)
     """
 
     unbiased: float = field(kw_only=True)
@@ -120,23 +146,36 @@ class FrequencyEstimate(LinearEstimate):
         else:
             ((coefficient, source),) = self.terms
             if not isinstance(source, FrequencySource) or coefficient != 1:
-                raise InvalidInput(_SUBJECT, "the term of a frequency", "be that frequency", source)
+                raise InvalidInput(_SUBJECT, "the term of a frequency", "be that frequency with coefficient 1", source)
             expected = float(source.estimate.frequencies[source.index]), float(source.estimate.unbiased[source.index])
         for name, number, must in zip(("value", "unbiased"), (self.value, self.unbiased), expected, strict=True):
             if not is_close(np.array([number]), np.array([must])):
-                raise InvalidInput(_SUBJECT, name, f"be {must}, which the estimate has for the value", number)
+                raise InvalidInput(_SUBJECT, name, f"be {must}, as in the estimate that contains it", number)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(FrozenData, Result):
     """Estimated frequencies of the values of a domain.
 
-    ``frequencies`` are those of the chosen method. Errors and intervals are those of the *unbiased* estimate, whatever
-    the method: a projection can only come closer to the truth, and honest intervals do not shrink because of it.
-    ``fit`` describes the maximum-likelihood search of method "mle".
+    :func:`estimate` returns a ``MechanismEstimate`` and :func:`combine` a ``CombinedEstimate``. An estimate is frozen
+    data: ``to_dict`` and ``from_dict`` store it without loss, and two estimates with the same content are equal.
 
-    An estimate is frozen data. ``to_dict`` and ``from_dict`` store it without loss, and two estimates with the same
-    content are equal. :func:`estimate` returns a ``MechanismEstimate``, :func:`combine` a ``CombinedEstimate``.
+    Errors and intervals are those of the *unbiased* estimate, whatever the method. A projection can only come closer to
+    the truth, and valid intervals do not shrink because of it.
+
+    Attributes
+    ----------
+    method
+        Method of estimation.
+    frequencies
+        Frequencies by this method, in domain order.
+    unbiased
+        Unbiased frequencies, in domain order.
+    nearest
+        A distribution near the unbiased frequencies, at which variances are computed. It is never negative and
+        converges to the truth.
+    fit
+        Description of the maximum-likelihood search of method "mle"; None for other methods.
 
     Examples
     --------
@@ -159,11 +198,10 @@ class Estimate(FrozenData, Result):
     method: str
     frequencies: Floats
     unbiased: Floats
-    #: A distribution near the unbiased estimate, at which variances are computed: never negative, consistent.
     nearest: Floats
     fit: Fit | None = field(default=None, kw_only=True)
 
-    #: The word that stands for the class in documents.
+    #: Name of the class in documents.
     format: ClassVar[str]
     formats: ClassVar[dict[str, type[Estimate]]] = {}
 
@@ -180,12 +218,12 @@ class Estimate(FrozenData, Result):
         if self.fit is not None:
             object.__setattr__(self, "fit", replace(self.fit, frequencies=read_only(self.fit.frequencies)))
 
-    # -- where the reports came from ---------------------------------------------------------------------------
+    # -- the source of the reports -----------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def domain(self) -> Domain:
-        """The domain whose values the frequencies belong to."""
+        """The domain of the frequencies."""
 
     @property
     @abstractmethod
@@ -195,15 +233,15 @@ class Estimate(FrozenData, Result):
     @property
     @abstractmethod
     def estimator(self) -> SamplingDistribution:
-        """The estimator that errors are derived from. It is looked up, and not part of the data."""
+        """The estimator from which errors are derived. It is looked up and not part of the data."""
 
     @abstractmethod
     def _source(self) -> str:
-        """Return what is shown of where the reports came from."""
+        """Return a short description of the source of the reports for ``repr``."""
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The values that the frequencies belong to, in the same order."""
+        """The values of the domain, in the order of the frequencies."""
         return self.domain.labels
 
     # -- single values -----------------------------------------------------------------------------------------
@@ -211,8 +249,8 @@ class Estimate(FrozenData, Result):
     def __getitem__(self, label: object) -> FrequencyEstimate:
         """Return the frequency of one value, with its standard error and interval.
 
-        A value of a grid or a product is a tuple: ``estimate[2, 5]``. Raise UnknownLabel, which is also a KeyError, for
-        what is not a value of the domain.
+        A value of a grid or a product is a tuple: ``estimate[2, 5]``. Raise UnknownLabel, which is also a KeyError, if
+        the label is not a value of the domain.
         """
         if label not in self.domain:
             raise UnknownLabel("Estimate", "the label", f"be a value of {self.domain!r}", label)
@@ -231,9 +269,9 @@ class Estimate(FrozenData, Result):
 
     @functools.cached_property
     def standard_errors(self) -> Floats:
-        """The standard error of each frequency: randomization and sampling together.
+        """The standard error of each frequency, from randomization and sampling together.
 
-        Of a value for which all reports said the same, as if one of them had been another.
+        If all reports agree about a value, its standard error is computed as if one report had been different.
         """
         return np.sqrt(np.maximum(self._variances, self.least_variances) / self.n)
 
@@ -244,13 +282,13 @@ class Estimate(FrozenData, Result):
 
     @functools.cached_property
     def _far(self) -> Floats:
-        """The most that one report may count above or below each frequency."""
+        """The largest distance by which one report may count above or below each frequency."""
         least, greatest = self.estimator.honest_score_bounds()
         return np.maximum(greatest - self.nearest, self.nearest - least)
 
     @functools.cached_property
     def _revealed(self) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return the revealed values, and the number of reports that reveal each."""
+        """The revealed values, and the number of reports that reveal each."""
         estimator = self.estimator
         revealed = np.flatnonzero(estimator.revealed())
         most = estimator.honest_score_bounds()[1]
@@ -258,43 +296,51 @@ class Estimate(FrozenData, Result):
 
     @functools.cached_property
     def _silent(self) -> npt.NDArray[np.bool_]:
-        """For which values all reports said the same: no variance can be computed from them."""
+        """Whether all reports agree about each value, so that no variance can be computed from them."""
         silent = self._variances < _SILENT * self._far**2
         revealed, reports = self._revealed
         silent[revealed] = np.minimum(reports, self.n - reports) < 0.5
-        return np.asarray(silent & (len(self.domain) > 1))  # of a single value there is nothing else to say
+        return np.asarray(silent & (len(self.domain) > 1))  # the frequency of a single value is known
 
     @functools.cached_property
     def least_variances(self) -> Floats:
-        """The variance from one report that each frequency has at least.
+        """The minimum variance of each frequency from one report.
 
-        Where all reports said the same, as if one in n had been another, or as few as can be if all people had it.
+        If all reports agree about a value, the variance is computed as if one in n had been different, or as few as
+        possible if all people had the value.
         """
         fraction = np.minimum(1 / max(self.n, 2), 1 / np.maximum(self._far, 1))
         return np.where(self._silent, fraction * (1 - fraction) * self._far**2, self.estimator.least_variances())
 
     @functools.cached_property
     def covariance(self) -> Floats:
-        """The covariance matrix of the unbiased frequencies."""
+        """The covariance matrix of the unbiased frequencies.
+
+        Raises
+        ------
+        LimitExceeded
+            If the domain has more than 20,000 values, whose matrix would take more than 3 GB. ``standard_errors``
+            contains the square roots of its diagonal.
+        """
         if len(self.domain) > _LARGEST_COVARIANCE:
             raise LimitExceeded(
-                f"a covariance of {len(self.domain)} values is refused (at most {_LARGEST_COVARIANCE}); "
-                "standard_errors has its diagonal"
+                f"the covariance matrix supports at most {_LARGEST_COVARIANCE:,} values, not {len(self.domain):,}; "
+                "use standard_errors for its diagonal, or linear(weights) for the error of a sum"
             )
         return self.estimator.covariance(self.nearest) / self.n
 
     @functools.cached_property
     def _score_laws(self) -> Sequence[ScoreLaw]:
-        """The laws of all frequencies, with a row per value; computed once for the frequencies of single values."""
+        """The laws of all frequencies, with one row per value; cached for the frequencies of single values."""
         return self.estimator.score_laws(self.nearest, self.n)
 
     def interval(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
-        """Return lower and upper confidence limits of each frequency, within [0, 1].
+        """Return the lower and upper confidence limits of each frequency, within [0, 1].
 
         Parameters
         ----------
         confidence
-            The confidence level: how often the interval of a value holds its true frequency.
+            Confidence level: the probability with which the interval of a value contains its true frequency.
         simultaneous
             Whether all intervals together hold with this confidence (Bonferroni).
 
@@ -306,19 +352,19 @@ class Estimate(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the confidence does not lie between 0 and 1, or is too near to 1.
+            If the confidence level does not lie between 0 and 1, or is too close to 1.
 
         Notes
         -----
-        The limits invert the law of the unbiased estimate (see ``sfumato.mechanisms.estimators.limits``): the binomial
-        law of a value's count where it has one, elsewhere the law of the sum of scores by its characteristic function,
-        and the normal law for large counts. An interval is a single point only if the domain has a single value. It is
-        widened to hold a projected or fitted frequency that lies outside.
+        The limits invert the law of the unbiased estimate (see ``sfumato.mechanisms.estimators.limits``). This is the
+        binomial law if the count of a value is binomial. Otherwise it is the law of the sum of scores, by its
+        characteristic function, and the normal law for large counts. An interval is a single point only if the domain
+        has a single value. If a projected or fitted frequency lies outside, the interval is widened to contain it.
         """
         return self._limits(slice(None), confidence, simultaneous=simultaneous)
 
     def _limits(self, chosen: Any, confidence: float, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
-        """Return the limits of some values: those at the indices ``chosen``, or all of them."""
+        """Return the limits of the values at the indices ``chosen``, or of all values."""
         tests = len(self.domain) if simultaneous else 1
         check_confidence(confidence, tests)
         if len(self.domain) == 1:
@@ -338,11 +384,37 @@ class Estimate(FrozenData, Result):
     # -- sums of frequencies -----------------------------------------------------------------------------------
 
     def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
-        """Return the estimate of Σ weight·frequency: a share of a group, a mean of numeric labels, a contrast.
+        """Estimate a weighted sum of frequencies: a share, a mean of numbers, or a contrast.
 
-        Weights are in domain order, or have labels (a pandas Series) and are aligned by them; a mapping may leave out
-        values of weight zero. Frequencies sum to one: where there are two different weights, the sum is estimated from
-        the frequencies of the fewer values, and a sum with one weight alone is known.
+        Parameters
+        ----------
+        weights
+            The weight of each value, in domain order or with labels (a pandas Series). A mapping may leave out values
+            of weight zero.
+
+        Returns
+        -------
+        LinearEstimate
+            The sum Σ weight·frequency with its error and interval.
+
+        Raises
+        ------
+        InvalidInput
+            If the weights are not finite numbers for the values of the domain.
+
+        Notes
+        -----
+        Frequencies sum to one. If there are two different weights, the sum is therefore estimated from the frequencies
+        of the smaller group of values. A sum with equal weights is a constant without error.
+
+        Examples
+        --------
+        >>> from sfumato import Domain, aggregate, estimate
+        >>> from sfumato.mechanisms import RandomizedResponse
+        >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+        >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
+        >>> print(result.linear({"flu": 1, "none": -1}))
+        -0.428571 ± 0.13
         """
         vector = self._weights(weights)
         source: LawSource
@@ -365,13 +437,13 @@ class Estimate(FrozenData, Result):
         return LinearEstimate(value, error, unseen=unseen, terms=((gap, source),))
 
     def _linear_error(self, vector: Floats) -> tuple[float, float]:
-        """Return the standard error of Σ weight·frequency, and how far one more report could move it."""
+        """Return the standard error of Σ weight·frequency, and how far one additional report could move the sum."""
         estimator = self.estimator
-        # How far one report of each value moves the sum: not at all if all values have one weight.
+        # The distance by which one report of each value moves the sum; 0 if all values have the same weight.
         expected = float(vector @ self.nearest)
         least = float(((vector - expected) ** 2 * self.least_variances).max())
         variance = max(estimator.variance(vector, self.nearest), least)
-        # For a group of values with one weight a report counts once, however much it counts for each of them.
+        # In a group of values with equal weights a report counts once, however much it counts for each value.
         group = estimator.known_groups()
         least, greatest = np.full((2, group.max() + 1), np.inf) * [[1], [-1]]
         np.minimum.at(least, group, vector)
@@ -380,10 +452,27 @@ class Estimate(FrozenData, Result):
         return (variance / self.n) ** 0.5, float((np.abs(vector - expected) * counts).max()) / self.n
 
     def set_fraction(self, values: object) -> LinearEstimate:
-        """Return the fraction of people whose value is in a set: one value, or several in a list or a column."""
+        """Estimate the fraction of people whose value is in a set.
+
+        Parameters
+        ----------
+        values
+            One value, or several values in a list or a column.
+
+        Returns
+        -------
+        LinearEstimate
+            The fraction with its error and interval.
+
+        Raises
+        ------
+        InvalidInput
+            If ``values`` is a mapping, or contains a label that is not a value of the domain.
+        """
         if isinstance(values, Mapping):
-            raise InvalidInput("set_fraction", "values", "be a value, or a list of values", values)
-        # A string is one value, never its letters; a tuple is one value of a product or a grid, or several of others.
+            hint = "Use linear(weights) for weights of values."
+            raise InvalidInput("set_fraction", "values", "be a value or a list of values", values, hint=hint)
+        # A string is one value, not its letters. A tuple is one value of a product or a grid, otherwise several values.
         single = not isinstance(values, Iterable) or isinstance(values, str)
         single = single or (isinstance(values, tuple) and values in self.domain)
         chosen = [values] if single else list(cast("Iterable[object]", values))
@@ -392,17 +481,48 @@ class Estimate(FrozenData, Result):
         return self.linear(weights)
 
     def mean(self) -> LinearEstimate:
-        """Return the mean of numeric labels."""
+        """Estimate the mean of numeric labels.
+
+        Returns
+        -------
+        LinearEstimate
+            The mean with its error and interval.
+
+        Raises
+        ------
+        InvalidInput
+            If the labels are not numbers.
+        """
         labels = self.domain.labels
         if not all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in labels):
-            raise InvalidInput("mean", "the labels", "be numbers", labels[0])
+            hint = "Use linear(weights) with a number per value."
+            raise InvalidInput("mean", "the labels", "be numbers", labels[0], hint=hint)
         return self.linear(np.array(labels, dtype=np.float64))
 
     def _weights(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
+        """Return weights as an array in domain order."""
         return read_numbers(self.domain, weights, "linear", "weights", absent=0.0)
 
     def influence(self, fraction: float) -> Floats:
-        """Return the most that a fraction of dishonest reports can move each frequency, up or down."""
+        """Return the largest change of each frequency that dishonest reports can cause.
+
+        Parameters
+        ----------
+        fraction
+            Fraction of dishonest reports, in [0, 1].
+
+        Returns
+        -------
+        numpy.ndarray
+            The largest change of each frequency, up or down, in domain order.
+
+        Raises
+        ------
+        InvalidInput
+            If the fraction does not lie in [0, 1].
+        Undecided
+            If the estimate combines cohorts, because dishonest reports also change their weights.
+        """
         if not (is_number(fraction) and 0 <= fraction <= 1):
             raise InvalidInput("influence", "fraction", "lie in [0, 1]", fraction)
         low, high = self.estimator.score_bounds()
@@ -411,26 +531,58 @@ class Estimate(FrozenData, Result):
     # -- tables and pictures -----------------------------------------------------------------------------------
 
     def to_pandas(self, confidence: float = 0.95, *, simultaneous: bool = False) -> pandas.DataFrame:
-        """Return a table with a row per value: value, frequency, standard_error, low, high.
-
-        After these, the cells of a grid have the latitude and longitude of their centre, and the values of a product a
-        column per attribute; an attribute with the name of another column has "_value" appended.
+        """Return the frequencies as a pandas DataFrame with one row per value.
 
         Parameters
         ----------
         confidence
-            The confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``.
         simultaneous
             Whether all intervals together hold with this confidence (Bonferroni).
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``value``, ``frequency``, ``standard_error``, ``low`` and ``high``. A grid adds the latitude and
+            longitude of the centre of each cell. A product adds one column per attribute, with "_value" appended if the
+            name is taken.
         """
         return super().to_pandas(confidence, simultaneous=simultaneous)
 
     def to_arrow(self, confidence: float = 0.95, *, simultaneous: bool = False) -> pyarrow.Table:
-        """Return the table of ``to_pandas`` as an Arrow table; labels that are tuples become strings."""
+        """Return the table of ``to_pandas`` as an Arrow table.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the limits ``low`` and ``high``.
+        simultaneous
+            Whether all intervals together hold with this confidence (Bonferroni).
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of ``to_pandas``. Labels that are tuples become strings.
+        """
         return super().to_arrow(confidence, simultaneous=simultaneous)
 
     def plot(self, confidence: float = 0.95, truth: Any = None) -> Figure:
-        """Return a figure: bars with their intervals, a line for many values, a map if the domain is a grid."""
+        """Draw the frequencies with their intervals.
+
+        The figure shows bars, a line if there are many values, or a map if the domain is a grid.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the intervals.
+        truth
+            The true distribution to draw as well, in domain order or with labels.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+        """
         figure: Figure = plot_result(self, confidence, truth)
         return figure
 
@@ -440,7 +592,7 @@ class Estimate(FrozenData, Result):
         return value_table(self.domain, {"frequency": frequency, "standard_error": error, "low": low, "high": high})
 
     def _top(self) -> npt.NDArray[np.int64]:
-        """Return the values that are printed: all in domain order, or the most frequent ones if they are too many."""
+        """Return the values to print: all in domain order, or the most frequent ones if there are too many."""
         if len(self) <= MOST_ROWS:
             return np.arange(len(self))
         return np.argsort(-self.frequencies, kind="stable")[:MOST_ROWS]
@@ -462,7 +614,7 @@ class Estimate(FrozenData, Result):
 
     def _title(self) -> str:
         most = f", the {MOST_ROWS} most frequent of {len(self):,} values" if self._left_out() else ""
-        return f"{self.n:,} report{'s' if self.n != 1 else ''}, method {self.method}, {percent(0.95)} intervals{most}"
+        return f"{quantity(self.n, 'report')}, method {self.method}, {percent(0.95)} intervals{most}"
 
     def __repr__(self) -> str:
         return f"Estimate(n={self.n}, values={len(self)}, method={self.method!r}, {self._source()})"
@@ -470,9 +622,12 @@ class Estimate(FrozenData, Result):
     # -- documents ---------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as a document of plain JSON types, from which ``from_dict`` makes an equal one.
+        """Return the estimate as a document of plain JSON types.
 
-        It holds the spec and the counts, and no errors: they are derived again.
+        Returns
+        -------
+        dict
+            The frequencies, the spec of the mechanism and the counts. Errors are not stored but derived again.
         """
         return {
             "format": self.format,
@@ -488,37 +643,42 @@ class Estimate(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any], *, mechanism: Mechanism | None = None) -> Estimate:
-        """Return the estimate that ``to_dict`` described: equal to it, with the same errors and intervals.
+        """Return the estimate that a document holds; the inverse of ``to_dict``.
 
         Parameters
         ----------
         document
-            The document, also after a round trip through JSON.
+            A document from ``to_dict``, also after a round trip through JSON.
         mechanism
-            The mechanism of the estimate, if the caller has it: it is not built again from its spec.
+            The mechanism of the estimate, if the caller has it. It is then not built again from its spec.
+
+        Returns
+        -------
+        Estimate
+            An estimate equal to the one that was written, with the same errors and intervals.
 
         Raises
         ------
         InvalidInput
-            If the document is malformed, not one of an estimate, not of this mechanism, or contradicts itself.
+            If the document is malformed, not an estimate, not from this mechanism, or contradicts itself.
 
         Notes
         -----
-        Whatever follows quickly from the mechanism, the counts and the method is computed again and compared, with a
-        relative tolerance of 1e-6:
+        The function recomputes the numbers that follow quickly from the mechanism, the counts and the method. It
+        compares them with a relative tolerance of 1e-6:
 
         - the unbiased frequencies and the nearest distribution,
         - the frequencies by the methods "unbiased", "efficient" and "simplex".
 
-        The frequencies and the fit of the methods "mle" and "mmse", and the weights that combined cohorts were given,
-        would take long to compute. They are trusted, and so are the counts.
+        It does not check the counts. It also does not check the frequencies and the fit of the methods "mle" and "mmse"
+        or the weights of combined cohorts, because computing them takes long.
         """
         kind: type[Estimate] = read_header(_SUBJECT, document, Estimate.formats)
         return kind._read(document, mechanism)
 
     @abstractmethod
     def _further(self) -> dict[str, Any]:
-        """Return what the document has of where the reports came from."""
+        """Return the entries of the document that describe the source of the reports."""
 
     @classmethod
     @abstractmethod
@@ -527,22 +687,46 @@ class Estimate(FrozenData, Result):
 
     @staticmethod
     def _read_results(document: Mapping[str, Any], size: int) -> dict[str, Any]:
-        """Return the arguments that all estimates have."""
+        """Return the constructor arguments that all estimates share."""
         method = read_string(_SUBJECT, "method", document["method"])
         arrays = {name: read_numbers_of(_SUBJECT, name, document[name], size) for name in ("frequencies", "unbiased")}
         arrays["nearest"] = read_distribution_of(_SUBJECT, "nearest", document["nearest"], size)
         return {"method": method, "fit": _read_fit(document["fit"], arrays["frequencies"]), **arrays}
 
 
-#: Keys that the documents of all estimates have, besides format and version.
+#: Keys of the documents of all estimates, in addition to format and version.
 RESULT_KEYS = ("method", "frequencies", "unbiased", "nearest", "fit")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismEstimate(Estimate):
-    """The estimate from the ``counts`` of one ``mechanism``, as :func:`estimate` returns it.
+    """The estimate from the counts of one mechanism, as :func:`estimate` returns it.
 
-    ``nearest`` is the distribution near the unbiased estimate at which variances are computed.
+    Parameters
+    ----------
+    method
+        Method of estimation.
+    frequencies
+        Frequencies by this method, in domain order.
+    unbiased
+        Unbiased frequencies, in domain order.
+    nearest
+        A distribution near the unbiased frequencies, at which variances are computed.
+    fit
+        Description of the maximum-likelihood search of method "mle"; None for other methods.
+    mechanism
+        The mechanism that produced the reports.
+    counts
+        The exact counts of the reports.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
+    >>> result.n, result.counts.counts.tolist(), result.mechanism.name
+    (100, [60, 30, 10], 'randomized-response')
     """
 
     mechanism: Mechanism = field(kw_only=True)
@@ -552,7 +736,7 @@ class MechanismEstimate(Estimate):
 
     @property
     def domain(self) -> Domain:
-        """The domain whose values the frequencies belong to."""
+        """The domain of the frequencies."""
         return self.mechanism.domain
 
     @property
@@ -562,7 +746,7 @@ class MechanismEstimate(Estimate):
 
     @property
     def estimator(self) -> Estimator:
-        """The estimator of the mechanism, which errors are derived from. It is looked up, and not part of the data."""
+        """The estimator of the mechanism, from which errors are derived. It is looked up and not part of the data."""
         return estimator_of(self.mechanism, self.method)
 
     def _source(self) -> str:
@@ -584,11 +768,11 @@ class MechanismEstimate(Estimate):
         return estimate
 
     def _check_read(self) -> None:
-        """Raise InvalidInput unless the numbers that were read from a document follow from the counts."""
+        """Raise InvalidInput unless the numbers from a document follow from the counts."""
         if self.method not in METHODS:
             raise InvalidInput(_SUBJECT, "method", f"be one of {', '.join(METHODS)}", self.method)
         if (self.fit is not None) != (self.method == "mle"):
-            raise InvalidInput(_SUBJECT, "fit", "be given with method 'mle', and only with it", self.fit)
+            raise InvalidInput(_SUBJECT, "fit", "be present with method 'mle', and only with it", self.fit)
         estimator, fractions = self.estimator, self.counts.counts / self.n
         unbiased = estimator.frequencies(fractions)
         scale = max(1.0, float(np.abs(unbiased).max()))
@@ -598,22 +782,24 @@ class MechanismEstimate(Estimate):
             checks["frequencies"] = (self.frequencies, checks["nearest" if self.method == "simplex" else "unbiased"][1])
         for name, (stated, computed) in checks.items():
             if not is_close(computed, stated, scale):
-                raise InvalidInput(_SUBJECT, name, "be those that follow from the counts", stated)
+                raise InvalidInput(_SUBJECT, name, "agree with the counts", stated)
         if self.method in ("mle", "mmse"):
             read_distribution_of(_SUBJECT, "frequencies", self.frequencies.tolist(), len(self))
 
 
 def read_mechanism(spec: Any, mechanism: Mechanism | None) -> Mechanism:
-    """Return the mechanism of a document: the one at hand, if it has the document's spec, or one built from it."""
+    """Return the mechanism of a document: the caller's, if it has the same spec, or one built from the spec."""
     if mechanism is None:
         return mechanism_from_spec(spec)
     checked_type(_SUBJECT, "the mechanism", mechanism, Mechanism)
     if spec is not None and mechanism.spec != spec:
-        raise InvalidInput(_SUBJECT, "the mechanism", "be that of the document", mechanism)
+        hint = "Leave the mechanism out to build it from the document."
+        raise InvalidInput(_SUBJECT, "the mechanism", "have the spec of the document", mechanism, hint=hint)
     return mechanism
 
 
 def _fit_document(fit: Fit | None) -> dict[str, Any] | None:
+    """Return the description of a maximum-likelihood search as a document."""
     if fit is None:
         return None
     gain, bound = number_document(fit.gain), number_document(fit.bound)
@@ -621,6 +807,7 @@ def _fit_document(fit: Fit | None) -> dict[str, Any] | None:
 
 
 def _read_fit(document: Any, frequencies: Floats) -> Fit | None:
+    """Return the description of a maximum-likelihood search from a document."""
     if document is None:
         return None
     keys = ("converged", "iterations", "gain", "bound")
@@ -633,7 +820,7 @@ def _read_fit(document: Any, frequencies: Floats) -> Fit | None:
 
 
 def value_table(domain: Domain, columns: Mapping[str, Floats]) -> dict[str, Any]:
-    """Return the columns of a table with a row per value: labels, the given numbers, and coordinates or attributes."""
+    """Return the columns of a table with one row per value: labels, numbers, and coordinates or attributes."""
     labels = list(domain.labels)
     table: dict[str, Any] = {"value": labels, **columns}
     if domain.kind == "grid":
@@ -673,7 +860,7 @@ class FrequencySource(LawSource):
 
 @dataclass(frozen=True, eq=False)
 class ShareSource(LawSource):
-    """The share of people who have one of some values."""
+    """The share of people who have one of several values."""
 
     estimate: Estimate
     members: npt.NDArray[np.int64]
@@ -692,7 +879,7 @@ class ShareSource(LawSource):
         estimate = Estimate.from_dict(document["estimate"])
         members = _read_indices(document["members"], len(estimate))
         if not 0 < len(set(members)) == len(members) < len(estimate):
-            raise InvalidInput(_SUBJECT, "members", "be some of the values, each once", document["members"])
+            raise InvalidInput(_SUBJECT, "members", "be some but not all values, each once", document["members"])
         return cls(estimate, np.array(members, np.int64))
 
     def _law(self) -> FormLaw:
@@ -703,7 +890,7 @@ class ShareSource(LawSource):
         group = estimator.known_groups()
         mine = group == group[self.members[0]]
         if mine[self.members].all() and not mine.all() and not weights[mine].all():
-            # Within a group of values whose total the reports reveal, the total stays as observed.
+            # If reports reveal the total of this group of values, the law keeps that total as observed.
             masks = [weights > 0, (weights == 0) & mine, ~mine]
             mass = float(p[mine].sum())
         else:
@@ -723,7 +910,7 @@ class ShareSource(LawSource):
 
 @dataclass(frozen=True, eq=False)
 class MeanSource(LawSource):
-    """The mean of weights, of which the least counts as 0 and the greatest as 1."""
+    """The mean of weights, scaled so that the least weight is 0 and the greatest is 1."""
 
     estimate: Estimate
     weights: Floats
@@ -742,14 +929,14 @@ class MeanSource(LawSource):
         estimate = Estimate.from_dict(document["estimate"])
         weights = read_numbers_of(_SUBJECT, "weights", document["weights"], len(estimate))
         if len(np.unique(weights)) < 2:
-            raise InvalidInput(_SUBJECT, "weights", "differ", document["weights"])
+            raise InvalidInput(_SUBJECT, "weights", "contain two different numbers", document["weights"])
         return cls(estimate, weights)
 
     def _law(self) -> FormLaw:
         estimate, weights = self.estimate, self.weights
         least, gap = float(weights.min()), float(np.ptp(weights))
         unit = (weights - least) / gap
-        # One more person, with any value: a value that is absent from a small sample may still move a mean far.
+        # Add one person with a uniform value, because a value absent from a small sample may still move a mean far.
         p = (estimate.n * estimate.nearest + 1 / len(weights)) / (estimate.n + 1)
         place = _places(unit)
         masses = np.asarray(np.bincount(place, weights=p), np.float64)
@@ -762,7 +949,7 @@ class MeanSource(LawSource):
 
 
 def _places(unit: Floats) -> npt.NDArray[np.int64]:
-    """Return the number of the bin of each weight in [0, 1]: bins of 0 and of 1 alone, and some between them."""
+    """Return the bin of each weight in [0, 1]: separate bins for 0 and 1, and a limited number between them."""
     different, place = np.unique(unit, return_inverse=True)
     if len(different) > _MOST_BINS:
         inner = 1 + np.minimum((unit * (_MOST_BINS - 2)).astype(np.int64), _MOST_BINS - 3)
@@ -772,7 +959,7 @@ def _places(unit: Floats) -> npt.NDArray[np.int64]:
 
 
 def _two_score_rows(cohorts: Sequence[Cohort], mass: float) -> list[ScoreLaw] | None:
-    """Return the law of a fraction whose reports have one of two scores, or None: its count is binomial."""
+    """Return the binomial law of a fraction whose reports have only two scores; None for other fractions."""
     cohort, *others = cohorts
     listed = None if others or cohort.scores is None else cohort.scores.score_values(cohort.parts)
     if listed is None or len(listed[0]) != 2:
@@ -789,7 +976,7 @@ def _two_score_rows(cohorts: Sequence[Cohort], mass: float) -> list[ScoreLaw] | 
 
 
 def _read_indices(document: Any, size: int) -> list[int]:
-    """Return indices of values as a document holds them."""
+    """Return the indices of values that a document holds."""
     if not isinstance(document, list) or not all(type(x) is int and 0 <= x < size for x in document):
         raise InvalidInput(_SUBJECT, "indices", f"be integers from 0 to {size - 1}", document)
     return document

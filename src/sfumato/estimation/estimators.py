@@ -1,4 +1,4 @@
-"""The estimator of a mechanism, looked up by the results that derive their errors from it."""
+"""The estimators of mechanisms, which results look up to derive their errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sfumato.mechanisms import Estimator, Mechanism, efficient_estimator
 
 __all__ = ["check_estimable", "estimator_of"]
 
-#: Maximum bytes of cached efficient estimators. The largest one, of 10^7 probabilities, takes 160 MB.
+#: Maximum bytes of cached efficient estimators; the largest one, with 10^7 probabilities, takes 160 MB.
 _MOST_BYTES = 2**28
 
 
@@ -21,15 +21,15 @@ def check_estimable(mechanism: Mechanism) -> None:
 
 
 def estimator_of(mechanism: Mechanism, method: str) -> Estimator:
-    """Return the estimator that ``estimate`` uses for a method; a mechanism caches its own."""
+    """Return the estimator of a mechanism for a method of ``estimate``."""
     return _CACHE.get(mechanism) if method == "efficient" else mechanism.estimator
 
 
 class EfficientEstimators:
-    """The estimators of method "efficient" that were used last, up to a number of bytes.
+    """A cache of estimators of method "efficient", limited in bytes, least recently used first out.
 
-    A result looks its estimator up whenever it derives an error, and one with a large table takes seconds to build. The
-    last one is kept whatever its size.
+    A result looks up its estimator whenever it derives an error, and building one with a large table takes seconds. The
+    most recent estimator stays in the cache whatever its size.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -38,7 +38,7 @@ class EfficientEstimators:
         self._lock = threading.Lock()
 
     def get(self, mechanism: Mechanism) -> Estimator:
-        """Return the estimator of a mechanism, built if it is not cached."""
+        """Return the estimator of a mechanism; build it if it is not cached."""
         with self._lock:
             entry = self._entries.get(mechanism)
             if entry is not None:
@@ -54,12 +54,12 @@ class EfficientEstimators:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all arrays of the cached estimators."""
+        """Total size of the arrays of the cached estimators, in bytes."""
         return sum(size for _, size in self._entries.values())
 
 
 def array_bytes(estimator: Estimator) -> int:
-    """Return the bytes of the arrays that an estimator holds."""
+    """Return the total size of the arrays of an estimator, in bytes."""
     return sum(part.nbytes for part in vars(estimator).values() if isinstance(part, np.ndarray))
 
 

@@ -1,4 +1,4 @@
-"""The verb ``estimate``: counts become frequencies with honest errors."""
+"""The verb ``estimate``: frequencies with errors from the counts of reports."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def estimate(
     aggregate
         The exact counts of the reports, from :func:`aggregate`.
     method
-        One of the methods below; standard errors and intervals come with all of them.
+        Method of estimation, one of those in Notes. All methods provide standard errors and intervals.
     prior
-        The distribution that method "mmse" assumes: in domain order, or with labels.
+        The distribution that method "mmse" assumes, in domain order or with labels. Other methods do not accept it.
 
     Returns
     -------
@@ -44,27 +44,47 @@ def estimate(
     Raises
     ------
     InvalidInput
-        If the counts are not those of the mechanism, there are none, or the mechanism has no such method.
+        If the counts do not belong to the mechanism, contain no report, or the mechanism does not support the method.
 
     Notes
     -----
-    - ``unbiased``: right on average, may leave [0, 1]; the mechanism's own estimator.
-    - ``efficient``: unbiased too, by least squares weighted with the law of the outputs at the uniform distribution (or
-      at the one that a table was designed for), for mechanisms with indexed reports and a matrix that can be written
-      out; it differs from the former if outputs outnumber values.
-    - ``simplex``: the distribution nearest to the unbiased estimate, block by block if the reports reveal the block;
-      revealed values keep their frequencies.
-    - ``mle``: maximum likelihood (EM for indices; composite likelihood of the bit counts for bitmaps); at many values
-      with few reports a projection is usually closer to the truth.
-    - ``mmse``: the mean over reports of the posterior under a given prior, for mechanisms with indexed reports.
+    - ``"unbiased"``: the estimator of the mechanism. It is correct on average and may leave [0, 1].
+    - ``"efficient"``: also unbiased, by weighted least squares. The weights come from the distribution of outputs at
+      the uniform distribution, or at the distribution that a table was designed for. It requires indexed reports and a
+      mechanism whose matrix can be written out. It differs from ``"unbiased"`` only if there are more outputs than
+      values.
+    - ``"simplex"``: the distribution nearest to the unbiased estimate, block by block if reports reveal the block.
+      Revealed values keep their frequencies.
+    - ``"mle"``: maximum likelihood (EM for indices, composite likelihood of the bit counts for bitmaps). With many
+      values and few reports, ``"simplex"`` is usually closer to the truth.
+    - ``"mmse"``: the mean over reports of the posterior under ``prior``. It requires indexed reports.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> counts = aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10)
+    >>> print(estimate(mechanism, counts))
+    100 reports, method unbiased, 95% intervals
+    value  frequency  standard_error      low     high
+    none     0.71429         0.06999  0.57395  0.84646
+    flu      0.28571         0.06547  0.16621  0.42155
+    hiv      0.00000         0.04286  0.00000  0.10142
+    >>> estimate(mechanism, counts, "mle").frequencies.round(3).tolist()
+    [0.714, 0.285, 0.001]
     """
     if method not in METHODS:
         raise InvalidInput("estimate", "method", f"be one of {', '.join(METHODS)}", method)
     _check(mechanism, aggregate)
     if aggregate.n == 0:
-        raise InvalidInput("estimate", "the aggregate", "have at least one report", 0)
-    if (method == "mmse") != (prior is not None):
-        raise InvalidInput("estimate", "prior", "be given with method 'mmse', and only with it", method)
+        hint = "Aggregate at least one report first."
+        raise InvalidInput("estimate", "the aggregate", "have at least one report", 0, hint=hint)
+    if method == "mmse" and prior is None:
+        raise InvalidInput("estimate", "prior", "be passed with method 'mmse'", None)
+    if method != "mmse" and prior is not None:
+        hint = "Only method 'mmse' uses a prior."
+        raise InvalidInput("estimate", "prior", f"be left out with method {method!r}", prior, hint=hint)
     estimator = estimator_of(mechanism, method)
     fractions = aggregate.counts / aggregate.n
     unbiased = estimator.frequencies(fractions)
@@ -83,26 +103,27 @@ def estimate(
 
 
 def _check(mechanism: object, aggregate: object) -> None:
+    """Raise InvalidInput unless the counts belong to the mechanism."""
     if not isinstance(mechanism, Mechanism):
-        raise InvalidInput("estimate", "the mechanism", "be one, such as design(policy, n) gives", mechanism)
+        hint = "Build one with design(policy), or read one with mechanism_from_spec(spec)."
+        raise InvalidInput("estimate", "the mechanism", "be a Mechanism", mechanism, hint=hint)
     if not isinstance(aggregate, Aggregate):
-        raise InvalidInput(
-            "estimate", "the aggregate", "be that of the reports: aggregate(mechanism, reports)", aggregate
-        )
+        hint = "Count the reports with aggregate(mechanism, reports)."
+        raise InvalidInput("estimate", "the aggregate", "be an Aggregate", aggregate, hint=hint)
     aggregate.check(mechanism)
 
 
 def estimate_groups(
     mechanism: Mechanism, aggregates: Mapping[Any, Aggregate], method: str = "unbiased"
 ) -> GroupedEstimate:
-    """Estimate the frequencies in each public group of people, and in all of them together.
+    """Estimate the frequencies in each public group of people and in all groups together.
 
     Parameters
     ----------
     mechanism
         The mechanism that produced the reports of all groups.
     aggregates
-        The counts of each group by its name.
+        The counts of each group, by the name of the group.
     method
         A method of :func:`estimate`.
 
@@ -114,12 +135,27 @@ def estimate_groups(
     Raises
     ------
     InvalidInput
-        If there is no group, or one of them cannot be estimated.
+        If the mapping is empty, or if the counts of a group are empty or do not belong to the mechanism.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> north = aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10)
+    >>> south = aggregate(mechanism, [0] * 40 + [1] * 50 + [2] * 10)
+    >>> groups = estimate_groups(mechanism, {"north": north, "south": south})
+    >>> print(groups["south"]["flu"])
+    0.571429 ± 0.071
+    >>> print(groups.difference("north", "south")["flu"])
+    -0.285714 ± 0.097
     """
     if not isinstance(aggregates, Mapping):
-        raise InvalidInput("estimate_groups", "the aggregates", "be a mapping from groups to aggregates", aggregates)
+        must = "be a mapping from group names to aggregates"
+        raise InvalidInput("estimate_groups", "the aggregates", must, aggregates)
     empty = [name for name, aggregate in aggregates.items() if getattr(aggregate, "n", 1) == 0]
     if empty:
-        raise InvalidInput("estimate_groups", "every group", "have at least one report (leave out empty ones)", empty)
+        hint = "Leave out groups without reports."
+        raise InvalidInput("estimate_groups", "every group", "have at least one report", empty, hint=hint)
     groups = {name: estimate(mechanism, aggregate, method) for name, aggregate in aggregates.items()}
     return GroupedEstimate(groups, estimate(mechanism, merged(aggregates), method))

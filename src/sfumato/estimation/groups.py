@@ -1,4 +1,4 @@
-"""Public groups (a region, a week): an estimate for each, for all together, and the differences between them."""
+"""Estimates for public groups of people (a region, a week), for all groups together, and their differences."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from sfumato._core import (
     number_document,
     percent,
     plot_result,
+    quantity,
     read_items,
     read_number,
     reads_document,
@@ -40,15 +41,37 @@ if TYPE_CHECKING:
 
 __all__ = ["FrequencyTable", "GroupedEstimate", "merged"]
 
-#: Values whose frequencies are printed in the row of a group.
+#: Maximum number of frequencies printed in the row of a group.
 _MOST_VALUES = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedEstimate(FrozenData, Result):
-    """One estimate per group, ``groups``, and one of all people together, ``total``.
+    """One estimate per public group of people, and one of all people together.
 
-    Groups are public, and their people different. ``grouped[group]`` is the estimate of a group.
+    Every person belongs to one group. ``grouped[group]`` returns the estimate of a group. :func:`estimate_groups`
+    returns objects of this class.
+
+    Parameters
+    ----------
+    groups
+        The estimates by the names of the groups.
+    total
+        The estimate of all people together.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate_groups
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> north = aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10)
+    >>> south = aggregate(mechanism, [0] * 40 + [1] * 50 + [2] * 10)
+    >>> print(estimate_groups(mechanism, {"north": north, "south": south}))
+    2 groups, method unbiased, frequency ± standard error of 3 values
+    group  reports             none              flu              hiv
+    north      100  0.7143 ± 0.0700  0.2857 ± 0.0655  0.0000 ± 0.0429
+    south      100  0.4286 ± 0.0700  0.5714 ± 0.0714  0.0000 ± 0.0429
+    all        200  0.5714 ± 0.0505  0.4286 ± 0.0495  0.0000 ± 0.0303
     """
 
     groups: Mapping[Any, Estimate]
@@ -63,7 +86,7 @@ class GroupedEstimate(FrozenData, Result):
         return {"groups": dict(self.groups), "total": self.total}  # a read-only mapping cannot be pickled
 
     def __getitem__(self, group: Hashable) -> Estimate:
-        """Return the estimate of a group; raise UnknownLabel, which is also a KeyError, for another one."""
+        """Return the estimate of a group; raise UnknownLabel, which is also a KeyError, for an unknown group."""
         if group not in self:
             raise UnknownLabel("GroupedEstimate", "the group", f"be one of {list(self.groups)}", group)
         return self.groups[group]
@@ -81,26 +104,48 @@ class GroupedEstimate(FrozenData, Result):
             return False
 
     def difference(self, first: Hashable, second: Hashable) -> FrequencyTable:
-        """Return for every value the frequency in the first group minus that in the second, with its error.
+        """Return the differences of all frequencies between two groups.
+
+        Parameters
+        ----------
+        first
+            Name of the first group.
+        second
+            Name of the second group, whose frequencies are subtracted.
 
         Returns
         -------
         FrequencyTable
             A mapping from values to estimated differences, which is also a table.
+
+        Raises
+        ------
+        InvalidInput
+            If both names are the same, or one of them is not a group.
         """
         if first == second:
-            raise InvalidInput("difference", "the groups", "be two different ones", first)
+            raise InvalidInput("difference", "the groups", "be two different groups", first)
         return FrequencyTable(
             "difference", tuple((group, sign, self[group]) for group, sign in ((first, 1.0), (second, -1.0)))
         )
 
     def weighted(self, weights: Mapping[Any, float]) -> FrequencyTable:
-        """Return the frequencies in a population made up of the groups in these proportions (survey weights).
+        """Return the frequencies in a population that consists of the groups in other proportions (survey weights).
+
+        Parameters
+        ----------
+        weights
+            The weight of each group by its name: at least 0, and not all 0. The weights need not sum to one.
 
         Returns
         -------
         FrequencyTable
             A mapping from values to estimated frequencies, which is also a table.
+
+        Raises
+        ------
+        InvalidInput
+            If the weights do not name every group once, or are not valid numbers.
         """
         weights = read_mapping(weights, "weighted", "weights", f"name each of the groups {list(self.groups)}")
         if set(weights) != set(self.groups):
@@ -116,23 +161,52 @@ class GroupedEstimate(FrozenData, Result):
     # -- tables and pictures -----------------------------------------------------------------------------------
 
     def to_pandas(self, confidence: float = 0.95, *, simultaneous: bool = False) -> pandas.DataFrame:
-        """Return a table with a row per group and value: group, and the columns of ``Estimate.to_pandas``.
+        """Return the frequencies as a pandas DataFrame with one row per group and value.
 
         Parameters
         ----------
         confidence
-            The confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``.
         simultaneous
             Whether all intervals of a group together hold with this confidence (Bonferroni).
+
+        Returns
+        -------
+        pandas.DataFrame
+            The column ``group`` and the columns of ``Estimate.to_pandas``.
         """
         return super().to_pandas(confidence, simultaneous=simultaneous)
 
     def to_arrow(self, confidence: float = 0.95, *, simultaneous: bool = False) -> pyarrow.Table:
-        """Return the table of ``to_pandas`` as an Arrow table; labels that are tuples become strings."""
+        """Return the table of ``to_pandas`` as an Arrow table.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the limits ``low`` and ``high``.
+        simultaneous
+            Whether all intervals of a group together hold with this confidence (Bonferroni).
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of ``to_pandas``. Labels that are tuples become strings.
+        """
         return super().to_arrow(confidence, simultaneous=simultaneous)
 
     def plot(self, confidence: float = 0.95) -> Figure:
-        """Return a figure: for every value the frequency in each group, with its interval."""
+        """Draw the frequency of every value in each group, with its interval.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+        """
         figure: Figure = plot_result(self, confidence)
         return figure
 
@@ -165,8 +239,9 @@ class GroupedEstimate(FrozenData, Result):
 
     def _title(self) -> str:
         size, most = len(self.total), _MOST_VALUES
-        values = f"the {most} most frequent of {size:,} values" if size > most else f"{size} values"
-        return f"{len(self.groups)} groups, method {self.total.method}, frequency ± standard error of {values}"
+        values = f"the {most} most frequent of {size:,} values" if size > most else quantity(size, "value")
+        groups = quantity(len(self.groups), "group")
+        return f"{groups}, method {self.total.method}, frequency ± standard error of {values}"
 
     def __repr__(self) -> str:
         total = self.total
@@ -175,9 +250,18 @@ class GroupedEstimate(FrozenData, Result):
     # -- documents ---------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimates as a document of plain JSON types, from which ``from_dict`` makes equal ones.
+        """Return the estimates as a document of plain JSON types.
 
-        Groups of the mechanism of the total do not repeat its spec.
+        Returns
+        -------
+        dict
+            The documents of the total and of every group. A group with the mechanism of the total does not repeat its
+            spec.
+
+        Raises
+        ------
+        InvalidInput
+            If the name of a group has a type that JSON cannot store.
         """
         groups = []
         for group, estimate in self.groups.items():
@@ -190,7 +274,17 @@ class GroupedEstimate(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> GroupedEstimate:
-        """Return the estimates that ``to_dict`` described: equal to them, with the same errors and intervals.
+        """Return the estimates that a document holds; the inverse of ``to_dict``.
+
+        Parameters
+        ----------
+        document
+            A document from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        GroupedEstimate
+            Estimates equal to those that were written, with the same errors and intervals.
 
         Raises
         ------
@@ -212,36 +306,37 @@ class GroupedEstimate(FrozenData, Result):
             if group in groups:
                 raise InvalidInput(subject, "groups", "be different from each other", row["group"])
             if estimate.domain != total.domain:
-                raise InvalidInput(subject, f"the domain of {group!r}", "be that of the total", estimate.domain)
+                raise InvalidInput(subject, f"the domain of {group!r}", "equal that of the total", estimate.domain)
             groups[group] = estimate
         if not groups:
-            raise InvalidInput(subject, "groups", "be at least one", document["groups"])
+            raise InvalidInput(subject, "groups", "contain at least one group", document["groups"])
         return cls(groups, total)
 
 
 def _group_document(group: Any) -> Any:
-    """Return the name of a group as documents hold it.
+    """Return the name of a group as documents store it.
 
-    It is a string, a finite number, a truth value, none, a date or a time, or a tuple of these, which becomes a list. A
-    date is ``{"date": "2026-01-31"}``, a time ``{"datetime": "2026-01-31T12:00:00"}``. A pandas Timestamp is a time.
+    The name is a string, a finite number, a boolean, None, a date or a time, or a tuple of these, which becomes a list.
+    A date is ``{"date": "2026-01-31"}``, and a time is ``{"datetime": "2026-01-31T12:00:00"}``. A pandas Timestamp is a
+    time.
     """
     if isinstance(group, tuple):
         return [_group_document(part) for part in group]
-    is_time = isinstance(group, (np.datetime64, np.timedelta64))  # which may become bare integers
+    is_time = isinstance(group, (np.datetime64, np.timedelta64))  # item() may turn these into plain integers
     plain = group.item() if isinstance(group, np.generic) and not is_time else group
     if isinstance(plain, datetime.date) and plain == plain and not getattr(plain, "nanosecond", 0):
         if not isinstance(plain, datetime.datetime):
             return {"date": plain.isoformat()}
-        to_python = getattr(plain, "to_pydatetime", None)  # that of a pandas Timestamp
+        to_python = getattr(plain, "to_pydatetime", None)  # a pandas Timestamp has this method
         return {"datetime": (plain if to_python is None else to_python()).isoformat()}
     if isinstance(plain, float) and math.isfinite(plain):
         return plain
     if plain is not None and not isinstance(plain, (str, int, bool)):
         must = (
-            "be a string, a finite number, a truth value, None, a date, a time in whole microseconds, or a tuple of "
-            "these to be stored (name groups of other types by str(group))"
+            "be a string, a finite number, a boolean, None, a date, a time in whole microseconds, or a tuple of these"
         )
-        raise InvalidInput("GroupedEstimate.to_dict", "a group", must, group)
+        hint = "Name groups of other types by str(group)."
+        raise InvalidInput("GroupedEstimate.to_dict", "a group", must, group, hint=hint)
     return plain
 
 
@@ -253,20 +348,44 @@ def _read_group(subject: str, document: Any) -> Any:
         raise InvalidInput(subject, "a group", "not be NaN or infinite", document)
     if isinstance(document, Mapping):
         check_keys(subject, "a group", document, optional=("date", "datetime"))
-        ((kind, text),) = document.items()
+        ((kind, timestamp),) = document.items()
         reader = datetime.date if kind == "date" else datetime.datetime
-        return reader.fromisoformat(text)
+        return reader.fromisoformat(timestamp)
     if document is not None and not isinstance(document, (str, int, float)):
-        raise InvalidInput(subject, "a group", "be a string, a number, a truth value, a date or a list", document)
+        raise InvalidInput(subject, "a group", "be a string, a number, a boolean, a date or a list", document)
     return document
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
-    """A number for every value, made of the frequencies in several groups: a mapping from values to estimates.
+    """A number for every value, computed from the frequencies in several groups; a mapping from values to estimates.
 
-    ``quantity`` is "difference" or "frequency". ``terms`` has for every group its name, its weight and its estimate;
-    the number of a value is Σ weight·frequency. Numbers and errors are those of the unbiased estimates.
+    ``GroupedEstimate.difference`` and ``GroupedEstimate.weighted`` return such tables. Numbers and errors are those of
+    the unbiased estimates.
+
+    Parameters
+    ----------
+    quantity
+        ``"difference"`` or ``"frequency"``.
+    terms
+        The name, the weight and the estimate of every group. The number of a value is Σ weight·frequency.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate_groups
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> north = aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10)
+    >>> south = aggregate(mechanism, [0] * 40 + [1] * 50 + [2] * 10)
+    >>> table = estimate_groups(mechanism, {"north": north, "south": south}).difference("north", "south")
+    >>> print(table)
+    difference: north minus south, 95% intervals
+    value  difference  standard_error       low      high
+    none      0.28571         0.09897   0.08759   0.47560
+    flu      -0.28571         0.09689  -0.47207  -0.09178
+    hiv       0.00000         0.06061  -0.13973   0.13973
+    >>> round(table["flu"].p_value(), 4)
+    0.004
     """
 
     quantity: str
@@ -280,11 +399,13 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         return self.terms[0][2].domain
 
     def __getitem__(self, label: object) -> LinearEstimate:
+        """Return the number of one value; raise UnknownLabel if the label is not a value of the domain."""
         if label not in self.domain:
             raise UnknownLabel("FrequencyTable", "the label", f"be a value of {self.domain!r}", label)
         return self._row(self.domain.index(label))
 
     def _row(self, x: int) -> LinearEstimate:
+        """Return the number of the value with index x."""
         return weighted_sum([(weight, frequency_of(estimate, x)) for _, weight, estimate in self.terms])
 
     def __iter__(self) -> Iterator[Any]:
@@ -300,19 +421,34 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
     __hash__ = FrozenData.__hash__
 
     def to_pandas(self, confidence: float = 0.95) -> pandas.DataFrame:
-        """Return a table with a row per value: value, the quantity, standard_error, low, high.
-
-        Grids and products have further columns, as in ``Estimate.to_pandas``.
+        """Return the table as a pandas DataFrame with one row per value.
 
         Parameters
         ----------
         confidence
-            The confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``value``, the quantity, ``standard_error``, ``low`` and ``high``. Grids and products have
+            further columns, as in ``Estimate.to_pandas``.
         """
         return super().to_pandas(confidence)
 
     def to_arrow(self, confidence: float = 0.95) -> pyarrow.Table:
-        """Return the table of ``to_pandas`` as an Arrow table; labels that are tuples become strings."""
+        """Return the table of ``to_pandas`` as an Arrow table.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the limits ``low`` and ``high``.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of ``to_pandas``. Labels that are tuples become strings.
+        """
         return super().to_arrow(confidence)
 
     def _columns(self, confidence: float = 0.95) -> Mapping[str, Sequence[Any]]:
@@ -320,11 +456,23 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         return value_table(self.domain, self._numbers(range(len(self)), confidence))
 
     def plot(self, confidence: float = 0.95) -> Figure:
-        """Return a figure: a bar per value, from 0, with its interval."""
+        """Draw one bar per value, starting at 0, with its interval.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+        """
         figure: Figure = plot_result(self, confidence)
         return figure
 
     def _numbers(self, chosen: Sequence[int], confidence: float) -> dict[str, Any]:
+        """Return the columns of numbers, errors and limits for some values."""
         rows = [self._row(x) for x in chosen]
         limits = np.array([row.interval(confidence) for row in rows])
         return {
@@ -335,7 +483,7 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         }
 
     def _top(self) -> npt.NDArray[np.int64]:
-        """Return the values that are printed: all in domain order, or those with the largest numbers."""
+        """Return the values to print: all in domain order, or those with the largest numbers if there are too many."""
         if len(self) <= MOST_ROWS:
             return np.arange(len(self))
         sums = np.sum([weight * estimate.unbiased for _, weight, estimate in self.terms], axis=0)
@@ -362,7 +510,18 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         return f"FrequencyTable({self.quantity!r}, groups={groups}, values={len(self)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table as a document of plain JSON types, from which ``from_dict`` makes an equal one."""
+        """Return the table as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            The quantity, and the name, weight and estimate of every group.
+
+        Raises
+        ------
+        InvalidInput
+            If the name of a group has a type that JSON cannot store.
+        """
         terms = [
             {"group": _group_document(group), "weight": number_document(weight), "estimate": estimate.to_dict()}
             for group, weight, estimate in self.terms
@@ -372,13 +531,23 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> FrequencyTable:
-        """Return the table that ``to_dict`` described: equal to it, with the same errors and intervals.
+        """Return the table that a document holds; the inverse of ``to_dict``.
+
+        Parameters
+        ----------
+        document
+            A document from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        FrequencyTable
+            A table equal to the one that was written, with the same errors and intervals.
 
         Raises
         ------
         InvalidInput
-            If the document is malformed, its estimates have different domains, its weights are not those of the
-            quantity, or an estimate contradicts its counts (see ``Estimate.from_dict``).
+            If the document is malformed, its estimates have different domains, its weights do not match the quantity,
+            or an estimate contradicts its counts (see ``Estimate.from_dict``).
         """
         subject = "FrequencyTable.from_dict"
         read_header(subject, document, cls.format)
@@ -397,14 +566,14 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         if not is_difference and (min(weights, default=0.0) < 0 or abs(sum(weights) - 1) > 1e-9):
             raise InvalidInput(subject, "the weights of frequencies", "be at least 0 and sum to one", weights)
         if any(estimate.domain != terms[0][2].domain for _, _, estimate in terms):
-            raise InvalidInput(subject, "the domains of the terms", "be the same", document["terms"])
+            raise InvalidInput(subject, "the domains of the terms", "be equal", document["terms"])
         return cls(document["quantity"], tuple(terms))
 
 
 def merged(aggregates: Mapping[Any, Aggregate]) -> Aggregate:
     """Return the counts of all groups together."""
     if not aggregates:
-        raise InvalidInput("estimate", "the groups", "be at least one", {})
+        raise InvalidInput("estimate_groups", "the aggregates", "contain at least one group", {})
     first, *others = aggregates.values()
     for other in others:
         first = first.merge(other)

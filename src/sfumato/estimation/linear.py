@@ -1,4 +1,4 @@
-"""Estimated numbers: a frequency, the share of a group, a mean, a difference, each with its law."""
+"""Estimated numbers (a frequency, a share, a mean, a difference), each with its law."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _SUBJECT = "LinearEstimate.from_dict"
 
 
 class LawSource(FrozenData):
-    """A number in [0, 1] that an estimate estimates, and the law of its estimate.
+    """A number in [0, 1] that an estimate determines, and the law of its estimate.
 
-    A source is data: the estimate, and the values or the weights that the number is made of.
+    A source is data: the estimate, and the values or the weights that define the number.
     """
 
-    #: The word that stands for the class in documents.
+    #: Name of the class in documents.
     form: ClassVar[str]
-    #: The key of its document besides the form and the estimate.
+    #: Key of its document in addition to the form and the estimate.
     key: ClassVar[str]
     forms: ClassVar[dict[str, type[LawSource]]] = {}
 
@@ -51,15 +51,16 @@ class LawSource(FrozenData):
 
     @functools.cached_property
     def law(self) -> FormLaw:
-        """The law, computed when it is first needed."""
+        """The law of the estimated number, computed on first use."""
         return self._law()
 
     @abstractmethod
-    def _law(self) -> FormLaw: ...
+    def _law(self) -> FormLaw:
+        """Compute the law."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the source as a document, with its form."""
+        """Return the source as a document that contains its form."""
 
     @classmethod
     @abstractmethod
@@ -71,10 +72,37 @@ class LawSource(FrozenData):
 class LinearEstimate(FrozenData, Result):
     """An estimated number with its standard error.
 
-    ``unseen``: how far one more report could move it. A share of people that no report counted for is not ruled out by
-    n reports if they miss it with probability (1 - share)^n ≥ α, so no normal interval is narrower than ln(1/α) such
-    reports. ``terms`` has for each independent group of people a coefficient and what its reports estimate. Limits come
-    from their law; without terms they come from the normal law.
+    Methods of :class:`Estimate` and :class:`GroupedEstimate` return such numbers. The difference ``a - b`` of two
+    numbers from different people is again a ``LinearEstimate``.
+
+    Parameters
+    ----------
+    value
+        The estimated number.
+    standard_error
+        Its standard error.
+    unseen
+        The distance by which one additional report could move the number; a lower limit for the width of normal
+        intervals (see Notes).
+    terms
+        For each independent group of people, a coefficient and the source that its reports estimate. The law of these
+        sources determines the limits. Without terms, the limits are normal.
+
+    Notes
+    -----
+    A share of people that no report has counted is not excluded by n reports if they all miss it with probability (1 -
+    share)^n ≥ α. A normal interval is therefore at least as wide as ln(1/α) times ``unseen`` on each side.
+
+    Examples
+    --------
+    >>> number = LinearEstimate(0.3, 0.02)
+    >>> print(number)
+    0.3 ± 0.02
+    >>> low, high = number.interval(0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.261, 0.339)
+    >>> print(number - LinearEstimate(0.2, 0.01))
+    0.1 ± 0.022
     """
 
     value: float
@@ -82,7 +110,7 @@ class LinearEstimate(FrozenData, Result):
     unseen: float = field(default=0.0, kw_only=True)
     terms: tuple[tuple[float, LawSource], ...] = field(default=(), kw_only=True)
 
-    #: The word that stands for the class in documents.
+    #: Name of the class in documents.
     format: ClassVar[str] = "sfumato-linear-estimate"
     formats: ClassVar[dict[str, type[LinearEstimate]]] = {}
 
@@ -91,19 +119,19 @@ class LinearEstimate(FrozenData, Result):
 
     @functools.cached_property
     def _form(self) -> Form | None:
-        """The law of the estimate, or None if it is not known."""
+        """The law of the estimate; None if it is not known."""
         if not self.terms:
             return Form(self._unbiased, []) if self._is_known else None
         return Form(self._unbiased, [(coefficient, source.law) for coefficient, source in self.terms])
 
     @property
     def _unbiased(self) -> float:
-        """The unbiased estimate of the number, which limits and sums start from."""
+        """The unbiased estimate of the number, from which limits and sums start."""
         return self.value
 
     @property
     def _is_known(self) -> bool:
-        """Whether this is a constant: there is no error, and reports that were not seen cannot move it."""
+        """Whether the number is a constant: it has no error, and additional reports cannot move it."""
         return not self.terms and self.standard_error == 0 and self.unseen == 0
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
@@ -112,7 +140,7 @@ class LinearEstimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            The confidence level: how often the interval holds the true number.
+            Confidence level: the probability with which the interval contains the true number.
 
         Returns
         -------
@@ -122,13 +150,13 @@ class LinearEstimate(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the confidence does not lie between 0 and 1, or is too near to 1.
+            If the confidence level does not lie between 0 and 1, or is too close to 1.
 
         Notes
         -----
-        The limits invert the law of the estimate (see ``sfumato.mechanisms.estimators.forms``) and lie within the
-        numbers that are possible: a share within [0, 1], a mean between the least and the greatest weight. If the law
-        is not known they are normal, and not nearer than reports that were not seen leave them.
+        The limits invert the law of the estimate (see ``sfumato.mechanisms.estimators.forms``). They lie within the
+        range of possible numbers: a share within [0, 1], a mean between the least and the greatest weight. If the law
+        is not known, the limits are normal, with the minimum width that ``unseen`` defines.
         """
         check_confidence(confidence)
         if self._form is not None:
@@ -138,7 +166,18 @@ class LinearEstimate(FrozenData, Result):
         return self._unbiased - margin, self._unbiased + margin
 
     def p_value(self, null: float = 0.0) -> float:
-        """Return the two-sided p-value of ``null``: the least α at which the interval of 1 - α leaves it out."""
+        """Return the two-sided p-value of a null hypothesis.
+
+        Parameters
+        ----------
+        null
+            The number under the null hypothesis.
+
+        Returns
+        -------
+        float
+            The least α at which the interval of confidence level 1 - α excludes ``null``.
+        """
         if self._form is not None:
             return self._form.p_value(null)
         distance = abs(self._unbiased - null)
@@ -152,17 +191,33 @@ class LinearEstimate(FrozenData, Result):
         return weighted_sum([(1.0, self), (-1.0, other)])
 
     def to_pandas(self, confidence: float = 0.95) -> pandas.DataFrame:
-        """Return a table with one row: value, standard_error, low, high.
+        """Return the number as a pandas DataFrame with one row.
 
         Parameters
         ----------
         confidence
-            The confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``value``, ``standard_error``, ``low`` and ``high``.
         """
         return super().to_pandas(confidence)
 
     def to_arrow(self, confidence: float = 0.95) -> pyarrow.Table:
-        """Return the table of ``to_pandas`` as an Arrow table."""
+        """Return the number as an Arrow table with one row.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the limits ``low`` and ``high``.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns ``value``, ``standard_error``, ``low`` and ``high``.
+        """
         return super().to_arrow(confidence)
 
     def _columns(self, confidence: float = 0.95) -> Mapping[str, Sequence[Any]]:
@@ -179,7 +234,13 @@ class LinearEstimate(FrozenData, Result):
         return f"{type(self).__name__}(value={self.value!r}, standard_error={self.standard_error!r})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the number as a document of plain JSON types, with the estimates that its limits come from."""
+        """Return the number as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            The number, with the estimates from which its limits are derived.
+        """
         terms = [{"coefficient": number_document(c), **source.to_dict()} for c, source in self.terms]
         return {
             "format": self.format,
@@ -192,23 +253,34 @@ class LinearEstimate(FrozenData, Result):
         }
 
     def _further(self) -> dict[str, Any]:
-        """Return what the document of a subclass has in addition."""
+        """Return the additional entries of a subclass's document."""
         return {}
 
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> LinearEstimate:
-        """Return the number that ``to_dict`` described: equal to it, with the same limits.
+        """Return the number that a document holds; the inverse of ``to_dict``.
+
+        Parameters
+        ----------
+        document
+            A document from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        LinearEstimate
+            A number equal to the one that was written, with the same limits.
 
         Raises
         ------
         InvalidInput
             If the document is malformed, an estimate in it contradicts its counts (see ``Estimate.from_dict``), or a
-            frequency is not the one that this estimate has for the value.
+            frequency differs from that in its estimate.
 
         Notes
         -----
-        The value of other sums, and standard errors, are trusted; limits are derived from the estimates.
+        The function does not check standard errors, or the values of sums other than single frequencies. It derives
+        limits from the estimates.
         """
         kind: type[LinearEstimate] = read_header(_SUBJECT, document, LinearEstimate.formats)
         further = kind._further_keys
@@ -221,14 +293,14 @@ class LinearEstimate(FrozenData, Result):
         return estimate
 
     def _check_read(self) -> None:
-        """Raise InvalidInput if numbers that were read from a document contradict each other."""
+        """Raise InvalidInput if numbers from a document contradict each other."""
 
-    #: Keys that the document of a subclass has in addition.
+    #: Additional keys of a subclass's document.
     _further_keys: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
-        """Return the arguments that ``_further`` described."""
+        """Return the constructor arguments that ``_further`` described."""
         return {}
 
 
@@ -236,9 +308,10 @@ LinearEstimate.formats[LinearEstimate.format] = LinearEstimate
 
 
 def _read_term(document: Any) -> tuple[float, LawSource]:
+    """Return the coefficient and the source of one term of a document."""
     form = document.get("form") if isinstance(document, Mapping) else None
     if not isinstance(form, str) or form not in LawSource.forms:
-        raise InvalidInput(_SUBJECT, "a term", f"have a form: one of {', '.join(LawSource.forms)}", document)
+        raise InvalidInput(_SUBJECT, "a term", f"have one of the forms {', '.join(LawSource.forms)}", document)
     kind = LawSource.forms[form]
     document = check_keys(_SUBJECT, "a term", document, required=("coefficient", "form", "estimate", kind.key))
     coefficient = read_number(_SUBJECT, "a coefficient", document["coefficient"])
@@ -248,10 +321,10 @@ def _read_term(document: Any) -> tuple[float, LawSource]:
 
 
 def weighted_sum(parts: Sequence[tuple[float, LinearEstimate]]) -> LinearEstimate:
-    """Return the estimate of Σ weight·number, of numbers that are estimated from different people."""
+    """Return the estimate of Σ weight·number, for numbers from different people."""
     value = sum(weight * part._unbiased for weight, part in parts)
     error = math.hypot(*(weight * part.standard_error for weight, part in parts))
-    # No report of λ and of μ expected ones has probability e^-(λ+μ), and they differ by no more than the greater.
+    # With λ and μ expected reports, none arrives with probability e^-(λ+μ), and they differ by at most the greater one.
     unseen = max(abs(weight) * part.unseen for weight, part in parts)
     terms: tuple[tuple[float, LawSource], ...] = ()
     if all(part.terms or part._is_known for _, part in parts):
@@ -260,8 +333,10 @@ def weighted_sum(parts: Sequence[tuple[float, LinearEstimate]]) -> LinearEstimat
 
 
 def check_confidence(confidence: float, tests: int = 1) -> None:
-    """Raise InvalidInput unless this is a confidence that leaves each of the tests a probability to miss."""
+    """Raise InvalidInput unless the confidence level lies between 0 and 1 and leaves each test a representable α."""
     if not (is_number(confidence) and 0 < confidence < 1):
         raise InvalidInput("interval", "confidence", "lie between 0 and 1", confidence)
     if 1 - (1 - confidence) / (2 * tests) == 1:
-        raise InvalidInput("interval", "confidence", "be so far from 1 that a double lies between them", confidence)
+        hint = "Use a lower confidence level, such as 0.999."
+        must = "be far enough from 1 for double precision"
+        raise InvalidInput("interval", "confidence", must, confidence, hint=hint)

@@ -1,4 +1,4 @@
-"""The law of an error that is a sum of few independent events, where the normal law is too rough."""
+"""The law of an error that is a sum of few independent events, for which the normal law is too inaccurate."""
 
 from __future__ import annotations
 
@@ -16,22 +16,37 @@ from sfumato.estimation.linear import LinearEstimate
 __all__ = ["EventEstimate", "Events"]
 
 
-#: A standard deviation of this many events, from which on the normal law is exact enough.
+#: Standard deviation, in sizes of the largest event, above which the normal law is accurate enough.
 _NORMAL_FROM = 10.0
-#: Smoothing that lets the integral end, as a part of one event.
+#: Width of the smoothing kernel that makes the integral converge, as a fraction of one event.
 _SMOOTHING = 0.05
-#: Smoothings within which a smoothed event lies.
+#: Distance, in smoothing widths, within which a smoothed event lies.
 _WIDTH = 3.0
-#: Deviations, and events, from the mean within which a sum lies but for a negligible probability.
+#: Distance from the mean, in deviations plus events, that a sum exceeds with negligible probability.
 _REACH = 7.0
 
 
 @dataclass(frozen=True)
 class Events:
-    """Independent events, each of which moves an estimate by ``size``: a binomial count of them, less its mean.
+    """Independent events, each of which moves an estimate by the same amount.
 
-    Each of the ``trials`` is an event with the same ``probability``. ``trials`` need not be an integer: the events may
-    have different probabilities, of which the count has the same mean and variance.
+    The error of the estimate is the size times the binomial number of events, minus its mean. ``trials`` need not be an
+    integer: it may describe events with different probabilities whose count has the same mean and variance.
+
+    Parameters
+    ----------
+    trials
+        Number of trials.
+    probability
+        Probability of an event in each trial. If it is 0, the count is Poisson with mean ``trials``.
+    size
+        Distance by which one event moves the estimate.
+
+    Examples
+    --------
+    >>> events = Events(trials=10, probability=0.1, size=0.5)
+    >>> events.scaled(2)
+    Events(trials=10, probability=0.1, size=1.0)
     """
 
     trials: float
@@ -40,9 +55,23 @@ class Events:
 
     @classmethod
     def of(cls, probabilities: Floats, sizes: Floats, weights: Floats) -> list[Events]:
-        """Return events with the mean and the variance of these, each counted ``weights`` times.
+        """Return events with the total mean and variance of many different events.
 
-        An event that is likelier than not is replaced by its absence.
+        An event with a probability above 1/2 is replaced by its absence.
+
+        Parameters
+        ----------
+        probabilities
+            Probability of each event.
+        sizes
+            Size of each event.
+        weights
+            Number of times that each event counts.
+
+        Returns
+        -------
+        list of Events
+            At most two kinds of events: those that move the estimate up, and those that move it down.
         """
         likely = probabilities > 0.5
         events = []
@@ -59,13 +88,35 @@ class Events:
         return events
 
     def scaled(self, factor: float) -> Events:
-        """Return events whose size is multiplied by a ``factor``."""
+        """Return the events with their size multiplied by a factor.
+
+        Parameters
+        ----------
+        factor
+            The factor.
+
+        Returns
+        -------
+        Events
+            The scaled events.
+        """
         return replace(self, size=factor * self.size)
 
     def logarithm(self, points: Floats) -> npt.NDArray[np.complex128]:
-        """Return the logarithm of the characteristic function of the sum at some ``points``."""
+        """Return the logarithm of the characteristic function of the error.
+
+        Parameters
+        ----------
+        points
+            The arguments of the characteristic function.
+
+        Returns
+        -------
+        numpy.ndarray
+            The complex logarithm at each point.
+        """
         waves = np.expm1(1j * self.size * points)
-        if self.probability == 0:  # infinitely many trials: Poisson, with ``trials`` for its mean
+        if self.probability == 0:  # the limit of infinitely many trials: Poisson with mean ``trials``
             return np.asarray(self.trials * (waves - 1j * self.size * points))
         centre = 1j * self.probability * self.size * points
         with np.errstate(divide="ignore"):
@@ -74,9 +125,29 @@ class Events:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EventEstimate(LinearEstimate):
-    """An estimated number whose error is made of ``events``.
+    """An estimated number whose error is a sum of independent events.
 
-    Where few events are expected, intervals come from the law of their number and not from the normal law.
+    If few events are expected, the law of their number determines the intervals, not the normal law.
+
+    Parameters
+    ----------
+    value
+        The estimated number.
+    standard_error
+        Its standard error.
+    unseen
+        The distance by which one additional report could move the number (see :class:`LinearEstimate`).
+    terms
+        The sources that reports estimate (see :class:`LinearEstimate`).
+    events
+        The events that form the error.
+
+    Examples
+    --------
+    >>> number = EventEstimate(3.0, 0.47, events=(Events(trials=10, probability=0.1, size=0.5),))
+    >>> low, high = number.interval()
+    >>> round(low, 2), round(high, 2)
+    (1.91, 3.61)
     """
 
     events: tuple[Events, ...] = field(default=(), kw_only=True)
@@ -86,18 +157,30 @@ class EventEstimate(LinearEstimate):
 
     @property
     def _few_events(self) -> bool:
+        """Whether so few events are expected that the normal law is too inaccurate."""
         largest = max((abs(event.size) for event in self.events), default=0.0)
         return 0 < self.standard_error < _NORMAL_FROM * largest
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the lower and upper confidence limits.
 
-        A number is left out only if an error as large as its distance has probability at most (1 - confidence)/2.
+        The interval excludes a number only if an error as large as its distance has a probability of at most (1 -
+        confidence)/2.
 
         Parameters
         ----------
         confidence
-            The confidence level: how often the interval holds the true number.
+            Confidence level: the probability with which the interval contains the true number.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper limit.
+
+        Raises
+        ------
+        InvalidInput
+            If the confidence level does not lie between 0 and 1, or is too close to 1.
         """
         normal = super().interval(confidence)
         if not self._few_events:
@@ -106,14 +189,37 @@ class EventEstimate(LinearEstimate):
         return self.value - greatest, self.value - least
 
     def p_value(self, null: float = 0.0) -> float:
-        """Return the two-sided p-value of ``null``: the probability of at least this distance if it is the truth."""
+        """Return the two-sided p-value of a null hypothesis.
+
+        Parameters
+        ----------
+        null
+            The number under the null hypothesis.
+
+        Returns
+        -------
+        float
+            Twice the probability, under the null hypothesis, of an error at least this large in this direction; at most
+            1.
+        """
         if not self._few_events:
             return super().p_value(null)
         tails = _error_tails(self.events, self.standard_error, np.array([self.value - null]))
         return min(1.0, 2 * float(np.min(tails)))
 
     def scaled(self, factor: float) -> EventEstimate:
-        """Return the estimate of the number times a factor."""
+        """Return the estimate of the number times a factor.
+
+        Parameters
+        ----------
+        factor
+            The factor.
+
+        Returns
+        -------
+        EventEstimate
+            The scaled estimate.
+        """
         events = tuple(event.scaled(factor) for event in self.events)
         return EventEstimate(factor * self.value, abs(factor) * self.standard_error, events=events)
 
@@ -155,15 +261,16 @@ def _error_tails(events: Sequence[Events], deviation: float, points: Floats) -> 
     law = sum((event.logarithm(at) for event in events), -((_SMOOTHING * unit * at) ** 2) / 2 + 0j)
 
     def lower(shifted: Floats) -> Floats:
+        """Return the distribution function at some points."""
         waves = np.exp(law - 1j * at * np.clip(shifted, -score_bounds, score_bounds)[:, None])
         return np.asarray(np.clip(0.5 - np.sum(waves.imag / (np.pi * nodes), axis=1), 0.0, 1.0))
 
-    width = _WIDTH * _SMOOTHING * unit  # an event at the very point counts
+    width = _WIDTH * _SMOOTHING * unit  # includes an event exactly at the point
     return lower(points + width), 1 - lower(points - width)
 
 
 def _largest_errors(events: Sequence[Events], deviation: float, alpha: float) -> tuple[float, float]:
-    """Return the least and the greatest error, each of which is passed with a probability of at most α/2."""
+    """Return the least and the greatest error, each exceeded with a probability of at most α/2."""
     unit = max(abs(event.size) for event in events)
     ends = [-_REACH * (deviation + unit), _REACH * (deviation + unit)]
     limits = []

@@ -1,4 +1,4 @@
-"""A prior for the next collection, from the reports of past ones."""
+"""A prior for the next collection, estimated from the reports of earlier ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfumato._core import (
     FrozenData,
     Result,
     number_document,
-    percent,
+    quantity,
     read_fractions,
     read_number,
     reads_document,
@@ -33,11 +33,37 @@ _SUBJECT = "LearntPrior.from_dict"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearntPrior(FrozenData, Result):
-    """A prior that was estimated from private reports, so it may be shown: ``prior_source`` is "released".
+    """A prior that was estimated from private reports and may therefore be published.
 
-    ``shrinkage``: how far it was drawn from the estimate to the distribution it leans on, 0 to 1. ``low`` and ``high``
-    are the limits within which the estimate does not rule a prior out; ``likely`` is the set of these priors, for
-    ``audit_priors``.
+    :func:`learn_prior` returns objects of this class.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    prior
+        The prior probability of each value as an exact fraction, in domain order.
+    shrinkage
+        Weight, from 0 to 1, of the distribution towards which the estimate was shrunk.
+    low
+        Lower limits of the priors that the estimate does not exclude.
+    high
+        Upper limits of the priors that the estimate does not exclude.
+    prior_source
+        Always ``"released"``, because the prior may be published.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate, learn_prior
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
+    >>> print(learn_prior(result))
+    prior over 3 values, 4.09% shrunk towards another distribution
+    value     prior     low     high
+    none    0.69871  0.5428  0.87412
+    flu     0.28766  0.1421  0.45264
+    hiv    0.013629       0   0.1271
     """
 
     domain: Domain
@@ -51,11 +77,24 @@ class LearntPrior(FrozenData, Result):
 
     @property
     def likely(self) -> PriorBox:
-        """The priors that the estimate does not rule out."""
+        """The set of priors that the estimate does not exclude, for ``audit_priors``."""
         return PriorBox(self.domain, self.low, self.high)
 
     def policy(self, epsilon: EpsilonLike, side: str = "both") -> Prior:
-        """Return the policy under this prior."""
+        """Return the prior policy with this prior.
+
+        Parameters
+        ----------
+        epsilon
+            The ε of the policy.
+        side
+            The side of the policy: ``"both"``, ``"upper"`` or ``"lower"``.
+
+        Returns
+        -------
+        Prior
+            The policy.
+        """
         return Prior(self.domain, self.prior, epsilon, side)
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
@@ -63,13 +102,20 @@ class LearntPrior(FrozenData, Result):
         return value_table(self.domain, {name: np.array([float(p) for p in ps]) for name, ps in exact.items()})
 
     def _title(self) -> str:
-        return f"prior over {len(self.domain):,} values, {percent(self.shrinkage)} of it from the one it leans on"
+        values = quantity(len(self.domain), "value")
+        return f"prior over {values}, {100 * self.shrinkage:.3g}% shrunk towards another distribution"
 
     def __repr__(self) -> str:
         return f"LearntPrior(values={len(self.domain)}, shrinkage={self.shrinkage:.4g})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a document of plain JSON types, from which ``from_dict`` makes an equal one."""
+        """Return the prior as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            One entry per field, with exact fractions as strings.
+        """
         exact = {"prior": self.prior, "low": self.low, "high": self.high}
         return {
             "format": self.format,
@@ -83,7 +129,17 @@ class LearntPrior(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> LearntPrior:
-        """Return the prior that ``to_dict`` described.
+        """Return the prior that a document holds; the inverse of ``to_dict``.
+
+        Parameters
+        ----------
+        document
+            A document from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        LearntPrior
+            A prior equal to the one that was written.
 
         Raises
         ------
@@ -109,37 +165,51 @@ class LearntPrior(FrozenData, Result):
 def learn_prior(
     estimate: Estimate, *, towards: Sequence[Any] | Mapping[Any, Any] | None = None, confidence: float = 0.95
 ) -> LearntPrior:
-    """Learn a prior from an estimate of past reports, drawn towards another distribution by its part of noise.
+    """Learn a prior from an estimate of earlier reports.
+
+    The prior is the estimate, shrunk towards another distribution in proportion to its noise.
 
     Parameters
     ----------
     estimate
-        The estimate of past reports.
+        The estimate of earlier reports.
     towards
-        The distribution that the prior leans on; uniform unless given.
+        The distribution towards which the estimate is shrunk, in domain order or with labels; uniform by default.
     confidence
-        The confidence level of the simultaneous intervals ``low`` and ``high``.
+        Confidence level of the simultaneous intervals ``low`` and ``high``.
 
     Returns
     -------
     LearntPrior
-        A mixture of the distribution nearest to the estimate and the one it leans on: it lies in [0, 1], sums to one,
-        and gives no value of the latter a prior of zero.
+        A mixture of the distribution nearest to the estimate and ``towards``. It lies in [0, 1], sums to one, and is
+        positive wherever ``towards`` is positive.
 
     Raises
     ------
     InvalidInput
-        If this is not an estimate, or ``towards`` not a distribution over its domain.
+        If ``estimate`` is not an estimate, or ``towards`` is not a distribution over its domain.
 
     Notes
     -----
-    The part of ``towards`` is V/(V + D): V the sum of the variances, D the squared distance between the two.
+    The weight of ``towards`` is V/(V + D), where V is the sum of the variances and D is the squared distance between
+    the two distributions.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
+    >>> learnt = learn_prior(result)
+    >>> learnt, [round(float(p), 3) for p in learnt.prior]
+    (LearntPrior(values=3, shrinkage=0.04089), [0.699, 0.288, 0.014])
     """
     if not isinstance(estimate, Estimate):
-        raise InvalidInput("learn_prior", "estimate", "be an Estimate, made from private reports", estimate)
+        hint = "Build one from private reports with estimate(mechanism, aggregate)."
+        raise InvalidInput("learn_prior", "estimate", "be an Estimate", estimate, hint=hint)
     domain = estimate.domain
-    centre_given = [Fraction(1, len(domain))] * len(domain) if towards is None else towards
-    centre = np.array([float(p) for p in read_distribution("learn_prior", "towards", centre_given, domain)])
+    target = [Fraction(1, len(domain))] * len(domain) if towards is None else towards
+    centre = np.array([float(p) for p in read_distribution("learn_prior", "towards", target, domain)])
     distance = float(np.sum((estimate.nearest - centre) ** 2))
     noise = float(np.sum(estimate.estimator.variances(estimate.nearest))) / estimate.n
     shrinkage = noise / (noise + distance) if noise else 0.0
