@@ -209,7 +209,7 @@ def test_a_simulation_is_drawn_and_a_table() -> None:
     assert simulation.to_pandas()["truth"].tolist() == [0.5, 0.3, 0.2]
     assert "n = 1,000" in repr(simulation)
     assert "\n" not in repr(simulation)
-    assert simulation.plot().axes[0].get_ylabel() == "frequency"
+    assert simulation.plot().axes[0].get_ylabel() == "frequency (fraction of people)"
 
 
 def test_arrays_of_results_cannot_be_written() -> None:

@@ -1,7 +1,7 @@
-"""Pictures: estimates with their intervals, maps, the levels of a policy, what tests can tell, error against
-the number of people.
+"""Figures of estimates, maps, privacy levels, error regions, plans and audits.
 
-Each function gives a matplotlib figure; ``save`` writes one as SVG or PNG.
+Each function returns a matplotlib figure. :func:`save` writes a figure as SVG or PNG. Matplotlib is an optional
+dependency: ``pip install "sfumato[plot]"``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato._core import checked_count, import_optional, percent, register_plot, replacing
+from sfumato._core import checked_count, import_optional, percent, quantity, register_plot, replacing
 from sfumato.auditing import (
     Certificate,
     Channel,
@@ -49,12 +49,22 @@ __all__ = [
     "save",
 ]
 
-#: More bars than this would be a comb: the frequencies are then drawn as a line with a band.
+#: Maximum number of bars; more frequencies are drawn as a line with a band.
 _MOST_BARS = 60
+#: Colours of lines and the best bar, of bars and bands, and of the truth.
 _INK, _BAND, _TRUTH = "#1f4e79", "#9dc3e6", "#c55a11"
+#: Axis labels of utilities, with units.
+_UTILITIES = {
+    "worst-estimation": "worst-case expected squared error",
+    "mutual-information": "mutual information (nats)",
+    "mmse": "mean squared error",
+    "expected-loss": "expected loss",
+}
+_FREQUENCY = "frequency (fraction of people)"
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Any]:
+    """Return a figure of this size in inches, with one pair of axes."""
     figure: Figure = import_optional("matplotlib.figure", "plot", "drawing a figure").Figure(
         figsize=(width, height), layout="constrained"
     )
@@ -62,10 +72,35 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
 
 
 def save(figure: Figure, path: Path | str) -> None:
-    """Write a figure to an .svg or .png file, whole or not at all; the same figure gives the same bytes."""
+    """Write a figure to an SVG or PNG file.
+
+    The function writes the whole file or nothing. The same figure produces the same bytes.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    path
+        Path of the file, which must end in ``.svg`` or ``.png``.
+
+    Raises
+    ------
+    InvalidInput
+        If the path has another ending.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sfumato import Domain, Uniform
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "levels.svg"
+    ...     save(plot_epsilons(Uniform(Domain.range(3), 1)), path)
+    ...     path.exists()
+    True
+    """
     suffix = Path(path).suffix.lower()
     if suffix not in (".svg", ".png"):
-        raise InvalidInput(str(path), "the name of a plot", "end in .svg or .png", Path(path).name)
+        raise InvalidInput(str(path), "the name of the plot file", "end in .svg or .png", Path(path).name)
     import matplotlib
 
     metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
@@ -77,17 +112,41 @@ def save(figure: Figure, path: Path | str) -> None:
 def plot_estimate(
     estimate: Estimate, confidence: float = 0.95, truth: Any = None, *, simultaneous: bool = False
 ) -> Figure:
-    """Plot frequencies with their intervals: bars, or a map if the domain is a grid; with the truth if given.
+    """Plot frequencies with their intervals.
 
-    ``simultaneous`` intervals hold all together, as those of ``Estimate.interval``. The truth is in domain order, or
-    has labels (a mapping, a pandas Series) and is aligned by them.
+    The figure shows bars, a line with a band if there are more than 60 values, or a map if the domain is a grid.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    confidence
+        Confidence level of the intervals.
+    truth
+        The true distribution to draw as well, in domain order or with labels (a mapping or a pandas Series).
+    simultaneous
+        Whether all intervals together hold with this confidence, as in ``Estimate.interval``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
+    >>> plot_estimate(result).axes[0].get_title()
+    'Estimated frequencies from 100 reports (method unbiased)'
     """
     if estimate.domain.kind == "grid":
         return _plot_map(estimate)
     if truth is not None:
         truth = checked_distribution(truth, estimate.domain, "plot_estimate", "truth", absent=0.0)
     low, high = estimate.interval(confidence, simultaneous=simultaneous)
-    shown = f"{percent(confidence)} interval{', all together' if simultaneous else ''}"
+    shown = f"{percent(confidence)} interval{' (simultaneous)' if simultaneous else ''}"
     places = np.arange(len(estimate.domain))
     has_bars = len(places) <= _MOST_BARS
     figure, axes = _figure(max(6.0, 0.28 * len(places) if has_bars else 10.0), 4.0)
@@ -96,38 +155,68 @@ def plot_estimate(
         axes.vlines(places, low, high, color=_INK, linewidth=1.5, label=shown)
         turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
         axes.set_xticks(places, [str(label) for label in estimate.domain], **turned)
+        axes.set_xlabel("value")
     else:
         axes.fill_between(places, low, high, color=_BAND, label=shown)
         axes.plot(places, estimate.frequencies, color=_INK, linewidth=0.8, label="estimate")
         axes.set_xlabel("value, in domain order")
     if truth is not None:
         axes.plot(places, truth, "D" if has_bars else "-", color=_TRUTH, markersize=5, linewidth=0.8, label="truth")
-    axes.set_ylabel("frequency")
+    axes.set_ylabel(_FREQUENCY)
     axes.set_ylim(bottom=0)
-    axes.set_title(f"{estimate.n:,} reports, method {estimate.method}")
+    axes.set_title(_estimate_title(estimate))
     axes.legend(frameon=False)
     return figure
 
 
+def _estimate_title(estimate: Estimate) -> str:
+    """Return the title of a figure of one estimate."""
+    return f"Estimated frequencies from {quantity(estimate.n, 'report')} (method {estimate.method})"
+
+
 def _plot_map(estimate: Estimate) -> Figure:
+    """Plot the frequencies of a grid as a map."""
     latitudes, longitudes = estimate.domain.edges
     rows, columns = estimate.domain.shape
     figure, axes = _figure(7.0, max(3.0, 6.0 * rows / columns))
-    # What lies below the noise is drawn as nothing: a map of noise misleads.
+    # Frequencies below the noise are drawn as 0, because a map of noise would mislead.
     shown = np.where(estimate.frequencies > estimate.standard_errors, estimate.frequencies, 0.0)
     mesh = axes.pcolormesh(longitudes, latitudes, shown.reshape(rows, columns), cmap="Blues")
-    figure.colorbar(mesh, ax=axes, label="frequency (cells above one standard error)")
-    axes.set_xlabel("longitude")
-    axes.set_ylabel("latitude")
-    axes.set_title(f"{estimate.n:,} reports, method {estimate.method}")
+    figure.colorbar(mesh, ax=axes, label="frequency (0 if below one standard error)")
+    axes.set_xlabel("longitude (degrees)")
+    axes.set_ylabel("latitude (degrees)")
+    axes.set_title(_estimate_title(estimate))
     return figure
 
 
 @register_plot(GroupedEstimate)
 def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
-    """Plot a ``grouped`` estimate: one bar per group and value, with its interval.
+    """Plot one bar per group and value, with its interval.
 
-    The most frequent values are drawn if there are too many bars, in domain order.
+    If there would be too many bars, the figure shows only the most frequent values, in domain order.
+
+    Parameters
+    ----------
+    grouped
+        The estimates of the groups.
+    confidence
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate_groups
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> north = aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10)
+    >>> south = aggregate(mechanism, [0] * 40 + [1] * 50 + [2] * 10)
+    >>> groups = estimate_groups(mechanism, {"north": north, "south": south})
+    >>> plot_groups(groups).axes[0].get_title()
+    'Estimated frequencies from 200 reports, 95% intervals'
     """
     names = list(grouped)
     most = max(1, _MOST_BARS // len(names))
@@ -142,20 +231,45 @@ def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
         axes.bar(at, estimate.frequencies[chosen], width, label=str(name))
         axes.vlines(at, low[chosen], high[chosen], color=_INK, linewidth=1.0)
     axes.set_xticks(places, [str(grouped.total.domain.label(x)) for x in chosen.tolist()], rotation=45, ha="right")
-    axes.set_ylabel("frequency")
+    axes.set_xlabel("value")
+    axes.set_ylabel(_FREQUENCY)
     axes.set_ylim(bottom=0)
     left_out = len(grouped.total) - len(chosen)
-    most_frequent = f", the {len(chosen)} most frequent values" if left_out else ""
-    axes.set_title(f"{grouped.total.n:,} reports, {percent(confidence)} intervals{most_frequent}")
+    most_frequent = f", {quantity(len(chosen), 'most frequent value')}" if left_out else ""
+    reports = quantity(grouped.total.n, "report")
+    axes.set_title(f"Estimated frequencies from {reports}, {percent(confidence)} intervals{most_frequent}")
     axes.legend(frameon=False)
     return figure
 
 
 @register_plot(FrequencyTable)
 def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Figure:
-    """Plot the ``table`` of a difference or of weighted frequencies: one bar per value, from 0, with its interval.
+    """Plot differences or weighted frequencies: one bar per value, starting at 0, with its interval.
 
-    The values with the largest numbers are drawn if there are too many bars, in domain order.
+    If there would be too many bars, the figure shows only the values with the largest numbers, in domain order.
+
+    Parameters
+    ----------
+    table
+        A table from ``GroupedEstimate.difference`` or ``GroupedEstimate.weighted``.
+    confidence
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate_groups
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
+    >>> north = aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10)
+    >>> south = aggregate(mechanism, [0] * 40 + [1] * 50 + [2] * 10)
+    >>> table = estimate_groups(mechanism, {"north": north, "south": south}).difference("north", "south")
+    >>> plot_frequency_table(table).axes[0].get_title()
+    'Difference of frequencies: north minus south'
     """
     rows = list(table.items())
     values = np.array([row.value for _, row in rows])
@@ -168,17 +282,48 @@ def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Fig
     axes.axhline(0, color="grey", linewidth=0.8)
     turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
     axes.set_xticks(places, [str(rows[x][0]) for x in chosen], **turned)
-    axes.set_ylabel(table.quantity)
+    axes.set_xlabel("value")
     groups = [str(group) for group, *_ in table.terms]
-    axes.set_title(" minus ".join(groups) if table.quantity == "difference" else f"{len(groups)} groups, weighted")
+    if table.quantity == "difference":
+        axes.set_ylabel("difference (fraction of people)")
+        axes.set_title(f"Difference of frequencies: {' minus '.join(groups)}")
+    else:
+        axes.set_ylabel(_FREQUENCY)
+        axes.set_title(f"Weighted frequencies of {quantity(len(groups), 'group')}")
     axes.legend(frameon=False)
     return figure
 
 
 def plot_epsilons(policy: Policy) -> Figure:
-    """The effective epsilon between every two values: row x, column x', how much likelier x may make an output."""
+    """Plot the effective epsilon between every two values as a matrix.
+
+    Row x and column x' show the logarithm of the largest factor by which x may make an output more likely than x'.
+
+    Parameters
+    ----------
+    policy
+        A policy that has an epsilon for each pair of values, such as ``Uniform``, ``HighLow``, ``Blocks``, ``Metric``
+        or ``Pairwise``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure. Pairs without a rule are blank.
+
+    Raises
+    ------
+    InvalidInput
+        If the policy has no epsilon for pairs of values.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, HighLow
+    >>> plot_epsilons(HighLow(Domain(["none", "flu", "hiv"]), ["hiv"], 1)).axes[0].get_title()
+    'Privacy levels of a high-low policy'
+    """
     if not isinstance(policy, PairwisePolicy):
-        raise InvalidInput("plot_epsilons", "policy", "bind pairs of values", policy.kind)
+        hint = "Such policies are Uniform, HighLow, Blocks, Metric and Pairwise."
+        raise InvalidInput("plot_epsilons", "policy", "have an epsilon for pairs of values", policy.kind, hint=hint)
     epsilons = policy.effective_epsilon_matrix().floats
     figure, axes = _figure(6.0, 5.0)
     finite = np.where(np.isfinite(epsilons), epsilons, np.nan)
@@ -188,25 +333,75 @@ def plot_epsilons(policy: Policy) -> Figure:
         labels = [str(label) for label in policy.domain]
         axes.set_xticks(range(len(epsilons)), labels, rotation=45, ha="right")
         axes.set_yticks(range(len(epsilons)), labels)
-    axes.set_title(f"{policy.kind} policy")
+    axes.set_xlabel("alternative value x'")
+    axes.set_ylabel("true value x")
+    axes.set_title(f"Privacy levels of a {policy.kind} policy")
     return figure
 
 
 def plot_error_region(mechanism: Mechanism | Channel, policy: Policy, x: object, other: object) -> Figure:
-    """False alarm against missed detection of tests of ``x`` against ``other``: in reach, and allowed by the policy."""
+    """Plot the errors of tests between two values: those that are possible, and those that the policy allows.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism, or a channel.
+    policy
+        The policy.
+    x
+        The value that a test tries to detect.
+    other
+        The value from which the test distinguishes it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The false alarm rate against the missed detection rate.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, design
+    >>> policy = Uniform(Domain(["none", "flu", "hiv"]), 1)
+    >>> plot_error_region(design(policy), policy, "hiv", "none").axes[0].get_title()
+    'Errors of tests under a uniform policy'
+    """
     allowed, reached = policy_region(policy, x, other), error_region(mechanism, x, other)
     figure, axes = _figure(5.0, 4.6)
     alarm, missed = allowed.vertices.T
     axes.fill_between(alarm, missed, 1 - alarm, color=_BAND, alpha=0.5, linewidth=0, label="allowed by the policy")
     axes.plot(*reached.vertices.T, color=_INK, marker="o", markersize=3, label="best tests of a report")
     _label_errors(axes, x, other)
-    axes.set_title(f"{policy.kind} policy")
+    axes.set_title(f"Errors of tests under a {policy.kind} policy")
     axes.legend(frameon=False)
     return figure
 
 
 def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6, 10**7)) -> Figure:
-    """Expected total variation error of every suitable mechanism against the number of people; of a policy or plan."""
+    """Plot the expected error of every suitable mechanism against the number of people.
+
+    Parameters
+    ----------
+    policy
+        The policy, or a plan.
+    numbers
+        The numbers of people.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The expected total variation error, on logarithmic axes.
+
+    Raises
+    ------
+    InvalidInput
+        If a number of people is not a positive integer.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform
+    >>> plot_plan(Uniform(Domain.range(3), 1), numbers=[100, 1000]).axes[0].get_xlabel()
+    'number of people'
+    """
     figure, axes = _figure(6.0, 4.0)
     numbers = [checked_count("plot_plan", n, "numbers") for n in numbers]
     compared = policy if isinstance(policy, Plan) else plan(policy, n=1)
@@ -215,18 +410,34 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
         errors = [min(row.half_l1 * (compared.n / n) ** 0.5, 1.0) for n in numbers]
         axes.loglog(numbers, errors, marker="o", markersize=3, label=row.name)
     axes.axhline(1, color="grey", linewidth=0.8, linestyle=":")
-    axes.set_xlabel("people")
+    axes.set_xlabel("number of people")
     axes.set_ylabel("expected total variation error")
-    axes.set_title(f"{policy.kind} policy over {len(policy.domain):,} values")
+    axes.set_title(f"{policy.kind.capitalize()} policy over {quantity(len(policy.domain), 'value')}")
     axes.legend(frameon=False)
     return figure
 
 
 @register_plot(Plan)
 def plot_comparison(comparison: Plan) -> Figure:
-    """Plot the expected total variation error of every mechanism of a plan as a bar, the best on top.
+    """Plot the expected error of every mechanism of a plan as a bar, the best on top.
 
-    In a plan for another utility than estimation a bar is the value of that utility.
+    In a plan for another utility than estimation, the bars show the values of that utility.
+
+    Parameters
+    ----------
+    comparison
+        The plan.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, with the best mechanism in the darker colour.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, plan
+    >>> plot_comparison(plan(Uniform(Domain.range(3), 1), n=1000)).axes[0].get_title()
+    'Uniform policy over 3 values, 1,000 people'
     """
     rows = comparison.rows
     by_error = comparison.utility == "estimation"
@@ -234,21 +445,38 @@ def plot_comparison(comparison: Plan) -> Figure:
     figure, axes = _figure(6.0, max(2.0, 0.35 * len(rows) + 1.2))
     places = np.arange(len(rows))
     axes.barh(places, lengths, color=[_INK if row is comparison.best else _BAND for row in rows])
-    axes.set_yticks(places, [f"{row.name} ({row.bits:,} bits)" for row in rows])
+    axes.set_yticks(places, [f"{row.name} ({quantity(row.bits, 'bit')})" for row in rows])
     axes.invert_yaxis()
     if not by_error and comparison.bound is not None and np.isfinite(comparison.bound):
-        axes.axvline(comparison.bound, color=_TRUTH, linewidth=1.2, label="bound for any mechanism")
+        axes.axvline(comparison.bound, color=_TRUTH, linewidth=1.2, label="bound on every mechanism")
         axes.legend(frameon=False)
-    axes.set_xlabel("expected total variation error" if by_error else comparison.utility)
-    axes.set_title(
-        f"{comparison.policy.kind} policy over {len(comparison.policy.domain):,} values, n = {comparison.n:,}"
-    )
+    utility = _UTILITIES.get(comparison.utility, comparison.utility)
+    axes.set_xlabel("expected total variation error" if by_error else utility)
+    values, people = quantity(len(comparison.policy.domain), "value"), quantity(comparison.n, "person")
+    axes.set_title(f"{comparison.policy.kind.capitalize()} policy over {values}, {people}")
     return figure
 
 
 @register_plot(Optimum)
 def plot_matrix(optimum: Optimum) -> Figure:
-    """Plot the probability of every report (a column) for every value (a row) of an optimal mechanism."""
+    """Plot the probability of every report (column) for every value (row) of an optimal mechanism.
+
+    Parameters
+    ----------
+    optimum
+        The result of :func:`optimal`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Metric, optimal
+    >>> plot_matrix(optimal(Metric(Domain.range(3), "absolute", 1))).axes[0].get_title()
+    'Optimal mechanism: estimation 3.951, bound 3.951'
+    """
     matrix = optimum.mechanism.matrix()
     figure, axes = _figure(6.0, 5.0)
     image = axes.imshow(matrix, cmap="Blues", vmin=0, aspect="auto", interpolation="nearest")
@@ -257,19 +485,55 @@ def plot_matrix(optimum: Optimum) -> Figure:
         axes.set_yticks(range(len(matrix)), [str(label) for label in optimum.mechanism.domain])
     axes.set_xlabel("report")
     axes.set_ylabel("value")
-    axes.set_title(f"{optimum.utility} {optimum.value:.4g}, bound {optimum.bound:.4g}")
+    axes.set_title(f"Optimal mechanism: {optimum.utility} {optimum.value:.4g}, bound {optimum.bound:.4g}")
     return figure
 
 
 @register_plot(Simulation)
 def plot_simulation(simulation: Simulation) -> Figure:
-    """Plot the estimate of a simulated collection with its intervals and the truth."""
+    """Plot the estimate of a simulated collection, with its intervals and the truth.
+
+    Parameters
+    ----------
+    simulation
+        The result of :func:`simulate`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, design, simulate
+    >>> mechanism = design(Uniform(Domain.range(3), 1))
+    >>> plot_simulation(simulate(mechanism, n=1000, seed=1)).axes[0].get_ylabel()
+    'frequency (fraction of people)'
+    """
     return plot_estimate(simulation.estimate, truth=simulation.truth)
 
 
 @register_plot(Certificate)
 def plot_certificate(certificate: Certificate) -> Figure:
-    """Plot the epsilon that the tightest constraint of a certificate allows and the one that the mechanism reaches."""
+    """Plot the epsilon that the tightest constraint allows, and the epsilon that the mechanism reaches there.
+
+    Parameters
+    ----------
+    certificate
+        The certificate of an audit.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform, audit, design
+    >>> policy = Uniform(Domain.range(3), 1)
+    >>> plot_certificate(audit(design(policy), policy)).axes[0].get_title()
+    'randomized-response obeys the uniform policy'
+    """
     worst = certificate.worst
     allowed = float(worst.epsilon)
     reached = allowed + worst.excess if math.isfinite(allowed) else allowed
@@ -280,17 +544,39 @@ def plot_certificate(certificate: Certificate) -> Figure:
 
 @register_plot(SamplerAudit)
 def plot_sampler_audit(audit: SamplerAudit) -> Figure:
-    """Plot the epsilon that the policy allows between two values and the lower bound that a black-box audit found."""
+    """Plot the epsilon that the policy allows between two values, and the lower bound that a black-box audit found.
+
+    Parameters
+    ----------
+    audit
+        The result of :func:`audit_sampler`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> import random
+    >>> from sfumato import Domain, Uniform, audit_sampler
+    >>> generator = random.Random(1)
+    >>> def sampler(value):
+    ...     return value if generator.random() < 0.7 else 1 - value
+    >>> audit = audit_sampler(sampler, Uniform(Domain([0, 1]), 1), trials=2000)
+    >>> plot_sampler_audit(audit).axes[0].get_xlabel()
+    'ε'
+    """
     confidence = percent(1 - audit.alpha)
     bars = {
         "allowed by the policy": float(audit.epsilon),
         f"lower bound ({confidence} confidence)": audit.epsilon_lower,
     }
-    return _plot_epsilon_bars(bars, f"{audit.pair[0]!r} against {audit.pair[1]!r}")
+    return _plot_epsilon_bars(bars, f"Black-box audit of {audit.pair[0]!r} against {audit.pair[1]!r}")
 
 
 def _plot_epsilon_bars(bars: dict[str, float], title: str) -> Figure:
-    """Plot one horizontal bar per epsilon; an infinite one is written instead of drawn."""
+    """Plot one horizontal bar per epsilon; write an infinite epsilon as a word."""
     figure, axes = _figure(6.0, 1.8)
     for place, (label, epsilon) in enumerate(reversed(bars.items())):
         length = epsilon if math.isfinite(epsilon) else 0.0
@@ -306,20 +592,39 @@ def _plot_epsilon_bars(bars: dict[str, float], title: str) -> Figure:
 @register_plot(ErrorRegion)
 @register_plot(PolicyRegion)
 def plot_region(region: ErrorRegion | PolicyRegion) -> Figure:
-    """Plot false alarm against missed detection of the tests of one value against another."""
+    """Plot the false alarm rate against the missed detection rate of tests between two values.
+
+    Parameters
+    ----------
+    region
+        The region of a mechanism, from ``error_region``, or of a policy, from ``policy_region``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform
+    >>> from sfumato.auditing import policy_region
+    >>> plot_region(policy_region(Uniform(Domain.range(3), 1), 0, 1)).axes[0].get_title()
+    'Errors of tests between 0 and 1'
+    """
     figure, axes = _figure(5.0, 4.6)
     alarm, missed = region.vertices.T
     axes.fill_between(alarm, missed, 1 - alarm, color=_BAND, alpha=0.5, linewidth=0)
     axes.plot(alarm, missed, color=_INK, marker="o", markersize=3)
     _label_errors(axes, region.x, region.other)
+    axes.set_title(f"Errors of tests between {region.x!r} and {region.other!r}")
     return figure
 
 
 def _label_errors(axes: Any, x: object, other: object) -> None:
-    """Draw the diagonal of tests that ignore the report, and name the axes."""
+    """Draw the diagonal of tests that ignore the report, and label the axes."""
     axes.plot([0, 1], [1, 0], color="grey", linewidth=0.8, linestyle=":", label="tests that ignore the report")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_aspect("equal")
-    axes.set_xlabel(f"false alarm: says {x!r} of {other!r}")
-    axes.set_ylabel(f"missed detection: says {other!r} of {x!r}")
+    axes.set_xlabel(f"false alarm rate\n(test says {x!r} if the value is {other!r})")
+    axes.set_ylabel(f"missed detection rate\n(test says {other!r} if the value is {x!r})")

@@ -42,7 +42,10 @@ def test_a_difference_is_bars_around_zero() -> None:
         table = groups.difference("a", "b")
         axes: Any = table.plot(0.9).axes[0]
         assert len(axes.patches) == bars
-        assert (axes.get_ylabel(), axes.get_title()) == ("difference", "a minus b")
+        assert (axes.get_ylabel(), axes.get_title()) == (
+            "difference (fraction of people)",
+            "Difference of frequencies: a minus b",
+        )
         segments = axes.collections[0].get_segments()
         assert all(low < 0 < high for (_, low), (_, high) in segments)
     weighted = sf.GroupedEstimate({"a": first, "b": first}, first).weighted({"a": 1, "b": 3})
@@ -70,7 +73,7 @@ def test_levels_and_plans() -> None:
     assert np.isnan(image[0, 1])
     lines = plot_plan(policy).axes[0].lines
     assert len(lines) == 10  # five classical mechanisms, four for this policy, and the line at one
-    with pytest.raises(InvalidInput, match="bind pairs of values"):
+    with pytest.raises(InvalidInput, match="have an epsilon for pairs of values"):
         plot_epsilons(sf.Prior(domain, ["1/2", "1/4", "1/4"], 1))
     with pytest.raises(InvalidInput, match="numbers must be a whole number"):
         plot_plan(policy, [100, 0])
