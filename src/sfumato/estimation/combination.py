@@ -236,8 +236,13 @@ def _checked(parts: list[Estimate]) -> tuple[Estimate, ...]:
         raise InvalidInput("combine", "estimates", "contain at least one estimate", [])
     for number, part in enumerate(parts):
         if not isinstance(part, Estimate):
-            hint = "Build it with estimate(mechanism, aggregate)."
-            raise InvalidInput("combine", f"estimate {number}", "be an Estimate", part, hint=hint)
+            raise InvalidInput(
+                "combine",
+                f"estimate {number}",
+                "be an Estimate",
+                part,
+                hint="Build it with estimate(mechanism, aggregate).",
+            )
     for number, part in enumerate(parts):
         if part.domain != parts[0].domain:
             must = "have the domain of the first estimate"

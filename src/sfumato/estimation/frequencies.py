@@ -151,8 +151,9 @@ def estimate_groups(
     -0.285714 ± 0.097
     """
     if not isinstance(aggregates, Mapping):
-        must = "be a mapping from group names to aggregates"
-        raise InvalidInput("estimate_groups", "the aggregates", must, aggregates)
+        raise InvalidInput(
+            "estimate_groups", "the aggregates", "be a mapping from group names to aggregates", aggregates
+        )
     empty = [name for name, aggregate in aggregates.items() if getattr(aggregate, "n", 1) == 0]
     if empty:
         hint = "Leave out groups without reports."

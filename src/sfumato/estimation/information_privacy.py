@@ -345,7 +345,7 @@ class EstimateError:
         Returns
         -------
         float
-            n times the variance plus the square of n times the bias.
+            The variance times n, plus the square of n times the bias.
         """
         n = checked_count("EstimateError.mse", n)
         return n * (self.mean_square - self.bias**2) + (n * self.bias) ** 2

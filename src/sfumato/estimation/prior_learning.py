@@ -205,8 +205,13 @@ def learn_prior(
     (LearntPrior(values=3, shrinkage=0.04089), [0.699, 0.288, 0.014])
     """
     if not isinstance(estimate, Estimate):
-        hint = "Build one from private reports with estimate(mechanism, aggregate)."
-        raise InvalidInput("learn_prior", "estimate", "be an Estimate", estimate, hint=hint)
+        raise InvalidInput(
+            "learn_prior",
+            "estimate",
+            "be an Estimate",
+            estimate,
+            hint="Build one from private reports with estimate(mechanism, aggregate).",
+        )
     domain = estimate.domain
     target = [Fraction(1, len(domain))] * len(domain) if towards is None else towards
     centre = np.array([float(p) for p in read_distribution("learn_prior", "towards", target, domain)])
