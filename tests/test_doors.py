@@ -75,7 +75,7 @@ def test_a_share_is_that_of_one_value_or_of_several() -> None:
     )
     with pytest.raises(InvalidInput, match=r"must be one of the str labels .*; got 'Male'"):
         ESTIMATE.set_fraction("Male")
-    with pytest.raises(InvalidInput, match="values must be a value, or a list of values"):
+    with pytest.raises(InvalidInput, match="values must be a value or a list of values"):
         ESTIMATE.set_fraction({"State": 1})
     pairs = sf.simulate(sf.Uniform(PAIRS, 1), n=100).estimate
     assert pairs.set_fraction(("n", "y")) == pairs.set_fraction([("n", "y")])

@@ -116,7 +116,7 @@ def test_plan_in_json_and_for_a_target(folder: Path, capsys: pytest.CaptureFixtu
     target = answer(capsys, "plan", "policy.toml", "--target", "0.01", "--json")
     assert target["rows"][0]["tv"] == pytest.approx(0.01, rel=1e-3)
     run("plan", "policy.toml", "--n", "1000")
-    assert "high-low-subset: the least expected squared error" in capsys.readouterr().out
+    assert "high-low-subset: optimal, expected squared error" in capsys.readouterr().out
 
 
 def test_simulate_is_repeatable_and_near_its_prediction(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001
@@ -195,7 +195,7 @@ def test_wrong_input_is_named_in_one_line_and_leaves_nothing(folder: Path, capsy
     assert "broken.toml" in refusal(capsys, "plan", "broken.toml", "--n", "5")
     assert "JSON" in refusal(capsys, "audit", "broken.json", "--policy", "policy.toml")
     assert "--n" in refusal(capsys, "plan", "policy.toml", "--n", "many")
-    assert "one without the other" in refusal(capsys, "plan", "policy.toml")
+    assert "exactly one of n and target must be passed" in refusal(capsys, "plan", "policy.toml")
     assert "'magic'" in refusal(capsys, "design", "policy.toml", "--mechanism", "magic", *out)
     assert ".svg or .png" in refusal(capsys, "estimate", "mechanism.json", "counts.json", "--plot", "e.jpg")
     assert not list(folder.glob("never.*"))
@@ -294,7 +294,7 @@ def test_simultaneous_intervals_are_shown_written_and_drawn(
     assert not np.array_equal(low, sf.estimate(mechanism, counts).interval(0.9)[0])
     with (collected / "estimate.csv").open() as file:
         assert [float(row["low"]) for row in csv.DictReader(file)] == pytest.approx(low.tolist())
-    assert "90% interval, all together<" in (collected / "e.svg").read_text()
+    assert "90% interval (simultaneous)<" in (collected / "e.svg").read_text()
     run(*command)
     assert "low (90%, all)" in capsys.readouterr().out
 
@@ -331,7 +331,7 @@ def test_without_a_number_of_people_a_design_says_which_it_supposes(
     without = answer(capsys, "design", "policy.toml", "-o", "mechanism.json", "--json")
     stated = answer(capsys, "design", "policy.toml", "-o", "other.json", "--n", "10_000", "--json")
     assert without == {**stated, "why": stated["why"] + supposed}
-    found = re.search(r"total variation about ([0-9.]+),", without["why"])
+    found = re.search(r"total variation error about ([0-9.]+),", without["why"])
     assert found is not None
     assert float(found[1]) < 1
     for asked in (["--mechanism", "rr"], ["--utility", "mutual-information"]):

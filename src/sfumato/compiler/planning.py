@@ -111,7 +111,7 @@ def plan(
     24001
     """
     if (n is None) == (target is None):
-        hint = "Pass n=1000 or target=0.05, for example."
+        hint = "Pass either a number of people (n) or an error to reach (target)."
         raise InvalidInput("plan", "exactly one of n and target", "be passed", (n, target), hint=hint)
     n = None if n is None else checked_count("plan", n)
     target = None if target is None else checked_target("plan", target)
