@@ -43,23 +43,23 @@ __all__ = [
 ]
 
 
-def _c(epsilon: EpsilonLike) -> float:
+def _c(subject: str, epsilon: EpsilonLike) -> float:
     """Return (t+1)/(t-1) = 1/tanh(ε/2)."""
-    exact = Epsilon(epsilon, subject="a bound")
+    exact = Epsilon(epsilon, subject=subject)
     return math.inf if exact == ZERO else 1 / math.tanh(float(exact) / 2)
 
 
-def _checked_sizes(sizes: Sequence[int]) -> npt.NDArray[np.float64]:
+def _checked_sizes(subject: str, sizes: Sequence[int]) -> npt.NDArray[np.float64]:
     """Return the sizes of blocks as floats; raise InvalidInput unless each is at least 1."""
     if not len(sizes) or min(sizes) < 1:
-        raise InvalidInput("a bound", "sizes", "name at least one block, each of at least one value", list(sizes))
+        raise InvalidInput(subject, "sizes", "name at least one block, each of at least one value", list(sizes))
     return np.asarray(sizes, dtype=np.float64)
 
 
-def _checked_sensitive(sensitive: int, size: int) -> None:
+def _checked_sensitive(subject: str, sensitive: int, size: int) -> None:
     """Raise InvalidInput unless the number of sensitive values lies between 1 and the number of values."""
     if not 1 <= sensitive <= size:
-        raise InvalidInput("a bound", "sensitive", f"lie between 1 and {size}, the number of values", sensitive)
+        raise InvalidInput(subject, "sensitive", f"lie between 1 and {size}, the number of values", sensitive)
 
 
 # -- upper bounds of the paper -----------------------------------------------------------------------------
@@ -95,8 +95,8 @@ def high_low_l2(sensitive: int, epsilon: EpsilonLike, n: int) -> float:
     >>> round(high_low_l2(sensitive=2, epsilon=1, n=1000), 4)
     0.0303
     """
-    c = _c(epsilon)
-    return (3 * sensitive * c**2 + c) / checked_count("a bound", n)
+    c = _c("high_low_l2", epsilon)
+    return (3 * sensitive * c**2 + c) / checked_count("high_low_l2", n)
 
 
 def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> float:
@@ -135,8 +135,8 @@ def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> floa
     >>> round(high_low_l1(sensitive=2, size=10, epsilon=1, n=1000), 4)
     0.3842
     """
-    _checked_sensitive(sensitive, size)
-    c, n = _c(epsilon), checked_count("a bound", n)
+    _checked_sensitive("high_low_l1", sensitive, size)
+    c, n = _c("high_low_l1", epsilon), checked_count("high_low_l1", n)
     return math.sqrt(3 * sensitive**2 * c**2 / n) + math.sqrt(c * size / n)
 
 
@@ -164,7 +164,8 @@ def block_l2(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
     >>> round(block_l2(sizes=[5, 5], epsilon=1, n=1000), 4)
     0.281
     """
-    return 12 * float(_checked_sizes(sizes).max()) * _c(epsilon) ** 2 / checked_count("a bound", n)
+    largest, c = float(_checked_sizes("block_l2", sizes).max()), _c("block_l2", epsilon)
+    return 12 * largest * c**2 / checked_count("block_l2", n)
 
 
 def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
@@ -191,7 +192,8 @@ def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
     >>> round(block_l1(sizes=[5, 5], epsilon=1, n=1000), 4)
     1.6762
     """
-    return 2 * _c(epsilon) * math.sqrt(3 * float(np.sum(_checked_sizes(sizes) ** 2)) / checked_count("a bound", n))
+    squares, c = float(np.sum(_checked_sizes("block_l1", sizes) ** 2)), _c("block_l1", epsilon)
+    return 2 * c * math.sqrt(3 * squares / checked_count("block_l1", n))
 
 
 # -- numbers of reports that suffice -----------------------------------------------------------------------
@@ -236,9 +238,9 @@ def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float)
     >>> high_low_reports(sensitive=2, size=10, epsilon=1, tv=0.05)
     5380
     """
-    _checked_sensitive(sensitive, size)
-    _checked_error(tv)
-    c = _c(epsilon)
+    _checked_sensitive("high_low_reports", sensitive, size)
+    _checked_error("high_low_reports", tv)
+    c = _c("high_low_reports", epsilon)
     if math.isinf(c):
         raise InvalidInput(
             "high_low_reports", "epsilon", "be above 0, because no number of reports suffices at 0", epsilon
@@ -284,13 +286,13 @@ def block_reports(sizes: Sequence[int], epsilon: EpsilonLike, tv: float) -> int:
     >>> block_reports(sizes=[5, 5], epsilon=1, tv=0.05)
     23414
     """
-    _checked_error(tv)
-    c = _c(epsilon)
+    _checked_error("block_reports", tv)
+    c = _c("block_reports", epsilon)
     if math.isinf(c):
         raise InvalidInput(
             "block_reports", "epsilon", "be above 0, because no number of reports suffices at 0", epsilon
         )
-    return _reports(c * math.sqrt(float(np.sum(_checked_sizes(sizes) ** 2))), tv)
+    return _reports(c * math.sqrt(float(np.sum(_checked_sizes("block_reports", sizes) ** 2))), tv)
 
 
 def reports_for(mechanism: Mechanism, tv: float, p: Frequencies | None = None) -> int:
@@ -326,7 +328,7 @@ def reports_for(mechanism: Mechanism, tv: float, p: Frequencies | None = None) -
     >>> reports_for(RandomizedResponse(Domain.range(5), 1), tv=0.05)
     6115
     """
-    _checked_error(tv)
+    _checked_error("reports_for", tv)
     risk = mechanism.worst_risk(1) if p is None else mechanism.risk(1, p)
     if not math.isfinite(risk):
         raise InvalidInput(
@@ -334,15 +336,15 @@ def reports_for(mechanism: Mechanism, tv: float, p: Frequencies | None = None) -
             "the mechanism",
             "distinguish all values",
             mechanism,
-            hint="Use a policy whose epsilons are above 0 between all values.",
+            hint="Design it for a policy whose epsilons are above 0 between all values.",
         )
     return _reports(math.sqrt(len(mechanism.domain) * risk), tv)
 
 
-def _checked_error(tv: float) -> None:
+def _checked_error(subject: str, tv: float) -> None:
     """Raise InvalidInput unless the target error is above 0."""
     if not tv > 0:
-        raise InvalidInput("a number of reports", "tv", "be above 0", tv)
+        raise InvalidInput(subject, "tv", "be above 0", tv)
 
 
 def _reports(l1_of_one: float, tv: float) -> int:
@@ -379,7 +381,7 @@ def uniform_least_risk(k: int, epsilon: EpsilonLike) -> float:
     >>> round(uniform_least_risk(5, 1), 3)
     12.23
     """
-    return 0.0 if k == 1 else _risk_of_subsets(k, Epsilon(epsilon, subject="a bound"))
+    return 0.0 if k == 1 else _risk_of_subsets(k, Epsilon(epsilon, subject="uniform_least_risk"))
 
 
 @functools.lru_cache(maxsize=1024)  # many blocks have the same size
@@ -439,7 +441,7 @@ def blocks_least_risk(
         sizes = align(blocks, sizes, "blocks_least_risk", "sizes")
         epsilon = align(blocks, epsilon, "blocks_least_risk", "epsilon")
         totals = align(blocks, totals, "blocks_least_risk", "totals")
-    counts = _checked_sizes(sizes)
+    counts = _checked_sizes("blocks_least_risk", sizes)
     epsilons: list[Any] = list(epsilon) if isinstance(epsilon, (list, tuple)) else [epsilon] * len(counts)
     if len(epsilons) != len(counts):
         must = f"be one number, or one for each of the {len(counts)} blocks"
@@ -502,7 +504,7 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
     >>> round(prior_least_risk(20, "inf"), 2)
     0.95
     """
-    exact = Epsilon(epsilon, subject="a bound")
+    exact = Epsilon(epsilon, subject="prior_least_risk")
     if k == 1:
         return 0.0
     # Deviations from the mean keep their precision for small ε. No entry of v exceeds k.

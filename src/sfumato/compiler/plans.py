@@ -270,7 +270,10 @@ class Plan(Result):
         fitting = [row for row in rows if self.max_bits is None or row.bits <= self.max_bits]
         if not fitting:
             if not rows or self.max_bits is None:
-                raise NoMechanism("the plan has no such mechanism; compare more mechanisms with a larger max_seconds")
+                raise NoMechanism(
+                    "this plan contains no classical mechanism; plan(policy, n) without mechanism= and with utility "
+                    "'estimation' compares them"
+                )
             raise NoMechanism(
                 f"no compared mechanism has reports of at most {quantity(self.max_bits, 'bit')}; "
                 f"set max_bits to at least {min(row.bits for row in rows)}"

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 from sfumato._core import Floats, ProgressCallback, checked_count, checked_seconds, checked_type
-from sfumato.compiler.solvers.goals import Goal, WorstEstimation, goal_of
+from sfumato.compiler.solvers.goals import Goal, WorstEstimation, read_goal
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.policy import Policy
@@ -49,7 +49,7 @@ class Request:
             raise InvalidInput(verb, "the domain", "have at least two values", policy.domain)
         if mechanism is not None:
             checked_type(verb, "mechanism", mechanism, str)
-        goal = goal_of(utility, policy.domain)
+        goal = read_goal(verb, utility, policy.domain)
         if isinstance(goal, WorstEstimation) and prior is not None:
             must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
             raise InvalidInput(verb, "prior", must, prior)

@@ -13,7 +13,7 @@ from sfumato.compiler.plans import Plan, Row
 from sfumato.compiler.requests import Request
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal
-from sfumato.compiler.solvers.optimization import optimal_until
+from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.domain import Frequencies
 from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
@@ -54,7 +54,9 @@ def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str |
         late = isinstance(error, OutOfTime)
         if request.mechanism == "optimal" or (isinstance(request.goal, ExpectedLoss) and not late):
             raise
-        return None, f"the optimal mechanism, because {error}"
+        seconds = DEFAULT_SECONDS if request.max_seconds is None else request.max_seconds
+        why = f"did not finish in {seconds:g} s (raise max_seconds to search longer)" if late else f"failed: {error}"
+        return None, f"the optimal mechanism, because its search {why}"
 
 
 class _Comparison:

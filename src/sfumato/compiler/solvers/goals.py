@@ -38,6 +38,7 @@ __all__ = [
     "SumGoal",
     "WorstEstimation",
     "goal_of",
+    "read_goal",
 ]
 
 #: Ratio of the least to the greatest singular value at or below which a matrix counts as singular.
@@ -499,9 +500,14 @@ def goal_of(utility: str | Goal, domain: Domain) -> Goal:
     >>> goal_of("mutual-information", Domain.range(3)).name
     'mutual-information'
     """
+    return read_goal("goal_of", utility, domain)
+
+
+def read_goal(subject: str, utility: str | Goal, domain: Domain) -> Goal:
+    """Return the goal that a utility names, fitted to a domain; errors name the function ``subject``."""
     if isinstance(utility, Goal):
         return utility.checked(domain)
     if utility not in _NAMED:
         names = ", ".join(repr(name) for name in _NAMED)
-        raise InvalidInput("design", "utility", f"be one of {names}, SquaredError(...) or ExpectedLoss(...)", utility)
+        raise InvalidInput(subject, "utility", f"be one of {names}, SquaredError(...) or ExpectedLoss(...)", utility)
     return _NAMED[utility].checked(domain)

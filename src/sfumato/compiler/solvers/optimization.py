@@ -14,7 +14,7 @@ from sfumato._core import ZERO, Floats, ProgressCallback, checked_type
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds, count_rounds
 from sfumato.compiler.solvers.estimation import best_design, scaled
-from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, goal_of
+from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, read_goal
 from sfumato.compiler.solvers.interior import numerical_error
 from sfumato.compiler.solvers.mixture import best_mixture, solve_weights
 from sfumato.compiler.solvers.result import Optimum
@@ -136,7 +136,7 @@ def optimal_until(
         prior = [float(probability) for probability in policy.prior]
     stated = checked_distribution(prior, policy.domain, "optimal", "prior")
     stated = stated / stated.sum()
-    goal = goal_of(utility, policy.domain)
+    goal = read_goal("optimal", utility, policy.domain)
     if isinstance(goal, WorstEstimation) and prior is not None and not isinstance(policy, Prior):
         must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
         raise InvalidInput("optimal", "prior", must, prior)

@@ -3,8 +3,8 @@
 A permutation of the values that leaves the policy unchanged turns a mechanism into another one with the same error.
 Since tr J⁻¹ is convex, the average over all such permutations is not worse (``estimation`` has the notation). This
 average is a mixture of *orbits*: the rays that the permutations make of one ray. The average of v v' over an orbit
-commutes with the group, so J consists of small matrices J_c, one per component: tr J⁻¹ = Σ_c m_c·tr J_c⁻¹, with m_c the
-dimension of the component. A few sizes identify a ray, so 10,000 values take no more work than ten.
+commutes with the group. J therefore consists of small matrices J_c, one per component of dimension m_c, and
+tr J⁻¹ = Σ_c m_c·tr J_c⁻¹. A few sizes identify a ray, so 10,000 values take no more work than ten.
 
 The bound is that of ``estimation``, component by component. With N_c = J_c⁻¹ and any λ, tr J⁻¹ ≥ 2·Σ m_c·tr N_c - λ·1 -
 δ. Here δ is the greatest Σ m_c·tr(N_c²·J_c) - λ·mean of any orbit, and a mean is taken over the values of one class.

@@ -11,9 +11,9 @@ e^ε] for the others, and t lies in [1, e^ε]. A row in which W lies in [l, h] h
     k = l: W = h on H, T = 0 elsewhere except for one value, whose T follows from k = l.
 
 Within a kind, everything is linear in t. Only the values of t at which kinds change matter: l·(r + m(H)) = h·m(H) for
-some set H and row. It remains to choose t and one vertex in each row. A ray T is worth (Σ F_s)/c - ln c for its price
-λ, with c = Σ c_s, c_s = Σ_u p·T and F_s = Σ_u (p·T ln T - λ·T), because it is scaled to p·T = 1 afterwards. A vertex is
-therefore a point (c_s, F_s) of the plane, and for every θ with S(θ) = Σ_s max (F_s - θ·c_s) < 0
+some set H and row. It remains to choose t and one vertex in each row. Let c_s = Σ_u p·T, c = Σ c_s and
+F_s = Σ_u (p·T ln T - λ·T). A ray T is worth (Σ F_s)/c - ln c for its price λ, because it is scaled to p·T = 1
+afterwards. A vertex is therefore a point (c_s, F_s) of the plane, and for every θ with S(θ) = Σ_s max (F_s - θ·c_s) < 0
 
     (Σ F_s)/c - ln c ≤ θ - 1 - ln(-S(θ)),
 

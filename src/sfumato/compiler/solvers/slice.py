@@ -244,7 +244,7 @@ class Slice:
         return distinct(self.farthest(directions, deadline))
 
     def first_rays(self, deadline: Deadline = NEVER) -> Floats:
-        """Return a few vertices in every direction and the points opposite them, which together contain the constant.
+        """Return a few vertices in every direction and the points opposite them; each pair mixes to the constant.
 
         Vertices of the axes are required (OutOfTime if they take too long). Other vertices get a part of the time.
         """
