@@ -576,3 +576,17 @@ def test_a_mechanism_of_the_library_that_is_too_large_is_skipped(monkeypatch: py
     monkeypatch.setattr(SubsetSelection, "worst_risk", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         sf.plan(FEW, 100)
+
+
+def test_the_printed_ratio_to_the_bound_is_value_over_bound() -> None:
+    """An error is at least its lower bound, and an information at most its upper bound."""
+    policy = sf.HighLow(sf.Domain.range(6), [1, 2], 1)
+    errors = sf.plan(policy, n=1000)
+    informations = sf.plan(policy, n=1000, utility="mutual-information")
+    for plan, is_error in ((errors, True), (informations, False)):
+        head, *lines = str(plan).splitlines()[1 : len(plan) + 2]
+        assert "× bound" in head
+        for row, line in zip(plan.rows, lines, strict=True):
+            assert row.ratio is not None
+            assert row.shown_ratio == f"{row.ratio if is_error else 1 / row.ratio:.2f}"
+            assert f" {row.shown_ratio}  " in line

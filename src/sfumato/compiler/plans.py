@@ -107,6 +107,13 @@ class Row:
         return max(self.value / self.bound, self.bound / self.value)
 
     @property
+    def shown_ratio(self) -> str | None:
+        """The value divided by the bound as a string for tables; below 1 if larger values are better."""
+        if self.ratio is None or self.value is None or self.bound is None:
+            return None
+        return f"{self.value / self.bound:.2f}"
+
+    @property
     def gap(self) -> float | None:
         """The largest possible improvement, relative to the larger of value and bound; None if no bound is known."""
         if self.value is None or self.bound is None:
@@ -399,7 +406,7 @@ class Plan(Result):
             "l2 risk": columns["risk"],
             "TV": _right_aligned([row.shown_tv for row in self.rows]),
             "bits": columns["bits"],
-            "× bound": [None if row.ratio is None else f"{row.ratio:.2f}" for row in self.rows],
+            "× bound": [row.shown_ratio for row in self.rows],
             "decoding": columns["decoding"],
         }
 
