@@ -157,6 +157,8 @@ class _Comparison:
             side = "lower" if self._request.goal.small_is_good else "upper"
             bound = "" if best.bound is None else f", {side} bound {best.bound:.6g}"
             reason = f"{best.name}: {name} {best.value:.6g}{bound}"
+        if isinstance(self._request.goal, Estimation) and best.value is not None and np.isfinite(best.value):
+            reason += " (errors from 1 report; divide by n)"
         return reason if skipped is None else f"{reason}, the best of the compared mechanisms. Not compared: {skipped}"
 
 
