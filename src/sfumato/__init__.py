@@ -1,7 +1,7 @@
 """Sfumato: a compiler for context-aware local privacy.
 
-Say which values must be hard to tell apart, and by how much (a policy); get exact randomizers (mechanisms), and an
-exact certificate that the one obeys the other (audit).
+State which values must be hard to distinguish, and by how much (a policy). Sfumato returns exact randomizers
+(mechanisms) and an exact certificate that a mechanism obeys the policy (audit).
 """
 
 import functools
@@ -130,8 +130,8 @@ __all__ = [
     "verify",
 ]
 
-#: Names that are imported when they are first used: importing Sfumato stays light, and a collector never loads the code
-#: that handles raw values.
+#: Names that are imported on first use. Importing Sfumato stays fast, and a collector never loads the code that handles
+#: raw values.
 _LATE = {
     "compiler": {
         "ExpectedLoss",
@@ -150,10 +150,11 @@ _LATE = {
 
 
 def _load(package: str) -> Any:
+    """Import a subpackage."""
     return importlib.import_module(f"{__name__}.{package}")
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for defined
+if not TYPE_CHECKING:  # with this function, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":

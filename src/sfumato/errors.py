@@ -1,27 +1,27 @@
-"""Every error Sfumato raises, and the one template their messages share.
+"""All errors that Sfumato raises, and the template of their messages.
 
 SfumatoError
-├── InvalidInput (ValueError)     a parameter that cannot be accepted; nothing was built
-│   ├── NotIdentifiable           reports do not tell all values apart: nothing to estimate (sfumato.mechanisms)
+├── InvalidInput (ValueError)     an argument, file or document was rejected; nothing was built
+│   ├── NotIdentifiable           the reports cannot distinguish all values, so no estimate exists (sfumato.mechanisms)
 │   ├── UnknownLabel (KeyError)   a result has no row with this label
-│   ├── UnknownSpec               a spec, policy or certificate of a kind or version not known here
-│   ├── UnreadableFile (OSError)  a file that cannot be opened, read or written; errno and filename are the system's
-│   │   └── MissingFile           the same for a file that does not exist (FileNotFoundError)
-│   └── Refused                   the same, said by an executor of Spark (sfumato.spark)
-├── PolicyViolated                a certificate that does not hold was asked to hold
-├── NoAnswer                      the arguments are valid, but there is no answer; the message says why
-│   ├── Undecided                 no method here proves or disproves it, or the evidence is not enough
+│   ├── UnknownSpec               a spec, policy or certificate has a kind or version that this release does not know
+│   ├── UnreadableFile (OSError)  a file cannot be opened, read or written; errno and filename come from the system
+│   │   └── MissingFile           a file does not exist (also FileNotFoundError)
+│   └── Refused                   a Spark executor rejected its input (sfumato.spark)
+├── PolicyViolated                a certificate shows that a mechanism violates its policy
+├── NoAnswer                      the arguments are valid, but no answer exists; the message gives the reason
+│   ├── Undecided                 no available method proves or disproves the statement, or evidence is insufficient
 │   ├── LimitExceeded             the computation is larger than the limit in the message
 │   │   └── TooManyBranches       a sampler has more branches than the auditor follows (sfumato.auditing)
-│   ├── SolverFailed              a numerical search found no solution
-│   │   └── OutOfTime             a search had no mechanism to show at its deadline (sfumato.compiler)
+│   ├── SolverFailed              a numerical search did not find a solution
+│   │   └── OutOfTime             a search had no mechanism to return at its deadline (sfumato.compiler)
 │   └── NoMechanism               no mechanism meets the request (bits per report, policy, utility, target)
-├── CannotCompose                 the privacy of two releases together has no bound of this kind
-├── BudgetExceeded                a release would spend more than the ledger's budget; nothing was drawn
-├── ValueChanged                  a collection was answered with another value before; nothing was drawn
-├── CollectorRefused              a collector refused for good; the message gives its reason (sfumato.device)
-├── CollectorUnreachable          no answer of a collector came, however often it was asked (sfumato.device)
-└── MissingExtra (ImportError)    an optional dependency is needed; the message names it
+├── CannotCompose                 the privacy loss of two releases together has no bound of this kind
+├── BudgetExceeded                a release would exceed the budget of the ledger; nothing was drawn
+├── ValueChanged                  the person answered this collection with another value before; nothing was drawn
+├── CollectorRefused              a collector rejected a request for good; the message gives its reason (sfumato.device)
+├── CollectorUnreachable          a collector did not answer any of the retries (sfumato.device)
+└── MissingExtra (ImportError)    an optional dependency is missing; the message names it
 """
 
 from __future__ import annotations
@@ -47,23 +47,24 @@ __all__ = [
     "ValueChanged",
 ]
 
+#: Maximum characters of a rejected value in a message; longer ones are cut.
 _LONGEST_SHOWN = 80
 
 
 class SfumatoError(Exception):
-    """The root of every error raised on purpose by this package."""
+    """Base class of all errors that Sfumato raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Constructors take what a message is made of, and a copy needs the message: errors cross process borders.
+        # Errors are sent between processes, and a copy has only the message. The constructors take its parts instead.
         system = {name: getattr(self, name) for name in ("errno", "strerror", "filename") if hasattr(self, name)}
         return _restore, (type(self), self.args, {**system, **self.__dict__})
 
 
 class InvalidInput(SfumatoError, ValueError):
-    """An argument, a file or a document that cannot be accepted.
+    """Argument, file or document that was rejected.
 
-    All messages follow one template: ``subject: parameter must …; got …``, then what to do next where the requirement
-    alone does not say it.
+    All messages follow one template: ``subject: parameter must …; got …``. A hint follows if the requirement alone does
+    not say what to do next.
 
     Parameters
     ----------
@@ -74,9 +75,9 @@ class InvalidInput(SfumatoError, ValueError):
     must
         The requirement, as the words after "must".
     got
-        The rejected value; long ones are shortened.
+        The rejected value; long values are shortened.
     row
-        The index of the rejected report, where the input is a column of reports.
+        The index of the rejected report, if the input is a column of reports.
     hint
         What to do next, as a full sentence.
 
@@ -97,68 +98,80 @@ class InvalidInput(SfumatoError, ValueError):
 
 
 class UnknownLabel(InvalidInput, KeyError):
-    """A result was asked for a value or a group that it does not have: ``estimate["label"]``."""
+    """Label of a value or a group that a result does not have, as in ``estimate["label"]``."""
 
-    __str__ = Exception.__str__  # that of KeyError quotes the message
+    __str__ = Exception.__str__  # KeyError.__str__ would put the message in quotation marks
 
 
 class UnknownSpec(InvalidInput):
-    """A document names a kind or a version that this release does not know."""
+    """Document with a kind or a version that this release does not know."""
 
 
 class UnreadableFile(InvalidInput, OSError):
-    """A file that cannot be opened, read or written.
+    """File that cannot be opened, read or written.
 
     It is also an :class:`OSError` with the ``errno``, ``strerror`` and ``filename`` of the system's error.
     """
 
     def __str__(self) -> str:
-        return str(self.args[0])  # an OSError with a file name would print the system's message
+        return str(self.args[0])  # OSError.__str__ would print the system's message instead
 
 
 class MissingFile(UnreadableFile, FileNotFoundError):
-    """A file that does not exist; also a :class:`FileNotFoundError`."""
+    """File that does not exist; also a :class:`FileNotFoundError`."""
 
 
 class PolicyViolated(SfumatoError):
-    """A mechanism does not obey its policy; the message names the pair and the output."""
+    """Mechanism that violates its policy; the message names the pair of values and the output."""
 
 
 class NoAnswer(SfumatoError):
-    """A valid request has no exact answer; nothing was approximated instead. The subclass says why."""
+    """Valid request that has no exact answer; nothing was approximated instead.
+
+    The subclass and the message give the reason.
+    """
 
 
 class Undecided(NoAnswer):
-    """No method known here proves or disproves the statement, or the evidence is weaker than required."""
+    """Statement that no available method proves or disproves, or for which the evidence is too weak."""
 
 
 class LimitExceeded(NoAnswer):
-    """The computation is larger than the limit that the message states."""
+    """Computation that is larger than the limit in the message."""
 
 
 class SolverFailed(NoAnswer):
-    """A numerical search did not converge, or did not finish in time."""
+    """Numerical search that did not converge, or did not finish in time."""
 
 
 class NoMechanism(NoAnswer):
-    """No mechanism meets the request: the bits per report, the policy, the utility or the target."""
+    """Request that no mechanism meets: the bits per report, the policy, the utility or the target."""
 
 
 class CannotCompose(SfumatoError):
-    """The composition of two policies does not exist, or is not known to."""
+    """Composition of two policies that does not exist, or that is not known to exist."""
 
 
 class BudgetExceeded(SfumatoError):
-    """A release would spend more than the ledger's budget; nothing was drawn."""
+    """Release that would exceed the budget of the ledger; nothing was drawn."""
 
 
 class ValueChanged(SfumatoError):
-    """A collection asks again, and the value is no longer the one that was answered; nothing was drawn."""
+    """Repeated answer to a collection with another value than before; nothing was drawn."""
 
 
 class MissingExtra(SfumatoError, ImportError):
-    """An optional dependency is missing: ``purpose`` needs the ``extra``.
+    """Optional dependency that is not installed.
 
+    Parameters
+    ----------
+    extra
+        The name of the extra that installs the dependency.
+    purpose
+        What needs the dependency, as the start of the message.
+
+    Examples
+    --------
     >>> print(MissingExtra("arrow", "encoding an Arrow column"))
     encoding an Arrow column needs the optional dependency: pip install 'sfumato[arrow]'
     """
@@ -168,9 +181,9 @@ class MissingExtra(SfumatoError, ImportError):
 
 
 def _restore(kind: type[SfumatoError], arguments: tuple[Any, ...], state: dict[str, Any]) -> SfumatoError:
-    """Return an error again from its parts, without its constructor."""
-    maker = OSError if issubclass(kind, OSError) else Exception  # the only two layouts that these classes have
-    error: SfumatoError = maker.__new__(kind, *arguments)
+    """Return a copy of an error from its parts, without calling its constructor."""
+    base = OSError if issubclass(kind, OSError) else Exception  # these classes have only these two memory layouts
+    error: SfumatoError = base.__new__(kind, *arguments)
     error.args = arguments
     for name, value in state.items():
         setattr(error, name, value)
@@ -178,18 +191,18 @@ def _restore(kind: type[SfumatoError], arguments: tuple[Any, ...], state: dict[s
 
 
 def file_error(error: OSError, subject: str, parameter: str, must: str, got: object) -> UnreadableFile:
-    """Return the system's error as one of this package: MissingFile if the file does not exist, else UnreadableFile."""
+    """Convert an OSError: MissingFile if the file does not exist, otherwise UnreadableFile."""
     kind = MissingFile if isinstance(error, FileNotFoundError) else UnreadableFile
     result = kind(subject, parameter, must, got)
     result.errno, result.strerror = error.errno, error.strerror or str(error)
-    result.filename = subject if error.filename is None else error.filename  # pyarrow leaves it out
+    result.filename = subject if error.filename is None else error.filename  # errors of pyarrow have no file name
     return result
 
 
 def shown(value: object) -> str:
-    """``repr(value)``, cut where a message would become unreadable.
+    """Return ``repr(value)``, cut to 80 characters.
 
-    >>> shown(10**5000)  # Python writes out no int this long
+    >>> shown(10**5000)  # Python does not convert an int of this length to a string
     '<int that cannot be shown>'
     """
     try:

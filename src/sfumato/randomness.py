@@ -1,9 +1,10 @@
-"""The only source of random bytes: AES-CTR keystreams under keys from the operating system.
+"""The only source of random bytes: AES-CTR keystreams with keys from the operating system.
 
-Arrays of values are privatized under a key of their own. A process-wide source serves values one at a time: it keeps
-one small buffer per thread, each under a key of its own that is replaced with the buffer, so threads never wait for
-and never share each other's bytes. A buffer remembers the process it was made in: a forked child discards what it
-inherits.
+- Every array of values is privatized with its own key.
+- Values that are privatized one at a time use a process-wide source, which has one small buffer per thread. Each buffer
+  has its own key, which changes whenever the buffer is refilled. Threads therefore never wait for each other and never
+  share bytes.
+- Each buffer records the process that created it. A forked child discards the buffers that it inherits.
 """
 
 from __future__ import annotations
@@ -34,37 +35,42 @@ __all__ = [
     "secure",
 ]
 
+#: Length of an AES key in bytes.
 KEY_BYTES = 16
-#: The two streams of a chunk (docs/words-to-decisions.md).
+#: Numbers of the two streams of a chunk (docs/words-to-decisions.md).
 MAIN, AUXILIARY = 0, 1
+
+#: Size of the buffer of each thread.
 
 _BUFFER_BYTES = 2**14
 
 
 def fresh_key() -> bytes:
-    """A new key from the operating system."""
+    """Return a new key from the operating system."""
     return os.urandom(KEY_BYTES)
 
 
 def keystream(key: bytes, chunk: int, stream: int) -> CipherContext:
-    """The keystream of one chunk's main or auxiliary stream: encrypt zeros with it to read it."""
+    """Return the keystream of the main or auxiliary stream of a chunk; encrypt zeros with it to read it."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     return Cipher(algorithms.AES(key), modes.CTR(first_block(chunk, stream))).encryptor()
 
 
 def first_block(chunk: int, stream: int) -> bytes:
-    """The counter block at which a stream begins; streams are 2^64 blocks apart, so they never meet."""
+    """Return the counter block at which a stream starts; streams are 2^64 blocks apart, so they never overlap."""
     if not 0 <= chunk < 2**63 or stream not in (MAIN, AUXILIARY):
-        raise ValueError(f"no stream {stream} of chunk {chunk}")
+        raise ValueError(f"stream must be {MAIN} or {AUXILIARY} and chunk from 0 to 2^63 - 1; got {stream} and {chunk}")
     return (chunk << 65 | stream << 64).to_bytes(16, "big")
 
 
-# os.fork runs this in the child, so that even a reused process number cannot revive an inherited buffer.
+# Number of forks between the first process and this one. It invalidates inherited buffers even if the system
+# reuses a process number.
 _generation = 0
 
 
 def _forget_inherited_buffers() -> None:
+    """Mark all buffers as inherited; os.fork calls this function in the child."""
     global _generation
     _generation += 1
 
@@ -74,13 +80,13 @@ if hasattr(os, "register_at_fork"):
 
 
 class SecureSource:
-    """Uniform bytes and bits, safe to use from any thread and after any fork."""
+    """Source of uniform random bytes and bits that is safe with threads and after forks."""
 
     def __init__(self) -> None:
         self._local = threading.local()
 
     def read(self, count: int) -> bytes:
-        """``count`` fresh random bytes."""
+        """Return ``count`` new random bytes."""
         if count > _BUFFER_BYTES:
             return _encrypted_zeros(count)
         local: Any = self._local
@@ -93,39 +99,60 @@ class SecureSource:
         return taken
 
     def bits(self, width: int) -> int:
-        """A uniform integer of ``width`` bits."""
+        """Return a uniform integer of ``width`` bits."""
         return int.from_bytes(self.read((width + 7) // 8), "little") & (1 << width) - 1
 
 
 def _encrypted_zeros(count: int) -> bytes:
+    """Return ``count`` bytes of a keystream with a new key."""
     return keystream(fresh_key(), 0, MAIN).update(bytes(count))
 
 
-#: The source that the library uses wherever none is given.
+#: Default source of the library.
 secure = SecureSource()
 
 
-# -- the streams of a whole collection of values -----------------------------------------------------------
+# -- streams of a collection of values ---------------------------------------------------------------------
 
 
 class Stream(Protocol):
-    """Where the streams of a collection's chunks come from."""
+    """Source of the keystreams of a collection's chunks."""
 
     def reserve(self, chunks: int) -> tuple[bytes, int]:
-        """A key and the number of the first of ``chunks`` chunks, none of which was given out before."""
+        """Return a key and the number of the first of ``chunks`` chunks that no earlier call returned."""
 
 
 class SecureStream:
-    """A new key from the operating system for every collection."""
+    """Stream with a new key from the operating system for every collection."""
 
     def reserve(self, chunks: int) -> tuple[bytes, int]:  # noqa: ARG002
         return fresh_key(), 0
 
 
 class InsecureSeeded:
-    """Reproducible draws for simulations and tests. **Whoever knows the seed can undo the randomization.**
+    """Reproducible random stream for simulations and tests.
 
-    The same seed gives the same reports to the same sequence of calls; each call goes on where the last one ended.
+    **Anyone who knows the seed can undo the randomization.** Never use it for the reports of real people. The same seed
+    gives the same reports for the same sequence of calls; each call continues where the previous one ended.
+
+    Parameters
+    ----------
+    seed
+        Any integer.
+
+    Raises
+    ------
+    InvalidInput
+        If the seed is not an integer.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> mechanism = sf.design(sf.Uniform(sf.Domain(["no", "yes"]), "ln 3"), mechanism="rr")
+    >>> reports = sf.privatize(mechanism, ["yes"] * 1000, stream=sf.InsecureSeeded(7))
+    >>> again = sf.privatize(mechanism, ["yes"] * 1000, stream=sf.InsecureSeeded(7))
+    >>> bool((reports == again).all())
+    True
     """
 
     def __init__(self, seed: int) -> None:
@@ -137,7 +164,18 @@ class InsecureSeeded:
         self._lock = threading.Lock()
 
     def reserve(self, chunks: int) -> tuple[bytes, int]:
-        """The key of the seed, and the number of the first of ``chunks`` chunks that were not given out before."""
+        """Reserve chunks of the stream that no earlier call returned.
+
+        Parameters
+        ----------
+        chunks
+            Number of chunks.
+
+        Returns
+        -------
+        tuple
+            The key of the seed, and the number of the first reserved chunk.
+        """
         with self._lock:
             first = self._next
             self._next += chunks
@@ -148,22 +186,22 @@ class InsecureSeeded:
 
 
 class WordReader:
-    """Reads one stream of a chunk: frames from the main stream, 64-bit words from the auxiliary one."""
+    """Reader of one stream of a chunk: frames of the main stream, 64-bit words of the auxiliary stream."""
 
     def __init__(self, key: bytes, chunk: int, stream: int) -> None:
         self._keystream = keystream(key, chunk, stream)
 
     def number(self, bits: int) -> int:
-        """The next ``bits`` bits, a multiple of 8."""
+        """Return the next ``bits`` bits, a multiple of 8."""
         return int.from_bytes(self._keystream.update(bytes(bits // 8)), "little")
 
     def word(self, width: int) -> int:
-        """The lowest ``width`` bits of the next 64-bit word."""
+        """Return the lowest ``width`` bits of the next 64-bit word."""
         return self.number(64) & (1 << width) - 1
 
 
 def insecure_generator(seed: int) -> Generator:
-    """Return numpy's generator for simulations of counts and invented data. It never makes a report."""
+    """Return a NumPy generator for simulated counts and invented data; it is never used for reports."""
     from numpy.random import default_rng
 
     key, _ = InsecureSeeded(seed).reserve(1)

@@ -613,7 +613,7 @@ def test_links_are_followed_and_devices_refused(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert target.read_bytes() == b"x"
     for path in (tmp_path, Path(os.devnull)):
-        assert "must be that of a file" in refusal(replacing(path).__enter__)
+        assert "must be that of a regular file" in refusal(replacing(path).__enter__)
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
     nowhere = tmp_path / "no" / "file"
     assert "must be writable (No such file" in refusal(lambda: replacing(nowhere).__enter__())

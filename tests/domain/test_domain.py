@@ -192,13 +192,13 @@ def test_enumerations_become_their_values() -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([], "Domain: labels must hold from 1 to 2**31 labels; got []"),
-        (range(0), "Domain: labels must hold from 1 to 2**31 labels; got []"),
-        (["a", 1], "Domain: labels[1] must be a str, as labels[0] is; got 1"),
-        ([1, 2, True], "Domain: labels[2] must be an int, as labels[0] is; got True"),
-        ([True, 1], "Domain: labels[1] must be a bool, as labels[0] is; got 1"),
-        ([1, 2.0], "Domain: labels[1] must be an int, as labels[0] is; got 2.0"),
-        ([1.0, 2], "Domain: labels[1] must be a finite float, as labels[0] is; got 2"),
+        ([], "Domain: labels must contain from 1 to 2**31 labels; got []"),
+        (range(0), "Domain: labels must contain from 1 to 2**31 labels; got []"),
+        (["a", 1], "Domain: labels[1] must be a str, like labels[0]; got 1"),
+        ([1, 2, True], "Domain: labels[2] must be an int, like labels[0]; got True"),
+        ([True, 1], "Domain: labels[1] must be a bool, like labels[0]; got 1"),
+        ([1, 2.0], "Domain: labels[1] must be an int, like labels[0]; got 2.0"),
+        ([1.0, 2], "Domain: labels[1] must be a finite float, like labels[0]; got 2"),
         (["a", None], "Domain: labels[1] must be a str, an int, a bool or a finite float; got None"),
         ([0.5, math.nan], "Domain: labels[1] must be a str, an int, a bool or a finite float; got nan"),
         ([math.inf], "Domain: labels[0] must be a str, an int, a bool or a finite float; got inf"),
@@ -216,7 +216,7 @@ def test_enumerations_become_their_values() -> None:
         ("abc", "Domain: labels must be a list or a column; got 'abc'"),
         (7, "Domain: labels must be a list or a column; got 7"),
         ({"a": 1}, "Domain: labels must be a list or a column; got {'a': 1}"),
-        ({"a"}, "Domain: labels must have an order, which a set has not (use sorted); got {'a'}"),
+        ({"a"}, "Domain: labels must be ordered, which a set is not; got {'a'}. Pass sorted(values)."),
         (np.zeros((2, 2)), "Domain: labels must have one dimension; got (2, 2)"),
     ],
 )
@@ -852,7 +852,7 @@ def test_every_table_of_points_is_read() -> None:
         ),
         (
             {"lat": [25.6], "lon": [-80.2, -80.2]},
-            "values must have columns of one length; got {'latitude': 1, 'longitude': 2}",
+            "values must have columns of equal length; got {'latitude': 1, 'longitude': 2}",
         ),
         ({"lat": 25.6, "lon": -80.2}, "values['latitude'] must be a list or a column; got 25.6"),
     ],
@@ -907,11 +907,11 @@ def test_a_cell_out_of_the_grid_is_refused() -> None:
         ({"columns": 2.0}, "columns must be an int from 1 to 2**31; got 2.0"),
         (
             {"rows": 2**16, "columns": 2**16},
-            "rows must make at most 2**31 cells with columns; got (65536, 65536)",
+            "rows must be at most 2**31 when multiplied by columns; got (65536, 65536)",
         ),
         (
             {"latitude": (1, 1.000000000000001), "rows": 4},
-            "rows must leave each cell wider than floats can resolve; got 4",
+            "rows must leave each cell wider than floats can resolve; got 4. Use fewer cells or wider bounds.",
         ),
     ],
 )
@@ -1018,7 +1018,7 @@ def test_every_table_of_a_product_is_read() -> None:
             pa.table([["yes"], [1], [2]], names=["S", "U", "U"]),
             "values must have exactly one column 'U', not 2; got ['S', 'U', 'U']",
         ),
-        ({"S": ["yes"], "U": []}, "values must have columns of one length; got {'S': 1, 'U': 0}"),
+        ({"S": ["yes"], "U": []}, "values must have columns of equal length; got {'S': 1, 'U': 0}"),
         ({"S": "yes", "U": [1]}, "values['S'] must be a list or a column; got 'yes'"),
     ],
 )
@@ -1049,13 +1049,13 @@ def test_products_hold_grids_and_products() -> None:
 @pytest.mark.parametrize(
     ("factors", "message"),
     [
-        ({}, "factors must be at least two; got []"),
-        ({"S": ["a"]}, "factors must be at least two; got ['S']"),
+        ({}, "factors must be at least two; got []. Use Domain(labels) for a single attribute."),
+        ({"S": ["a"]}, "factors must be at least two; got ['S']. Use Domain(labels) for a single attribute."),
         (
             {"S": range(2**16), "U": range(2**16)},
             "factors must have at most 2**31 combinations; got {'S': 65536, 'U': 65536}",
         ),
-        ({"S": ["a"], "U": []}, "U must hold from 1 to 2**31 labels; got []"),
+        ({"S": ["a"], "U": []}, "U must contain from 1 to 2**31 labels; got []"),
         ({"S": ["a"], "U": ["b", "b"]}, "U[0], U[1] must be distinct; got 'b'"),
         ({"S": ["a"], "U": 5}, "U must be a list or a column; got 5"),
         ({"S": "yes", "U": ["b"]}, "S must be a list or a column; got 'yes'"),
@@ -1117,7 +1117,7 @@ def test_a_subset_of_tuples_is_as_strict() -> None:
             ["yes", "maybe"],
             "labels[1] must be one of the str labels 'yes', 'no', 'unsure'; got 'maybe'",
         ),
-        (ANSWERS, [], "labels must hold from 1 to 2**31 labels; got []"),
+        (ANSWERS, [], "labels must contain from 1 to 2**31 labels; got []"),
         (ANSWERS, ["no", "no"], "labels[0], labels[1] must be distinct; got 'no'"),
         (ANSWERS, "no", "labels must be a list or a column; got 'no'"),
         (Domain.range(4), [1, True], "labels[1] must be an int from 0 to 3; got True"),
@@ -1181,19 +1181,19 @@ KINDS = "'values', 'size', 'grid', 'product', 'file'"
         ({"size": 3, "order": []}, "document key must be one of 'size'; got 'order'"),
         ({"size": 3.0}, "document['size'] must be an int from 1 to 2**31; got 3.0"),
         ({"values": "abc"}, "document['values'] must be a list of labels; got 'abc'"),
-        ({"values": []}, "document['values'] must hold from 1 to 2**31 labels; got []"),
+        ({"values": []}, "document['values'] must contain from 1 to 2**31 labels; got []"),
         ({"values": ["a", "a"]}, "document['values'][0], document['values'][1] must be distinct; got 'a'"),
         (
             {"values": [[1, "a"], [1, 2]]},
-            f"{VALUES}[1] must be a tuple of ('int', 'str'), as {VALUES}[0] is; got [1, 2]",
+            f"{VALUES}[1] must be a tuple of ('int', 'str'), like {VALUES}[0]; got [1, 2]",
         ),
         (
             {"values": [[1, None]]},
-            f"{VALUES}[0] must be a str, an int, a bool or a finite float, or a tuple of such; got [1, None]",
+            f"{VALUES}[0] must be a str, an int, a bool or a finite float, or a tuple of these; got [1, None]",
         ),
         (
             {"values": [[]]},
-            f"{VALUES}[0] must be a str, an int, a bool or a finite float, or a tuple of such; got []",
+            f"{VALUES}[0] must be a str, an int, a bool or a finite float, or a tuple of these; got []",
         ),
         ({"grid": 3}, "document['grid'] must be a mapping; got 3"),
         (
@@ -1210,7 +1210,10 @@ KINDS = "'values', 'size', 'grid', 'product', 'file'"
             "document['grid']['latitude'] must be two ascending numbers from -90 to 90; got [1, 0]",
         ),
         ({"product": ["S"]}, "document['product'] must be a mapping from factor names to domains; got ['S']"),
-        ({"product": {"S": ["a"]}}, "document['product'] must be at least two; got ['S']"),
+        (
+            {"product": {"S": ["a"]}},
+            "document['product'] must be at least two; got ['S']. Use Domain(labels) for a single attribute.",
+        ),
         (
             {"product": {"S": ["a"], "U": {"siez": 3}}},
             f"document['product']['U'] key must be one of {KINDS}, 'order', 'column' "
@@ -1231,7 +1234,7 @@ KINDS = "'values', 'size', 'grid', 'product', 'file'"
         ),
         (
             {"file": "a.txt"},
-            "document['file'] must come with base=, the folder it lies in; got 'a.txt'",
+            "document['file'] must come with base=, the folder that contains the file; got 'a.txt'",
         ),
     ],
 )
@@ -1280,7 +1283,7 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
             {"file": "f.txt"},
             "document['file'][0], document['file'][2] must be distinct; got 'a'",
         ),
-        (b"\n", {"file": "f.txt"}, "document['file'] must hold from 1 to 2**31 labels; got []"),
+        (b"\n", {"file": "f.txt"}, "document['file'] must contain from 1 to 2**31 labels; got []"),
         (b"\xff\xfe", {"file": "f.txt"}, "document['file'] must be UTF-8 text; got "),
         (
             b"a",
@@ -1289,11 +1292,12 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
         ),
         (b"a", {"file": 3}, "document['file'] must be a path relative to base; got 3"),
         (b"a", {"file": "/etc/hosts"}, "document['file'] must be a path relative to base; got '/etc/hosts'"),
-        (b"a", {"file": "f.txt", "column": 0}, "document['file'] column must be a column name; got 0"),
+        (b"a", {"file": "f.txt", "column": 0}, "document['file'] column must be the name of a column; got 0"),
         (
             b"x,y\n1,2\n",
             {"file": "f.csv"},
-            "document['file'] column must be named, for this CSV has not exactly one; got ['x', 'y']",
+            "document['file'] column must be named, because this CSV file does not have exactly one column; "
+            "got ['x', 'y']",
         ),
         (
             b"x,y\n1,2\n",

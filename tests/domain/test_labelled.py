@@ -80,8 +80,11 @@ def test_entries_stay_exact() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (SERIES.drop("?"), r"name every value of its domain \(reindex\(.*fill_value=0\).*\); got \"none for '\?'\""),
-        ({"Private": 1}, r"name every value of its domain; got \"none for '\?', 'State'\""),
+        (
+            SERIES.drop("?"),
+            r"name every value of its domain; got \"no entry for '\?'\"\. To add zeros, call reindex\(.*fill_value=0\)",
+        ),
+        ({"Private": 1}, r"name every value of its domain; got \"no entry for '\?', 'State'\""),
         (pd.concat([SERIES, SERIES[:1]]), r"name each value once; got \"'Private' twice\""),
         (pd.concat([SERIES, pd.Series({"Self": 0.0})]), r"each label of prior must be one of .*; got 'Self'"),
         (SERIES.rename({"?": np.nan}), r"each label of prior must be one of .*; got nan"),
@@ -90,7 +93,7 @@ def test_entries_stay_exact() -> None:
         (SERIES.sort_index().reset_index(drop=True).iloc[[2, 1, 0]], r"each label of prior must be one of .*; got 2"),
         (pl.DataFrame({"?": [0.1], "Private": [0.6], "State": [0.3]}), "have two columns, values and numbers"),
         (pd.DataFrame(np.eye(3)), "have two columns, values and numbers"),
-        (pd.DataFrame(np.eye(3), index=SHUFFLED), "be a Series, or a frame of one column"),
+        (pd.DataFrame(np.eye(3), index=SHUFFLED), "be a Series or a frame with one column"),
         (pl.DataFrame({"v": [*SHUFFLED, "?"], "p": [0.6, 0.3, 0, 0.1]}), r"name each value once; got \"'\?' twice\""),
         (pa.table({"v": SHUFFLED[:2], "p": [0.6, 0.4]}), r"name every value .*'\?'"),
     ],
@@ -128,7 +131,7 @@ def test_levels_of_an_index_are_matched_with_factors_by_name(levels: list[str]) 
     for given in forms:
         assert list(sf.Prior(PAIRS, given, 1).prior) == flat
     assert sf.Prior(PAIRS, shares.rename_axis([None, None]), 1).prior[0] == flat[0 if levels[0] == "S" else 3]
-    with pytest.raises(InvalidInput, match="prior must have the levels 'S', 'U' in its index"):
+    with pytest.raises(InvalidInput, match="prior must have an index with the levels 'S', 'U'"):
         sf.Prior(PAIRS, shares.rename_axis([levels[0], "x"]), 1)
 
 
@@ -171,13 +174,13 @@ def test_a_matrix_of_levels_is_aligned_on_both_axes(given: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (MATRIX.reset_index(drop=True), r"have labels for its rows \(set_index\) too, or for neither axis"),
+        (MATRIX.reset_index(drop=True), r"have labels for its rows \(with set_index\) too, or for neither axis"),
         (MATRIX.set_axis(range(3), axis=1), "have labels for its columns too, or for neither axis"),
-        (MATRIX.drop(columns="?"), r"matrix, columns must name every value; got \"none for '\?'\""),
-        (MATRIX.drop(index="?"), r"matrix, rows must name every value; got \"none for '\?'\""),
+        (MATRIX.drop(columns="?"), r"matrix, columns must name every value; got \"no entry for '\?'\""),
+        (MATRIX.drop(index="?"), r"matrix, rows must name every value; got \"no entry for '\?'\""),
         (pd.concat([MATRIX, MATRIX[:1]]), r"matrix, rows must name each value once; got \"'Private' twice\""),
         (MATRIX.rename({"?": "x"}), "each label of matrix, rows must be one of .*; got 'x'"),
-        (pl.from_pandas(MATRIX), "have the labels of its rows in the first column, then a column per value"),
+        (pl.from_pandas(MATRIX), "have row labels in the first column, followed by one column per value"),
         ({"?": {"?": 0}, "Private": {}, "State": {}}, r"matrix\['\?'\] must name every value"),
     ],
 )
@@ -249,7 +252,7 @@ def test_a_table_with_its_axes_exchanged_is_rejected() -> None:
 def test_a_cell_that_was_never_counted_is_named() -> None:
     counts = PEOPLE[:5].groupby(["S", "U"]).size()
     with pytest.raises(
-        InvalidInput, match=r"ChiSquare: counts must have every cell of the table; got .*none for \('n', 'y'\)"
+        InvalidInput, match=r"ChiSquare: counts must have every cell of the table; got .*no entry for \('n', 'y'\)"
     ):
         sf.Secret(PAIRS, "S", 1, sf.ChiSquare(pd.concat([counts, PEOPLE[6:].groupby(["S", "U"]).size()]).to_dict()))
 
@@ -300,7 +303,7 @@ def test_a_tuple_under_a_value_is_the_name_of_a_block() -> None:
 def test_a_value_without_a_block_is_not_one_by_itself(missing: Any) -> None:
     with pytest.raises(InvalidInput, match=r"the block of '\?' must be a label"):
         sf.Blocks(DOMAIN, pd.Series({"State": "paid", "?": missing, "Private": "paid"}), 1)
-    with pytest.raises(InvalidInput, match=r"blocks must name every value of its domain; got .none for '\?'"):
+    with pytest.raises(InvalidInput, match=r"blocks must name every value of its domain; got .no entry for '\?'"):
         sf.Blocks(DOMAIN, pd.Series({"State": "paid", "Private": "paid"}), 1)
 
 
@@ -391,7 +394,9 @@ def test_tables_with_a_row_per_value_are_aligned() -> None:
     assert TableMechanism.from_matrix(DOMAIN, law) == TableMechanism.from_matrix(DOMAIN, LAW.to_numpy())
     weights = pd.DataFrame(UnevenTable.weights, index=list(DOMAIN)).loc[SHUFFLED]  # type: ignore[attr-defined]
     assert TableMechanism(DOMAIN, weights) == UnevenTable
-    with pytest.raises(InvalidInput, match=r"ExpectedLoss: matrix, rows must name every value; got \"none for '\?'\""):
+    with pytest.raises(
+        InvalidInput, match=r"ExpectedLoss: matrix, rows must name every value; got \"no entry for '\?'\""
+    ):
         sf.design(UNIFORM, utility=sf.ExpectedLoss(LOSSES.drop("?")))
     with pytest.raises(InvalidInput, match="matrix must be rows of numbers in the order of the outputs"):
         MECHANISM.channel().then(pd.DataFrame(np.eye(3)))
@@ -413,7 +418,7 @@ def test_weights_of_groups_and_questions_may_be_a_series() -> None:
     assert grouped.weighted(weights) == grouped.weighted({"north": 1, "south": 3})
     survey = sf.Questionnaire({"a": DOMAIN, "b": DOMAIN}, 1)
     assert survey.split(pd.Series({"b": 3, "a": 1})) == survey.split({"a": 1, "b": 3})
-    with pytest.raises(InvalidInput, match="weights must name each once; got \"'a' twice\""):
+    with pytest.raises(InvalidInput, match="weights must name each label once; got \"'a' twice\""):
         survey.split(pd.Series([1, 2, 3], index=["a", "a", "b"]))
 
 
@@ -454,7 +459,9 @@ def test_labels_of_other_libraries_are_not_ignored() -> None:
 
     given: Any = Series()
     for take in (lambda: sf.Prior(DOMAIN, given, 1), lambda: sf.plan(UNIFORM, 10, prior=given)):
-        with pytest.raises(InvalidInput, match="be of pandas, polars or Arrow, a mapping, or a list in domain order"):
+        with pytest.raises(
+            InvalidInput, match="be a pandas, polars or Arrow object, a mapping, or a list in domain order"
+        ):
             take()
 
 

@@ -1,4 +1,4 @@
-"""Foundations without privacy knowledge: exact arithmetic, validation, documents, files, parallelism."""
+"""Foundations without privacy logic: exact arithmetic, validation, documents, files and threads."""
 
 from sfumato._core.atomic_files import PIPE, replacing, writing
 from sfumato._core.documents import (

@@ -1,4 +1,4 @@
-"""Files, and what goes to a pipe, are written whole or not at all."""
+"""Write files and pipes atomically: the reader gets the complete content or nothing."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ from sfumato.errors import InvalidInput, file_error
 
 __all__ = ["PIPE", "replacing", "writing"]
 
-#: Stands for standard input or output where a path is asked for.
+#: Path that stands for standard input or standard output.
 PIPE = "-"
 _STANDARD_OUTPUT = "standard output"
-#: What goes to a pipe waits in memory up to this many bytes, and beyond that in a file without a name.
+#: Bytes of output to a pipe that are buffered in memory; longer output goes to an anonymous temporary file.
 _MOST_IN_MEMORY = 2**26
 
 
 @contextmanager
 def writing(path: Path | str) -> Iterator[BinaryIO]:
-    """``replacing(path)``; or where the path is ``-`` a file whose content goes to standard output.
+    """Open a file for writing that replaces ``path`` when the block ends; ``-`` stands for standard output.
 
-    It goes there when the block ends, and not at all when the block raises: who reads the pipe gets all or nothing.
+    If the block raises, nothing is written, so the reader of a pipe gets the complete content or nothing.
     """
     if str(path) != PIPE:
         with replacing(path) as file:
             yield file
         return
     if sys.stdout is None:
-        raise InvalidInput(_STANDARD_OUTPUT, "the pipe", "be open", "nothing")
-    with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as waiting:
-        yield cast(BinaryIO, waiting)
-        waiting.seek(0)
+        raise InvalidInput(
+            _STANDARD_OUTPUT, "the pipe", "be open", "a closed stream", hint="Write to a file instead of '-'."
+        )
+    with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as buffer:
+        yield cast(BinaryIO, buffer)
+        buffer.seek(0)
         sys.stdout.flush()
         try:
-            shutil.copyfileobj(waiting, sys.stdout.buffer)
+            shutil.copyfileobj(buffer, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            raise  # no reader is left, which is not a fault
+            raise  # the reader closed the pipe, which is not an error
         except OSError as error:
             must = f"be writable ({error.strerror})"
             raise file_error(error, _STANDARD_OUTPUT, "the pipe", must, _STANDARD_OUTPUT) from error
@@ -51,32 +53,34 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing(path: Path | str) -> Iterator[BinaryIO]:
-    """A new file next to ``path`` that takes its place when the block ends, and is removed when the block raises.
+    """Open a temporary file that replaces ``path`` when the block ends, and is deleted if the block raises.
 
-    A reader sees the old file or the new one, never a part of it, and so after a crash. Through a link the file it
-    leads to is replaced; anything but a file (a directory, a device) is refused.
+    A reader sees the complete old file or the complete new file, also after a crash. If ``path`` is a link, its target
+    is replaced. A path to anything but a file, such as a directory or a device, is rejected.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
-        raise InvalidInput(str(path), "the path", "be that of a file", "something else")
+        raise InvalidInput(
+            str(path), "the path", "be that of a regular file", "a directory or a device", hint="Choose another path."
+        )
     temporary, file = _open_temporary(target, str(path))
     try:
         with file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # else a crash could leave the new name with no content behind it
+            os.fsync(file.fileno())  # otherwise a crash could leave the new name with an empty file
         temporary.replace(target)
-        _keep_name(target.parent)
+        _sync_folder(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def _keep_name(folder: Path) -> None:
-    """Let the new name survive a crash: it is part of the folder."""
+def _sync_folder(folder: Path) -> None:
+    """Flush a folder to disk, so that a new name in it survives a crash."""
     if os.name != "posix":
         return
-    with suppress(OSError):  # some file systems cannot, and the file is in its place
+    with suppress(OSError):  # some file systems cannot flush folders; the file itself is already in place
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -85,6 +89,7 @@ def _keep_name(folder: Path) -> None:
 
 
 def _open_temporary(target: Path, shown: str) -> tuple[Path, BinaryIO]:
+    """Create a temporary file next to the target; ``shown`` is the path that an error message names."""
     for number in itertools.count():
         temporary = target.with_name(f".{target.name}.{os.getpid()}-{number}.tmp")
         try:

@@ -1,4 +1,4 @@
-"""Documents: the one text and the one hash of each, and the refusal of keys it should not or does not have."""
+"""Read and write JSON documents: canonical form, hash, typed fields and checked keys."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ParamSpec, TypeVar
 
+from sfumato._core.text import quantity
 from sfumato.errors import InvalidInput, NoAnswer
 
 __all__ = [
@@ -35,24 +36,24 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: What a reader may stumble over in a malformed document.
+#: Exceptions that reading a malformed document can raise.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, NoAnswer, RecursionError, TypeError, ValueError)
-#: A fraction as ``str`` writes it.
+#: A fraction as ``str(Fraction)`` writes it.
 _FRACTION = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 
 def canonical_json(document: Mapping[str, Any]) -> str:
-    """One text per document: sorted keys, no spaces, no NaN."""
+    """Return the one canonical JSON string of a document: sorted keys, no spaces, no NaN."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical_hash(document: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a document."""
+    """Return the SHA-256 hash of the canonical JSON of a document, in hexadecimal."""
     return hashlib.sha256(canonical_json(document).encode()).hexdigest()
 
 
 def finite(value: Any) -> Any:
-    """The same with null for what JSON has no number for."""
+    """Replace infinities and NaN, which JSON cannot represent, by None in nested lists and dicts."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -61,7 +62,7 @@ def finite(value: Any) -> Any:
 
 
 def label_document(label: Any) -> Any:
-    """Return a label as documents hold it: JSON has lists for tuples, and they may be nested.
+    """Return a label in the form used in documents: nested tuples become nested lists.
 
     >>> label_document(((1, 2), "me"))
     [[1, 2], 'me']
@@ -70,7 +71,7 @@ def label_document(label: Any) -> Any:
 
 
 def read_label(document: Any) -> Any:
-    """Return the label that a document holds: the inverse of ``label_document``.
+    """Return the label that ``label_document`` encoded.
 
     >>> read_label([[1, 2], "me"])
     ((1, 2), 'me')
@@ -79,7 +80,7 @@ def read_label(document: Any) -> Any:
 
 
 def number_document(number: float | None) -> float | str | None:
-    """Return a double as documents hold it: JSON has no infinity and no NaN, so these are strings.
+    """Return a float in the form used in documents: infinities and NaN become strings.
 
     >>> number_document(0.1), number_document(-math.inf), number_document(None)
     (0.1, '-inf', None)
@@ -90,9 +91,9 @@ def number_document(number: float | None) -> float | str | None:
 def read_number(
     subject: str, parameter: str, document: object, *, least: float | None = None, most: float = math.inf
 ) -> float:
-    """Return the double that ``number_document`` wrote; raise unless it lies in [least, most], if these are given.
+    """Return the float that ``number_document`` encoded; reject numbers outside [least, most].
 
-    Without ``least``, NaN is a number too.
+    NaN is accepted only if ``least`` is None.
 
     >>> read_number("Mug", "height", "-inf")
     -inf
@@ -116,35 +117,36 @@ def read_number(
 
 
 def read_integer(subject: str, parameter: str, document: object, least: int = 0) -> int:
-    """Return an integer of a document that is at least ``least``."""
+    """Return an integer field of a document, which must be at least ``least`` and fit 64 bits."""
     if not isinstance(document, int) or isinstance(document, bool) or not least <= document < 2**63:
         raise InvalidInput(subject, parameter, f"be an integer from {least} to 2^63 - 1", document)
     return document
 
 
 def read_flag(subject: str, parameter: str, document: object) -> bool:
-    """Return a truth value of a document."""
+    """Return a Boolean field of a document."""
     if not isinstance(document, bool):
         raise InvalidInput(subject, parameter, "be true or false", document)
     return document
 
 
 def read_string(subject: str, parameter: str, document: object) -> str:
-    """Return a string of a document."""
+    """Return a string field of a document."""
     if not isinstance(document, str):
         raise InvalidInput(subject, parameter, "be a string", document)
     return document
 
 
 def read_items(subject: str, parameter: str, document: object, size: int | None = None) -> list[Any]:
-    """Return the items of a list of a document, which are ``size`` if that is given."""
+    """Return a list field of a document, which must have ``size`` items unless ``size`` is None."""
     if not isinstance(document, list) or (size is not None and len(document) != size):
-        raise InvalidInput(subject, parameter, "be a list" if size is None else f"be a list of {size}", document)
+        must = "be a list" if size is None else f"be a list of {quantity(size, 'item')}"
+        raise InvalidInput(subject, parameter, must, document)
     return document
 
 
 def read_fractions(subject: str, parameter: str, document: object, size: int | None = None) -> tuple[Fraction, ...]:
-    """Return the exact fractions that a document holds as strings."""
+    """Return a list field of exact fractions, each encoded as a string such as ``"1/3"``."""
     items = read_items(subject, parameter, document, size)
     if not all(isinstance(item, str) and _FRACTION.fullmatch(item) for item in items):
         raise InvalidInput(subject, parameter, "be a list of fractions such as '1/3'", document)
@@ -152,7 +154,7 @@ def read_fractions(subject: str, parameter: str, document: object, size: int | N
 
 
 def reads_document(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a ``from_dict``: whatever goes wrong with a malformed document is an InvalidInput."""
+    """Decorate a ``from_dict`` function so that any error from a malformed document becomes InvalidInput."""
     subject = function.__qualname__
 
     @functools.wraps(function)
@@ -162,7 +164,7 @@ def reads_document(function: Callable[P, R]) -> Callable[P, R]:
         except InvalidInput:
             raise
         except _MALFORMED as error:
-            must = "be whole, as to_dict makes it"
+            must = "be complete and unchanged, as to_dict writes it"
             raise InvalidInput(subject, "the document", must, f"{type(error).__name__}: {error}") from None
 
     return read
@@ -177,9 +179,9 @@ def check_keys(
     optional: Sequence[str] = (),
     form: str = "a mapping",
 ) -> Mapping[str, Any]:
-    """The document, if it is a mapping with every needed key and no unknown one; else a refusal of ``parameter``.
+    """Return a document if it is a mapping with all required keys and no unknown ones; reject it otherwise.
 
-    ``form`` is what its readers call a mapping.
+    ``form`` is the word for a mapping in the error message, such as "a JSON object".
 
     >>> check_keys("Mug", "document", {"colour": "red", "sise": 3}, required=["colour"], optional=["size"])
     Traceback (most recent call last):
@@ -196,16 +198,17 @@ def check_keys(
             )
     missing = [key for key in required if key not in document]
     if missing:
-        plural = "s" if len(missing) > 1 else ""
-        raise InvalidInput(subject, parameter, f"have the key{plural} {_quoted(missing)}", list(document))
+        noun = "key" if len(missing) == 1 else "keys"
+        raise InvalidInput(subject, parameter, f"have the {noun} {_quoted(missing)}", list(document))
     return document
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """A hint at the known word that this one is near to, if it is near to any."""
+    """Return a suggestion of the known word closest to this one, or an empty string if none is close."""
     close = difflib.get_close_matches(str(word), known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _quoted(keys: Sequence[str]) -> str:
+    """Return keys in quotation marks, separated by commas."""
     return ", ".join(map(repr, keys))

@@ -1,19 +1,18 @@
 """Exact epsilons, and certified decisions about e^ε.
 
-An epsilon is kept as the real number ``r + c₁·ln p₁ + … + cₘ·ln pₘ`` with rational r, cᵢ and distinct
-primes pᵢ. Those numbers are linearly independent over the rationals, so equality is equality of the
-parts; "ln 9" *is* "2*ln 3", and "0.1" is one tenth, not the nearest double.
+An epsilon is stored as the real number ``r + c₁·ln p₁ + … + cₘ·ln pₘ`` with rational r and cᵢ and distinct primes pᵢ.
+The numbers 1, ln p₁, …, ln pₘ are linearly independent over the rationals, so two epsilons are equal if and only if
+their parts are. For example, "ln 9" equals "2*ln 3", and "0.1" is exactly one tenth, not the nearest float.
 
-Every decision that privacy rests on is the sign of a sum ``Σ cᵢ·e^εᵢ`` with rational cᵢ. It is decided
-in two steps, so that raising the precision always ends:
+Every decision that privacy depends on is the sign of a sum ``Σ cᵢ·e^εᵢ`` with rational cᵢ. It takes two steps, which
+guarantees that raising the precision terminates:
 
-1. algebraically: integer powers of primes move into cᵢ and equal exponents are collected. What is left
-   is zero only if nothing is left: distinct algebraic exponents of e are linearly independent over the
-   algebraic numbers (Lindemann-Weierstrass), and so are distinct products of fractional prime powers
-   over the rationals (Besicovitch 1940). Powers too long to write out are collected relative to one
-   another first: 3^900000000 - 2·(3^900000000/2) + 1 needs no number of that length;
-2. otherwise by interval arithmetic (Arb, through python-flint), doubling the precision until zero lies
-   outside the interval.
+1. Algebra: integer powers of primes move into cᵢ, and terms with equal exponents are added up. The sum is zero only if
+   no term remains. Distinct algebraic exponents of e are linearly independent over the algebraic numbers
+   (Lindemann-Weierstrass), and so are distinct products of fractional prime powers over the rationals (Besicovitch
+   1940). Powers too long to write out are first collected relative to one another: 3^900000000 - 2·(3^900000000/2) + 1
+   needs no number of that length.
+2. Interval arithmetic (Arb, through python-flint): double the precision until the interval excludes zero.
 """
 
 from __future__ import annotations
@@ -56,19 +55,19 @@ __all__ = [
     "to_arb",
 ]
 
-_ACCEPTED = "a number, Fraction, Decimal, 'inf', or a text such as '0.1', 'ln 3', '1/2*ln 3'"
+_ACCEPTED = "a number, Fraction, Decimal, 'inf', or a string such as '0.1', 'ln 3', '1/2*ln 3'"
 
-#: A finite epsilon above this is surely a mistake.
+#: Largest finite epsilon; a larger one is almost certainly a mistake.
 _LARGEST = 10**12
-#: An epsilon is written with at most this many bits below its fraction bar.
+#: Maximum bits in the denominator of an epsilon.
 _LONGEST_FRACTION_BITS = 4096
-#: Beyond this, bounds on e^ε as integers would be long; such epsilons are compared by their logarithms first.
+#: Largest epsilon whose bounds on e^ε are computed as integers; for larger ones these integers would be long.
 _LARGEST_BOUNDED = 10**4
-#: Integers under a logarithm are factored; beyond this many digits that may not end soon.
+#: Maximum digits of an integer under a logarithm; factoring longer integers may take very long.
 _LONGEST_LOG = 40
-#: Precision of the bounds on e^ε that decide nearly every comparison without Arb.
+#: Precision in bits of the bounds on e^ε, which decide nearly every comparison without Arb.
 _BOUND_BITS = 160
-#: Products of prime powers whose ratio is shorter than this are collected exactly before anything longer is written.
+#: Bits of the longest ratio of two prime-power products that is computed before longer ones are tried.
 _NEAR_BITS = 2**16
 
 _TERM = re.compile(
@@ -81,10 +80,29 @@ _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(/\d+)?$")
 
 @functools.total_ordering
 class Epsilon:
-    """An exact privacy level: ``rational + Σ exponent·ln prime``, or infinity.
+    """Exact privacy level: ``rational + Σ exponent·ln prime``, or infinity.
 
-    A refusal calls it ``parameter`` of ``subject``.
+    Epsilons are compared, added, and multiplied by integers and fractions, all exactly. ``float(epsilon)`` is the
+    nearest float.
 
+    Parameters
+    ----------
+    value
+        An int, float, Fraction, Decimal, Epsilon or string, at least 0 and at most 10^12, or infinite. A float means
+        its shortest decimal: 0.1 is one tenth. A string may be a number, a fraction, ``"inf"``, a logarithm such as
+        ``"ln 3"`` or ``"1/2*ln 3"``, or a sum of these.
+    subject
+        Function or class that an error message names.
+    parameter
+        Parameter that an error message names.
+
+    Raises
+    ------
+    InvalidInput
+        If the value is negative, NaN, too large, or not a number.
+
+    Examples
+    --------
     >>> Epsilon("ln 9") == 2 * Epsilon("ln 3")
     True
     >>> Epsilon(0.1) + Epsilon("1/2")
@@ -102,7 +120,7 @@ class Epsilon:
     _hash: int
 
     def __new__(cls, value: EpsilonLike, *, subject: str = "Epsilon", parameter: str = "epsilon") -> Epsilon:
-        """Read ``value`` exactly; refuse what is negative, NaN or not understood."""
+        """Parse ``value`` exactly; reject negative numbers, NaN and unknown notation."""
         if isinstance(value, Epsilon):
             parsed = value
         else:
@@ -113,11 +131,12 @@ class Epsilon:
         if parsed < ZERO:
             raise InvalidInput(subject, parameter, "be at least 0", value)
         if not parsed.is_infinite and parsed > _LARGEST_EPSILON:
-            raise InvalidInput(subject, parameter, f"be at most {_LARGEST}, or 'inf'", value)
+            raise InvalidInput(subject, parameter, f"be at most {_LARGEST}, or 'inf' for no protection", value)
         return parsed
 
     @classmethod
     def _of(cls, rational: Fraction, logs: dict[int, Fraction] | None = None) -> Epsilon:
+        """Return an epsilon with these parts, without checking its sign."""
         self = object.__new__(cls)
         self.rational = rational
         self.logs = tuple(sorted((p, c) for p, c in (logs or {}).items() if c))
@@ -128,6 +147,7 @@ class Epsilon:
 
     @classmethod
     def _infinite(cls) -> Epsilon:
+        """Return the infinite epsilon."""
         self = cls._of(Fraction(0))
         self.is_infinite = True
         self._hash = hash("infinite epsilon")
@@ -153,7 +173,7 @@ class Epsilon:
             return True
         if not self.logs and not other.logs:
             return self.rational < other.rational
-        # Never equal here, so the interval excludes zero at some precision.
+        # The two are not equal here, so the interval excludes zero at some precision.
         return _sign_by_intervals(lambda: other._ball() - self._ball()) > 0
 
     def __add__(self, other: Epsilon) -> Epsilon:
@@ -170,7 +190,7 @@ class Epsilon:
         if not isinstance(factor, (int, Fraction)):
             return NotImplemented
         if self.is_infinite:
-            # A distance of zero asks for indistinguishability whatever the epsilon: 0·∞ = 0.
+            # 0·∞ = 0: values at distance zero must be indistinguishable at every epsilon.
             return ZERO if factor == 0 else self
         return Epsilon._of(self.rational * factor, {p: c * factor for p, c in self.logs})
 
@@ -183,7 +203,23 @@ class Epsilon:
         return self * (1 / Fraction(divisor))
 
     def ratio_to(self, unit: Epsilon) -> Fraction | None:
-        """The rational q with ``self == q·unit``, or None where there is none."""
+        """Return this epsilon as a rational multiple of another.
+
+        Parameters
+        ----------
+        unit
+            The other epsilon.
+
+        Returns
+        -------
+        Fraction or None
+            The rational q with ``self == q * unit``, or None if no such q exists.
+
+        Examples
+        --------
+        >>> Epsilon("ln 9").ratio_to(Epsilon("ln 3"))
+        Fraction(2, 1)
+        """
         if self.is_infinite or unit.is_infinite:
             return None
         parts, unit_parts = self._parts(), unit._parts()
@@ -195,19 +231,37 @@ class Epsilon:
         return ratios.pop() if len(ratios) == 1 else None
 
     def _parts(self) -> dict[int, Fraction]:
+        """Return the non-zero parts: the exponent of each prime, and the rational part under the key 1."""
         parts = dict(self.logs)
         if self.rational:
             parts[1] = self.rational
         return parts
 
     def exp_if_rational(self) -> Fraction | None:
-        """e^ε where it is a rational number (ε = 0, ε = ln 3/2), else None."""
+        """Return e^ε if it is a rational number.
+
+        Returns
+        -------
+        Fraction or None
+            The exact value of e^ε, for example for ε = 0 or ε = ln 3/2; None if it is irrational or infinite.
+        """
         if self.is_infinite or self.rational or any(c.denominator != 1 for _, c in self.logs):
             return None
         return math.prod((Fraction(p) ** int(c) for p, c in self.logs), start=Fraction(1))
 
     def exp_bounds(self) -> tuple[int, int, int]:
-        """Integers (low, high, shift) with ``low ≤ e^ε·2^shift ≤ high``, tight to about 150 bits."""
+        """Return integer bounds on e^ε.
+
+        Returns
+        -------
+        tuple of int
+            Integers (low, high, shift) with ``low ≤ e^ε·2^shift ≤ high``, accurate to about 150 bits.
+
+        Raises
+        ------
+        ValueError
+            If the epsilon is infinite.
+        """
         if self._bounds is None:
             if self.is_infinite:
                 raise ValueError("e^ε is infinite")
@@ -223,17 +277,28 @@ class Epsilon:
             return float(self._ball())
 
     def upper_float(self) -> float:
-        """A double that is certainly not below ε."""
+        """Return a float that is at least ε.
+
+        Returns
+        -------
+        float
+            The nearest float, or the next float above it if the nearest one may be smaller than ε.
+        """
         nearest = float(self)
         if math.isinf(nearest) or (not self.logs and Fraction(nearest) >= self.rational):
             return nearest
         return math.nextafter(nearest, math.inf)
 
     def as_promise(self) -> Epsilon:
-        """The epsilon itself, or where it is too large or too long to be written, one above it that can be.
+        """Return this epsilon, or a slightly larger one if this one cannot be written in a document.
 
-        Sums of accepted epsilons may be neither short nor small. A larger epsilon is a weaker promise,
-        so a policy may always state it in place of the sum; a mechanism never may.
+        Sums of accepted epsilons may exceed the largest epsilon or have a very long denominator. A larger epsilon is a
+        weaker promise, so a policy may state it instead of the sum. A mechanism must not use it.
+
+        Returns
+        -------
+        Epsilon
+            The epsilon itself, a rational above it, or infinity if it exceeds 10^12.
         """
         if self.is_infinite or self > _LARGEST_EPSILON:
             return INFINITE
@@ -245,13 +310,21 @@ class Epsilon:
         return Epsilon._of(Fraction(math.ceil(Fraction(int(above.p), int(above.q)) * 2**_BOUND_BITS), 2**_BOUND_BITS))
 
     def exp(self) -> float:
-        """e^ε to the nearest double or so: for risks and plots, never for a privacy decision."""
+        """Return e^ε as a float, for risks and plots; never use it for a privacy decision.
+
+        Returns
+        -------
+        float
+            The value of e^ε with a relative error of a few units in the last place, or infinity if it exceeds the
+            largest float.
+        """
         if self.is_infinite or float(self) > 710:  # e^709.78 is the largest double
             return math.inf
         with arb_precision(128):
             return float(self._ball().exp())
 
     def _ball(self) -> flint.arb:
+        """Return an Arb ball that contains the epsilon, at the current precision."""
         import flint
 
         ball = to_arb(self.rational)
@@ -260,13 +333,13 @@ class Epsilon:
         return ball
 
     def __str__(self) -> str:
-        """The canonical text: ``Epsilon(str(e)) == e`` for every epsilon that is not negative."""
+        """Return the canonical string: ``Epsilon(str(e)) == e`` for every non-negative epsilon."""
         if self.is_infinite:
             return "inf"
         if not self.logs:
             return _decimal_text(self.rational)
         terms = [_log_text(dict(self.logs))]
-        if len(terms[0]) > _LONGEST_LOG:  # one logarithm of a huge number would not be read back
+        if len(terms[0]) > _LONGEST_LOG:  # the parser rejects a logarithm of such a long number
             terms = [_log_text({prime: exponent}) for prime, exponent in self.logs]
         if self.rational:
             terms.insert(0, _decimal_text(self.rational))
@@ -280,30 +353,34 @@ EpsilonLike = Epsilon | int | float | Fraction | Decimal | str
 
 
 def _rebuild(rational: Fraction, logs: tuple[tuple[int, Fraction], ...], infinite: bool) -> Epsilon:
+    """Return a pickled epsilon."""
     return INFINITE if infinite else Epsilon._of(rational, dict(logs))
 
 
 def _parse(value: object) -> Epsilon:
+    """Return the epsilon of any accepted value, which may still be negative."""
     if isinstance(value, str):
         return _parse_text(value)
-    if _is_float(value) and str(value).lower() in ("inf", "infinity"):  # isinf takes a large Decimal for infinite
+    if _is_float(value) and str(value).lower() in ("inf", "infinity"):  # math.isinf is true for a large Decimal
         return INFINITE
     return Epsilon._of(_of_reasonable_length(exact_fraction(value)))
 
 
 def _is_float(value: Any) -> bool:
-    """A float, Decimal or numpy floating-point scalar of any width."""
+    """Return whether a value is a float, a Decimal, or a NumPy floating-point scalar of any width."""
     return isinstance(value, (float, Decimal)) or getattr(getattr(value, "dtype", None), "kind", "") == "f"
 
 
 def _of_reasonable_length(value: Fraction) -> Fraction:
-    # A long numerator alone makes the value too large, which is refused in those words.
+    # A long numerator alone makes the value too large, which Epsilon rejects with its own message.
+    """Return a fraction unless its denominator is too long."""
     if value.denominator.bit_length() > _LONGEST_FRACTION_BITS:
         raise ValueError("too many digits")
     return value
 
 
 def _parse_text(text: str) -> Epsilon:
+    """Return the epsilon of a string: a sum of numbers and logarithms."""
     total = ZERO
     for part in text.replace("log", "ln").split("+") if "e+" not in text.lower() else [text]:
         term = part.strip()
@@ -320,29 +397,30 @@ def _parse_text(text: str) -> Epsilon:
 
 
 def exact_fraction(value: object) -> Fraction:
-    """A number as the rational that a person reads: a float means its shortest decimal.
+    """Return a number as an exact fraction; a float means its shortest decimal.
 
     >>> exact_fraction(0.1)
     Fraction(1, 10)
     """
     dtype_kind = getattr(getattr(value, "dtype", None), "kind", "")
     if isinstance(value, bool) or dtype_kind == "b":
-        raise TypeError("a truth value is not a number here")
+        raise TypeError("a Boolean is not accepted as a number")
     if dtype_kind in ("i", "u"):
         return Fraction(int(value))  # type: ignore[call-overload]
     if dtype_kind == "f" or isinstance(value, float):
-        # str of a numpy scalar is the shortest decimal at its own width; repr would name its type.
+        # str of a NumPy scalar is the shortest decimal for its width; repr would include its type.
         return Fraction(str(value) if dtype_kind else float.__repr__(value))
     if isinstance(value, str) and (_EXPONENT.search(value) or "_" in value):
-        raise ValueError("neither underscores nor an exponent beyond 9999 make a number here")
+        raise ValueError("a number must not have underscores or an exponent beyond 9999")
     if isinstance(value, (int, Fraction, Decimal, str)):
         if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > 9999:
-            raise ValueError("an exponent beyond 9999 is no number to compute with")
+            raise ValueError("a number must not have an exponent beyond 9999")
         return Fraction(value)
     raise TypeError(f"not a number: {type(value).__name__}")
 
 
 def _prime_exponents(argument: Fraction) -> dict[int, Fraction]:
+    """Return the exponent of each prime factor of a positive rational."""
     import flint
 
     if argument <= 0 or max(len(str(argument.numerator)), len(str(argument.denominator))) > _LONGEST_LOG:
@@ -356,7 +434,7 @@ def _prime_exponents(argument: Fraction) -> dict[int, Fraction]:
 
 
 def _log_text(exponents: dict[int, Fraction]) -> str:
-    """``factor*ln argument``, the factor being the greatest that leaves whole exponents."""
+    """Return ``factor*ln argument``, with the largest factor that leaves integer exponents."""
     scale = math.lcm(*(c.denominator for c in exponents.values()))
     factor = Fraction(math.gcd(*(int(c * scale) for c in exponents.values())), scale)
     argument = math.prod((Fraction(p) ** int(c / factor) for p, c in exponents.items()), start=Fraction(1))
@@ -364,7 +442,7 @@ def _log_text(exponents: dict[int, Fraction]) -> str:
 
 
 def _decimal_text(value: Fraction) -> str:
-    """A terminating decimal where there is a short one, else p/q."""
+    """Return a terminating decimal if there is a short one, otherwise p/q."""
     denominator, places = value.denominator, 0
     while denominator != 1 and places < 20:
         factor = math.gcd(denominator, 10)
@@ -381,13 +459,13 @@ def _decimal_text(value: Fraction) -> str:
 
 # -- certified decisions ---------------------------------------------------------------------------------
 
-# python-flint's working precision is one setting for the whole process: hold this while using it.
+# The working precision of python-flint is global to the process: hold this lock while using it.
 _arb_lock = threading.RLock()
 
 
 @contextmanager
 def arb_precision(bits: int) -> Iterator[None]:
-    """Compute with Arb at this precision, alone: the setting is the process's."""
+    """Set the precision of Arb for the block, and lock it, because the setting is global to the process."""
     import flint
 
     with _arb_lock:
@@ -400,13 +478,15 @@ def arb_precision(bits: int) -> Iterator[None]:
 
 
 def to_arb(value: Fraction) -> flint.arb:
-    """A ball around a rational, at the precision in force."""
+    """Return an Arb ball that contains a rational, at the current precision."""
     import flint
 
     return flint.arb(flint.fmpq(value.numerator, value.denominator))
 
 
 def _integer_bounds(ball: flint.arb) -> tuple[int, int, int]:
+    """Return integers (low, high, shift) with ``low ≤ x·2^shift ≤ high`` for every x in a ball."""
+
     def dyadic(end: flint.arb) -> tuple[int, int]:
         mantissa, exponent = end.man_exp()
         return int(mantissa), int(exponent)
@@ -417,7 +497,7 @@ def _integer_bounds(ball: flint.arb) -> tuple[int, int, int]:
 
 
 def _sign_by_intervals(ball_at_current_precision: Any, most_bits: float = math.inf) -> int:
-    """The sign of a real number known not to be zero; 0 where this precision does not show it."""
+    """Return the sign of a non-zero real number, or 0 if the maximum precision does not determine it."""
     bits = 128
     while bits <= most_bits:
         with arb_precision(bits):
@@ -431,7 +511,7 @@ def _sign_by_intervals(ball_at_current_precision: Any, most_bits: float = math.i
 
 
 def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
-    """The certified sign (-1, 0, 1) of ``Σ coefficient·e^epsilon``, all epsilons finite.
+    """Return the certified sign (-1, 0 or 1) of ``Σ coefficient·e^epsilon`` for finite epsilons.
 
     >>> sign_of_sum([(3, ZERO), (-1, Epsilon("ln 3"))])
     0
@@ -440,9 +520,9 @@ def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
     """
     exact_terms = [(Fraction(coefficient), epsilon) for coefficient, epsilon in terms]
     if any(epsilon.is_infinite for _, epsilon in exact_terms):
-        raise ValueError("an infinite epsilon is no constraint, and has no place in a sum")
+        raise ValueError("all epsilons of the sum must be finite; an infinite epsilon constrains nothing")
     with arb_precision(128):
-        # Mostly this suffices; and where it does, no power of a prime is written out, however large.
+        # This precision nearly always suffices, and then no large power of a prime has to be written out.
         ball = _sum_ball(exact_terms)
         if ball > 0 or ball < 0:
             return 1 if ball > 0 else -1
@@ -453,7 +533,7 @@ def sign_of_sum(terms: Iterable[tuple[Fraction | int, Epsilon]]) -> int:
         sign = _sign_by_intervals(functools.partial(_sum_ball, remaining), most_bits)
         if sign:
             return sign
-    raise AssertionError("a sum that is not zero has a sign")
+    raise AssertionError("a non-zero sum has a sign")
 
 
 #: A sum of coefficients times e^ε.
@@ -461,7 +541,10 @@ Terms = list[tuple[Fraction, Epsilon]]
 
 
 def _collected(terms: Terms, near_bits: float) -> Terms:
-    """The same sum, with the terms added up whose ratio is rational and at most about this long; none is zero."""
+    """Return the same sum with terms merged whose ratio is rational and at most ``near_bits`` long.
+
+    No term of the result is zero.
+    """
     alike: dict[tuple[Fraction, tuple[tuple[int, Fraction], ...]], list[tuple[Fraction, dict[int, int]]]] = {}
     for coefficient, epsilon in terms:
         whole = {prime: math.floor(exponent) for prime, exponent in epsilon.logs}
@@ -470,7 +553,7 @@ def _collected(terms: Terms, near_bits: float) -> Terms:
     collected = []
     for (rational, fractional), members in alike.items():
         for cluster in _clusters(members, near_bits):
-            # The powers that all of a cluster share stay as they are, and may be too long to write out.
+            # Powers that all terms of a cluster share are not multiplied out, because they may be very long.
             primes = {prime for _, whole in cluster for prime in whole}
             shared = {prime: min(whole.get(prime, 0) for _, whole in cluster) for prime in primes}
             total = Fraction(0)
@@ -488,7 +571,7 @@ def _collected(terms: Terms, near_bits: float) -> Terms:
 def _clusters(
     members: list[tuple[Fraction, dict[int, int]]], near_bits: float
 ) -> list[list[tuple[Fraction, dict[int, int]]]]:
-    """Members linked by steps of ratios that can be written in about this many bits."""
+    """Group the terms that are linked by ratios of at most about ``near_bits`` bits."""
 
     def near(one: dict[int, int], other: dict[int, int]) -> bool:
         return sum(abs(one.get(p, 0) - other.get(p, 0)) * p.bit_length() for p in {*one, *other}) <= near_bits
@@ -501,15 +584,16 @@ def _clusters(
 
 
 def _sum_ball(terms: Iterable[tuple[Fraction, Epsilon]]) -> flint.arb:
+    """Return an Arb ball that contains a sum, at the current precision."""
     import flint
 
     return sum((to_arb(c) * e._ball().exp() for c, e in terms), flint.arb(0))
 
 
 def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -> bool:
-    """Whether ``smaller > e^ε·larger`` for non-negative rationals: certified.
+    """Return whether ``smaller > e^ε·larger`` for non-negative rationals; the answer is certified.
 
-    An infinite epsilon constrains nothing, also where ``larger`` is zero.
+    An infinite epsilon constrains nothing, even if ``larger`` is zero.
     """
     if epsilon.is_infinite or smaller == 0:
         return False
@@ -517,7 +601,7 @@ def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -
         return True
     left, right = smaller.numerator * larger.denominator, larger.numerator * smaller.denominator
     power = float(epsilon)
-    if 0 <= power >= left.bit_length() - right.bit_length() + 1:  # ln(left/right) is below 0.7 times that
+    if 0 <= power >= left.bit_length() - right.bit_length() + 1:  # ln(left/right) is below 0.7 times this length
         return False
     if power < _LARGEST_BOUNDED:
         low, high, shift = epsilon.exp_bounds()
@@ -529,7 +613,7 @@ def exceeds(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -
 
 
 def excess(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) -> float:
-    """``ln(smaller/larger) - ε`` to about double precision, for reports; -inf where nothing binds."""
+    """Return ``ln(smaller/larger) - ε`` to about float precision for display; -inf if the epsilon does not bind."""
     if epsilon.is_infinite or smaller == 0:
         return -math.inf
     if larger == 0:
@@ -544,9 +628,9 @@ def excess(smaller: int | Fraction, larger: int | Fraction, epsilon: Epsilon) ->
 
 
 def information(joint: Iterable[tuple[Fraction, Fraction]]) -> float:
-    """``Σ probability·ln ratio`` over pairs of them, to double precision: information in nats from exact rationals.
+    """Return ``Σ probability·ln ratio`` in nats to float precision, from pairs of exact (probability, ratio).
 
-    Terms nearly cancel where little is revealed; the precision is raised until enough of the sum is left.
+    If little is revealed, the terms nearly cancel; the precision is raised until the sum is accurate.
     """
     import flint
 
@@ -561,9 +645,9 @@ def information(joint: Iterable[tuple[Fraction, Fraction]]) -> float:
 
 
 def integer_kernel(equations: Iterable[Sequence[Fraction]]) -> list[list[int]]:
-    """Return a short basis of the integer vectors that are orthogonal to every row of ``equations``.
+    """Return a basis of the integer vectors that are orthogonal to every row of ``equations``.
 
-    The basis generates all of them, and is reduced (Lenstra, Lenstra and Lovász 1982).
+    The basis generates all of them and is reduced, so its vectors are short (Lenstra, Lenstra and Lovász 1982).
     """
     import flint
 
@@ -571,7 +655,7 @@ def integer_kernel(equations: Iterable[Sequence[Fraction]]) -> list[list[int]]:
     for equation in equations:
         scale = math.lcm(*(entry.denominator for entry in equation))
         rows.append([int(entry * scale) for entry in equation])
-    # U·A' = L with a unimodular U: the rows of U next to rows of zeros in L are a basis.
+    # U·A' = L with a unimodular U: the rows of U that correspond to zero rows of L are a basis.
     reduced, transform = flint.fmpz_mat([list(column) for column in zip(*rows, strict=True)]).lll(True)
     kernel = [row for row, image in zip(transform.tolist(), reduced.tolist(), strict=True) if not any(image)]
     return [[int(entry) for entry in row] for row in (flint.fmpz_mat(kernel).lll().tolist() if kernel else [])]
@@ -580,7 +664,7 @@ def integer_kernel(equations: Iterable[Sequence[Fraction]]) -> list[list[int]]:
 def floor_of_ratio(
     numerator: tuple[Fraction, Fraction], denominator: tuple[Fraction, Fraction], epsilon: Epsilon
 ) -> int:
-    """``⌊(a·t + b) / (c·t + d)⌋`` with t = e^ε, for (a, b), (c, d) with c·t + d > 0: certified."""
+    """Return the certified ``⌊(a·t + b) / (c·t + d)⌋`` with t = e^ε, where c·t + d > 0."""
     (a, b), (c, d) = numerator, denominator
 
     def at_least(m: int) -> bool:
@@ -592,7 +676,7 @@ def floor_of_ratio(
             t = epsilon._ball().exp()
             ball = (to_arb(a) * t + to_arb(b)) / (to_arb(c) * t + to_arb(d))
             if ball.is_finite() and ball.rad() < 1:
-                # Not by way of a fraction: that of e^-(10^12) does not fit any memory.
+                # Do not convert to a fraction: the one of e^-(10^12) does not fit into memory.
                 guess = int(ball.mid().floor().fmpz())
                 break
         bits *= 2
@@ -604,10 +688,10 @@ def floor_of_ratio(
 
 
 def floor_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
-    """The greatest multiple of a step that is at most ln(numerator/denominator), which is at least 0: certified.
+    """Return the certified largest multiple of a step that is at most ln(numerator/denominator).
 
-    Numerator and denominator are sums of coefficients times e^epsilon, as ``sign_of_sum`` takes them. What is above the
-    greatest epsilon that can be stated becomes that one.
+    Numerator and denominator are sums as in ``sign_of_sum``, with numerator ≥ denominator. The result is at most the
+    largest epsilon that can be stated.
 
     >>> floor_of_log([(Fraction(3), ZERO)], [(Fraction(1), ZERO)], Epsilon("0.001"))
     Epsilon('1.098')
@@ -616,24 +700,24 @@ def floor_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon
 
 
 def ceil_of_log(numerator: Terms, denominator: Terms, step: Epsilon) -> Epsilon:
-    """The least multiple of a step that is at least 0 and ln(numerator/denominator): certified."""
+    """Return the certified smallest multiple of a step that is at least 0 and ln(numerator/denominator)."""
     return step * (_last(lambda steps: _sign_above(numerator, denominator, step * steps) > 0) + 1)
 
 
 def digits_of(epsilon: Epsilon) -> Epsilon:
-    """The step in which epsilons near a positive epsilon have nine digits or more: a power of ten, at most 10^-9."""
-    if float(epsilon) < sys.float_info.min:  # whose power of ten doubles do not know
+    """Return a step, a power of ten of at most 10^-9, that gives epsilons of this size nine digits or more."""
+    if float(epsilon) < sys.float_info.min:  # the logarithm of a subnormal float is not accurate
         return epsilon / 10**9
     return Epsilon._of(Fraction(1, 10 ** (9 + max(0, math.ceil(-math.log10(float(epsilon)))))))
 
 
 def _sign_above(numerator: Terms, denominator: Terms, epsilon: Epsilon) -> int:
-    """The sign of numerator - e^epsilon·denominator."""
+    """Return the sign of numerator - e^epsilon·denominator."""
     return sign_of_sum([*numerator, *((-c, e + epsilon) for c, e in denominator)])
 
 
 def _last(holds: Callable[[int], bool]) -> int:
-    """The last whole number from 0 for which something holds, -1 if for none; once it fails it fails ever after."""
+    """Return the largest integer from 0 for which ``holds`` is true, or -1; once false, it must stay false."""
     low, high = -1, 0
     while holds(high):
         low, high = high, 2 * high + 1
@@ -644,12 +728,12 @@ def _last(holds: Callable[[int], bool]) -> int:
 
 
 def chi_square_is_likelier(bound: Fraction, degrees: int, probability: Fraction) -> bool:
-    """Whether a chi-square variable exceeds ``bound`` with more than this probability, which is below one: certified.
+    """Return whether a chi-square variable exceeds ``bound`` with more than ``probability`` < 1; certified.
 
-    The tail is the regularised incomplete gamma function Q(degrees/2, bound/2); equality at 4096 bits counts as yes.
+    The tail is the regularized incomplete gamma function Q(degrees/2, bound/2). Equality to 4096 bits counts as true.
     """
     if bound <= 0:
-        return True  # it exceeds zero with probability one
+        return True  # a chi-square variable exceeds zero with probability one
 
     def margin() -> flint.arb:
         tail = to_arb(bound / 2).gamma_upper(to_arb(Fraction(degrees, 2)), regularized=1)

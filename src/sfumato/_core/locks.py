@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["locked"]
 
-#: The thread of the process that holds each file; only the holder writes to its own entry.
+#: Process and thread that hold the lock of each path; only the holder changes its entry.
 _HOLDERS: dict[Path, tuple[int, int]] = {}
-#: Errors of a file system that has no locks.
+#: Error numbers of file systems without locks.
 _UNSUPPORTED = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK)
 
 
 @contextmanager
 def locked(path: Path | str) -> Iterator[None]:
-    """Wait until no other process and no other thread is in such a block for this path.
+    """Hold the lock of a path for the duration of the block; wait while another process or thread holds it.
 
-    The thread that is in one may enter another. The lock is the system's, on a hidden file next to the path that exists
-    only meanwhile, and ends with the process. On a file system without locks the existence of that file is the lock.
+    The thread that holds the lock may enter another block for the same path. The lock is an operating-system lock on a
+    hidden file next to the path; the file exists only while the lock is held. The system releases the lock when the
+    process ends. On file systems without locks, the existence of the hidden file is the lock.
     """
     target, me = Path(path).resolve(), (os.getpid(), threading.get_ident())
     if _HOLDERS.get(target) == me:
@@ -41,17 +42,18 @@ def locked(path: Path | str) -> Iterator[None]:
         yield
     finally:
         del _HOLDERS[target]
-        with suppress(OSError):  # Windows keeps a file that is open
-            marker.unlink()  # a process that waits sees that the file is gone, and makes a new one
+        with suppress(OSError):  # Windows does not delete an open file
+            marker.unlink()  # a waiting process notices the deletion and creates a new file
         lock.release()
 
 
 def _acquired(marker: Path, shown: str) -> BaseFileLock:
+    """Return the lock of a marker file, acquired; ``shown`` is the path that an error message names."""
     from filelock import FileLock, SoftFileLock
 
     must = "be writable, on a file system that can lock files"
     try:
-        marker.parent.stat()  # FileLock would make the folder
+        marker.parent.stat()  # FileLock would create a missing folder
         lock: BaseFileLock = FileLock(marker, mode=0o600, thread_local=False)
         try:
             lock.acquire()

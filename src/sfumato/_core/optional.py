@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first needed, so that importing Sfumato stays light."""
+"""Import modules when they are first needed, so that importing Sfumato stays fast."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["import_late", "import_optional", "import_pyarrow"]
 
 
 def import_late(module: str) -> Any:
-    """Return a module of a core dependency, imported only now."""
+    """Import a module of a required dependency on first use, and return it."""
     return importlib.import_module(module)
 
 
 def import_optional(module: str, extra: str, purpose: str) -> Any:
-    """Return a module that an extra installs; if it is absent, raise MissingExtra, which names the purpose."""
+    """Import a module that an extra installs; raise MissingExtra with the purpose if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -24,5 +24,5 @@ def import_optional(module: str, extra: str, purpose: str) -> Any:
 
 
 def import_pyarrow(purpose: str = "reading an Arrow or polars column", module: str = "pyarrow") -> Any:
-    """Return a module of pyarrow."""
+    """Import pyarrow, or one of its submodules; raise MissingExtra if it is not installed."""
     return import_optional(module, "arrow", purpose)

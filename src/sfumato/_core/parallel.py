@@ -1,4 +1,4 @@
-"""How many cores there are, and work on rows shared out among them."""
+"""Count the available cores and split work on rows between threads."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ Result = TypeVar("Result")
 
 
 def core_count() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def by_threads(count: int, least: int, work: Callable[[slice], Result]) -> Iterator[tuple[slice, Result]]:
-    """The work on equal pieces of ``count`` rows, one for each core, in their order; none has fewer than ``least``."""
+    """Split ``count`` rows into one slice per core, run ``work`` on each, and yield the results in order.
+
+    Every slice but the last has at least ``least`` rows.
+    """
     step = max(least, -(-count // core_count()))
     pieces = [slice(start, min(start + step, count)) for start in range(0, count, step)]
     if len(pieces) <= 1:

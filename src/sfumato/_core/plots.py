@@ -1,4 +1,4 @@
-"""Plots of results: a result finds its plot here, so that the package that defines it need not import plotting."""
+"""Registry of plots: a package that defines a result does not have to import the plotting package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def load_plots_with(loader: Callable[[], object]) -> None:
 
 
 def register_plot(result_type: type) -> Callable[[Function], Function]:
-    """Declare a function as the plot of a class of results."""
+    """Register the decorated function as the plot of a result class."""
 
     def register(function: Function) -> Function:
         _PLOTS[result_type] = function
@@ -28,7 +28,7 @@ def register_plot(result_type: type) -> Callable[[Function], Function]:
 
 
 def plot_result(result: object, *arguments: Any, **options: Any) -> Any:
-    """Return the figure of a result, drawn by the function that is registered for its class or the nearest base."""
+    """Draw the figure of a result with the function registered for its class or its nearest base class."""
     while _LOADERS:
         _LOADERS.pop()()
     kind = next(kind for kind in type(result).__mro__ if kind in _PLOTS)

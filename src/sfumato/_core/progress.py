@@ -1,4 +1,4 @@
-"""The one object that every ``progress=`` callback receives."""
+"""The object that every ``progress=`` callback receives."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ __all__ = ["Progress", "ProgressCallback"]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a long computation is: the argument of every ``progress=`` callback.
+    """Progress of a long computation: the argument of every ``progress=`` callback.
 
     Parameters
     ----------
     done
-        Number of units that are done.
+        Number of completed units.
     total
-        Number of units there are, or None where it is not known beforehand.
+        Total number of units, or None if it is not known in advance.
     unit
-        What is counted, in the plural: ``"reports"``, ``"values"``, ``"people"``, ``"calls"``, ``"rounds"`` or
+        Name of the units, in the plural: ``"reports"``, ``"values"``, ``"people"``, ``"calls"``, ``"rounds"`` or
         ``"cases"``.
     value
-        Utility of the best mechanism of a search so far; None elsewhere.
+        Utility of the best mechanism that a search has found so far; None for other computations.
     bound
-        Utility that no mechanism exceeds, as far as the search has proved; None elsewhere, and before anything is
-        proved.
+        Value that no mechanism improves on, as far as the search has proved one; None before that, and for other
+        computations.
 
     Examples
     --------
@@ -43,20 +43,20 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
-        """Fraction of the work that is done, from 0 to 1; None where the total is not known."""
+        """Completed fraction of the work, from 0 to 1; None if the total is not known."""
         if self.total is None:
             return None
         return self.done / self.total if self.total else 1.0
 
     def __str__(self) -> str:
         if self.total is None or self.fraction is None:
-            text = f"{self.done:,} {self.unit}"
+            line = f"{self.done:,} {self.unit}"
         else:
-            text = f"{self.done:,} of {self.total:,} {self.unit} ({self.fraction:.0%})"
+            line = f"{self.done:,} of {self.total:,} {self.unit} ({self.fraction:.0%})"
         if self.value is not None:
-            text += f", value {self.value:.6g}"
-        return text if self.bound is None else f"{text}, bound {self.bound:.6g}"
+            line += f", value {self.value:.6g}"
+        return line if self.bound is None else f"{line}, bound {self.bound:.6g}"
 
 
-#: A function that is called now and then while a computation runs.
+#: Function that a long computation calls at intervals to report its progress.
 ProgressCallback = Callable[[Progress], None]

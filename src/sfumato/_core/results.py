@@ -1,6 +1,6 @@
-"""What results have in common: a table, printed, shown in a notebook, and exported to pandas and Arrow.
+"""Base class of results: a table that is printed, shown in a notebook, and exported to pandas and Arrow.
 
-A result defines its columns once, in ``_columns``; text, HTML, pandas and Arrow follow from them.
+A result defines its columns once, in ``_columns``. Printed output, HTML, pandas and Arrow all use them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_ROWS", "FrozenData", "Result", "read_only", "same_content", "text_table", "unused_name"]
 
-#: Maximum number of rows that are printed; the others are counted in the last line.
+#: Maximum number of printed rows; the last line states how many more there are.
 MOST_ROWS = 20
 
 
 class FrozenData:
-    """Equality, hash and pickling of a frozen dataclass whose fields may be arrays.
+    """Equality, hash and pickling for frozen dataclasses whose fields may be arrays.
 
-    Use it with ``@dataclass(frozen=True, eq=False)``. Two objects are equal if all their fields are; what a cached
-    property has computed is neither compared nor pickled.
+    Use it with ``@dataclass(frozen=True, eq=False)``. Two objects are equal if all their fields are equal. Values of
+    cached properties are neither compared nor pickled.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -40,7 +40,7 @@ class FrozenData:
         return other is self or all(same_content(a, b) for a, b in zip(_fields(self), _fields(other), strict=True))
 
     def __hash__(self) -> int:
-        # Fields that are arrays or mappings have no hash; the others tell objects apart well enough.
+        # Arrays and mappings cannot be hashed; the other fields distinguish objects well enough.
         return hash((type(self), *(value for value in _fields(self) if isinstance(value, (str, int, float)))))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -48,21 +48,21 @@ class FrozenData:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # Arrays are writeable after unpickling, until the class makes them read-only again.
+        # Unpickled arrays are writeable; __post_init__ makes them read-only again.
         finish = getattr(self, "__post_init__", None)
         if finish is not None:
             finish()
 
 
 def read_only(array: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
-    """Return a copy of an array that cannot be written to."""
+    """Return a read-only copy of an array."""
     copied = np.array(array, dtype)
     copied.setflags(write=False)
     return copied
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
-    """Return the name of a column with "_value" appended until no other column has it.
+    """Return a column name with "_value" appended until no other column has the same name.
 
     >>> unused_name("low", {"low", "low_value"})
     'low_value_value'
@@ -73,11 +73,12 @@ def unused_name(name: str, taken: Container[str]) -> str:
 
 
 def _fields(data: object) -> list[Any]:
+    """Return the values of all fields of a dataclass."""
     return [getattr(data, field.name) for field in dataclasses.fields(cast("Any", data))]
 
 
 def same_content(a: Any, b: Any) -> bool:
-    """Return whether two values are equal, where arrays and dataclasses that hold arrays are compared by content."""
+    """Return whether two values are equal; arrays, and dataclasses with arrays, are compared by content."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
     if isinstance(a, (list, tuple)):
@@ -90,32 +91,47 @@ def same_content(a: Any, b: Any) -> bool:
 
 
 class Result(ABC):
-    """A result that is a table: one row per value, mechanism or pair."""
+    """Table with one row per value, mechanism or pair."""
 
     @abstractmethod
     def _columns(self, *arguments: Any, **options: Any) -> Mapping[str, Sequence[Any]]:
-        """Return the columns of the table by name, all of one length."""
+        """Return the columns of the table by name, all with the same length."""
 
     @abstractmethod
     def _title(self) -> str:
-        """Return one line that says what the table shows."""
+        """Return one line that states what the table shows."""
 
     def _shown(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns that are printed and shown in a notebook."""
         return self._columns()
 
     def _notes(self) -> Sequence[str]:
-        """Return sentences that are shown below the table."""
+        """Return sentences to show below the table."""
         return ()
 
     def _left_out(self) -> int:
-        """Return the number of rows that ``_shown`` left out."""
+        """Return the number of rows that ``_shown`` leaves out."""
         return 0
 
     def to_pandas(self, *arguments: Any, **options: Any) -> pandas.DataFrame:
         """Return the table as a pandas DataFrame.
 
-        ``arguments`` and ``options`` are those that the result has for its table, such as ``confidence``.
+        Parameters
+        ----------
+        *arguments
+            Positional options of the table of this result, such as a confidence level.
+        **options
+            The same options by name, such as ``confidence``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The table, with one row per value, mechanism or pair.
+
+        Raises
+        ------
+        MissingExtra
+            If pandas is not installed.
         """
         frame: pandas.DataFrame = import_optional("pandas", "pandas", "a result as a DataFrame").DataFrame(
             dict(self._columns(*arguments, **options))
@@ -123,9 +139,26 @@ class Result(ABC):
         return frame
 
     def to_arrow(self, *arguments: Any, **options: Any) -> pyarrow.Table:
-        """Return the table of ``to_pandas``, with the same ``arguments`` and ``options``, as an Arrow table.
+        """Return the table as an Arrow table.
 
-        Labels that are tuples, or of different types, become strings.
+        Labels that are tuples, and labels of different types in one column, become strings.
+
+        Parameters
+        ----------
+        *arguments
+            Positional options of the table, as in :meth:`to_pandas`.
+        **options
+            The same options by name, such as ``confidence``.
+
+        Returns
+        -------
+        pyarrow.Table
+            The table, with one row per value, mechanism or pair.
+
+        Raises
+        ------
+        MissingExtra
+            If pyarrow is not installed.
         """
         arrow = import_pyarrow("a result as an Arrow table")
         columns = {name: _plain(column) for name, column in self._columns(*arguments, **options).items()}
@@ -147,9 +180,9 @@ class Result(ABC):
 
 
 def text_table(columns: Mapping[str, Sequence[Any]], left_out: int = 0) -> str:
-    """Return columns as aligned text: names in the first line, numbers to the right, at most 20 rows.
+    """Return columns as aligned text: names in the first line, numbers right-aligned, at most 20 rows.
 
-    ``left_out`` rows are counted in the last line together with those above 20.
+    The last line states how many more rows there are, including ``left_out`` rows that are not in the columns.
     """
     rows, hidden = _rows(columns, left_out)
     table = [list(columns), *rows]
@@ -163,7 +196,7 @@ def text_table(columns: Mapping[str, Sequence[Any]], left_out: int = 0) -> str:
 
 
 def _rows(columns: Mapping[str, Sequence[Any]], left_out: int) -> tuple[list[list[str]], int]:
-    """Return the cells of the first rows as strings, and the number of rows left out."""
+    """Return the cells of the printed rows as strings, and the number of rows left out."""
     length = len(next(iter(columns.values()), ()))
     shown = min(length, MOST_ROWS)
     rows = [[_cell(column[i]) for column in columns.values()] for i in range(shown)]
@@ -171,13 +204,14 @@ def _rows(columns: Mapping[str, Sequence[Any]], left_out: int) -> tuple[list[lis
 
 
 def _cell(value: Any) -> str:
+    """Return a cell as a string: floats with five significant digits, None as a dash."""
     if value is None:
         return "-"
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a cell is aligned to the right: a number, none, or a number that is formatted already."""
+    """Return whether a cell is right-aligned: a number, None, or a string that starts with a number."""
     if isinstance(value, str):
         try:
             float(value.partition(" ± ")[0])
@@ -188,7 +222,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _plain(column: Sequence[Any]) -> Sequence[Any]:
-    """Return the column as Arrow takes it: tuples become strings, and so do cells of different types."""
+    """Return a column in a form that Arrow accepts: tuples and cells of mixed types become strings."""
     if not isinstance(column, (list, tuple)):
         return column
     types = {type(cell) for cell in column if cell is not None}

@@ -1,4 +1,4 @@
-"""The nearest distribution to an estimate that may have left the simplex."""
+"""Project estimates onto the probability simplex."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ __all__ = ["project_protected", "project_to_simplex"]
 
 
 def project_to_simplex(point: npt.NDArray[np.float64], total: float = 1.0) -> npt.NDArray[np.float64]:
-    """The point of {q ≥ 0, Σ q = total} nearest in l2: subtract a constant, clip what falls below zero."""
-    # A constant changes nothing; less the maximum, the sums stay exact enough however far the point is out.
+    """Return the point of {q ≥ 0, Σ q = total} nearest in l2: subtract a constant and clip at zero."""
+    # Adding a constant does not change the projection. With maximum 0, the sums stay accurate for any point.
     shifted = point - point.max()
     ordered = np.sort(_candidates(shifted, total))[::-1]
     surplus = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
-    last = int(np.flatnonzero(ordered >= surplus)[-1])  # equal: nothing to share out, or nothing left for this one
+    last = int(np.flatnonzero(ordered >= surplus)[-1])  # equality: this entry becomes exactly 0
     return np.asarray(np.maximum(shifted - surplus[last], 0.0))
 
 
 def project_protected(
     point: npt.NDArray[np.float64], revealed: npt.NDArray[np.bool_], total: float = 1.0
 ) -> npt.NDArray[np.float64]:
-    """Of {q ≥ 0, Σ q = total}: ``revealed`` values keep their mass, and the others are projected onto what these leave.
+    """Project onto {q ≥ 0, Σ q = total}: keep the mass of ``revealed`` values and project only the others.
 
-    The nearest point in plain l2 would take from all alike, and values that are known well would pay for the noise of
-    those that are not. Revealed values that leave nothing are scaled down to the total.
+    The nearest point in l2 would take mass from all values alike, so values that are known well would absorb the noise
+    of the protected ones. If the revealed values have more mass than the total, they are scaled down to it.
     """
     if revealed.all() or not revealed.any():
         return project_to_simplex(point, total)
@@ -37,9 +37,9 @@ def project_protected(
 
 
 def _candidates(values: npt.NDArray[np.float64], total: float) -> npt.NDArray[np.float64]:
-    """All values that can stay positive, and few others: sorting a million is what would take the time.
+    """Return all values that can stay positive after the projection, and few others, to avoid sorting a million.
 
-    The mean surplus of any values that hold those which stay is at most the constant to subtract (Michelot 1986).
+    The mean surplus of any set that contains those values is at most the constant to subtract (Michelot 1986).
     """
     while True:
         above = values[values > (values.sum() - total) / len(values)]

@@ -11,7 +11,7 @@ __all__ = ["Floats", "Integers", "Words"]
 
 #: Doubles of any shape.
 Floats: TypeAlias = npt.NDArray[np.float64]
-#: Counts, indices and codes.
+#: Counts, indices and codes of values.
 Integers: TypeAlias = npt.NDArray[np.int64]
-#: Random words, and integers that kernels compare with them.
+#: Random 64-bit words, and the integers that kernels compare with them.
 Words: TypeAlias = npt.NDArray[np.uint64]

@@ -1,4 +1,4 @@
-"""Checks of parameters: each returns the accepted value or raises InvalidInput, which names what was wrong."""
+"""Validate parameters: each function returns the accepted value or raises InvalidInput."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ __all__ = [
     "read_list",
 ]
 
-#: No more people are reckoned with: beyond this, doubles skip whole numbers.
+#: Maximum number of people; above it, floats cannot represent every integer.
 MOST_PEOPLE = 2**53
 
 
 def is_number(value: object) -> bool:
-    """Whether this is a real number: what can be compared with 0 and 1."""
+    """Return whether a value is a real number, which can be compared with 0 and 1."""
     return isinstance(value, Real)
 
 
 def checked_count(subject: str, n: Any, parameter: str = "n", most: int = MOST_PEOPLE) -> int:
-    """A number of people, or of anything that there is at least one of: 1e6 is a million, whatever its type."""
+    """Return a number of people or other items, at least 1, as an int; floats such as 1e6 are accepted."""
     is_number = isinstance(n, Real) and not isinstance(n, bool)
-    if not is_number or not 1 <= n <= most or n != int(n):  # comparisons with nan are false
+    if not is_number or not 1 <= n <= most or n != int(n):  # comparisons with NaN are false
         limit = f"2^{most.bit_length() - 1}"
         raise InvalidInput(subject, parameter, f"be a whole number from 1 to {limit}", n)
     return int(n)
 
 
 def checked_integer(subject: str, parameter: str, value: Any, low: int, high: int) -> int:
-    """An integer parameter within its range; strings are parsed, because specs hold large integers as strings."""
+    """Return an integer in [low, high]; strings are parsed, because specs store large integers as strings."""
     try:
         number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
     except ValueError:
@@ -51,7 +51,7 @@ def checked_integer(subject: str, parameter: str, value: Any, low: int, high: in
 def checked_integers(
     subject: str, parameter: str, values: Any, ranges: Sequence[tuple[str, int, int]]
 ) -> tuple[int, ...]:
-    """One integer for each range, whose name says what it is."""
+    """Return one integer per range; each range is (name for messages, low, high)."""
     if not isinstance(values, (list, tuple)) or len(values) != len(ranges):
         raise InvalidInput(subject, parameter, f"be {len(ranges)} integers", values)
     return tuple(
@@ -61,7 +61,7 @@ def checked_integers(
 
 
 def checked_type(subject: str, parameter: str, value: object, expected: type, hint: str = "") -> None:
-    """Reject an object of another class; say so if a policy and a mechanism seem to be swapped."""
+    """Reject an object of another class; suggest swapped arguments if it is a policy or a mechanism."""
     if not isinstance(value, expected):
         others = (base.__name__ for base in type(value).__mro__ if base.__name__ in ("Mechanism", "Policy"))
         swapped = "".join(f", not a {other} (are the arguments swapped?)" for other in others)
@@ -69,14 +69,14 @@ def checked_type(subject: str, parameter: str, value: object, expected: type, hi
 
 
 def checked_seconds(subject: str, max_seconds: Any) -> float | None:
-    """The time for a search: a number of seconds, 0 for no search, or None for what is usual."""
+    """Return a time limit in seconds as a float: 0 disables the search, None means the default limit."""
     if max_seconds is not None and not (isinstance(max_seconds, Real) and float(max_seconds) >= 0):
-        raise InvalidInput(subject, "max_seconds", "be a number of at least 0", max_seconds)
+        raise InvalidInput(subject, "max_seconds", "be a number of seconds, at least 0", max_seconds)
     return None if max_seconds is None else float(max_seconds)
 
 
 def read_list(subject: str, parameter: str, must: str, value: Any) -> list[Any]:
-    """The items of a list-like parameter; a string is not a list of its letters."""
+    """Return the items of a list-like parameter; reject strings, which would be split into letters."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise InvalidInput(subject, parameter, must, value)
     return list(value)

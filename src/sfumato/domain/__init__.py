@@ -1,14 +1,14 @@
-"""The finite, ordered, labelled set of values that an input or an output may take.
+"""Domains: the finite, ordered, labelled set of values that an input or an output may take.
 
     Domain(["a", "b", "c"])                                            labels of one type
-    Domain.range(1000)                                                 the ints 0..999, never listed
+    Domain.range(1000)                                                 the ints 0..999, not stored one by one
     Domain.grid(latitude=(s, n), longitude=(w, e), rows=8, columns=9)  the cells of a map
-    Domain.product(S=["yes", "no"], U=Domain.range(12))                tuples, last factor fastest
+    Domain.product(S=["yes", "no"], U=Domain.range(12))                tuples; the last factor varies fastest
 
-A label's place in that order is its index. ``encode`` turns columns of values into indices and
-refuses, by row, anything that is not a label: nothing is rounded, guessed or dropped on the way.
+The index of a label is its position in that order. ``encode`` converts columns of values to indices. It rejects every
+value that is not a label and names its row; it never rounds, guesses or drops a value.
 
-Inputs with one entry per value are aligned by label where they have labels: ``align`` and ``align_table``.
+``align`` and ``align_table`` reorder inputs with one entry per value by their labels, if they have labels.
 """
 
 from sfumato.domain.distribution import Frequencies, checked_distribution
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-# For the other packages of Sfumato; not part of the public interface.
+# Used by other packages of Sfumato; not part of the public interface.
 from sfumato.domain.columns import (
     Coded as Coded,
     Numbers as Numbers,

@@ -1,4 +1,4 @@
-"""Columns of values: lists, NumPy arrays, Arrow, pandas and polars columns, read without loss."""
+"""Read columns of values without loss: lists, NumPy arrays, and Arrow, pandas and polars columns."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from sfumato.domain.refusals import At
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A bool, int, uint or float64 array, and which of its rows are null."""
+    """Bool, int, uint or float64 array with a mask of its null rows."""
 
     array: npt.NDArray[Any]
     nulls: npt.NDArray[np.bool_] | None = None
 
     def at(self, row: int) -> object:
+        """Return the value of a row, or None for null."""
         return None if self.nulls is not None and self.nulls[row] else self.array[row].item()
 
     def items(self) -> list[Any]:
+        """Return all values as Python objects."""
         if self.nulls is None:
             return cast("list[Any]", self.array.tolist())
         return [self.at(row) for row in range(len(self.array))]
@@ -31,28 +33,32 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Positions in a list of values, -1 for null: a dictionary-encoded or categorical column."""
+    """Dictionary-encoded or categorical column: positions in a list of values, -1 for null."""
 
     codes: npt.NDArray[Any]
     categories: list[Any]
 
     def at(self, row: int) -> object:
+        """Return the value of a row, or None for null."""
         return None if self.codes[row] < 0 else self.categories[self.codes[row]]
 
     def items(self) -> list[Any]:
+        """Return all values as Python objects."""
         return [self.at(row) for row in range(len(self.codes))]
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Python objects of any type."""
+    """Column of Python objects of any type."""
 
     objects: list[Any]
 
     def at(self, row: int) -> object:
+        """Return the value of a row."""
         return self.objects[row]
 
     def items(self) -> list[Any]:
+        """Return all values."""
         return self.objects
 
 
@@ -60,15 +66,15 @@ Column: TypeAlias = Numbers | Coded | Objects
 
 
 def read_column(values: object, at: At) -> Column:
-    """Any column-like object, without loss."""
+    """Convert any column-like object without loss."""
     if isinstance(values, list):
         return Objects(values)
     if isinstance(values, np.ndarray):
         return _from_numpy(values, at)
     if isinstance(values, (str, bytes, bytearray, Mapping)):
-        raise at.refuse("be a list or a column", values)
+        raise at.error("be a list or a column", values)
     if isinstance(values, (set, frozenset)):
-        raise at.refuse("have an order, which a set has not (use sorted)", values)
+        raise at.error("be ordered, which a set is not", values, hint="Pass sorted(values).")
     if library(values) == "pandas":
         return _from_pandas(values, at)
     if is_arrow(values):
@@ -77,12 +83,13 @@ def read_column(values: object, at: At) -> Column:
         return _from_numpy(np.asarray(values), at)
     if isinstance(values, Iterable):
         return Objects(list(values))
-    raise at.refuse("be a list or a column", values)
+    raise at.error("be a list or a column", values)
 
 
 def _from_numpy(array: npt.NDArray[Any], at: At) -> Column:
+    """Convert a NumPy array of one dimension."""
     if array.ndim != 1:
-        raise at.refuse("have one dimension", array.shape)
+        raise at.error("have one dimension", array.shape)
     if isinstance(array, np.ma.MaskedArray):
         return Objects(array.tolist())  # masked rows become None
     dtype_kind, width = array.dtype.kind, array.dtype.itemsize
@@ -92,17 +99,18 @@ def _from_numpy(array: npt.NDArray[Any], at: At) -> Column:
         return Numbers(np.asarray(array.astype(np.float64, copy=False)))
     if dtype_kind in "OUT":
         return Objects(array.tolist())
-    return Objects(list(array))  # tolist would turn times into bare ints
+    return Objects(list(array))  # tolist would convert dates and times to ints
 
 
 def library(values: object) -> str:
-    """The top-level package that an object's type comes from."""
+    """Return the name of the top-level package that defines an object's type."""
     return type(values).__module__.partition(".")[0]
 
 
 def _from_pandas(values: Any, at: At) -> Column:
+    """Convert a pandas Series, Index or array."""
     if not hasattr(values, "dtype"):
-        raise at.refuse("be a list or a column", type(values))
+        raise at.error("be a list or a column", type(values))
     dtype = values.dtype
     if isinstance(dtype, np.dtype):
         return _from_numpy(np.asarray(values), at)
@@ -114,20 +122,20 @@ def _from_pandas(values: Any, at: At) -> Column:
     if arrow_backed or nullable_number:
         try:
             return _from_arrow(arrow_column(array.__arrow_array__()))
-        except ImportError:  # pandas can do without pyarrow, only slower
+        except ImportError:  # without pyarrow, the slower conversion below works too
             pass
     return _from_numpy(np.asarray(values), at)
 
 
 def is_arrow(values: object) -> bool:
-    """Whether an object speaks Arrow's C interface."""
+    """Return whether an object supports Arrow's C data interface."""
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
 
 
 def arrow_column(values: Any) -> Any:
-    """A ``pyarrow.ChunkedArray`` of anything that speaks Arrow; a table becomes a column of structs."""
+    """Convert an object with Arrow's C interface to a ``pyarrow.ChunkedArray``; a table becomes structs."""
     pyarrow = import_pyarrow()
-    if library(values) == "polars":  # whose older releases stream a Categorical wrongly
+    if library(values) == "polars":  # older releases of polars export a Categorical incorrectly
         values = values.to_arrow()
     if isinstance(values, pyarrow.ChunkedArray):
         return values
@@ -137,6 +145,7 @@ def arrow_column(values: Any) -> Any:
 
 
 def _from_arrow(column: Any) -> Column:
+    """Convert a ``pyarrow.ChunkedArray``."""
     pyarrow = import_pyarrow()
     types, arrow_type = pyarrow.types, column.type
     if types.is_string_view(arrow_type):

@@ -1,4 +1,4 @@
-"""Distributions over a domain: how probable each value is."""
+"""Probability distributions over a domain."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import quantity
 from sfumato.domain.domain import Domain
 from sfumato.domain.labelled import align
 from sfumato.errors import InvalidInput
 
 __all__ = ["Frequencies", "checked_distribution"]
 
-#: A number per value: in domain order, or under labels.
+#: One number per value: in the order of the domain, or with labels.
 Frequencies: TypeAlias = Sequence[float] | Mapping[Any, float] | npt.NDArray[np.float64]
 
 
@@ -26,9 +27,9 @@ def checked_distribution(
     *,
     absent: float | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Return the distribution at which a risk is asked for, in domain order; uniform unless given.
+    """Return a distribution over the domain as an array in domain order; uniform if it is None.
 
-    ``absent`` is the share of values that a mapping leaves out; without it, it must name all.
+    ``absent`` is the probability of values that a mapping leaves out; if it is None, the mapping must name all values.
     """
     size = len(domain)
     if probabilities is None:
@@ -37,9 +38,11 @@ def checked_distribution(
     try:
         array = np.asarray(aligned, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(subject, parameter, f"be {size} probabilities", probabilities) from None
+        must = f"be {quantity(size, 'probability')}"
+        raise InvalidInput(subject, parameter, must, probabilities) from None
     if array.shape != (size,):
-        raise InvalidInput(subject, parameter, f"have {size} entries", array.shape)
+        must = f"have {quantity(size, 'entry')}, one per value of the domain"
+        raise InvalidInput(subject, parameter, must, array.shape)
     if not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:
         raise InvalidInput(subject, parameter, "be probabilities that sum to one", float(array.sum()))
     return array

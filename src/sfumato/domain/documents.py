@@ -1,4 +1,4 @@
-"""Domains as documents, and the files of labels that they may name."""
+"""Read domains from documents, and the label files that they name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from sfumato.domain.kinds.listed import list_of
 from sfumato.domain.kinds.product import product_of
 from sfumato.domain.refusals import At, listing
 
+#: Keys that describe a domain, each with the optional key that may accompany it.
 _COMPANIONS = {"values": None, "size": None, "grid": None, "product": "order", "file": "column"}
 _GRID_KEYS = ("latitude", "longitude", "rows", "columns")
 
 
 def read_document(value: object, base: Path | None, at: At) -> DomainKind:
-    """The kind that a document describes; ``base`` is the folder of the files it names."""
+    """Return the domain kind that a document describes; ``base`` is the folder of the files it names."""
     companions = [key for key in _COMPANIONS.values() if key]
     document = check_keys(at.subject, at.parameter, value, optional=[*_COMPANIONS, *companions])
     keys = [key for key in _COMPANIONS if key in document]
     if len(keys) != 1:
-        raise at.refuse(f"have exactly one of the keys {listing(list(_COMPANIONS))}", list(document))
+        raise at.error(f"have exactly one of the keys {listing(list(_COMPANIONS))}", list(document))
     key = keys[0]
     content = document[key]
     companion = _COMPANIONS[key]
@@ -33,7 +34,7 @@ def read_document(value: object, base: Path | None, at: At) -> DomainKind:
     here = at.item(key)
     if key == "values":
         if not isinstance(content, (list, tuple)):
-            raise here.refuse("be a list of labels", content)
+            raise here.error("be a list of labels", content)
         return list_of(list(content), here, tuples=True)
     if key == "size":
         return Counted(checked_size(content, here))
@@ -45,19 +46,21 @@ def read_document(value: object, base: Path | None, at: At) -> DomainKind:
 
 
 def _read_grid(value: object, at: At) -> DomainKind:
+    """Read the ``grid`` key of a document."""
     content = check_keys(at.subject, at.parameter, value, required=_GRID_KEYS)
     latitude, longitude, rows, columns = (content[key] for key in _GRID_KEYS)
     return grid_of(latitude, longitude, rows, columns, at.item)
 
 
 def _read_product(content: object, order: object, base: Path | None, at: At) -> DomainKind:
+    """Read the ``product`` and ``order`` keys of a document."""
     here = at.item("product")
     if not isinstance(content, Mapping) or not all(isinstance(name, str) for name in content):
-        raise here.refuse("be a mapping from factor names to domains", content)
+        raise here.error("be a mapping from factor names to domains", content)
     if order is None:
         order = list(content)
     if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(map(repr, content)):
-        raise at.item("order").refuse(f"name each of the factors {listing(list(content))} once", order)
+        raise at.item("order").error(f"name each of the factors {listing(list(content))} once", order)
     factors: dict[str, DomainKind] = {}
     for name in order:
         factor, place = content[name], here.item(name)
@@ -67,12 +70,13 @@ def _read_product(content: object, order: object, base: Path | None, at: At) -> 
 
 
 def _file_labels(name: object, column: object, base: Path | None, at: At) -> list[str]:
+    """Read labels from a text file with one label per line, or from a column of a CSV file."""
     if base is None:
-        raise at.refuse("come with base=, the folder it lies in", name)
+        raise at.error("come with base=, the folder that contains the file", name)
     if not isinstance(name, str) or not name or Path(name).is_absolute():
-        raise at.refuse("be a path relative to base", name)
+        raise at.error("be a path relative to base", name)
     if column is not None and not isinstance(column, str):
-        raise at.then(" column").refuse("be a column name", column)
+        raise at.then(" column").error("be the name of a column", column)
     path = base / name
     try:
         if column is None and path.suffix.lower() != ".csv":
@@ -80,25 +84,30 @@ def _file_labels(name: object, column: object, base: Path | None, at: At) -> lis
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _csv_labels(csv.reader(file, strict=True), column, at)
     except OSError as error:
-        raise at.refuse_file(error, f"be a readable file ({error.strerror})", str(path)) from error
+        raise at.file_error(error, f"be a readable file ({error.strerror})", str(path)) from error
     except UnicodeDecodeError as error:
-        raise at.refuse("be UTF-8 text", str(path)) from error
+        raise at.error("be UTF-8 text", str(path)) from error
     except csv.Error as error:
-        raise at.refuse(f"be a well-formed CSV file ({error})", str(path)) from error
+        raise at.error(f"be a well-formed CSV file ({error})", str(path)) from error
 
 
 def _csv_labels(lines: Any, column: str | None, at: At) -> list[str]:
+    """Return the labels in one column of a CSV file with a header row."""
     header: list[str] = next(lines, [])
     if column is None and len(header) != 1:
-        raise at.then(" column").refuse("be named, for this CSV has not exactly one", header)
+        raise at.then(" column").error(
+            "be named, because this CSV file does not have exactly one column",
+            header,
+            hint='Add "column" to the document.',
+        )
     if column is not None and header.count(column) != 1:
-        raise at.then(" column").refuse(f"occur once in the header {header}", column)
+        raise at.then(" column").error(f"occur once in the header {header}", column)
     place = 0 if column is None else header.index(column)
     labels: list[str] = []
     for cells in lines:
         if not cells:
             continue
         if len(cells) != len(header) or not cells[place]:
-            raise at.then(f", line {lines.line_num},").refuse("hold a label in the column", cells)
+            raise at.then(f", line {lines.line_num},").error("hold a label in the column", cells)
         labels.append(cells[place])
     return labels

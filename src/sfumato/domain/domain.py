@@ -1,4 +1,4 @@
-"""The public class: what can be asked of a domain, whatever its kind."""
+"""The public class ``Domain``."""
 
 from __future__ import annotations
 
@@ -24,19 +24,31 @@ from sfumato.errors import InvalidInput
 
 
 class Domain:
-    """A finite set of distinct labels in a fixed order; immutable and hashable.
+    """Finite set of distinct labels in a fixed order; immutable and hashable.
 
-    ``Domain(labels)`` takes any ordered iterable of labels that are all ``str``, all ``int``, all
-    ``bool`` or all finite ``float``. The ints 0..k-1 in order are the same domain as ``range(k)``.
+    The classmethods :meth:`range`, :meth:`grid` and :meth:`product` describe large domains without listing their
+    labels.
 
+    Parameters
+    ----------
+    labels
+        An ordered iterable of labels that are all ``str``, all ``int``, all ``bool`` or all finite ``float``. The ints
+        0..k-1 in order give the same domain as ``Domain.range(k)``.
+
+    Raises
+    ------
+    InvalidInput
+        If there are no labels, more than 2**31, two equal ones, or labels of different types.
+
+    Examples
+    --------
     >>> answers = Domain(["yes", "no", "unsure"])
     >>> answers.encode(["no", "no", "yes"])
     array([1, 1, 0])
     >>> answers.encode(["no", "maybe"])
     Traceback (most recent call last):
         ...
-    sfumato.errors.InvalidInput: Domain.encode: row 1 must be one of the str labels 'yes', 'no', \
-'unsure'; got 'maybe'
+    sfumato.errors.InvalidInput: Domain.encode: row 1 must be one of the str labels 'yes', 'no', 'unsure'; got 'maybe'
     """
 
     __slots__ = ("_hash", "_kind")
@@ -48,13 +60,30 @@ class Domain:
 
     @classmethod
     def _of(cls, kind: DomainKind) -> Domain:
+        """Return the domain of a kind."""
         domain = cls.__new__(cls)
         object.__setattr__(domain, "_kind", kind)
         return domain
 
     @classmethod
     def range(cls, k: int) -> Domain:
-        """The ints 0..k-1, held as the number k alone."""
+        """Return the domain of the ints 0..k-1; only the number k is stored.
+
+        Parameters
+        ----------
+        k
+            Number of labels, from 1 to 2**31.
+
+        Returns
+        -------
+        Domain
+            A domain of kind ``"range"``.
+
+        Examples
+        --------
+        >>> Domain.range(1000).label(999)
+        999
+        """
         return cls._of(Counted(checked_size(k, At("Domain.range", "k"))))
 
     @classmethod
@@ -66,119 +95,305 @@ class Domain:
         rows: int,
         columns: int,
     ) -> Domain:
-        """The cells of a map, row by row from the south-west; a cell's label is ``(row, column)``.
+        """Return the domain of the cells of a map.
 
-        ``latitude`` and ``longitude`` are the two outermost edges each, in degrees. Bounds mean the decimals they are
-        written as: an edge is computed exactly and rounded once.
-        Cells hold their south and west edges; the outermost north and east edges belong to the last.
+        Cells are ordered row by row, starting in the south-west. The label of a cell is ``(row, column)``. Each cell
+        contains its south and west edges; the last row and column also contain the outermost north and east edges.
+
+        Parameters
+        ----------
+        latitude
+            Southern and northern bound in degrees.
+        longitude
+            Western and eastern bound in degrees.
+        rows
+            Number of rows.
+        columns
+            Number of columns.
+
+        Returns
+        -------
+        Domain
+            A domain of kind ``"grid"``; :meth:`encode` takes points ``(latitude, longitude)``.
+
+        Notes
+        -----
+        The bounds mean the decimals as written. Each edge is computed exactly and rounded once.
+
+        Examples
+        --------
+        >>> city = Domain.grid(latitude=(48.0, 48.2), longitude=(16.2, 16.6), rows=2, columns=4)
+        >>> city.label(city.encode_one((48.15, 16.25)))
+        (1, 0)
         """
         return cls._of(grid_of(latitude, longitude, rows, columns, lambda name: At("Domain.grid", name)))
 
     @classmethod
     def product(cls, /, **factors: Domain | Iterable[Label]) -> Domain:
-        """All tuples with one label of each factor, in row-major order (last factor fastest)."""
+        """Return the domain of all tuples with one label from each factor.
+
+        Tuples are in row-major order: the last factor varies fastest.
+
+        Parameters
+        ----------
+        **factors
+            At least two domains or iterables of labels, by name.
+
+        Returns
+        -------
+        Domain
+            A domain of kind ``"product"``, with at most 2**31 labels.
+
+        Examples
+        --------
+        >>> Domain.product(smoker=["yes", "no"], age=range(3)).labels
+        (('yes', 0), ('yes', 1), ('yes', 2), ('no', 0), ('no', 1), ('no', 2))
+        """
         kinds = {name: _kind_of(factor, At("Domain.product", name)) for name, factor in factors.items()}
         return cls._of(product_of(kinds, At("Domain.product", "factors")))
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, base: Path | str | None = None) -> Domain:
-        """The domain a document describes; ``{"file": ...}`` is read only when ``base`` is given.
+        """Return the domain that a document describes.
 
-        A file holds str labels: one a line, or, for ``.csv`` or with ``"column"``, a CSV column
-        under a header row. Blank lines are no labels.
+        Parameters
+        ----------
+        document
+            A mapping with exactly one of the keys ``"values"``, ``"size"``, ``"grid"``, ``"product"`` and ``"file"``,
+            as from :meth:`to_dict`. A file contains string labels: one per line, or in a CSV column with a header row.
+            Files named ``.csv``, and files with the key ``"column"``, are read as CSV. Blank lines are ignored.
+        base
+            Folder that contains the files. A document with ``"file"`` is rejected if it is None.
+
+        Returns
+        -------
+        Domain
+            The described domain.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is malformed or a file cannot be read.
+
+        Examples
+        --------
+        >>> Domain.from_dict({"values": ["yes", "no"]})
+        Domain(['yes', 'no'])
         """
         at = At("Domain.from_dict", "document")
         return cls._of(read_document(document, None if base is None else Path(base), at))
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON and TOML document that ``from_dict`` turns back into an equal domain."""
+        """Return a document for JSON or TOML that describes this domain.
+
+        Returns
+        -------
+        dict
+            A document from which :meth:`from_dict` builds an equal domain.
+        """
         return self._kind.document()
 
     @property
     def kind(self) -> Literal["list", "range", "grid", "product"]:
-        """How the domain was described."""
+        """How the domain was described: ``"list"``, ``"range"``, ``"grid"`` or ``"product"``."""
         return self._kind.name
 
     @property
     def size(self) -> int:
-        """How many labels there are; also ``len(domain)``."""
+        """Number of labels; the same as ``len(domain)``."""
         return self._kind.size
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of a product's factors, a grid's rows and columns, or ``(size,)``."""
+        """Sizes of the factors of a product, rows and columns of a grid, or ``(size,)``."""
         return self._kind.shape
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Every label, in order; prefer iteration for a large symbolic domain."""
+        """All labels, in order; iterate over the domain instead if it is large."""
         return tuple(self._kind.labels())
 
     @property
     def factors(self) -> dict[str, Domain]:
-        """A product's factors by name, in order; empty for any other domain."""
-        if self._kind.name != "product" or not isinstance(self._kind, Product):  # a grid is also one inside
+        """Factors of a product by name, in order; empty for other domains."""
+        if self._kind.name != "product" or not isinstance(self._kind, Product):  # Grid is a subclass of Product
             return {}
         return {name: Domain._of(kind) for name, kind in self._kind.factors.items()}
 
     @property
     def edges(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The latitude and the longitude edges of a grid's cells, ascending."""
+        """Latitude edges and longitude edges of the cells of a grid, ascending."""
         grid = self._grid_only("edges")
         return grid.latitude.edges, grid.longitude.edges
 
     def centres(self) -> npt.NDArray[np.float64]:
-        """The latitude and longitude of each cell's centre in a grid, one row a cell."""
+        """Return the centre of each cell of a grid.
+
+        Returns
+        -------
+        numpy.ndarray
+            One row per cell, with latitude and longitude in degrees.
+
+        Raises
+        ------
+        InvalidInput
+            If the domain is not a grid.
+        """
         return self._grid_only("centres").centres()
 
     def _grid_only(self, property_name: str) -> Grid:
+        """Return the grid, or reject a domain of another kind."""
         if not isinstance(self._kind, Grid):
-            raise InvalidInput(f"Domain.{property_name}", "domain", "be a grid", self)
+            raise InvalidInput(
+                f"Domain.{property_name}", "domain", "be a grid", self, hint="Build the domain with Domain.grid."
+            )
         return self._kind
 
     def label(self, index: int) -> Label:
-        """The label at ``index``."""
+        """Return the label at an index.
+
+        Parameters
+        ----------
+        index
+            An integer from 0 to ``size - 1``.
+
+        Returns
+        -------
+        str, int, bool, float or tuple
+            The label.
+        """
         return self._kind.label(index_of(Counted(self.size), index, At("Domain.label", "index")))
 
     def index(self, label: object) -> int:
-        """The index of ``label`` (for a grid ``(row, column)``)."""
+        """Return the index of a label.
+
+        Parameters
+        ----------
+        label
+            A label of the domain; for a grid ``(row, column)``.
+
+        Returns
+        -------
+        int
+            The position of the label in the order of the domain.
+
+        Raises
+        ------
+        InvalidInput
+            If the domain does not have this label.
+        """
         return index_of(self._kind.by_label, label, At("Domain.index", "label"))
 
     def encode(self, values: object, *, first_row: int = 0, copy: bool = True) -> Integers:
-        """The index of each value: a list, a NumPy, Arrow, pandas or polars column.
+        """Return the index of each value of a column.
 
-        A grid takes points ``(latitude, longitude)``, a product takes tuples; both also take a table
-        (mapping, DataFrame, Arrow table) with a column for each part. Unknown values, nulls and NaN
-        are refused, naming the first such row (counted from ``first_row`` where these values are a
-        piece of a longer column). A bool is never an int. With ``copy=False`` an int64 column of a range
-        is not copied: the indices are the column itself, read-only, once it is checked.
+        Parameters
+        ----------
+        values
+            A list, or a NumPy, Arrow, pandas or polars column. A grid takes points ``(latitude, longitude)``; a product
+            takes tuples. Both also take a table (mapping, DataFrame, Arrow table) with one column per part. A bool is
+            never accepted as an int.
+        first_row
+            Number of the first row in error messages, for a piece of a longer column.
+        copy
+            If False, an int64 column of a range is checked but not copied: the result is a read-only view of the
+            column.
+
+        Returns
+        -------
+        numpy.ndarray
+            One int64 index per value.
+
+        Raises
+        ------
+        InvalidInput
+            If a value is unknown, null or NaN. The message names the first such row.
         """
         return indices_of(self._kind, values, At("Domain.encode", "values"), first_row, copy=copy)
 
     def encode_one(self, value: object) -> int:
-        """The index of one value, as strict as ``encode`` and without NumPy."""
+        """Return the index of one value, without NumPy.
+
+        Parameters
+        ----------
+        value
+            One value, as :meth:`encode` takes it.
+
+        Returns
+        -------
+        int
+            The index of the value.
+
+        Raises
+        ------
+        InvalidInput
+            If the value is unknown, null or NaN.
+        """
         return index_of(self._kind, value, At("Domain.encode_one", "value"))
 
     def decode(self, indices: object) -> list[Label]:
-        """The label at each index."""
+        """Return the label at each index.
+
+        Parameters
+        ----------
+        indices
+            A column of integers from 0 to ``size - 1``.
+
+        Returns
+        -------
+        list
+            One label per index.
+        """
         return self._kind.decode(indices_of(Counted(self.size), indices, At("Domain.decode", "indices")))
 
     def decode_array(self, indices: object) -> npt.NDArray[Any]:
-        """The label at each index as a bool, int64, float64 or (for str and larger ints) object array."""
+        """Return the label at each index as an array.
+
+        Parameters
+        ----------
+        indices
+            A column of integers from 0 to ``size - 1``.
+
+        Returns
+        -------
+        numpy.ndarray
+            A bool, int64 or float64 array; an object array for strings and for ints beyond 64 bits.
+
+        Raises
+        ------
+        InvalidInput
+            If the labels are tuples; use :meth:`decode` for those.
+        """
         codes = indices_of(Counted(self.size), indices, At("Domain.decode_array", "indices"))
         if isinstance(self._kind, Counted):
             return codes
         if isinstance(self._kind, Listed) and isinstance(self._kind.signature, str):
             return self._kind.array[codes]
         at = At("Domain.decode_array", "domain")
-        raise at.refuse("have scalar labels (decode gives tuples)", self)
+        raise at.error("have scalar labels", self, hint="Use Domain.decode, which returns labels that are tuples.")
 
     def subset(self, labels: Iterable[Label]) -> Domain:
-        """A list domain of these labels of this one, in the order given."""
+        """Return a domain of some labels of this one.
+
+        Parameters
+        ----------
+        labels
+            Labels of this domain, without duplicates.
+
+        Returns
+        -------
+        Domain
+            A domain of kind ``"list"`` with these labels in this order.
+
+        Raises
+        ------
+        InvalidInput
+            If a label is unknown or occurs twice.
+        """
         at = At("Domain.subset", "labels")
-        looked_up = self._kind.by_label
-        chosen = [index_of(looked_up, label, at.item(i)) for i, label in enumerate(read_column(labels, at).items())]
-        return Domain._of(list_of([self._kind.label(i) for i in chosen], at, tuples=True))
+        by_label = self._kind.by_label
+        indices = [index_of(by_label, label, at.item(i)) for i, label in enumerate(read_column(labels, at).items())]
+        return Domain._of(list_of([self._kind.label(i) for i in indices], at, tuples=True))
 
     def __len__(self) -> int:
         return self._kind.size
@@ -197,7 +412,7 @@ class Domain:
     def __hash__(self) -> int:
         try:
             return self._hash
-        except AttributeError:  # a long label list is hashed once
+        except AttributeError:  # computed once, because hashing a long list of labels is slow
             object.__setattr__(self, "_hash", hash(self._kind.key))
             return self._hash
 
@@ -215,7 +430,7 @@ class Domain:
 
 
 def checked_domain(subject: str, value: object) -> Domain:
-    """Return the domain that was given; reject anything else, such as a list of labels.
+    """Return a domain; reject anything else, such as a list of labels.
 
     >>> checked_domain("Uniform", ["yes", "no"])
     Traceback (most recent call last):
@@ -223,11 +438,12 @@ def checked_domain(subject: str, value: object) -> Domain:
     sfumato.errors.InvalidInput: Uniform: domain must be a Domain, such as Domain(["yes", "no"]); got ['yes', 'no']
     """
     if not isinstance(value, Domain):
-        raise At(subject, "domain").refuse('be a Domain, such as Domain(["yes", "no"])', value)
+        raise At(subject, "domain").error('be a Domain, such as Domain(["yes", "no"])', value)
     return value
 
 
 def _kind_of(labels: object, at: At) -> DomainKind:
+    """Return the kind of domain for labels; ranges that start at 0 are not listed."""
     if isinstance(labels, Domain):
         return labels._kind
     if isinstance(labels, range) and labels.start == 0 and labels.step == 1 and len(labels) > 0:

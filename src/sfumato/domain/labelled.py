@@ -1,26 +1,26 @@
-"""Inputs with one entry per value of a domain: those that have labels are aligned by label.
+"""Align inputs that have one entry per value of a domain by their labels.
 
-A list, a tuple or an array has no labels, and its entries are in the order of the domain. These have labels:
+Lists, tuples and arrays have no labels; their entries are in the order of the domain. These inputs have labels:
 
 ================================================================  ====================================================
 input                                                             labels
 ================================================================  ====================================================
 mapping, ``pyarrow.StructScalar``, ``pyarrow.MapScalar``          keys
-``pandas.Series``, ``pandas.DataFrame`` of one column             index
-frame of two columns (pandas, polars, Arrow; also structs)        first column; the second one holds the entries
-frame with a column for each factor of a product, and one more    columns named like the factors
+``pandas.Series``, ``pandas.DataFrame`` with one column           index
+frame with two columns (pandas, polars, Arrow; also structs)      first column; the second one has the entries
+frame with a column for each factor of a product, and one more    columns with the names of the factors
 ``pandas.DataFrame`` as a matrix                                  index and columns
 polars or Arrow frame as a matrix                                 first column for rows, names of the others for columns
 mapping of mappings as a matrix                                   outer keys for rows, inner keys for columns
 ================================================================  ====================================================
 
 The labels of a product or a grid are tuples: a ``pandas.MultiIndex``. Its levels may be in any order if they have the
-names of the factors. A label that is missing, unknown or given twice is rejected by name.
+names of the factors. Missing, unknown and duplicate labels are rejected, and the message names them.
 
-The default index of pandas (0, 1, 2, …, without a name) is a label only if the labels of the domain are numbers. Over
-other labels such a Series has none, like a list.
+The default index of pandas (0, 1, 2, …, without a name) counts as labels only if the labels of the domain are numbers.
+For other domains, a Series with the default index is treated like a list.
 
-No data-frame library is imported here: objects are recognised by the names of their classes.
+This module does not import any data-frame library: it recognizes objects by the names of their classes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import quantity
 from sfumato.domain.domain import Domain
 from sfumato.domain.kinds.base import Scalar
 from sfumato.domain.kinds.counted import Counted
@@ -51,9 +52,9 @@ __all__ = [
     "unaligned_table",
 ]
 
-#: Labels and the entries that they belong to.
+#: Labels, and the entry of each label.
 Pairs: TypeAlias = tuple[list[Any], list[Any]]
-#: The names of the columns of a frame, and how to read the one at a position.
+#: Column names of a frame, and a function that reads the column at a position.
 Frame: TypeAlias = tuple[list[Any], Callable[[int], list[Any]]]
 
 _FORMS = frozenset(
@@ -82,22 +83,22 @@ def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: fl
     domain
         The values that the entries belong to.
     data
-        One entry per value, in any form that the module lists.
+        One entry per value, in any form listed in the module documentation.
     subject, parameter
-        The function and its parameter, as error messages name them.
+        The function and its parameter for error messages.
     absent
-        The entry of values that a *mapping* leaves out. Without it every value must be named. A Series or a frame must
-        always name every value: it was computed, and what it lacks was lost on the way.
+        The entry of values that a *mapping* leaves out. If it is None, a mapping must name every value. A Series or a
+        frame must always name every value, because a missing row of computed data usually indicates a mistake.
 
     Returns
     -------
     Any
-        A list in the order of the domain, or ``data`` itself where it has no labels.
+        A list in the order of the domain, or ``data`` itself if it has no labels.
 
     Raises
     ------
     InvalidInput
-        If a label is missing, unknown or given twice.
+        If a label is missing, unknown or duplicate.
 
     Examples
     --------
@@ -108,17 +109,18 @@ def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: fl
     >>> align(Domain(["a", "b"]), {"b": 1}, "Prior", "prior")
     Traceback (most recent call last):
         ...
-    sfumato.errors.InvalidInput: Prior: prior must name every value of its domain; got "none for 'a'"
+    sfumato.errors.InvalidInput: Prior: prior must name every value of its domain; got "no entry for 'a'"
     """
-    if type(data) in (list, tuple, np.ndarray):  # nearly always
+    if type(data) in (list, tuple, np.ndarray):  # the usual case
         return data
     form, at = _form(data), At(subject, parameter)
     if isinstance(data, (set, frozenset)):
-        raise at.refuse("have an order or labels, which a set has not", data)
+        raise at.error("be ordered or labelled, which a set is not", data, hint="Use a list or a mapping instead.")
     if form in ("pyarrow.Array", "pyarrow.ChunkedArray") and _struct_names(data) is None:
         return data.to_pylist()
     if form is None and _is_labelled_elsewhere(data):
-        raise at.refuse("be of pandas, polars or Arrow, a mapping, or a list in domain order", type(data))
+        must = "be a pandas, polars or Arrow object, a mapping, or a list in domain order"
+        raise at.error(must, type(data))
     if form == "pandas.Series" and (_is_positional(data.index, domain) or _is_whole_range(data.index, domain)):
         return _entries(data)
     pairs = _pairs(domain, data, form, at)
@@ -126,43 +128,42 @@ def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: fl
         return data
     is_mapping = form is None
     labels, entries = pairs
-    countable = form == "pandas.Series" and all(isinstance(entry, (int, float)) for entry in entries)
-    hint = " (reindex(domain.labels, fill_value=0) adds zeros)" if countable else ""
+    is_numeric = form == "pandas.Series" and all(isinstance(entry, (int, float)) for entry in entries)
+    hint = "To add zeros, call reindex(domain.labels, fill_value=0) on the Series." if is_numeric else None
     places = _places(domain, labels, at)
     missing = np.flatnonzero(places < 0).tolist()
     if missing and (absent is None or not is_mapping):
         names = listing([domain.label(x) for x in missing], most=3)
-        raise at.refuse(f"name every value of its domain{hint}", f"none for {names}")
+        raise at.error("name every value of its domain", f"no entry for {names}", hint=hint)
     return [absent if place < 0 else entries[place] for place in places.tolist()]
 
 
 def align_table(
     rows: Domain, columns: Domain | None, data: Any, subject: str, parameter: str, *, cells: Domain | None = None
 ) -> Any:
-    """Return a labelled table with its rows, and its columns, in the order of their domains.
+    """Return a labelled table with its rows and columns in the order of their domains.
 
     Parameters
     ----------
     rows, columns
-        The values of the rows and of the columns. Columns without a domain keep their order, whatever their labels.
+        The values of the rows and of the columns. If ``columns`` is None, the columns stay in their order.
     data
-        A table, in any form that the module lists; rows of a list may be labelled one by one.
+        A table, in any form listed in the module documentation; each row of a list may have its own labels.
     subject, parameter
-        The function and its parameter, as error messages name them.
+        The function and its parameter for error messages.
     cells
-        The product of rows and columns, row factor first. With it the cells may also be listed under their tuples (a
-        Series with a MultiIndex, a mapping), and a frame whose axes have the names of the factors must not have them
-        exchanged.
+        The product of rows and columns, row factor first. If it is given, cells may also be listed by their tuples, as
+        a Series with a MultiIndex or a mapping. A frame with axes named like the factors must not have them swapped.
 
     Returns
     -------
     Any
-        A list of rows or an array, or ``data`` itself where it has no labels.
+        A list of rows or an array, or ``data`` itself if it has no labels.
 
     Raises
     ------
     InvalidInput
-        If a label is missing, unknown or given twice, or if only one of the two axes has labels.
+        If a label is missing, unknown or duplicate, or if only one of the two axes has labels.
 
     Examples
     --------
@@ -185,27 +186,27 @@ def align_table(
     if not isinstance(outer, (list, tuple)) or not any(_has_labels(row) for row in outer):
         return outer
     if columns is None:
-        raise at.refuse("have rows without labels, as its columns have no values", outer[0])
-    named = rows.labels if len(outer) == len(rows) else tuple(range(len(outer)))
-    return [align(columns, row, subject, f"{parameter}[{name!r}]") for name, row in zip(named, outer, strict=True)]
+        raise at.error("have rows without labels, because its columns are not values of a domain", outer[0])
+    names = rows.labels if len(outer) == len(rows) else tuple(range(len(outer)))
+    return [align(columns, row, subject, f"{parameter}[{name!r}]") for name, row in zip(names, outer, strict=True)]
 
 
 def read_numbers(
     domain: Domain, data: Any, subject: str, parameter: str, *, absent: float | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return one finite double per value in the order of the domain; labels and ``absent`` as for ``align``."""
+    """Return one finite float per value in domain order; labels and ``absent`` work as in ``align``."""
     aligned = align(domain, data, subject, parameter, absent=absent)
     try:
         numbers = np.asarray(aligned, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(subject, parameter, "be numbers", data) from None
     if numbers.shape != (len(domain),) or not np.isfinite(numbers).all():
-        raise InvalidInput(subject, parameter, f"be {len(domain)} finite numbers", data)
+        raise InvalidInput(subject, parameter, f"be {quantity(len(domain), 'finite number')}", data)
     return numbers
 
 
 def unaligned_table(data: Any, subject: str, parameter: str) -> Any:
-    """Return a labelled table in its own order, for a reader that learns later which values it is about."""
+    """Return a labelled table in its own order, for callers that do not know the domain yet."""
     if isinstance(data, np.ndarray):
         return data
     form, at = _form(data), At(subject, parameter)
@@ -231,14 +232,14 @@ def unaligned_table(data: Any, subject: str, parameter: str) -> Any:
 
 
 def has_labels(domain: Domain, data: Any) -> bool:
-    """Return whether ``align`` reads an input by label."""
+    """Return whether ``align`` reads an input by its labels."""
     if _form(data) == "pandas.Series":
         return not _is_positional(data.index, domain)
     return _has_labels(data)
 
 
 def labels_domain(data: Any, subject: str, parameter: str) -> Domain | None:
-    """Return the labels of a Series or a mapping as a domain, in the order they have there; None if it has none."""
+    """Return the labels of a Series or a mapping as a domain, in their order; None if it has no labels."""
     form = _form(data)
     if form != "pandas.Series" and (form is not None or not isinstance(data, Mapping)):
         return None
@@ -248,27 +249,27 @@ def labels_domain(data: Any, subject: str, parameter: str) -> Domain | None:
 
 
 def is_missing(entry: object) -> bool:
-    """Return whether an entry stands for a missing one: None, NaN, or what pandas has for it."""
+    """Return whether an entry means a missing value: None, NaN, or the missing values of pandas."""
     return (
         entry is None or (isinstance(entry, float) and entry != entry) or type(entry).__name__ in ("NAType", "NaTType")
     )
 
 
 def _rows_of_cells(labels: list[Any], entries: list[Any], at: At) -> list[list[Any]]:
-    """Return the rows of a table whose cells are listed: the first part of a label is its row, the rest its column."""
+    """Return the rows of a table that lists its cells under labels (row, column, …)."""
     rows, columns = dict.fromkeys(label[0] for label in labels), dict.fromkeys(label[1:] for label in labels)
     by_cell = dict(zip(labels, entries, strict=True))
     if len(by_cell) < len(labels):
         twice = next(label for n, label in enumerate(labels) if label in labels[:n])
-        raise at.refuse("have every cell once", f"{twice!r} twice")
+        raise at.error("have every cell exactly once", f"{twice!r} twice")
     missing = [(row, *column) for row in rows for column in columns if (row, *column) not in by_cell]
     if missing:
-        raise at.refuse("have every cell of the table", f"none for {listing(missing, most=3)}")
+        raise at.error("have every cell of the table", f"no entry for {listing(missing, most=3)}")
     return [[by_cell[(row, *column)] for column in columns] for row in rows]
 
 
 def read_mapping(data: Any, subject: str, parameter: str, must: str) -> dict[Any, Any]:
-    """Return a mapping or a pandas Series as a dict from labels to entries, whatever the labels are."""
+    """Return a mapping or a pandas Series as a dict from labels to entries."""
     form = _form(data)
     if form is None and isinstance(data, Mapping):
         return dict(data)
@@ -277,15 +278,15 @@ def read_mapping(data: Any, subject: str, parameter: str, must: str) -> dict[Any
     labels, entries = _pairs_of_keys(data, form)
     twice = next((label for n, label in enumerate(labels) if label in labels[:n]), None)
     if twice is not None:
-        raise InvalidInput(subject, parameter, "name each once", f"{twice!r} twice")
+        raise InvalidInput(subject, parameter, "name each label once", f"{twice!r} twice")
     return dict(zip(labels, entries, strict=True))
 
 
-# -- what an object is -------------------------------------------------------------------------------------
+# -- recognizing inputs ------------------------------------------------------------------------------------
 
 
 def _form(data: object) -> str | None:
-    """Return "library.class" for an object of a data-frame library, also for one of a subclass; None for others."""
+    """Return "library.class" for an object of a data-frame library or a subclass; None for other objects."""
     for base in type(data).__mro__:
         form = (base.__module__.partition(".")[0], base.__name__)
         if form in _FORMS:
@@ -294,6 +295,7 @@ def _form(data: object) -> str | None:
 
 
 def _has_labels(data: Any) -> bool:
+    """Return whether an input has labels."""
     form = _form(data)
     if form == "pandas.Series":
         return not _is_default(data.index)
@@ -301,46 +303,48 @@ def _has_labels(data: Any) -> bool:
 
 
 def _labels_of(data: Any) -> list[Any]:
+    """Return the labels of a Series, a mapping or an Arrow scalar."""
     return _pairs_of_keys(data, _form(data))[0]
 
 
 def _is_default(index: Any) -> bool:
-    """Whether pandas made this index because none was given."""
+    """Return whether an index is the default index of pandas: 0, 1, 2, …, without a name."""
     is_counted = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
     return bool(is_counted and index.name is None)
 
 
 def _is_labelled_elsewhere(data: Any) -> bool:
-    """Return whether an object has labels that are not read here: an index or coordinates of another library."""
+    """Return whether an object has an index or coordinates of a library that this module does not support."""
     is_array = hasattr(data, "__array__") and not isinstance(data, np.ndarray)
     return is_array and (hasattr(data, "coords") or not callable(getattr(data, "index", len)))
 
 
 def _is_whole_range(index: Any, domain: Domain) -> bool:
-    """Return whether the labels are those of the domain in its order, without looking at each."""
+    """Return whether an index equals the labels of a range in order, without comparing each label."""
     return _is_default(index) and isinstance(domain._kind, Counted) and len(index) == len(domain)
 
 
 def _is_positional(index: Any, domain: Domain) -> bool:
-    """Whether entries under this index are in the order of the domain: there are no labels, and none can be meant."""
+    """Return whether entries with this index are in domain order, because a default index cannot be labels."""
     label = domain.label(0)
     return _is_default(index) and not (isinstance(label, (int, float)) and not isinstance(label, bool))
 
 
 def _struct_names(data: Any) -> list[str] | None:
-    """Return the names of the fields of an Arrow array of structs; None for an array of anything else."""
+    """Return the field names of an Arrow array of structs; None for an array of another type."""
     struct = data.type
     return [struct.field(i).name for i in range(struct.num_fields)] if str(struct).startswith("struct<") else None
 
 
 def _entries(series: Any) -> list[Any]:
-    """Return the entries of a pandas Series as Python objects; short floats keep their own width."""
+    """Return the entries of a pandas Series as Python objects; float16 and float32 stay NumPy scalars."""
     array = series.to_numpy()
     short = array.dtype.kind == "f" and array.dtype.itemsize < 8
     return list(array) if short else list(array.tolist())
 
 
 def _frame(data: Any) -> Frame:
+    """Return the column names of a frame and a function that reads a column."""
     form = _form(data)
     if form == "pandas.DataFrame":
         return list(data.columns), lambda i: _entries(data.iloc[:, i])
@@ -353,6 +357,7 @@ def _frame(data: Any) -> Frame:
 
 
 def _width(data: Any) -> int:
+    """Return the number of columns of a frame."""
     return len(_frame(data)[0])
 
 
@@ -360,7 +365,7 @@ def _width(data: Any) -> int:
 
 
 def _pairs(domain: Domain, data: Any, form: str | None, at: At) -> Pairs | None:
-    """Return the labels of an input and their entries; None where it has no labels."""
+    """Return the labels of an input and their entries; None if it has no labels."""
     if form == "polars.Series" or (form is None and not isinstance(data, Mapping)):
         return None
     if form == "pandas.DataFrame" and len(data.columns) == 1:
@@ -370,12 +375,14 @@ def _pairs(domain: Domain, data: Any, form: str | None, at: At) -> Pairs | None:
         return _in_factor_order(domain, labels, list(data.index.names), at), entries
     if form is not None and not form.endswith("Scalar"):
         if form == "pandas.DataFrame" and not _is_default(data.index):
-            raise at.refuse("be a Series, or a frame of one column, under its index", f"columns {list(data.columns)}")
+            must = "be a Series or a frame with one column if it has an index"
+            raise at.error(must, f"columns {list(data.columns)}")
         return _pairs_of_frame(domain, data, at)
     return _pairs_of_keys(data, form)
 
 
 def _pairs_of_keys(data: Any, form: str | None) -> Pairs:
+    """Return the keys and entries of a Series, a mapping or an Arrow scalar."""
     if form == "pandas.Series":
         return list(data.index), _entries(data)
     if form == "pyarrow.StructScalar":
@@ -386,7 +393,7 @@ def _pairs_of_keys(data: Any, form: str | None) -> Pairs:
 
 
 def _pairs_of_frame(domain: Domain, data: Any, at: At) -> Pairs:
-    """Return the labels in the first column, or in those named like the factors, and the entries in the other one."""
+    """Return labels and entries of a frame: labels are in the first column, or in columns named like factors."""
     names, column = _frame(data)
     parts = _parts(domain)
     if parts and len(names) == len(parts) + 1 and all(names.count(part) == 1 for part in parts):
@@ -395,29 +402,29 @@ def _pairs_of_frame(domain: Domain, data: Any, at: At) -> Pairs:
         return list(zip(*map(column, places), strict=True)), column(other)
     if len(names) != 2:
         factors = f", or the columns {listing(parts)} and one more," if parts else ""
-        raise at.refuse(f"have two columns, values and numbers{factors} where it is a frame", f"columns {names}")
+        raise at.error(f"have two columns, values and numbers{factors} if it is a frame", f"columns {names}")
     return column(0), column(1)
 
 
 def _parts(domain: Domain) -> list[str]:
-    """Return the names of the parts of the labels, which are tuples; none where they are not."""
+    """Return the names of the parts of labels that are tuples; an empty list for other labels."""
     kind = domain._kind.by_label
     return list(kind.factors) if isinstance(kind, Product) else []
 
 
 def _in_factor_order(domain: Domain, labels: list[Any], names: Sequence[Hashable], at: At) -> list[Any]:
-    """Return tuples with their parts in the order of the factors, by the names of the levels where these have any."""
+    """Return tuples with their parts in the order of the factors, if the index levels are named like factors."""
     parts = _parts(domain)
     if not parts or not set(names) & set(parts):
         return labels
     if sorted(map(repr, names)) != sorted(map(repr, parts)):
-        raise at.refuse(f"have the levels {listing(parts)} in its index", list(names))
+        raise at.error(f"have an index with the levels {listing(parts)}", list(names))
     order = [list(names).index(part) for part in parts]
     return [tuple(label[i] for i in order) for label in labels]
 
 
 def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int64]:
-    """Return for each value of the domain the position of its label; -1 where there is none."""
+    """Return for each value of the domain the position of its label, or -1 if there is none."""
     kind, items = domain._kind.by_label, list(labels)
     each = (
         kind.of_items(items) if isinstance(kind, Scalar) else np.array([kind.place(item) for item in items], np.int64)
@@ -425,9 +432,9 @@ def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int
     unknown = np.flatnonzero(each < 0)
     if len(unknown):
         index_of(kind, items[unknown[0]], At(at.subject, f"each label of {at.parameter}"))
-    named, counts = np.unique(each, return_counts=True)
-    if len(named) < len(each):
-        raise at.refuse("name each value once", f"{domain.label(int(named[counts > 1][0]))!r} twice")
+    indices, counts = np.unique(each, return_counts=True)
+    if len(indices) < len(each):
+        raise at.error("name each value once", f"{domain.label(int(indices[counts > 1][0]))!r} twice")
     places = np.full(len(domain), -1, dtype=np.int64)
     places[each] = np.arange(len(each))
     return places
@@ -437,6 +444,7 @@ def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int
 
 
 def _align_pandas_table(rows: Domain, columns: Domain | None, data: Any, at: At, cells: Domain | None) -> Any:
+    """Align the rows and columns of a pandas DataFrame."""
     if cells is not None:
         _check_axes(data, at, list(cells.factors))
     row_order = _axis_order(rows, data.index, at.then(", rows"))
@@ -444,15 +452,15 @@ def _align_pandas_table(rows: Domain, columns: Domain | None, data: Any, at: At,
         return data.to_numpy() if row_order is None else data.to_numpy()[row_order]
     column_order = _axis_order(columns, data.columns, at.then(", columns"))
     if (row_order is None) != (column_order is None) and _is_default(data.index) != _is_default(data.columns):
-        bare = "rows (set_index)" if row_order is None else "columns"
-        raise at.refuse(f"have labels for its {bare} too, or for neither axis", list(data.columns))
+        axis = "rows (with set_index)" if row_order is None else "columns"
+        raise at.error(f"have labels for its {axis} too, or for neither axis", list(data.columns))
     array = data.to_numpy()
     array = array if row_order is None else array[row_order]
     return array if column_order is None else array[:, column_order]
 
 
 def _axis_order(domain: Domain, index: Any, at: At) -> npt.NDArray[np.int64] | None:
-    """Return the position of each value on an axis of a frame; None where the axis has no labels."""
+    """Return the position of each value on an axis of a frame; None if the axis has no labels."""
     if _is_positional(index, domain):
         return None
     labels = _in_factor_order(domain, list(index), list(index.names), at)
@@ -460,23 +468,25 @@ def _axis_order(domain: Domain, index: Any, at: At) -> npt.NDArray[np.int64] | N
     missing = np.flatnonzero(places < 0).tolist()
     if missing:
         names = listing([domain.label(x) for x in missing], most=3)
-        raise at.refuse("name every value", f"none for {names}")
+        raise at.error("name every value", f"no entry for {names}")
     return places
 
 
 def _check_axes(data: Any, at: At, factors: Sequence[str]) -> None:
-    """Reject a frame that names its axes like the factors, and has them exchanged."""
+    """Reject a frame whose axes are named like the factors but swapped."""
     of_rows, of_columns = list(data.index.names), list(data.columns.names)
     if any(name in factors[1:] for name in of_rows) or factors[0] in of_columns:
         must = f"have {factors[0]!r} in its rows and {listing(factors[1:])} in its columns"
-        raise at.refuse(must, f"{of_rows} in its rows and {of_columns} in its columns")
+        got = f"{of_rows} in its rows and {of_columns} in its columns"
+        raise at.error(must, got, hint="Transpose the frame.")
 
 
 def _align_frame_table(rows: Domain, columns: Domain | None, data: Any, at: At) -> list[list[Any]]:
-    """Align a frame without an index: the first column has the labels of its rows."""
+    """Align a frame without an index; its first column has the labels of the rows."""
     names, column = _frame(data)
     if len(names) < 2 or (columns is not None and len(names) != len(columns) + 1):
-        raise at.refuse("have the labels of its rows in the first column, then a column per value", f"columns {names}")
+        must = "have row labels in the first column, followed by one column per value"
+        raise at.error(must, f"columns {names}")
     by_column = [column(i) for i in range(1, len(names))]
     if columns is not None:
         by_column = align(columns, dict(zip(names[1:], by_column, strict=True)), at.subject, f"{at.parameter}, columns")
@@ -484,12 +494,12 @@ def _align_frame_table(rows: Domain, columns: Domain | None, data: Any, at: At) 
     places = _places(rows, column(0), at.then(", rows"))
     if (places < 0).any():
         names = [rows.label(x) for x in np.flatnonzero(places < 0).tolist()]
-        raise at.then(", rows").refuse("name every value", f"none for {listing(names, most=3)}")
+        raise at.then(", rows").error("name every value", f"no entry for {listing(names, most=3)}")
     return [by_row[place] for place in places.tolist()]
 
 
 def _names_cells(rows: Domain, data: Any, form: str | None) -> bool:
-    """Whether labels are those of cells, not of rows."""
+    """Return whether the labels of an input are those of cells, not of rows."""
     if form == "pandas.Series":
         return type(data.index).__name__ == "MultiIndex" and not all(label in rows for label in data.index)
     if form is not None or not isinstance(data, Mapping) or not data:
@@ -498,4 +508,5 @@ def _names_cells(rows: Domain, data: Any, form: str | None) -> bool:
 
 
 def _domain_of(labels: list[Any], at: At) -> Domain:
+    """Return a domain of labels, which may be tuples."""
     return Domain._of(list_of(labels, at, tuples=True))

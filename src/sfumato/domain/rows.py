@@ -1,4 +1,4 @@
-"""Rows of several parts: tuples and tables, taken apart into columns."""
+"""Split rows with several parts, from tuples or tables, into columns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sfumato.errors import InvalidInput
 
 
 def split_rows(values: object, spellings: Sequence[Sequence[str]], at: At) -> list[Any]:
-    """One column for each part of a row: by name from a table, by position from tuples."""
+    """Return one column per part of a row: by name from a table, by position from tuples."""
     if library(values) != "pandas" and is_arrow(values):
-        values = arrow_column(values)  # once, for a stream can be read only once
+        values = arrow_column(values)  # only once, because a stream cannot be read twice
     table = _table(values)
     if table is not None:
         names, column = table
@@ -25,7 +25,7 @@ def split_rows(values: object, spellings: Sequence[Sequence[str]], at: At) -> li
     must = f"be a tuple ({', '.join(spelling[0] for spelling in spellings)})"
     if isinstance(values, np.ndarray) and values.ndim == 2:
         if values.shape[1] != width:
-            raise at.then(", each row").refuse(must, values.shape)
+            raise at.then(", each row").error(must, values.shape)
         return list(values.T)
     rows = read_column(values, at).items()
     if not (set(map(type, rows)) <= {tuple, list} and set(map(len, rows)) <= {width}):
@@ -37,7 +37,7 @@ def split_rows(values: object, spellings: Sequence[Sequence[str]], at: At) -> li
 
 
 def _table(values: Any) -> tuple[list[Any], Callable[[int], Any]] | None:
-    """The names in a table (from Arrow: a column of structs) and how to get a column by its position."""
+    """Return the column names of a table, and a function that reads the column at a position."""
     if isinstance(values, Mapping):
         names = list(values)
         return names, lambda i: values[names[i]]
@@ -45,7 +45,7 @@ def _table(values: Any) -> tuple[list[Any], Callable[[int], Any]] | None:
         names = list(values.dtype.names or ())
         return (names, lambda i: values[names[i]]) if names else None
     if library(values) == "pandas":
-        if not hasattr(type(values), "columns"):  # a Series itself would answer for a row so labelled
+        if not hasattr(type(values), "columns"):  # look at the class: a Series may have a row labelled "columns"
             return None
         return list(values.columns), lambda i: values.iloc[:, i]
     if is_arrow(values) and import_pyarrow().types.is_struct(values.type):
@@ -54,16 +54,16 @@ def _table(values: Any) -> tuple[list[Any], Callable[[int], Any]] | None:
 
 
 def _only(names: Sequence[object], spelling: Sequence[str], at: At) -> int:
-    """The one position of a column under any of its spellings."""
+    """Return the position of the one column whose name is any of the spellings."""
     positions = [i for i, name in enumerate(names) if isinstance(name, str) and name in spelling]
     if len(positions) != 1:
         names_listed = " or ".join(map(repr, spelling))
-        raise at.refuse(f"have exactly one column {names_listed}, not {len(positions)}", list(names))
+        raise at.error(f"have exactly one column {names_listed}, not {len(positions)}", list(names))
     return positions[0]
 
 
 def split_row(value: object, spellings: Sequence[Sequence[str]]) -> Sequence[object] | None:
-    """The parts of one row, given by position or by name; None when it is no such row."""
+    """Return the parts of one row, given by position or by name; None if it is not such a row."""
     if isinstance(value, Mapping):
         parts = [[value[name] for name in spelling if name in value] for spelling in spellings]
         return [one[0] for one in parts] if all(len(one) == 1 for one in parts) else None

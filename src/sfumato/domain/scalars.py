@@ -1,4 +1,4 @@
-"""Labels as built-in scalars: which values are one, and of which type."""
+"""Convert values to labels: built-in scalars of known types."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
+#: A label of a value.
 Label: TypeAlias = str | int | bool | float | tuple["Label", ...]
+#: The type of a label: the name of a scalar type, or a tuple of signatures.
 Signature: TypeAlias = str | tuple["Signature", ...]
+#: Python types that can equal a label of each type.
 TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
-    "int": (int, float),  # 3.0 equals 3, and a dict finds it so
+    "int": (int, float),  # 3.0 equals 3, also as the key of a dict
     "float": (float, int),
     "bool": (bool,),
 }
 
 
 def as_label(value: object, *, tuples: bool = False) -> tuple[Signature, Label] | None:
-    """The built-in scalar a value is, with the name of its type; None when it can be no label."""
+    """Return the type name and the built-in scalar of a value, or None if it cannot be a label."""
     if isinstance(value, (bool, np.bool_)):
         return "bool", bool(value)
     if isinstance(value, str):
-        text = str.__str__(value)  # a subclass may print as something else
-        return ("str", text) if text.isascii() or _is_unicode(text) else None
-    if isinstance(value, np.timedelta64):  # NumPy counts it among the integers
+        string = str.__str__(value)  # a subclass may define another __str__
+        return ("str", string) if string.isascii() or _is_unicode(string) else None
+    if isinstance(value, np.timedelta64):  # a subclass of np.integer
         return None
     if isinstance(value, (int, np.integer)):
         return "int", int(value)
     if isinstance(value, (float, np.floating)):
-        number = float(value) + 0.0  # -0.0 becomes 0.0, its equal
+        number = float(value) + 0.0  # -0.0 becomes 0.0
         return ("float", number) if math.isfinite(number) and number == value else None
     if tuples and isinstance(value, (tuple, list)) and value:
         parts = [as_label(part, tuples=True) for part in value]
@@ -40,18 +43,18 @@ def as_label(value: object, *, tuples: bool = False) -> tuple[Signature, Label] 
     return None
 
 
-def _is_unicode(text: str) -> bool:
-    """Whether UTF-8, and so a document, can hold the text: a lone surrogate cannot be written."""
+def _is_unicode(string: str) -> bool:
+    """Return whether a string can be encoded as UTF-8, and so stored in a document; a lone surrogate cannot."""
     try:
-        text.encode()
+        string.encode()
     except UnicodeEncodeError:
         return False
     return True
 
 
 def as_number(value: object) -> int | float | None:
-    """A finite built-in int or float equal to the value, which must be a number and no bool."""
-    if type(value) is int or (type(value) is float and math.isfinite(value)):  # nearly always
+    """Return the finite int or float that equals a value, or None if it is not a number or is a bool."""
+    if type(value) is int or (type(value) is float and math.isfinite(value)):  # the usual case
         return value
     plain = as_label(value)
     if plain is None or plain[0] not in ("int", "float"):
@@ -60,7 +63,7 @@ def as_number(value: object) -> int | float | None:
 
 
 def reader_for(signature: Signature) -> Callable[[object], Label | None]:
-    """What turns a value into the built-in to look up among labels of this signature, or None."""
+    """Return a function that converts a value for lookup among labels of a signature, or returns None."""
     if isinstance(signature, tuple):
         readers = [reader_for(part) for part in signature]
 
@@ -68,7 +71,7 @@ def reader_for(signature: Signature) -> Callable[[object], Label | None]:
             if not isinstance(value, (tuple, list)) or len(value) != len(readers):
                 return None
             parts = [read(part) for read, part in zip(readers, value, strict=True)]
-            return cast("Label", tuple(parts))  # with a None in it, it is no label either
+            return cast("Label", tuple(parts))  # a tuple that contains None does not equal any label
 
         return read_tuple
 

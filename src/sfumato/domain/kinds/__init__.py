@@ -1,1 +1,1 @@
-"""The ways to describe a domain: a range, a list, a product, a grid."""
+"""The four kinds of domain: range, list, product and grid."""

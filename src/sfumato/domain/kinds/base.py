@@ -1,4 +1,4 @@
-"""What every kind of domain is."""
+"""Base classes of the kinds of domain."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from sfumato.domain.columns import Coded, Numbers, read_column
 from sfumato.domain.refusals import At
 from sfumato.domain.scalars import Label
 
+#: Index of each row (-1 if rejected), and a function that returns the value of a row.
 Encoded: TypeAlias = tuple[Integers, Callable[[int], object]]
+#: Rejected part of a value, its requirement, and the rejected object.
 Fault: TypeAlias = tuple[str, str, object]
+#: Maximum number of labels.
 LARGEST = 2**31
 
 
 class DomainKind(ABC):
-    """What ``Domain`` asks of each way to describe a set; -1 is the index of what is not in it."""
+    """Interface of each way to describe a set; the index of a value that is not in the set is -1."""
 
     name: Literal["list", "range", "grid", "product"]
     size: int
@@ -28,56 +31,65 @@ class DomainKind(ABC):
 
     @property
     def by_label(self) -> DomainKind:
-        """The kind whose values are this one's labels; only a grid's values are something else."""
+        """The kind whose values are the labels of this one; it differs only for grids."""
         return self
 
     @property
     @abstractmethod
     def key(self) -> tuple[object, ...]:
-        """Equal for equal domains, and for no others."""
+        """Tuple that is equal for equal domains only."""
 
     @abstractmethod
-    def label(self, index: int) -> Label: ...
+    def label(self, index: int) -> Label:
+        """Return the label at an index."""
 
     @abstractmethod
-    def labels(self) -> Iterator[Label]: ...
+    def labels(self) -> Iterator[Label]:
+        """Iterate over all labels in order."""
 
     @abstractmethod
     def place(self, value: object) -> int:
-        """The index of one value, or -1."""
+        """Return the index of one value, or -1."""
 
     @abstractmethod
     def fault(self, value: object) -> Fault:
-        """Why ``place(value)`` is -1: the part of the value at fault, what it must be, what it is."""
+        """Return why ``place(value)`` is -1: the rejected part of the value, its requirement, and the part itself."""
 
     @abstractmethod
     def encode(self, values: object, at: At) -> Encoded:
-        """Each row's index or -1, and how to look a row's value up again for a message."""
+        """Return the index of each row or -1, and a function that returns the value of a row for messages."""
 
     @abstractmethod
-    def decode(self, codes: Integers) -> list[Label]: ...
+    def decode(self, codes: Integers) -> list[Label]:
+        """Return the label at each index."""
 
     @abstractmethod
-    def document(self) -> dict[str, Any]: ...
+    def document(self) -> dict[str, Any]:
+        """Return the document that describes this kind."""
 
     @abstractmethod
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """Return the ``repr`` of the domain."""
 
 
 class Scalar(DomainKind):
-    """A kind whose values come in one column."""
+    """Kind whose values are in one column."""
 
     @abstractmethod
-    def of_items(self, items: list[Any]) -> Integers: ...
+    def of_items(self, items: list[Any]) -> Integers:
+        """Return the index of each Python object, or -1."""
 
     @abstractmethod
     def of_array(self, array: npt.NDArray[Any]) -> Integers:
-        """Indices of a bool, int, uint or float64 array: a fresh array, or read-only the given one, all of it valid."""
+        """Return the indices of a bool, int, uint or float64 array.
+
+        The result is a new array, or a read-only view of the argument if all its values are valid indices.
+        """
 
     def encode(self, values: object, at: At) -> Encoded:
         column = read_column(values, at)
         if isinstance(column, Coded):
-            codes = np.append(self.of_items(column.categories), -1)[column.codes]  # null, -1, picks the last
+            codes = np.append(self.of_items(column.categories), -1)[column.codes]  # code -1 (null) selects the last
         elif isinstance(column, Numbers):
             codes = self.of_array(column.array)
             if column.nulls is not None:

@@ -1,4 +1,4 @@
-"""Ranges: the first ints, held as their number alone."""
+"""Ranges: the ints from 0, stored as their number alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sfumato.domain.scalars import Label, as_number
 
 
 class Counted(Scalar):
-    """The ints 0..size-1."""
+    """Range of the ints 0..size-1."""
 
     name = "range"
 
@@ -47,7 +47,7 @@ class Counted(Scalar):
         if types <= {int} or types <= {float}:
             try:
                 return self.of_array(np.array(items, dtype=np.float64 if float in types else np.int64))
-            except OverflowError:  # an int beyond int64 is refused below, by its row
+            except OverflowError:  # an int beyond int64 is rejected below, with its row
                 pass
         return np.array([self.place(item) for item in items], dtype=np.int64)
 
@@ -60,7 +60,7 @@ class Counted(Scalar):
             codes[codes != array] = -1
             return codes
         codes = np.require(array, np.int64, ["C_CONTIGUOUS", "ALIGNED"])
-        # One look at each: as unsigned numbers those below zero are beyond any size. So are uint64 beyond int64.
+        # One comparison per value: read as unsigned, negative numbers exceed every size. So do uint64 beyond int64.
         if codes.view(np.uint64).max(initial=0) >= self.size:
             return np.where((codes < 0) | (codes >= self.size), -1, codes)
         codes = codes.view()
@@ -79,8 +79,8 @@ class Counted(Scalar):
 
 
 def checked_size(k: object, at: At) -> int:
-    """An int from 1 to 2**31."""
+    """Return the size of a range, an int from 1 to 2**31."""
     number = as_number(k)
     if not isinstance(number, int) or not 1 <= number <= LARGEST:
-        raise at.refuse("be an int from 1 to 2**31", k)
+        raise at.error("be an int from 1 to 2**31", k)
     return number

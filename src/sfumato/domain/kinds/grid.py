@@ -1,4 +1,4 @@
-"""Grids: the cells of a map, looked up by the points in them."""
+"""Grids: the cells of a map; values are points, which belong to cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sfumato.domain.scalars import as_number
 
 
 class Axis(Counted):
-    """The numbers from ``low`` to ``high`` in ``size`` equal steps; the last step holds both its ends."""
+    """The interval from ``low`` to ``high`` in ``size`` equal steps; the last step contains both its ends."""
 
     def __init__(self, low: float, high: float, size: int) -> None:
         super().__init__(size)
@@ -38,17 +38,17 @@ class Axis(Counted):
         return ("axis", self.low, self.high, self.size)
 
     def ticks(self, steps: int, which: range) -> list[float]:
-        """Some of the ends of ``steps`` equal steps, each the float nearest to the exact decimal."""
+        """Return some of the ends of ``steps`` equal steps, each as the float nearest to the exact decimal."""
         low, high = Fraction(repr(self.low)), Fraction(repr(self.high))
         unit = math.lcm(low.denominator, high.denominator)
         start, stop = int(low * unit), int(high * unit)
-        # Python rounds the quotient of two ints correctly, as a Fraction would and ten times faster.
+        # The quotient of two ints is correctly rounded, like that of a Fraction, and ten times faster.
         return [(start * (steps - i) + stop * i) / (unit * steps) for i in which]
 
     @functools.cached_property
     def edges(self) -> npt.NDArray[np.float64]:
         edges = np.array(self.ticks(self.size, range(self.size + 1)))
-        edges.flags.writeable = False  # handed out, and the domain is immutable
+        edges.flags.writeable = False  # callers get this array, and a domain is immutable
         return edges
 
     def centres(self) -> npt.NDArray[np.float64]:
@@ -73,12 +73,12 @@ class Axis(Counted):
         array = array.astype(np.float64, copy=False)
         codes = np.searchsorted(self.edges, array, side="right").astype(np.int64, copy=False) - 1
         codes[array == self.high] = self.size - 1
-        codes[~(array <= self.high)] = -1  # NaN too
+        codes[~(array <= self.high)] = -1  # also true for NaN
         return codes
 
 
 class Grid(Product):
-    """Cells of a map: values are points, labels are pairs of a row and a column number."""
+    """Cells of a map: values are points, labels are (row, column)."""
 
     name = "grid"
 
@@ -118,21 +118,25 @@ def grid_of(
     columns: object,
     at: Callable[[str], At],
 ) -> DomainKind:
-    """The grid of these bounds; ``at`` is the place of each parameter by its name."""
+    """Return the grid with these bounds; ``at`` maps a parameter's name to its place in messages."""
     south_north = _axis(latitude, 90, checked_size(rows, at("rows")), at("latitude"), at("rows"))
     west_east = _axis(longitude, 180, checked_size(columns, at("columns")), at("longitude"), at("columns"))
     if south_north.size * west_east.size > LARGEST:
-        raise at("rows").refuse("make at most 2**31 cells with columns", (south_north.size, west_east.size))
+        cells = (south_north.size, west_east.size)
+        raise at("rows").error("be at most 2**31 when multiplied by columns", cells)
     return Grid(south_north, west_east)
 
 
 def _axis(bounds: object, most: int, steps: int, at: At, steps_at: At) -> Axis:
+    """Return an axis after checking its bounds and its number of steps."""
     parts = split_row(bounds, ((), ())) or ()
     numbers = [number for number in map(as_number, parts) if number is not None and -most <= number <= most]
     if len(numbers) < 2 or not numbers[0] < numbers[1]:
-        raise at.refuse(f"be two ascending numbers from -{most} to {most}", bounds)
-    low, high = (float(number) + 0.0 for number in numbers)  # -0.0 becomes 0.0, its equal
-    # Steps wider than two spacings of floats cannot round to equal edges.
+        raise at.error(f"be two ascending numbers from -{most} to {most}", bounds)
+    low, high = (float(number) + 0.0 for number in numbers)  # -0.0 becomes 0.0
+    # Edges that are more than two float spacings apart cannot round to the same float.
     if (Fraction(high) - Fraction(low)) / steps <= 2 * Fraction(math.ulp(max(abs(low), abs(high)))):
-        raise steps_at.refuse("leave each cell wider than floats can resolve", steps)
+        raise steps_at.error(
+            "leave each cell wider than floats can resolve", steps, hint="Use fewer cells or wider bounds."
+        )
     return Axis(low, high, steps)

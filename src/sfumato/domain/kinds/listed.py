@@ -15,13 +15,16 @@ from sfumato.domain.kinds.counted import Counted
 from sfumato.domain.refusals import At, listing
 from sfumato.domain.scalars import TYPES, Label, Signature, as_label, reader_for
 
+#: Largest integer up to which floats represent every integer.
 _EXACT_IN_FLOAT = 2**53
-_DENSE = 2**16  # a lookup table this long is always worth its memory
+#: Lookup tables up to this length are always used, because their memory is small.
+_DENSE = 2**16
+#: Names of the scalar types in messages.
 _A = {"str": "a str", "int": "an int", "bool": "a bool", "float": "a finite float"}
 
 
 class Listed(Scalar):
-    """Labels one by one: scalars of one type, or (from ``subset``) tuples of one signature."""
+    """Labels stored one by one: scalars of one type, or (from ``subset``) tuples of one signature."""
 
     name = "list"
 
@@ -36,7 +39,7 @@ class Listed(Scalar):
 
     @property
     def key(self) -> tuple[object, ...]:
-        # The signature keeps 1, 1.0 and True apart, which Python holds equal.
+        # The signature distinguishes 1, 1.0 and True, which are equal in Python.
         return ("list", self.signature, self._labels)
 
     def label(self, index: int) -> Label:
@@ -46,7 +49,7 @@ class Listed(Scalar):
         return iter(self._labels)
 
     def place(self, value: object) -> int:
-        return self._table.get(self._reader(value), -1)  # type: ignore[arg-type]  # None is no label
+        return self._table.get(self._reader(value), -1)  # type: ignore[arg-type]  # None is never a label
 
     def fault(self, value: object) -> Fault:
         type_name = self.signature if isinstance(self.signature, str) else "tuple"
@@ -76,13 +79,13 @@ class Listed(Scalar):
                     return codes
             elif dtype_kind == "i" or array.max() < 2**63:
                 return self._search(array.astype(np.int64, copy=False))
-        # What the labels' own dtype cannot hold exactly is compared as Python numbers, exactly.
+        # Values that the dtype of the labels cannot represent exactly are compared as Python numbers.
         distinct, rows = np.unique(array, return_inverse=True)
         return self.of_items(distinct.tolist())[rows.reshape(-1)]
 
     @functools.cached_property
     def array(self) -> npt.NDArray[Any]:
-        """The scalar labels as an array; str as objects, for a fixed width would cut trailing NULs."""
+        """Scalar labels as an array; strings as objects, because a fixed width would cut trailing NULs."""
         if self.signature == "str" or (self.signature == "int" and not self._fits):
             array = np.empty(self.size, dtype=object)
             array[:] = self._labels
@@ -91,18 +94,19 @@ class Listed(Scalar):
 
     @functools.cached_property
     def _fits(self) -> bool:
-        """Whether int labels fit int64."""
+        """Whether all int labels fit int64."""
         labels = cast("tuple[int, ...]", self._labels)
         return min(labels) >= -(2**63) and max(labels) < 2**63
 
     @functools.cached_property
     def _sorted(self) -> tuple[npt.NDArray[Any], Integers]:
+        """The labels in ascending order, and the index of each."""
         order = np.argsort(self.array, kind="stable").astype(np.int64)
         return self.array[order], order
 
     @functools.cached_property
     def _dense(self) -> tuple[int, int, Integers] | None:
-        """Lowest and highest int label and the index of each int between; None when too sparse."""
+        """Lowest and highest int label, and the index of each int between them; None if they are too sparse."""
         low, high = int(self._sorted[0][0]), int(self._sorted[0][-1])
         if high - low >= max(_DENSE, 8 * self.size):
             return None
@@ -111,7 +115,7 @@ class Listed(Scalar):
         return low, high, table
 
     def _search(self, array: npt.NDArray[Any]) -> Integers:
-        """Indices of an array of the labels' own dtype."""
+        """Return the indices of an array with the dtype of the labels."""
         if self.signature == "int" and self._dense is not None:
             low, high, table = self._dense
             if array.min() >= low and array.max() <= high:
@@ -137,29 +141,29 @@ class Listed(Scalar):
 
 
 def list_of(values: list[Any], at: At, *, tuples: bool = False) -> DomainKind:
-    """The kind for these labels, which may be tuples only if they come from another domain."""
+    """Return the kind for these labels; tuples are allowed only as labels of another domain."""
     if not 1 <= len(values) <= LARGEST:
-        raise at.refuse("hold from 1 to 2**31 labels", values)
-    allowed = "a str, an int, a bool or a finite float" + (", or a tuple of such" if tuples else "")
+        raise at.error("contain from 1 to 2**31 labels", values)
+    allowed = "a str, an int, a bool or a finite float" + (", or a tuple of these" if tuples else "")
     labels: list[Label] = []
     signature: Signature | None = None
     for i, value in enumerate(values):
         plain = as_label(value, tuples=tuples)
         if plain is None:
-            raise at.item(i).refuse(f"be {allowed}", value)
+            raise at.item(i).error(f"be {allowed}", value)
         if signature is None:
             signature = plain[0]
         elif plain[0] != signature:
-            one = _A.get(str(signature), f"a tuple of {signature}")
-            raise at.item(i).refuse(f"be {one}, as {at.item(0).parameter} is", value)
+            expected = _A.get(str(signature), f"a tuple of {signature}")
+            raise at.item(i).error(f"be {expected}, like {at.item(0).parameter}", value)
         labels.append(plain[1])
     table = {label: i for i, label in enumerate(labels)}
     if len(table) < len(labels):
         first = next(i for i, label in enumerate(labels) if table[label] != i)
         places = [at.item(i).parameter for i, label in enumerate(labels) if label == labels[first]]
         named = ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
-        raise At(at.subject, named).refuse("be distinct", labels[first])
+        raise At(at.subject, named).error("be distinct", labels[first])
     assert signature is not None
     if signature == "int" and labels[0] == 0 and labels == list(range(len(labels))):
-        return Counted(len(labels))  # one domain, one description
+        return Counted(len(labels))  # equal domains have the same description
     return Listed(tuple(labels), table, signature)

@@ -1,4 +1,4 @@
-"""Products: tuples with one label of each factor."""
+"""Products: tuples with one label from each factor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sfumato.domain.scalars import Label
 
 
 class Product(DomainKind):
-    """Tuples of labels, row-major."""
+    """Tuples of labels in row-major order."""
 
     name: Literal["grid", "product"] = "product"
 
@@ -29,8 +29,8 @@ class Product(DomainKind):
 
     @property
     def by_label(self) -> DomainKind:
-        looked_up = {name: factor.by_label for name, factor in self.factors.items()}
-        return self if looked_up == self.factors else Product(looked_up)
+        by_label = {name: factor.by_label for name, factor in self.factors.items()}
+        return self if by_label == self.factors else Product(by_label)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -59,6 +59,7 @@ class Product(DomainKind):
         return code
 
     def part(self, name: str) -> str:
+        """Return the name of a part of a value for messages."""
         return f", factor {name!r}"
 
     def fault(self, value: object) -> Fault:
@@ -77,13 +78,13 @@ class Product(DomainKind):
         ]
         lengths = {name: len(codes) for name, (codes, _) in zip(self.factors, encoded, strict=True)}
         if len(set(lengths.values())) > 1:
-            raise at.refuse("have columns of one length", lengths)
+            raise at.error("have columns of equal length", lengths)
         total = encoded[0][0]
-        refused = total < 0
+        rejected = total < 0
         for factor, (codes, _) in zip(self.factor_kinds[1:], encoded[1:], strict=True):
-            refused |= codes < 0
+            rejected |= codes < 0
             total = total * factor.size + codes
-        total[refused] = -1
+        total[rejected] = -1
         return total, lambda row: tuple(value_at(row) for _, value_at in encoded)
 
     def decode(self, codes: Integers) -> list[Label]:
@@ -94,7 +95,7 @@ class Product(DomainKind):
         return list(zip(*reversed(columns), strict=True))
 
     def document(self) -> dict[str, Any]:
-        # The order is said apart, because a canonical document sorts its keys.
+        # The order is stored separately, because a canonical document sorts its keys.
         documents = {name: factor.document() for name, factor in self.factors.items()}
         return {"product": documents, "order": list(self.factors)}
 
@@ -103,7 +104,7 @@ class Product(DomainKind):
 
 
 def _tuples(factors: tuple[DomainKind, ...]) -> Iterator[tuple[Label, ...]]:
-    """As ``itertools.product``, which would first list every factor in full."""
+    """Yield the same tuples as ``itertools.product``, which would first list every factor in full."""
     if not factors:
         yield ()
         return
@@ -113,10 +114,10 @@ def _tuples(factors: tuple[DomainKind, ...]) -> Iterator[tuple[Label, ...]]:
 
 
 def product_of(factors: Mapping[str, DomainKind], at: At) -> DomainKind:
-    """The product of two or more factors."""
+    """Return the product of two or more factors."""
     if len(factors) < 2:
-        raise at.refuse("be at least two", list(factors))
+        raise at.error("be at least two", list(factors), hint="Use Domain(labels) for a single attribute.")
     product = Product(factors)
     if product.size > LARGEST:
-        raise at.refuse("have at most 2**31 combinations", dict(zip(factors, product.shape, strict=True)))
+        raise at.error("have at most 2**31 combinations", dict(zip(factors, product.shape, strict=True)))
     return product
