@@ -204,29 +204,65 @@ THREE = sf.Domain(["a", "b", "c"])
 @pytest.mark.parametrize(
     ("policy", "asks", "least"),
     [
-        (sf.Uniform(THREE, 1), "more than 2.718 times (epsilon 1) likelier for one value", "1 ('a' against 'b')"),
-        (sf.Uniform(THREE, 1000), "more than e^1000 times likelier for one value", "1000 ('a' against 'b')"),
-        (sf.Uniform(THREE, "inf"), "nothing: an output may be the value itself", "inf (nothing is asked)"),
-        (sf.HighLow(THREE, ["a"], "inf"), "nothing: an output may be the value itself", "inf (nothing is asked)"),
-        (sf.Prior(THREE, ["1/2", "1/4", "1/4"], "inf"), "nothing: an output may be", "inf (nothing is asked)"),
-        (sf.Secret(PRODUCT, "S", "inf", sf.Known([["1/4"] * 2] * 2)), "nothing: an", "inf (nothing is asked)"),
-        (sf.Blocks(THREE, "aab", "inf", across=1), "values of one block may be told apart", "1 ('a' against 'c')"),
-        (sf.Blocks(sf.Domain.range(4), "aabb", [1, "inf"]), "of some blocks may be told apart", "1 (0 against 1)"),
-        (sf.Metric(THREE, "discrete", "inf"), "nothing: an output may be the value itself", "inf (nothing is asked)"),
+        (sf.Uniform(THREE, 1), "more than 2.718 times (epsilon 1) as likely for one value", "1 ('a' against 'b')"),
+        (sf.Uniform(THREE, 1000), "more than e^1000 times as likely for one value", "1000 ('a' against 'b')"),
+        (sf.Uniform(THREE, "inf"), "nothing: a report may be the value itself", "inf (the policy has no rules)"),
+        (sf.HighLow(THREE, ["a"], "inf"), "nothing: a report may be the value itself", "inf (the policy has no rules)"),
+        (sf.Prior(THREE, ["1/2", "1/4", "1/4"], "inf"), "nothing: a report may be", "inf (the policy has no rules)"),
+        (
+            sf.Secret(PRODUCT, "S", "inf", sf.Known([["1/4"] * 2] * 2)),
+            "nothing: a report",
+            "inf (the policy has no rules)",
+        ),
+        (
+            sf.Blocks(THREE, "aab", "inf", across=1),
+            "values of the same block may be distinguished",
+            "1 ('a' against 'c')",
+        ),
+        (sf.Blocks(sf.Domain.range(4), "aabb", [1, "inf"]), "of some blocks may be distinguished", "1 (0 against 1)"),
+        (
+            sf.Metric(THREE, "discrete", "inf"),
+            "nothing: a report may be the value itself",
+            "inf (the policy has no rules)",
+        ),
         (
             sf.Metric(THREE, [[0, 0, 1], [0, 0, 1], [1, 1, 0]], "inf"),
-            "no output tells values at distance 0 apart",
+            "no report distinguishes values at distance 0",
             "0 ('a' against 'b')",
         ),
-        (sf.Pairwise(THREE, {}), "nothing: an output may be the value itself", "inf (nothing is asked)"),
+        (sf.Pairwise(THREE, {}), "nothing: a report may be the value itself", "inf (the policy has no rules)"),
         (sf.HighLow(sf.Domain.range(9), list(range(8)), 1), "(0, 1, 2, 3, 4 and 3 more)", "1 (0 against 1)"),
-        (sf.Blocks(THREE, [["a", "b"], ["c"]], 1), "another of its block; the block itself may be told", "1 ("),
-        (sf.Blocks(THREE, [["a", "b"], ["c"]], [1, 2], 3), "to 7.389 times (epsilon 2), by block, likelier", "1 ("),
-        (sf.Metric(THREE, "discrete", 1), "likelier, per unit of distance,", "1 ('a' against 'b')"),
+        (
+            sf.Blocks(THREE, [["a", "b"], ["c"]], 1),
+            "another value of the same block; the block itself may be revealed",
+            "1 (",
+        ),
+        (
+            sf.Blocks(THREE, [["a", "b"], ["c"]], [1, 2], 3),
+            "to 7.389 times (epsilon 2), depending on the block, as likely",
+            "1 (",
+        ),
+        (
+            sf.Metric(THREE, "discrete", 1),
+            "per unit of distance, no report is more than 2.718 times (epsilon 1) as likely",
+            "1 ('a' against 'b')",
+        ),
         (sf.Pairwise(THREE, {("a", "c"): "0.5"}), "for 1 of the 6 ordered pairs", "0.5 ('a' against 'c')"),
-        (sf.Prior(THREE, ["1/2", "1/4", "1/4"], "ln 2"), "more or less probable than the prior", "2*ln 2 (any two"),
-        (sf.Secret(PRODUCT, "S", 1, sf.Anything()), "however the rest depends on it", "1 (('yes', 'x') against ('no'"),
-        (sf.Secret(PRODUCT, "S", 1, sf.Known([["1/4"] * 2] * 2)), "depends on it as the policy says", "1 (any two sec"),
+        (
+            sf.Prior(THREE, ["1/2", "1/4", "1/4"], "ln 2"),
+            "raises or lowers the prior probability of any value by a factor of more than 2 (epsilon ln 2)",
+            "2*ln 2 (any two",
+        ),
+        (
+            sf.Secret(PRODUCT, "S", 1, sf.Anything()),
+            "however the other attributes depend on it",
+            "1 (('yes', 'x') against ('no'",
+        ),
+        (
+            sf.Secret(PRODUCT, "S", 1, sf.Known([["1/4"] * 2] * 2)),
+            "depend on it as the policy states",
+            "1 (any two sec",
+        ),
     ],
     ids=lambda value: value.kind if isinstance(value, sf.Policy) else "",
 )
@@ -243,22 +279,22 @@ def test_check_knows_words_for_every_kind(
     assert lines[3].endswith(policy.hash)
 
 
-GIVES_AWAY = [
+REVEALING = [
     (
         sf.Uniform(THREE, 20),
-        "a reply is almost always the answer: a guess from it may be wrong with probability 4.1e-09",
+        "a report almost always reveals the value: a guess based on it may be wrong with a probability of only 4.1e-09",
     ),
-    (sf.Uniform(THREE, 1000), "a guess from it may be wrong with probability below 1e-300 only"),
-    (sf.Uniform(THREE, "inf"), "this policy asks nothing: a reply may be the answer itself"),
-    (sf.Prior(THREE, ["1/2", "1/4", "1/4"], 20), "a reply is almost always the answer"),
-    (sf.HighLow(THREE, ["a", "b"], 20), "a reply may give away 2 of 3 values ('a', 'b')"),
-    (sf.Blocks(THREE, "aab", 1), "a reply may give away 1 of 3 values ('c'): a guess from it may be certain"),
-    (sf.Secret(PRODUCT, "S", 20, sf.Anything()), "a reply almost always tells S"),
+    (sf.Uniform(THREE, 1000), "a guess based on it may be wrong with a probability below 1e-300"),
+    (sf.Uniform(THREE, "inf"), "this policy protects nothing: a report may be the value itself"),
+    (sf.Prior(THREE, ["1/2", "1/4", "1/4"], 20), "a report almost always reveals the value"),
+    (sf.HighLow(THREE, ["a", "b"], 20), "a report may reveal 2 of 3 values ('a', 'b')"),
+    (sf.Blocks(THREE, "aab", 1), "a report may reveal 1 of 3 values ('c'): a guess based on it may be certain"),
+    (sf.Secret(PRODUCT, "S", 20, sf.Anything()), "a report almost always reveals S"),
 ]
 
 
-@pytest.mark.parametrize(("policy", "warning"), GIVES_AWAY, ids=lambda given: getattr(given, "kind", ""))
-def test_check_design_and_plan_warn_where_a_reply_is_almost_always_the_answer(
+@pytest.mark.parametrize(("policy", "warning"), REVEALING, ids=lambda given: getattr(given, "kind", ""))
+def test_check_design_and_plan_warn_where_a_report_reveals_the_value(
     policy: sf.Policy, warning: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(tmp_path / "policy.json")

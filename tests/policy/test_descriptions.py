@@ -20,8 +20,8 @@ def stated_error(policy: sf.Policy) -> float | None:
     warnings = disclosure_warnings(policy)
     if not warnings:
         return None
-    found = re.search("probability ([0-9.e-]+) only", warnings[0])
-    return float(found[1]) if found else 0.0
+    match = re.search("probability of only ([0-9.e-]+)", warnings[0])
+    return float(match[1]) if match else 0.0
 
 
 def least_error(policy: sf.Policy, prior: list[float]) -> float:
@@ -35,12 +35,12 @@ def least_error(policy: sf.Policy, prior: list[float]) -> float:
 
 def random_matrices(count: int) -> list[sf.Pairwise]:
     generator = random.Random(12)
-    found = []
+    policies = []
     for _ in range(count):
         k = generator.choice([2, 3, 4])
         matrix = [[0 if x == z else generator.choice(["1", "4", "6", "9"]) for z in range(k)] for x in range(k)]
-        found.append(sf.Pairwise(R(k), matrix))
-    return found
+        policies.append(sf.Pairwise(R(k), matrix))
+    return policies
 
 
 @pytest.mark.parametrize(

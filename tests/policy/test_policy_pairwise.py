@@ -207,7 +207,7 @@ def test_a_closure_out_of_reach_is_refused() -> None:
         positions = np.arange(size * size).reshape(size, size) % len(epsilons)
         return EpsilonMatrix.from_epsilons(positions, epsilons)
 
-    with pytest.raises(LimitExceeded, match="closure of 97 values"):
+    with pytest.raises(LimitExceeded, match="effective epsilons of 97 values cannot be computed"):
         of(97, Epsilon(1), Epsilon("ln 2")).closed()
     with pytest.raises(LimitExceeded, match="closure of 401 values"):
         of(401, *(Epsilon(Fraction(1, p)) for p in LARGE_PRIMES)).closed()
@@ -547,7 +547,9 @@ def test_a_likelihood_that_is_no_number_is_refused_by_name(wrong: Any) -> None:
 
 def test_bad_likelihoods() -> None:
     policy = Uniform(ABC, 1)
-    assert refusal(policy.allows, [1, 1]) == "Uniform: likelihoods must have 3 entries; got 2"
+    assert (
+        refusal(policy.allows, [1, 1]) == "Uniform: likelihoods must have 3 entries, one per value of the domain; got 2"
+    )
     assert refusal(policy.worst, [1, 1, -1]).startswith("Uniform: the likelihood of 'c' must be at least 0")
 
 
@@ -686,7 +688,7 @@ def test_a_bad_epsilon_is_refused_in_the_name_of_the_policy(epsilon: Any) -> Non
         ([[0, 1], [1, 0]], "2 rows of length 2"),
         ([[0, 1, 1], [1, 0, 1]], "2 rows of length 3"),
         ([[0, 1, 1], [1, 0], [1, 1, 0]], "3 rows of length 2, 3"),
-        ([], "0 rows"),
+        ([], "no rows"),
         (None, "NoneType"),
         (np.zeros((3, 2)), "3 rows of length 2"),
         ([[0, 1, 1], [1, 0, -1], [1, 1, 0]], "('b', 'c')"),
@@ -728,16 +730,16 @@ def test_domains_too_large_for_a_matrix() -> None:
     [
         ([["a", "b"], ["b", "c"]], 1, "'b' in blocks 0 and 1"),
         ([["a", "a"], ["b", "c"]], 1, "'a' in block 0 twice"),
-        ([["a"], ["c"]], 1, "none for 'b'"),
-        ([["a"]], 1, "none for 'b' and 1 more"),
+        ([["a"], ["c"]], 1, "no block for 'b'"),
+        ([["a"]], 1, "no block for 'b' and 1 more value"),
         ([["a", "b", "c"], []], 1, "block 1"),
         ([["a", "b"], ["z"]], 1, "'z'"),
-        (["x", "y"], 1, "each of the 3 values; got '2 labels'"),
-        (["x", "y", "x", "y"], 1, "each of the 3 values; got '4 labels'"),
+        (["x", "y"], 1, "3 block labels, one per value; got '2 labels'"),
+        (["x", "y", "x", "y"], 1, "3 block labels, one per value; got '4 labels'"),
         ([], 1, "got '0 labels'"),
-        ([["a", "b"], ["c"]], [1], "2 blocks; got '1 levels'"),
-        ([["a", "b"], ["c"]], [1, 2, 3], "2 blocks; got '3 levels'"),
-        (["x", "x", "x"], [1, 1], "1 blocks; got '2 levels'"),
+        ([["a", "b"], ["c"]], [1], "a list of 2 epsilons, one per block; got '1 epsilon'"),
+        ([["a", "b"], ["c"]], [1, 2, 3], "a list of 2 epsilons, one per block; got '3 epsilons'"),
+        (["x", "x", "x"], [1, 1], "a list of 1 epsilon, one per block; got '2 epsilons'"),
         (5, 1, "got 5"),
     ],
     ids=repr,
@@ -794,7 +796,7 @@ def test_sensitive_values_are_kept_in_domain_order() -> None:
     ("distance", "culprit"),
     [
         ([[0, 1, 2], [1, 0, 1], [3, 1, 0]], "d('a', 'c')"),
-        ([[0, 1, 1], [1, 0, -1], [1, -1, 0]], "d('b', 'c') below 0"),
+        ([[0, 1, 1], [1, 0, -1], [1, -1, 0]], "a negative d('b', 'c')"),
         ([[0, 1, 1], [1, 2, 1], [1, 1, 0]], "d('b', 'b')"),
         ([[0, 1], [1, 0]], "3 by 3"),
         ([[0, 1, 1], [1, 0]], "3 by 3"),
@@ -806,8 +808,8 @@ def test_sensitive_values_are_kept_in_domain_order() -> None:
         ([[False, 1, 1], [1, 0, 1], [1, 1, 0]], "d('a', 'a')"),
         (lambda a, b: a < b, "d('a', 'a')"),
         ("miles", "got 'miles'"),
-        ("absolute", "'absolute' needs numeric labels"),
-        ("km", "'km' needs a Domain.grid"),
+        ("absolute", "'absolute' requires numeric labels"),
+        ("km", "'km' requires a Domain.grid"),
         (None, "3 by 3"),
         (7, "3 by 3"),
     ],

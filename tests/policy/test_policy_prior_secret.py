@@ -359,12 +359,12 @@ def test_any_factor_can_be_the_secret(secret: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("domain", "secret", "culprit"),
     [
-        (product_domain(2, 2), "X", "name one of S, U; got 'X'"),
-        (product_domain(2, 2), 0, "name one of S, U; got 0"),
-        (product_domain(2, 2), None, "name one of S, U; got None"),
-        (ABC, "S", "name a factor of a Domain.product; got 'S'"),
+        (product_domain(2, 2), "X", "be one of the factors S, U; got 'X'"),
+        (product_domain(2, 2), 0, "be one of the factors S, U; got 0"),
+        (product_domain(2, 2), None, "be one of the factors S, U; got None"),
+        (ABC, "S", "be a factor of a Domain.product; got 'S'"),
         (product_domain(1, 2), "S", "have at least two values; got ['s0']"),
-        (product_domain(2, 2), ["S"], "name one of S, U; got ['S']"),
+        (product_domain(2, 2), ["S"], "be one of the factors S, U; got ['S']"),
     ],
 )
 def test_bad_secrets(domain: Domain, secret: Any, culprit: str) -> None:
@@ -376,13 +376,15 @@ def test_bad_secrets(domain: Domain, secret: Any, culprit: str) -> None:
 @pytest.mark.parametrize("distributions", [None, "anything", [[1]], Anything, Known], ids=str)
 def test_bad_distributions(distributions: Any) -> None:
     message = refusal(Secret, product_domain(2, 2), "S", 1, distributions)
-    assert message.startswith("Secret: distributions must be Known(...) or Anything()")
+    assert message.startswith(
+        "Secret: distributions must be Known(...), AtLeast(...), ChiSquare(...) or Anything(); got"
+    )
 
 
 @pytest.mark.parametrize(
     ("joint", "culprit"),
     [
-        ([["1/2", "1/2"]], "be 2 rows of 3 probabilities; got '1 rows'"),
+        ([["1/2", "1/2"]], "be 2 rows of 3 probabilities; got '1 row'"),
         ([[0.25] * 3] * 3, "be 2 rows of 3 probabilities; got '3 rows'"),
         ([], "be 2 rows of 3 probabilities; got '0 rows'"),
         ([["1/2", 0, 0], ["1/2", 0]], "row 1"),

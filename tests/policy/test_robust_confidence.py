@@ -281,8 +281,8 @@ def test_alpha_is_optional_in_a_file() -> None:
         (COUNTS, None, "alpha must be a number between 0 and 1"),
         ([[1, 2, 3]], 0.05, "counts must have at least two rows, one per value of the secret; got 1"),
         ([], 0.05, "counts must have at least two rows"),
-        ([[1, 2], [3]], 0.05, "counts must have rows of one length; got [2, 1]"),
-        ([[], []], 0.05, "counts must have rows of one length"),
+        ([[1, 2], [3]], 0.05, "counts must have rows of equal length, with at least one count each; got [2, 1]"),
+        ([[], []], 0.05, "counts must have rows of equal length, with at least one count each"),
         ([[1, -2], [3, 4]], 0.05, "the count in row 0, column 1 must be a whole number, at least 0; got -2"),
         ([[1, 2], [3, 4.5]], 0.05, "the count in row 1, column 1 must be a whole number, at least 0; got 4.5"),
         ([[1, 2], ["x", 4]], 0.05, "the count in row 1, column 0 must be a whole number; got 'x'"),
@@ -300,7 +300,7 @@ def test_bad_tables_are_refused(counts: Any, alpha: Any, culprit: str) -> None:
 
 def test_a_table_of_another_shape_than_the_domain_is_refused() -> None:
     message = refusal(sf.Secret, TWO_BY_THREE, "S", 1, sf.ChiSquare([[1, 2], [3, 4]]))
-    assert "counts must be 2 rows of 3 counts; got '2 rows of 2'" in message
+    assert "counts must be 2 rows of 3 counts; got '2 rows of 2 counts'" in message
     message = refusal(sf.Secret, TWO_BY_THREE, "U", 1, sf.ChiSquare(COUNTS))
     assert "counts must be 3 rows of 2 counts" in message
 

@@ -1,4 +1,7 @@
-"""Policies: what must be hard to tell apart, and by how much. Each is a cone of allowed likelihood vectors."""
+"""Policies: which values must be hard to distinguish, and by how much.
+
+Each policy is a convex cone of allowed likelihood vectors.
+"""
 
 from sfumato.policy.base import Inequality, Policy, TightestConstraint
 from sfumato.policy.blocks import Blocks
@@ -49,7 +52,7 @@ __all__ = [
 ]
 
 
-# For the other packages of Sfumato; not part of the public interface.
+# Used by other packages of Sfumato; not part of the public interface.
 from sfumato.policy.base import UNCONSTRAINED as UNCONSTRAINED
 from sfumato.policy.confidence import widest as widest
 from sfumato.policy.epsilon_matrix import (

@@ -1,8 +1,8 @@
-"""What every policy is: a convex cone of allowed likelihood vectors.
+"""Base class of policies: a policy is a convex cone of allowed likelihood vectors.
 
-Fix one output y of a mechanism Q and look at the column T = (Q(y|x))ₓ. Every policy here asks finitely many
-inequalities ``left·T ≤ e^ε·right·T`` of it, with non-negative rational left and right. They are homogeneous
-and linear, so the allowed T form a cone, and a mechanism obeys the policy iff each of its columns lies in it.
+For one output y of a mechanism Q, let T = (Q(y|x))ₓ be its vector of likelihoods. Every policy requires inequalities
+``left·T ≤ e^ε·right·T`` with non-negative rational left and right. They are homogeneous and linear, so the allowed T
+form a cone. A mechanism obeys the policy if and only if all its likelihood vectors lie in the cone.
 """
 
 from __future__ import annotations
@@ -18,24 +18,40 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import ZERO, Epsilon, canonical_hash, exact_fraction, exceeds, excess
+from sfumato._core import ZERO, Epsilon, canonical_hash, exact_fraction, exceeds, excess, quantity
 from sfumato.domain import Domain, align
 from sfumato.errors import InvalidInput
 
 __all__ = ["MOST_FILTERED", "Inequality", "Policy", "TightestConstraint"]
 
-#: Logarithms of ratios that are this close to a limit are decided exactly. Sums of a few thousand weights below 2^63,
-#: and their logarithms, are good to about 1e-12 in doubles…
+#: Distance of a log-ratio from its limit below which it is decided exactly. In floats, sums of a few thousand weights
+#: below 2^63 and their logarithms are accurate to about 1e-12.
 _FILTER_MARGIN = 1e-8
-#: …where they are at least this, and limits are at most this.
+#: Smallest sum and largest epsilon for which that accuracy holds.
 _LEAST_SUM, MOST_FILTERED = 1e-100, 1000
 
 
 @dataclass(frozen=True)
 class Inequality:
-    """``left·T ≤ e^epsilon·right·T``; left and right map the index of a value to its coefficient.
+    """Inequality ``left·T ≤ e^epsilon·right·T`` on a likelihood vector T.
 
-    ``names`` are the two values, secrets or averages that it keeps apart.
+    Parameters
+    ----------
+    left
+        Coefficients on the left side, by index of the value.
+    right
+        Coefficients on the right side, by index of the value.
+    epsilon
+        Exact privacy level of the inequality.
+    names
+        The two values, secrets or averages that the inequality protects from each other.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform
+    >>> rule = next(Uniform(Domain(["no", "yes"]), 1).inequalities())
+    >>> rule.names, rule.epsilon
+    (('no', 'yes'), Epsilon('1'))
     """
 
     left: Mapping[int, Fraction]
@@ -46,10 +62,30 @@ class Inequality:
 
 @dataclass(frozen=True)
 class TightestConstraint:
-    """The inequality that a likelihood vector comes closest to breaking, or breaks the most.
+    """The inequality that a likelihood vector violates most, or comes closest to violating.
 
-    ``left ≤ e^epsilon·right`` is what the policy asks; ``excess = ln(left/right) - epsilon``. ``violated``
-    is certified; ``excess`` is a double for people to read. Where nothing binds, ``names`` is None.
+    The policy requires ``left ≤ e^epsilon·right``.
+
+    Parameters
+    ----------
+    violated
+        Whether the inequality is violated; certified.
+    excess
+        ``ln(left/right) - epsilon`` as a float, for display.
+    left
+        Likelihood on the left side, exact.
+    right
+        Likelihood on the right side, exact.
+    epsilon
+        Exact privacy level of the inequality.
+    names
+        The two values, secrets or averages that are compared; None if no inequality applies.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Uniform
+    >>> print(Uniform(Domain(["no", "yes"]), "ln 2").worst([1, 3]))
+    'yes' against 'no': likelihood ratio e^1.09861 exceeds e^ln 2 (excess 0.405)
     """
 
     violated: bool
@@ -61,12 +97,29 @@ class TightestConstraint:
 
     @classmethod
     def of(cls, left: Fraction, right: Fraction, epsilon: Epsilon, names: tuple[object, object]) -> TightestConstraint:
-        """The inequality ``left ≤ e^epsilon·right`` between two likelihoods, decided."""
+        """Decide the inequality ``left ≤ e^epsilon·right`` between two likelihoods.
+
+        Parameters
+        ----------
+        left
+            Likelihood on the left side.
+        right
+            Likelihood on the right side.
+        epsilon
+            Exact privacy level.
+        names
+            The two values, secrets or averages that are compared.
+
+        Returns
+        -------
+        TightestConstraint
+            The inequality with its certified decision.
+        """
         return cls(exceeds(left, right, epsilon), excess(left, right, epsilon), left, right, epsilon, names)
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Sort key: a certified violation outranks every double."""
+        """Sort key; every certified violation ranks above every constraint that holds."""
         return self.violated, self.excess
 
     def __str__(self) -> str:
@@ -81,37 +134,82 @@ class TightestConstraint:
 
 
 class Policy(ABC):
-    """A set of rules about which values must be hard to tell apart, and by how much. Immutable."""
+    """Rules about which values must be hard to distinguish, and by how much; immutable.
+
+    This is the base class of all policies. Two policies are equal if their documents are.
+    """
 
     kind: ClassVar[str]
     domain: Domain
 
     @abstractmethod
     def inequalities(self) -> Iterator[Inequality]:
-        """Every finite inequality, for solvers."""
+        """Iterate over all inequalities with a finite epsilon.
+
+        Yields
+        ------
+        Inequality
+            One rule of the policy.
+        """
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The policy's own part of its document: JSON-able, exact, canonical."""
+        """Return the parameters of the policy as they appear in its document.
+
+        Returns
+        -------
+        dict
+            Exact, canonical values that JSON can represent.
+        """
 
     @abstractmethod
     def compose(self, other: Policy) -> Policy:
-        """What an observer of two independent releases, one under each policy, is held to.
+        """Return the policy that two independent releases obey together.
 
-        Raises CannotCompose where no such policy exists or is known.
+        Parameters
+        ----------
+        other
+            The policy of the other release, over the same domain.
+
+        Returns
+        -------
+        Policy
+            A bound on what an observer of both releases can learn.
+
+        Raises
+        ------
+        CannotCompose
+            If no such policy exists or none is known.
         """
 
     @abstractmethod
     def restrict(self, values: Sequence[Any]) -> Policy:
-        """What is still promised when only these values can occur."""
+        """Return the policy that still holds if only some of the values can occur.
+
+        Parameters
+        ----------
+        values
+            The values that can occur.
+
+        Returns
+        -------
+        Policy
+            A policy over the domain of these values.
+        """
 
     def equations(self) -> list[list[Fraction]]:
-        """Return rows r with r·T = 0 for every column T of every mechanism that obeys the policy.
+        """Return the equations that every mechanism under this policy satisfies.
 
-        They are the rules at ε = 0. Each side of a rule sums to one over all columns, so no column can leave a slack.
+        They are the rules with ε = 0. Each side of such a rule sums to one over all outputs, so every output satisfies
+        it with equality.
+
+        Returns
+        -------
+        list of list of Fraction
+            Rows r with r·T = 0 for the likelihood vector T of every output.
         """
         rules = [rule for rule in self.inequalities() if rule.epsilon == ZERO]
-        # Sides that are equal to the same side are equal: the edges of a spanning forest suffice.
+        # Equality is transitive, so the edges of a spanning forest suffice.
         component = {id(side): id(side) for rule in rules for side in (rule.left, rule.right)}
 
         def root(side: int) -> int:
@@ -133,7 +231,18 @@ class Policy(ABC):
         return rows
 
     def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
-        """The inequality that these likelihoods come closest to breaking. Exact."""
+        """Return the inequality that a likelihood vector violates most, or comes closest to violating.
+
+        Parameters
+        ----------
+        likelihoods
+            One likelihood per value, as for :meth:`allows`.
+
+        Returns
+        -------
+        TightestConstraint
+            The inequality with an exact decision whether it is violated.
+        """
         exact = self._checked(likelihoods)
         tightest = UNCONSTRAINED
         for rule in self.inequalities():
@@ -145,23 +254,54 @@ class Policy(ABC):
         return tightest
 
     def allows(self, likelihoods: Sequence[object]) -> bool:
-        """Whether this likelihood vector lies in the policy's cone. Exact.
+        """Return whether a likelihood vector lies in the cone of the policy; the answer is exact.
 
-        Ints, Fractions, Decimals and strings are taken as they are, floats as their shortest decimal. Likelihoods are
-        in domain order, or have labels (a mapping, a pandas Series) and are aligned by them.
+        Parameters
+        ----------
+        likelihoods
+            One likelihood per value, in domain order or with labels (a mapping, a pandas Series). Ints, Fractions,
+            Decimals and strings are exact; a float means its shortest decimal.
+
+        Returns
+        -------
+        bool
+            Whether an output with these likelihoods obeys the policy.
+
+        Raises
+        ------
+        InvalidInput
+            If a likelihood is negative or not a number, or if their number is wrong.
+
+        Examples
+        --------
+        >>> from sfumato import Domain, Uniform
+        >>> policy = Uniform(Domain(["no", "yes"]), "ln 3")
+        >>> policy.allows(["1/4", "3/4"]), policy.allows(["1/5", "4/5"])
+        (True, False)
         """
         return not self.worst(likelihoods).violated
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Whether all of these likelihood vectors, in integers below 2^63, lie in the policy's cone. Exact."""
+        """Return whether all likelihood vectors lie in the cone of the policy; the answer is exact.
+
+        Parameters
+        ----------
+        columns
+            One vector per output, with integers below 2^63 in domain order.
+
+        Returns
+        -------
+        bool
+            Whether all outputs obey the policy.
+        """
         return all(self.allows(column) for column in columns)
 
     def _allows_near(
         self, columns: Sequence[Sequence[int]], excess: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]
     ) -> bool:
-        """Return whether all columns are allowed, by how far the logarithm of a ratio exceeds a limit in doubles.
+        """Return whether all columns are allowed, given how far each exceeds its limit in floats.
 
-        Decided exactly are columns that come close to it, and those with sums that doubles may not hold.
+        Columns close to the limit, and columns with sums that floats may not represent, are decided exactly.
         """
         excess = np.where((sums < _LEAST_SUM).any(axis=1), 0.0, excess)
         if (excess > _FILTER_MARGIN).any():
@@ -169,9 +309,11 @@ class Policy(ABC):
         return all(self.allows(columns[number]) for number in np.flatnonzero(excess >= -_FILTER_MARGIN).tolist())
 
     def _checked(self, likelihoods: Sequence[object]) -> list[Fraction]:
+        """Return likelihoods as exact fractions in domain order."""
         likelihoods = align(self.domain, likelihoods, type(self).__name__, "likelihoods")
         if len(likelihoods) != len(self.domain):
-            raise InvalidInput(type(self).__name__, "likelihoods", f"have {len(self.domain)} entries", len(likelihoods))
+            must = f"have {quantity(len(self.domain), 'entry')}, one per value of the domain"
+            raise InvalidInput(type(self).__name__, "likelihoods", must, len(likelihoods))
         exact = []
         for x, value in enumerate(likelihoods):
             try:
@@ -185,12 +327,18 @@ class Policy(ABC):
         return exact
 
     def to_dict(self) -> dict[str, Any]:
-        """The policy as a document: what its TOML and JSON files hold."""
+        """Return the policy as a document, the content of its TOML and JSON files.
+
+        Returns
+        -------
+        dict
+            A document that :func:`policy_from_dict` reads.
+        """
         return {"domain": self.domain.to_dict(), "policy": {"kind": self.kind, **self.parameters()}}
 
     @functools.cached_property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON document: the same policy has the same hash everywhere."""
+        """SHA-256 of the canonical JSON document; equal policies have equal hashes on every machine."""
         return canonical_hash(self.to_dict())
 
     def __eq__(self, other: object) -> bool:
@@ -202,9 +350,19 @@ class Policy(ABC):
         return hash(self.hash)
 
     def implies(self, other: Policy) -> bool:
-        """Return whether every mechanism that obeys this policy obeys the other one. Exact.
+        """Return whether every mechanism that obeys this policy also obeys another; the answer is exact.
 
         The same as :func:`implies`.
+
+        Parameters
+        ----------
+        other
+            The policy that may follow from this one.
+
+        Returns
+        -------
+        bool
+            Whether the other policy follows.
 
         Raises
         ------
@@ -216,22 +374,29 @@ class Policy(ABC):
         return implies(self, other)
 
     def simplify(self) -> Policy:
-        """Return the simplest of Uniform, HighLow and Blocks that promises exactly the same, else this policy.
+        """Return the simplest of Uniform, HighLow and Blocks that is equivalent to this policy.
 
         The same as :func:`structure_of`.
+
+        Returns
+        -------
+        Policy
+            An equivalent policy, or this policy if none of the three is equivalent.
         """
         from sfumato.policy.structure import structure_of
 
         return structure_of(self)
 
     def __repr__(self) -> str:
-        stated = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({self.domain!r}, {stated})"
+        parameters = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters().items())
+        return f"{type(self).__name__}({self.domain!r}, {parameters})"
 
 
+#: Result for a likelihood vector to which no inequality applies.
 UNCONSTRAINED = TightestConstraint(False, -math.inf, Fraction(0), Fraction(0), Epsilon("inf"), None)
 
 
 def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    """Return the ``repr`` of a value, cut to 60 characters."""
+    representation = repr(value)
+    return representation if len(representation) <= 60 else representation[:57] + "..."

@@ -1,4 +1,4 @@
-"""Hide the value within its block, not the block (context-aware LDP §6), or both at two epsilons."""
+"""Blocks of values: protect the value within its block, and optionally the block (context-aware LDP §6)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, read_list
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, quantity, read_list
 from sfumato.domain import Domain, align, checked_domain, has_labels, is_missing
 from sfumato.errors import InvalidInput
 from sfumato.policy.base import Policy
@@ -19,12 +19,32 @@ __all__ = ["Blocks"]
 
 
 class Blocks(PairwisePolicy):
-    """Level ``epsilon`` between values of one block, ``across`` between values of different blocks.
+    """One epsilon within each block of values, and another between blocks.
 
-    ``blocks`` is a list of lists of values, a mapping from the name of each block to such a list, or one block label
-    per value: in domain order, or aligned by value (a mapping, a pandas Series). ``epsilon`` is one epsilon, or one per
-    block (blocks given by labels count in order of first appearance in the domain). ``across`` is infinite unless
-    given: the block itself may then be known.
+    Parameters
+    ----------
+    domain
+        The values.
+    blocks
+        A list of lists of values, a mapping from block names to such lists, or one block label per value. Block labels
+        are in domain order or have the values as labels (a mapping, a pandas Series).
+    epsilon
+        Privacy level between values of the same block: one for all blocks, or one per block. If blocks are given by
+        labels, they are numbered in order of first appearance in the domain.
+    across
+        Privacy level between values of different blocks. The default is infinite: the block may be revealed.
+
+    Raises
+    ------
+    InvalidInput
+        If the blocks are not a partition of the domain, or if the number of epsilons is wrong.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> policy = Blocks(Domain(["Lyon", "Nice", "Rome", "Pisa"]), [["Lyon", "Nice"], ["Rome", "Pisa"]], 1)
+    >>> policy.allows([1, 1, 0, 0]), policy.allows([1, 0, 0, 0])
+    (True, False)
     """
 
     kind = "blocks"
@@ -39,7 +59,7 @@ class Blocks(PairwisePolicy):
         self.domain = checked_domain("Blocks", domain)
         labels = _read_blocks(domain, blocks)
         epsilons = _read_epsilons(epsilon, int(labels.max()) + 1)
-        # Blocks are numbered in order of first appearance, so that one policy has one document.
+        # Blocks are numbered in order of first appearance, so that equal policies have equal documents.
         order = list(dict.fromkeys(labels.tolist()))
         renumbered = np.empty(len(order), dtype=np.int64)
         renumbered[order] = np.arange(len(order))
@@ -49,12 +69,12 @@ class Blocks(PairwisePolicy):
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:
-        """The number of each value's block, in domain order."""
+        """Number of each value's block, in domain order."""
         return self._block_of.copy()
 
     @property
     def epsilons(self) -> tuple[Epsilon, ...]:
-        """The epsilon within each block."""
+        """Epsilon within each block."""
         return self._epsilons
 
     def epsilon_between(self, x: int, other: int) -> Epsilon:
@@ -67,7 +87,7 @@ class Blocks(PairwisePolicy):
         return self._shortened(self.epsilon_between(x, other)) if x != other else ZERO
 
     def _shortened(self, direct: Epsilon) -> Epsilon:
-        """Out of the block and back again costs twice ``across``, and may be shorter than the direct step."""
+        """Return the smaller of a direct step and a path out of the block and back, which costs twice ``across``."""
         return min(direct, self.across + self.across) if len(self._epsilons) > 1 else direct
 
     def classes(self) -> npt.NDArray[np.int64]:
@@ -80,6 +100,7 @@ class Blocks(PairwisePolicy):
         return self._epsilons_on(indices, tuple(self._shortened(e) for e in self._epsilons))
 
     def _epsilons_on(self, indices: npt.NDArray[np.intp], within: tuple[Epsilon, ...]) -> EpsilonMatrix:
+        """Return the epsilons between values, given those within each block."""
         block = self._block_of[indices]
         positions = np.where(block[:, None] == block, block[:, None] + 2, 1)
         np.fill_diagonal(positions, 0)
@@ -92,9 +113,9 @@ class Blocks(PairwisePolicy):
 
     def _compose_same(self, other: PairwisePolicy) -> Policy | None:
         if isinstance(other, Blocks) and np.array_equal(self._block_of, other._block_of):
-            mine = [self._shortened(e) for e in self._epsilons]
-            theirs = [other._shortened(e) for e in other._epsilons]
-            within = [(a + b).as_promise() for a, b in zip(mine, theirs, strict=True)]
+            first = [self._shortened(e) for e in self._epsilons]
+            second = [other._shortened(e) for e in other._epsilons]
+            within = [(a + b).as_promise() for a, b in zip(first, second, strict=True)]
             return Blocks(self.domain, self._block_of, within, (self.across + other.across).as_promise())
         return None
 
@@ -106,28 +127,29 @@ class Blocks(PairwisePolicy):
 
 
 def _read_blocks(domain: Domain, blocks: Iterable[Any] | Mapping[Any, Any]) -> npt.NDArray[np.int64]:
-    must = f"be lists of values, or one label for each of the {len(domain)} values"
+    """Return the number of each value's block."""
+    must = f"be lists of values, or {quantity(len(domain), 'block label')}, one per value"
     if isinstance(blocks, Mapping) and blocks and all(map(_is_block, blocks.values())):
         blocks = list(blocks.values())
     by_value = has_labels(domain, blocks)
     blocks = align(domain, blocks, "Blocks", "blocks")
     entries = list(blocks) if isinstance(blocks, str) else read_list("Blocks", "blocks", must, blocks)
-    # A tuple may be a label (of a cell, of a combination); where it holds values of the domain, it is a block of them.
+    # A tuple of values of the domain is a block; any other tuple is a block label.
     is_partition = bool(entries) and all(
         _is_block(block) or (not by_value and isinstance(block, tuple) and all(value in domain for value in block))
         for block in entries
     )
     if not is_partition:
         if len(entries) != len(domain):
-            raise InvalidInput("Blocks", "blocks", must, f"{len(entries)} labels")
-        # A value without a block would be one by itself, and might be revealed.
+            raise InvalidInput("Blocks", "blocks", must, quantity(len(entries), "label"))
+        # A missing label would make the value a block by itself, which may be revealed.
         without = next((x for x, label in enumerate(entries) if is_missing(label)), None)
         if without is not None:
             raise InvalidInput("Blocks", f"the block of {domain.label(without)!r}", "be a label", entries[without])
         numbers: dict[object, int] = {}
         try:
             return np.array([numbers.setdefault(label, len(numbers)) for label in entries], dtype=np.int64)
-        except TypeError:  # some are lists, and some are not
+        except TypeError:  # a mixture of lists and labels
             raise InvalidInput("Blocks", "blocks", must, entries) from None
     block_of = np.full(len(domain), -1, dtype=np.int64)
     for number, block in enumerate(entries):
@@ -137,27 +159,27 @@ def _read_blocks(domain: Domain, blocks: Iterable[Any] | Mapping[Any, Any]) -> n
             x = domain.index(value)
             if block_of[x] >= 0:
                 where = f"blocks {block_of[x]} and {number}" if block_of[x] != number else f"block {number} twice"
-                raise InvalidInput("Blocks", "blocks", "hold each value once", f"{value!r} in {where}")
+                raise InvalidInput("Blocks", "blocks", "contain each value once", f"{value!r} in {where}")
             block_of[x] = number
     missing = np.flatnonzero(block_of < 0)
     if len(missing):
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise InvalidInput(
-            "Blocks", "blocks", "hold every value of the domain", f"none for {domain.label(int(missing[0]))!r}{more}"
-        )
+        more = f" and {quantity(len(missing) - 1, 'more value')}" if len(missing) > 1 else ""
+        got = f"no block for {domain.label(int(missing[0]))!r}{more}"
+        raise InvalidInput("Blocks", "blocks", "contain every value of the domain", got)
     return block_of
 
 
 def _is_block(block: object) -> bool:
+    """Return whether an entry is a collection of values."""
     return isinstance(block, (list, set, frozenset, range, np.ndarray))
 
 
 def _read_epsilons(epsilon: EpsilonLike | Sequence[EpsilonLike], count: int) -> tuple[Epsilon, ...]:
+    """Return one epsilon per block."""
     if isinstance(epsilon, (list, tuple, np.ndarray)):
         if len(epsilon) != count:
-            raise InvalidInput(
-                "Blocks", "epsilon", f"be one level, or one for each of the {count} blocks", f"{len(epsilon)} levels"
-            )
+            must = f"be one epsilon, or a list of {quantity(count, 'epsilon')}, one per block"
+            raise InvalidInput("Blocks", "epsilon", must, quantity(len(epsilon), "epsilon"))
         return tuple(
             Epsilon(e, subject="Blocks", parameter=f"epsilon of block {number}") for number, e in enumerate(epsilon)
         )

@@ -1,19 +1,22 @@
-"""The worst distribution in a chi-square confidence set, for one output and a pair of secrets; certified.
+"""Find and certify the worst distribution in a chi-square confidence set, for one output and two secrets.
 
-Notation of RLDP (Lopuhaä-Zwakenberg, Goseling). P̂ is the observed joint distribution, F the set of eq. 4. With
-R_s = P(U|s) and φ_s(R) = √(Σ_u P̂_su²/R_u), the best marginal of S for given R has P_s in proportion to φ_s, hence
+Notation of RLDP (Lopuhaä-Zwakenberg, Goseling): P̂ is the observed joint distribution, and F the confidence set of eq.
+4. Let R_s = P(U|s) and φ_s(R) = √(Σ_u P̂_su²/R_u). For given R, the best marginal of S has P_s in proportion to φ_s.
+Hence
 
     some P in F has these R  <=>  Σ_s φ_s(R_s) ≤ √(B+1)
 
-(Lemma 8 is the case of one s). Secrets other than s and s' do best at R = P̂(U|·), where φ = P̂_s: what is left to s and
-s' is κ = √(B+1) - 1 + P̂_s + P̂_s'. So the rule of one output T asks: maximise q·R/q'·R' over φ(R) + φ'(R') ≤ κ, with
-q = T_s and q' = T_s'. φ is convex; for a ratio ρ the Lagrange dual of max q·R - ρ·q'·R' is
+(Lemma 8 is the case of one s). For secrets other than s and s', R = P̂(U|·) is best and gives φ = P̂_s. The budget that
+remains for s and s' is κ = √(B+1) - 1 + P̂_s + P̂_s'.
+
+The rule of one output T requires the maximum of q·R/q'·R' over φ(R) + φ'(R') ≤ κ, with q = T_s and q' = T_s'. φ is
+convex. For a ratio ρ, the Lagrange dual of max q·R - ρ·q'·R' is
 
     min over μ ≥ max q, ν ≤ min q' of  μ - ρν - (K^⅔ + (√ρ·K')^⅔)³/κ²,   K = Σ P̂_su·√(μ-q_u), K' = Σ P̂_s'u·√(q'_u-ν)
 
-after the multiplier of φ + φ' ≤ κ is minimised out. Where this is at most zero, no P in F gives a ratio above ρ: that
-is a proof whatever μ and ν are, and it is checked in integers. The maximisers are R_u = P̂_su·ℓ²/(K^⅓·√(μ-q_u)) with
-ℓ = K^⅔/φ; a cell that was never seen takes what mass they leave, where its q is the largest.
+after minimizing over the multiplier of φ + φ' ≤ κ. If this is at most zero for any μ and ν, no P in F has a ratio above
+ρ; the code checks it in integers. The maximizers are R_u = P̂_su·ℓ²/(K^⅓·√(μ-q_u)) with ℓ = K^⅔/φ. A cell with count 0
+takes the remaining mass if its q is the largest.
 """
 
 from __future__ import annotations
@@ -31,34 +34,44 @@ from sfumato._core import Floats
 __all__ = ["SecretPair", "ratio_is_certain", "ratio_within", "ratios_are_certain", "widest"]
 
 
-#: Square and cube roots in certificates are taken to this many bits.
+#: Bits of square and cube roots in certificates.
 _ROOT_BITS = 160
-#: μ and ν enter a certificate with this many bits. What is lost is of second order, some 2^-2·bits, and machines whose
-#: doubles differ in the last places agree on the certificate.
+#: Bits of μ and ν in a certificate. The loss is of second order, about 2^-2·bits, and machines whose floats differ in
+#: the last bits obtain the same certificate.
 _DUAL_BITS = 24
-#: A certified ratio is a multiple of 2^-60 of its size.
+#: Relative precision of a certified ratio in bits.
 _RATIO_BITS = 60
-#: The ratio is found to the square of this: Dinkelbach's steps converge faster than any geometric sequence.
+#: Relative change at which the search stops. The error is its square, because Dinkelbach's iteration converges
+#: superlinearly.
 _SETTLED = 1e-8
-#: Bounds by far what doubles lose in the terms of a certificate, relative to the largest of them.
+#: Generous bound on the rounding errors in the terms of a certificate, relative to the largest of them.
 _ROUNDING = 1e-11
-#: Stand for zero where a logarithm or a quotient is taken.
+#: Replace zero in logarithms and quotients.
 _TINY = 1e-300
 _SMALL = 1e-80
-#: Stands for ratios whose square no double holds.
+#: Replaces ratios whose square exceeds the largest float.
 _HUGE = 1e150
 
 
 @dataclass(frozen=True)
 class SecretPair:
-    """What a confidence set says of two secrets.
+    """The part of a confidence set that the rule between two secrets depends on.
 
     Parameters
     ----------
-    first, second
-        Observed joint frequencies of the cells of either secret.
+    first
+        Observed joint frequencies of the cells of the first secret.
+    second
+        Observed joint frequencies of the cells of the second secret.
     slack
-        κ - P̂_s - P̂_s' = √(B+1) - 1.
+        The difference κ - P̂_s - P̂_s' = √(B+1) - 1.
+
+    Examples
+    --------
+    >>> from sfumato import ChiSquare
+    >>> pair = ChiSquare([[210, 90], [280, 420]]).pair(0, 1)
+    >>> pair.holds((Fraction(2, 3), Fraction(1, 3)), (Fraction(2, 5), Fraction(3, 5)))
+    True
     """
 
     first: tuple[Fraction, ...]
@@ -67,11 +80,24 @@ class SecretPair:
 
     @property
     def room(self) -> Fraction:
-        """κ: what φ + φ' may be."""
+        """Budget κ, the upper limit on φ + φ'."""
         return self.slack + sum(self.first, Fraction(0)) + sum(self.second, Fraction(0))
 
     def holds(self, law: Sequence[Fraction], other: Sequence[Fraction]) -> bool:
-        """Whether some distribution in F has these two laws of U. Exact."""
+        """Return whether some distribution in the set has two given conditional distributions; exact.
+
+        Parameters
+        ----------
+        law
+            Distribution of U given the first secret.
+        other
+            Distribution of U given the second secret.
+
+        Returns
+        -------
+        bool
+            Whether such a distribution exists.
+        """
         squares = [
             sum((c * c / r for c, r in zip(cells, at, strict=True) if c), Fraction(0))
             for cells, at in ((self.first, law), (self.second, other))
@@ -80,16 +106,16 @@ class SecretPair:
         if len(squares) < 2:
             return False
         # √a + √b ≤ κ  <=>  a + b ≤ κ² and 4ab ≤ (κ² - a - b)²
-        left = self.room**2 - sum(squares, Fraction(0))
-        return left >= 0 and 4 * squares[0] * squares[1] <= left * left
+        remaining = self.room**2 - sum(squares, Fraction(0))
+        return remaining >= 0 and 4 * squares[0] * squares[1] <= remaining * remaining
 
 
-# -- the search, in doubles ------------------------------------------------------------------------------
+# -- search in floats ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Widest:
-    """For each problem the greatest ratio that was found, the two laws, and the offsets max q → μ and ν → min q'."""
+    """For each problem the greatest ratio, its two distributions, and the offsets μ - max q and min q' - ν."""
 
     ratio: Floats
     laws: Floats
@@ -97,10 +123,10 @@ class Widest:
 
 
 def widest(likelihoods: Floats, frequencies: Floats, slack: float) -> Widest:
-    """Maximise q·R/q'·R' for many problems at once: arrays of shape (problems, 2, cells).
+    """Maximize q·R/q'·R' for many problems at once; arrays have the shape (problems, 2, cells).
 
-    Dinkelbach's iteration on the ratio; for each ratio the budget equation φ + φ' = κ is solved for ln ℓ, and the sum
-    of R for ln(μ - max q) of either side, by Newton's method in a bracket. All slopes are moderate in these logarithms.
+    The ratio follows Dinkelbach's iteration. For each ratio, Newton's method in a bracket solves the budget equation φ
+    + φ' = κ for ln ℓ, and the sum of R for ln(μ - max q) of each side. In these logarithms all slopes are moderate.
     """
     scale = np.maximum(likelihoods.max(axis=(1, 2), keepdims=True), _TINY)
     q = likelihoods / scale
@@ -108,37 +134,38 @@ def widest(likelihoods: Floats, frequencies: Floats, slack: float) -> Widest:
     observed = sizes > 0
     inverse = 1 / np.where(observed, sizes, 1)
     means = (frequencies * q).sum(axis=2) * inverse
-    # A secret that was never seen may have any law at all.
+    # For a secret with count 0, any distribution is possible.
     top, bottom = np.where(observed[:, 0], means[:, 0], q[:, 0].max(axis=1)), q[:, 1].min(axis=1)
     bottom = np.where(observed[:, 1], means[:, 1], bottom)
     ratio = np.where(bottom > 0, top / np.maximum(bottom, _TINY), np.inf)
     ratio = np.where(q[:, 0].max(axis=1) > 0, ratio, 0.0)
     first, second = q[:, 0], q[:, 1]
     gaps = np.stack([first.max(axis=1, keepdims=True) - first, second - second.min(axis=1, keepdims=True)], axis=1)
-    # Nothing is to be searched where a side cannot move, or where the ratio is infinite already.
+    # Skip problems where neither side can change, or where the ratio is already infinite.
     moves = (gaps.max(axis=2) > 0) & observed
     active = np.flatnonzero(moves.any(axis=1) & np.isfinite(ratio) & (q[:, 0].max(axis=1) > 0))
     laws = _laws_at_rest(frequencies, sizes, q)
     offsets = np.zeros_like(sizes)
     if len(active):
-        searched = _search(q[active], gaps[active], frequencies[active], sizes[active], ratio[active], slack)
-        ratio[active], laws[active], offsets[active] = searched
+        result = _search(q[active], gaps[active], frequencies[active], sizes[active], ratio[active], slack)
+        ratio[active], laws[active], offsets[active] = result
     return Widest(ratio, laws, offsets * scale[:, :, 0])
 
 
 def _laws_at_rest(frequencies: Floats, sizes: Floats, q: Floats) -> Floats:
-    """The observed laws; for a secret that was never seen the most extreme ones."""
+    """Return the observed distributions; the most extreme ones for a secret with count 0."""
     laws = frequencies / np.where(sizes > 0, sizes, 1)[:, :, None]
     rows = np.arange(len(q))
     for side, extreme in ((0, q[:, 0].argmax(axis=1)), (1, q[:, 1].argmin(axis=1))):
-        never = sizes[:, side] == 0
-        laws[rows[never], side, extreme[never]] = 1.0
+        unobserved = sizes[:, side] == 0
+        laws[rows[unobserved], side, extreme[unobserved]] = 1.0
     return np.asarray(laws)
 
 
 def _search(
     q: Floats, gaps: Floats, frequencies: Floats, sizes: Floats, ratio: Floats, slack: float
 ) -> tuple[Floats, Floats, Floats]:
+    """Return ratios, distributions and offsets of the problems that need a search."""
     rows = np.arange(len(q))
     extreme = np.stack([q[:, 0].argmax(axis=1), q[:, 1].argmin(axis=1)], axis=1)
     inverse = 1 / np.where(sizes > 0, sizes, 1)
@@ -151,8 +178,8 @@ def _search(
         stretch = np.stack([np.ones_like(ratio), ratio], axis=1)
         widths = gaps * stretch[:, :, None]
         if not len(log_scale):
-            # Near P̂ the sum of φ - P̂_s is about Σ spread/(8·ℓ^6), and the offsets P̂_s·ℓ³.
-            first = np.minimum(stretch, _HUGE) ** 2  # a start only: it need not follow a ratio beyond all squares
+            # Near P̂ the sum of φ - P̂_s is about Σ spread/(8·ℓ^6), and the offsets are about P̂_s·ℓ³.
+            first = np.minimum(stretch, _HUGE) ** 2  # only a starting point, so huge ratios may be cut
             log_scale = np.log(np.maximum((spread * first).sum(axis=1), _TINY) / (8 * slack)) / 6
             logs = np.log(np.where(sizes > 0, sizes, 1)) + 3 * log_scale[:, None]
         log_scale, logs, offsets = _meet_budget(widths, frequencies, sizes, slack, log_scale, logs)
@@ -177,9 +204,9 @@ def _search(
 def _meet_budget(
     widths: Floats, frequencies: Floats, sizes: Floats, slack: float, start: Floats, logs: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """ln ℓ with Σ (φ - P̂_s) = slack, and ln and value of the offsets μ - max q of either side there."""
+    """Return ln ℓ with Σ (φ - P̂_s) = slack, and the logarithms and values of the offsets there."""
     observed = sizes > 0
-    exactness = max(1e-11, 1e-15 / slack)  # what rounding leaves of φ - P̂_s
+    exactness = max(1e-11, 1e-15 / slack)  # accuracy of φ - P̂_s after rounding
     bracket = _Bracket(start.shape)
     at = start
     offsets = np.exp(logs)
@@ -189,7 +216,7 @@ def _meet_budget(
         over = (phi - sizes * observed).sum(axis=1)
         positive = over > 1e-17
         value = np.where(positive, np.log(np.maximum(over, _TINY) / slack), -np.inf)
-        # φ = K^⅔/ℓ falls as ℓ grows.
+        # φ = K^⅔/ℓ decreases in ℓ.
         slope = (phi * (2 / 3 * slopes - 1)).sum(axis=1) / np.maximum(over, _TINY)
         settled = bracket.update(at, value) | (np.abs(value) <= exactness)
         if settled.all():
@@ -204,9 +231,10 @@ def _meet_budget(
 def _meet_sum(
     widths: Floats, frequencies: Floats, observed: npt.NDArray[np.bool_], at: Floats, start: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """For given ln ℓ: ln and value of the offsets at which R sums to one, the slope of ln K in ln ℓ, and K.
+    """For given ln ℓ, return ln and value of the offsets at which R sums to one, the slope of ln K, and K.
 
-    R sums to ℓ²·L/K^⅓, L = Σ frequencies/√(width + offset). Where that stays below one at offset zero, zero it is.
+    R sums to ℓ²·L/K^⅓ with L = Σ frequencies/√(width + offset). If the sum is below one at offset zero, the offset is
+    zero.
     """
     target = 2 * at[:, None]
     bracket = _Bracket(start.shape)
@@ -235,19 +263,19 @@ def _meet_sum(
 
 
 class _Bracket:
-    """Where the zeros of falling functions lie, and steps towards them that do not stall."""
+    """Brackets around the zeros of decreasing functions, with steps towards the zeros that do not stall."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._low, self._high = np.full(shape, -np.inf), np.full(shape, np.inf)
         self._step = self._step_before = np.full(shape, np.inf)
 
     def update(self, at: Floats, value: Floats) -> npt.NDArray[np.bool_]:
-        """Take a value into account; where there is nothing left between the ends."""
+        """Narrow the brackets with the values at ``at``; return which brackets are closed."""
         self._low, self._high = np.where(value > 0, at, self._low), np.where(value < 0, at, self._high)
         return np.asarray(self._high - self._low <= 1e-14)
 
     def within(self, at: Floats, step: Floats) -> Floats:
-        """The next point; the middle where a step leaves the bracket, or is not half of the last but one."""
+        """Return the next points: the middle if a step leaves the bracket or does not halve the last but one."""
         following = at + step
         poor = (following <= self._low) | (following >= self._high) | (np.abs(step) > self._step_before / 2)
         halve = poor & np.isfinite(self._high - self._low)
@@ -257,24 +285,24 @@ class _Bracket:
         return following
 
 
-# -- certificates, in integers ---------------------------------------------------------------------------
+# -- certificates in integers ----------------------------------------------------------------------------
 
 
 def ratio_is_certain(
     pair: SecretPair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float], ratio: Fraction
 ) -> bool:
-    """Whether the dual at these offsets proves q·R ≤ ratio·q'·R' for every distribution in F. Exact."""
+    """Return whether the dual at these offsets proves q·R ≤ ratio·q'·R' for every distribution in F; exact."""
     return _Dual(pair, q, other, offsets).proves(ratio)
 
 
 def ratio_within(
     pair: SecretPair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float], guess: float
 ) -> Fraction | None:
-    """The least multiple of 2^-60 of its size that is proved to bound the ratio; None where none is."""
+    """Return the least provable bound on the ratio, a multiple of 2^-60 of its size; None if there is none."""
     dual = _Dual(pair, q, other, offsets)
     unit = Fraction(2) ** (math.frexp(guess)[1] - _RATIO_BITS)
     near = math.floor(Fraction(guess) / unit)
-    # Whatever the laws, the ratio is at most max q/min q' (RLDP Prop. 4).
+    # For every distribution, the ratio is at most max q/min q' (RLDP Prop. 4).
     extreme = max(q) / min(other) if min(other) else None
     most = None if extreme is None else math.ceil(extreme / unit)
     reach = 1 << 8
@@ -298,18 +326,18 @@ def ratios_are_certain(
     offsets: Floats,
     ratio: float,
 ) -> npt.NDArray[np.bool_]:
-    """Return where the dual proves a ratio with so much room that doubles cannot be mistaken, for many problems.
+    """Return which of many problems the dual proves by a margin that exceeds all rounding errors of floats.
 
     Parameters
     ----------
     tops, bottoms
-        Likelihoods q and q' in units of 2^-62, a row for each problem.
+        Likelihoods q and q' in units of 2^-62, one row per problem.
     frequencies, slack
         The observed frequencies of the cells of the two secrets, and √(B+1) - 1.
     offsets
         μ - max q and min q' - ν for each problem.
     ratio
-        What q·R/q'·R' is to be bounded by.
+        The bound on q·R/q'·R' to prove.
     """
     unit = 2.0**-62
     q_gaps = (tops.max(axis=1, keepdims=True) - tops) * unit + offsets[:, :1]
@@ -318,14 +346,14 @@ def ratios_are_certain(
     greatest, least = tops.max(axis=1) * unit, bottoms.min(axis=1) * unit
     room = (slack + frequencies.sum()) ** 2
     left = greatest + offsets[:, 0] - ratio * (least - offsets[:, 1])
-    # Some dozens of roundings of 2^-53 each, in numbers of the size of these terms.
+    # A few dozen rounding errors of 2^-53 each, relative to these terms.
     left += _ROUNDING * (greatest + offsets[:, 0] + ratio * (least + offsets[:, 1]))
     right = (np.cbrt(first**2) + np.cbrt(ratio * second**2)) ** 3
     return np.asarray(left * room <= right * (1 - _ROUNDING))
 
 
 class _Dual:
-    """The dual bound at fixed μ and ν, with every root rounded so that it proves less and never more."""
+    """Dual bound at fixed μ and ν; every root is rounded so that the bound stays valid."""
 
     def __init__(
         self, pair: SecretPair, q: Sequence[Fraction], other: Sequence[Fraction], offsets: Sequence[float]
@@ -339,31 +367,35 @@ class _Dual:
         self._room = pair.room**2
 
     def proves(self, ratio: Fraction) -> bool:
+        """Return whether the dual proves that no distribution in F has a larger ratio."""
         roots = self._first_cube_root + _cube_root_below(self._second_square * ratio)
         return (self._upper - ratio * self._lower) * self._room <= roots**3
 
 
 def _shortened(value: float) -> Fraction:
+    """Return an offset as a fraction with 24 significant bits."""
     mantissa, exponent = math.frexp(value)
     return Fraction(round(mantissa * 2**_DUAL_BITS)) * Fraction(2) ** (exponent - _DUAL_BITS)
 
 
 def _weighted_roots(weights: Sequence[Fraction], values: Sequence[Fraction]) -> Fraction:
-    """Σ weight·√value, from below."""
+    """Return a lower bound on Σ weight·√value."""
     return sum((w * _root_below(v) for w, v in zip(weights, values, strict=True) if w), Fraction(0))
 
 
 def _root_below(value: Fraction) -> Fraction:
+    """Return a lower bound on a square root, to 160 bits."""
     return Fraction(math.isqrt((value.numerator << 2 * _ROOT_BITS) // value.denominator), 1 << _ROOT_BITS)
 
 
 def _cube_root_below(value: Fraction) -> Fraction:
+    """Return a lower bound on a cube root, to 160 bits."""
     number = (value.numerator << 3 * _ROOT_BITS) // value.denominator
     return Fraction(_integer_cube_root(number), 1 << _ROOT_BITS)
 
 
 def _integer_cube_root(number: int) -> int:
-    """⌊∛number⌋, by Newton's method from above."""
+    """Return ⌊∛number⌋ by Newton's method from above."""
     if number == 0:
         return 0
     root = 1 << -(-number.bit_length() // 3)

@@ -1,4 +1,4 @@
-"""Policies in words: what they ask, and what a stranger can learn at most from an answer."""
+"""Describe policies in words: their rules, and how much a report may reveal."""
 
 from __future__ import annotations
 
@@ -27,20 +27,38 @@ from sfumato.policy.uniform import Uniform
 __all__ = ["PosteriorBound", "describe", "disclosure_warnings", "posterior_bounds", "strictest"]
 
 
+#: Maximum number of values that a description names.
 _MOST_NAMED = 5
-#: Values are given away where a reply may leave at most this fraction of the doubt there was before.
+#: A value counts as revealed if a report can reduce the probability of a wrong guess to this fraction of what it was.
 _DOUBT_LEFT = 0.05
-#: Smaller chances are called smaller than this, and epsilons are cut where e^-epsilon is smaller still.
+#: Smallest probability that is printed, and largest epsilon for which e^-epsilon is computed.
 _LEAST_CHANCE, _GREATEST_EPSILON = 1e-300, 705.0
-#: Effective epsilons that are not known in closed form are computed for up to this many values: it takes k³ steps.
+#: Maximum number of values for which effective epsilons are computed by shortest paths; it takes k³ steps.
 _LARGEST_CLOSED = 512
-#: What a policy without rules asks for.
-_UNCONSTRAINED = "nothing: an output may be the value itself."
+#: Description of a policy without rules.
+_UNCONSTRAINED = "nothing: a report may be the value itself."
 
 
 @singledispatch
 def describe(policy: Policy) -> str:
-    """What the policy asks of every output of a mechanism."""
+    """Return the rules of a policy in words.
+
+    Parameters
+    ----------
+    policy
+        Any policy.
+
+    Returns
+    -------
+    str
+        One sentence that starts with a lower-case letter, because it follows words such as "The rule:".
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> describe(Uniform(Domain(["no", "yes"]), "ln 3"))
+    'no report is more than 3 times (epsilon ln 3) as likely for one value as for any other value.'
+    """
     return "; ".join(f"{name} = {value}" for name, value in policy.parameters().items())
 
 
@@ -48,7 +66,7 @@ def describe(policy: Policy) -> str:
 def _(policy: Uniform) -> str:
     if policy.epsilon.is_infinite:
         return _UNCONSTRAINED
-    return f"no output is more than {_times(policy.epsilon)} likelier for one value than for any other."
+    return f"no report is more than {_times(policy.epsilon)} as likely for one value as for any other value."
 
 
 @describe.register
@@ -56,8 +74,8 @@ def _(policy: HighLow) -> str:
     if binds_nothing(policy):
         return _UNCONSTRAINED
     return (
-        f"no output is more than {_times(policy.epsilon)} likelier for a sensitive value ({_named(policy.sensitive)}) "
-        "than for any other value; the other values may be told."
+        f"no report is more than {_times(policy.epsilon)} as likely for a sensitive value ({_named(policy.sensitive)}) "
+        "as for any other value; the other values may be revealed."
     )
 
 
@@ -67,17 +85,18 @@ def _(policy: Blocks) -> str:
         return _UNCONSTRAINED
     epsilons = sorted({epsilon for epsilon in policy.epsilons if not epsilon.is_infinite})
     if not epsilons:
-        others = "than for one of another block; values of one block may be told apart"
-        return f"no output is more than {_times(policy.across)} likelier for one value {others}."
-    across = "the block itself may be told"
-    within = (
-        _times(epsilons[0]) if len(epsilons) == 1 else f"{_times(epsilons[0])} to {_times(epsilons[-1])}, by block,"
-    )
-    if not policy.across.is_infinite:
-        across = f"nor more than {_times(policy.across)} likelier than for one of another block"
+        others = "as for a value of another block; values of the same block may be distinguished"
+        return f"no report is more than {_times(policy.across)} as likely for one value {others}."
+    within = _times(epsilons[0])
+    if len(epsilons) > 1:
+        within += f" to {_times(epsilons[-1])}, depending on the block,"
+    if policy.across.is_infinite:
+        across = "; the block itself may be revealed"
+    else:
+        across = f", or more than {_times(policy.across)} as likely as for a value of another block"
     if len(epsilons) < len(set(policy.epsilons)):
-        across += "; values of some blocks may be told apart"
-    return f"no output is more than {within} likelier for one value than for another of its block; {across}."
+        across += "; values of some blocks may be distinguished"
+    return f"no report is more than {within} as likely for one value as for another value of the same block{across}."
 
 
 @describe.register
@@ -85,9 +104,9 @@ def _(policy: Metric) -> str:
     if binds_nothing(policy):
         return _UNCONSTRAINED
     if policy.epsilon.is_infinite:
-        return "no output tells values at distance 0 apart; all others may be told apart."
+        return "no report distinguishes values at distance 0; all other values may be distinguished."
     return (
-        f"no output is more than {_times(policy.epsilon)} likelier, per unit of distance, for one value than another."
+        f"per unit of distance, no report is more than {_times(policy.epsilon)} as likely for one value as for another."
     )
 
 
@@ -98,8 +117,8 @@ def _(policy: Pairwise) -> str:
     finite = sum(1 for _ in policy.inequalities())
     size = len(policy.domain)
     return (
-        f"for {finite:,} of the {size * (size - 1):,} ordered pairs of values, no output is more than e^level times "
-        "likelier for the first than for the second, with the level of the pair."
+        f"for {finite:,} of the {size * (size - 1):,} ordered pairs of values, no report is more than e^epsilon times "
+        "as likely for the first value as for the second; each pair has its own epsilon."
     )
 
 
@@ -107,46 +126,64 @@ def _(policy: Pairwise) -> str:
 def _(policy: Prior) -> str:
     if policy.epsilon.is_infinite:
         return _UNCONSTRAINED
-    moved = {"both": "more or less", "upper": "more", "lower": "less"}[policy.side]
-    return f"no output makes any value more than {_times(policy.epsilon)} {moved} probable than the prior does."
+    verb = {"both": "raises or lowers", "upper": "raises", "lower": "lowers"}[policy.side]
+    return f"no report {verb} the prior probability of any value by a factor of more than {_factor(policy.epsilon)}."
 
 
 @describe.register
 def _(policy: Secret) -> str:
     if policy.epsilon.is_infinite:
         return _UNCONSTRAINED
-    whatever = isinstance(policy.distributions, Anything)
-    known = "however the rest depends on it" if whatever else "if the rest depends on it as the policy says"
+    condition = "if the other attributes depend on it as the policy states"
+    if isinstance(policy.distributions, Anything):
+        condition = "however the other attributes depend on it"
     return (
-        f"no output is more than {_times(policy.epsilon)} likelier for one value of {policy.secret} than for another, "
-        f"{known}."
+        f"no report is more than {_times(policy.epsilon)} as likely for one value of {policy.secret} as for another, "
+        f"{condition}."
     )
 
 
 def strictest(policy: Policy) -> str:
-    """The strictest epsilon between two values, and between which."""
+    """Return the strictest epsilon between two values, and the pair, in words.
+
+    Parameters
+    ----------
+    policy
+        Any policy.
+
+    Returns
+    -------
+    str
+        The epsilon, followed by the pair in parentheses.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> strictest(HighLow(Domain(["no", "yes"]), ["yes"], 1))
+    "1 ('yes' against 'no')"
+    """
     if binds_nothing(policy):
-        return "inf (nothing is asked)"
+        return "inf (the policy has no rules)"
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else policy
     if isinstance(pairwise, PairwisePolicy):
         epsilon, (x, other) = pairwise.least
         return f"{epsilon} ({policy.domain.label(x)!r} against {policy.domain.label(other)!r})"
     if isinstance(policy, Prior):
-        why = "twice the epsilon of the prior" if policy.side == "both" else "what one side implies under this prior"
-        return f"{policy.classical_epsilon} (any two values; {why})"
+        reason = "twice the epsilon of the policy" if policy.side == "both" else "implied by one side under this prior"
+        return f"{policy.classical_epsilon} (any two values; {reason})"
     epsilon = Epsilon(policy.parameters()["epsilon"])
     return f"{epsilon} (any two secrets)"
 
 
-# -- what a policy does not protect ------------------------------------------------------------------------
+# -- warnings about weak policies --------------------------------------------------------------------------
 
 
 def disclosure_warnings(policy: Policy) -> list[str]:
-    """Return warnings about what a single reply may give away under a policy; none where it protects every value.
+    """Return warnings about values that a single report may reveal under a policy.
 
-    A value is given away where a reply may make it so certain that at most a twentieth of the doubt is left, all values
-    being equally likely before (under a prior policy: as its prior says). The harmless values of a high-low policy are
-    not named, as the policy says of them that they may be told.
+    A value counts as revealed if a report can reduce the probability of a wrong guess to at most 1/20 of what it was
+    before. Before the report, all values are equally likely (under a prior policy: distributed like its prior). The
+    non-sensitive values of a high-low policy are not included, because the policy allows that they are revealed.
 
     Parameters
     ----------
@@ -156,12 +193,12 @@ def disclosure_warnings(policy: Policy) -> list[str]:
     Returns
     -------
     list of str
-        At most one sentence, without a full stop.
+        At most one sentence, without a full stop; empty if the policy protects every value.
 
     Notes
     -----
-    The likelihoods T_z = e^-E(x,z), E the effective epsilons, lie in the cone of a policy on pairs and make x as
-    certain as it can be: the guess that it is x is wrong with probability 1 - 1/Σ_z e^-E(x,z).
+    Under a policy on pairs with effective epsilons E, the likelihoods T_z = e^-E(x,z) lie in the cone and make x as
+    certain as possible. The guess that the value is x is then wrong with probability 1 - 1/Σ_z e^-E(x,z).
 
     Examples
     --------
@@ -169,28 +206,32 @@ def disclosure_warnings(policy: Policy) -> list[str]:
     >>> disclosure_warnings(Uniform(Domain(["no", "yes"]), 1))
     []
     >>> disclosure_warnings(Uniform(Domain(["no", "yes"]), 20))
-    ['a reply is almost always the answer: a guess from it may be wrong with probability 2.1e-09 only']
+    ['a report almost always reveals the value: a guess based on it may be wrong with a probability of only 2.1e-09']
     """
     if len(policy.domain) == 1:
         return []
     if binds_nothing(policy):
-        return ["this policy asks nothing: a reply may be the answer itself"]
+        return ["this policy protects nothing: a report may be the value itself"]
     doubts = _doubts(policy)
     exposed = [value for value, (before, after) in doubts.items() if after <= _DOUBT_LEFT * before]
     if not exposed:
         return []
     error = min(doubts[value][1] for value in exposed)
-    chance = f"{error:.2g}" if error > _LEAST_CHANCE else f"below {_LEAST_CHANCE:g}"
-    odds = f"a guess from it may be wrong with probability {chance} only" if error else "a guess from it may be certain"
+    chance = f"of only {error:.2g}" if error > _LEAST_CHANCE else f"below {_LEAST_CHANCE:g}"
+    odds = (
+        f"a guess based on it may be wrong with a probability {chance}"
+        if error
+        else "a guess based on it may be certain"
+    )
     if isinstance(policy, Secret):
-        return [f"a reply almost always tells {policy.secret}: {odds}"]
+        return [f"a report almost always reveals {policy.secret}: {odds}"]
     if len(exposed) == len(policy.domain):
-        return [f"a reply is almost always the answer: {odds}"]
-    return [f"a reply may give away {len(exposed):,} of {len(policy.domain):,} values ({_named(exposed)}): {odds}"]
+        return [f"a report almost always reveals the value: {odds}"]
+    return [f"a report may reveal {len(exposed):,} of {len(policy.domain):,} values ({_named(exposed)}): {odds}"]
 
 
 def _doubts(policy: Policy) -> dict[object, tuple[float, float]]:
-    """For each protected value the probability that it is another one, before a reply and at least after it."""
+    """Return for each protected value the probability of another value before a report, and at least after it."""
     if isinstance(policy, Secret):
         secrets = list(policy.domain.factors[policy.secret])
         rest = (len(secrets) - 1) * float(_unlikelier(float(policy.epsilon)))
@@ -210,26 +251,26 @@ def _doubts(policy: Policy) -> dict[object, tuple[float, float]]:
 
 
 def _doubt_left(policy: Prior, p: float) -> float:
-    """The least probability, after a reply, of all values but one of prior p."""
+    """Return the least probability, after a report, of all values but one with prior p."""
     by_lower = (1 - p) * float(_unlikelier(float(policy.epsilon))) if policy.side != "upper" else 0.0
     by_upper = 1 - p * policy.epsilon.exp() if policy.side != "lower" else 0.0
     return max(by_lower, by_upper)
 
 
 def _others(policy: PairwisePolicy) -> Floats:
-    """For each value x the sum of e^-E(x,z) over all other values z, E the effective epsilons.
+    """Return for each value x the sum of e^-E(x,z) over all other values z, with the effective epsilons E.
 
-    Where these are too many to compute it is a little more: no E(x,z) is below the least epsilon that is declared for
-    x.
+    If there are too many values to compute E, the result is an upper bound: no E(x,z) is below the least epsilon
+    declared for x.
     """
     size = len(policy.domain)
-    if isinstance(policy, (Uniform, HighLow)):  # of which only sensitive values are asked for
+    if isinstance(policy, (Uniform, HighLow)):  # the caller uses only sensitive values
         return np.full(size, (size - 1) * _unlikelier(float(policy.epsilon)))
     if isinstance(policy, Blocks):
         block_of = policy.block_of
         members = np.bincount(block_of)
         across = float(policy.across)
-        around = 2 * across if len(members) > 1 else math.inf  # out of the block and back again
+        around = 2 * across if len(members) > 1 else math.inf  # a path out of the block and back
         within = np.minimum([float(epsilon) for epsilon in policy.epsilons], around)
         in_blocks = (members - 1) * _unlikelier(within) + (size - members) * _unlikelier(across)
         return np.asarray(in_blocks[block_of])
@@ -244,14 +285,31 @@ def _others(policy: PairwisePolicy) -> Floats:
 
 
 def _unlikelier(epsilon: npt.ArrayLike) -> Floats:
-    """e^-epsilon, which is 0 only where the epsilon is infinite."""
+    """Return e^-epsilon, which is 0 only if the epsilon is infinite."""
     epsilons = np.asarray(epsilon, dtype=np.float64)
     return np.where(np.isinf(epsilons), 0.0, np.exp(-np.minimum(epsilons, _GREATEST_EPSILON)))
 
 
 @dataclass(frozen=True)
 class PosteriorBound:
-    """Of these values: believed with probability ``before`` an answer, at most with ``after`` once it is seen."""
+    """Upper bound on the probability that an observer assigns to some values after a report.
+
+    Parameters
+    ----------
+    values
+        The values with this bound.
+    before
+        Probability of each of them before the report.
+    after
+        Greatest probability of each of them after the report.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> [bound] = posterior_bounds(Uniform(Domain(["no", "yes"]), "ln 3"), 0.5)
+    >>> bound.values, round(bound.after, 6)
+    (['no', 'yes'], 0.75)
+    """
 
     values: list[object]
     before: float
@@ -259,10 +317,31 @@ class PosteriorBound:
 
 
 def posterior_bounds(policy: Policy, before: float) -> list[PosteriorBound]:
-    """What a stranger can come to believe of somebody's value, by how much is left to learn; the best kept first.
+    """Return how probable each value can become for an observer who sees a report.
 
-    The odds of x against all else move by at most e^E, E the greatest epsilon from x to another value. Under a prior
-    the stranger's own belief is the prior's.
+    Parameters
+    ----------
+    policy
+        Any policy.
+    before
+        Probability of a value before the report. Prior policies use their prior instead.
+
+    Returns
+    -------
+    list of PosteriorBound
+        Values grouped by their bound; the best protected ones first.
+
+    Notes
+    -----
+    The odds of x against all other values change by at most a factor e^E, where E is the greatest effective epsilon
+    from x to another value.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> bounds = posterior_bounds(HighLow(Domain(["healthy", "flu", "HIV"]), ["HIV"], "ln 3"), 0.5)
+    >>> [(bound.values, round(bound.after, 6)) for bound in bounds]
+    [(['HIV'], 0.75), (['healthy', 'flu'], 1.0)]
     """
     grouped: dict[tuple[float, float], list[object]] = {}
     labels = policy.domain.labels
@@ -277,27 +356,37 @@ def posterior_bounds(policy: Policy, before: float) -> list[PosteriorBound]:
 
 
 def _afterwards(policy: Policy, before: float) -> list[float]:
+    """Return the greatest probability of each value after a report."""
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else policy
     if not isinstance(pairwise, PairwisePolicy):
-        return [1.0] * len(policy.domain)  # the secret is protected, not the value
+        return [1.0] * len(policy.domain)  # the policy protects the secret, not the value
     if len(pairwise.domain) == 1:
         return [before]
     classes = pairwise.classes()
-    chosen = representatives(classes)
-    epsilons = pairwise.effective_epsilons_on(chosen).floats
-    greatest = {int(classes[x]): epsilon for x, epsilon in zip(chosen, epsilons.max(axis=1).tolist(), strict=True)}
+    indices = representatives(classes)
+    epsilons = pairwise.effective_epsilons_on(indices).floats
+    greatest = {int(classes[x]): epsilon for x, epsilon in zip(indices, epsilons.max(axis=1).tolist(), strict=True)}
     return [_moved(before, greatest[value_class]) for value_class in classes.tolist()]
 
 
 def _moved(before: float, epsilon: float) -> float:
+    """Return a probability after its odds have grown by a factor e^epsilon."""
     return 1.0 if math.isinf(epsilon) else before / (before + (1 - before) * math.exp(-epsilon))
 
 
 def _times(epsilon: Epsilon) -> str:
+    """Return e^epsilon and the epsilon, such as "3 times (epsilon ln 3)"."""
     factor = epsilon.exp()
     return f"{factor:.4g} times (epsilon {epsilon})" if math.isfinite(factor) else f"e^{epsilon} times"
 
 
+def _factor(epsilon: Epsilon) -> str:
+    """Return e^epsilon and the epsilon, such as "3 (epsilon ln 3)"."""
+    factor = epsilon.exp()
+    return f"{factor:.4g} (epsilon {epsilon})" if math.isfinite(factor) else f"e^{epsilon}"
+
+
 def _named(values: Sequence[object]) -> str:
+    """Return the first values, and the number of other values."""
     more = len(values) - _MOST_NAMED
     return ", ".join(repr(value) for value in values[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""How a harmless attribute U depends on a secret S: one known distribution, least probabilities, or nothing."""
+"""Joint distributions of a secret S and another attribute U that a policy protects against."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import exact_fraction, read_list
+from sfumato._core import exact_fraction, quantity, read_list
 from sfumato.domain import Domain, align_table
 from sfumato.errors import InvalidInput
 from sfumato.policy.prior import read_probabilities
@@ -15,34 +15,85 @@ __all__ = ["Anything", "AtLeast", "Distributions", "Known", "table_axes"]
 
 
 def table_axes(cells: Domain) -> tuple[Domain, Domain]:
-    """Return the values of the rows and of the columns of a table over a product: its first factor, and the others."""
+    """Return the values of the rows (the first factor of a product) and of the columns (the other factors)."""
     (_, secrets), *others = cells.factors.items()
     return secrets, others[0][1] if len(others) == 1 else Domain.product(**dict(others))
 
 
 class Distributions(ABC):
-    """What is known of the joint distribution of (S, U): the set of distributions to protect under."""
+    """Base class of sets of joint distributions (S, U) under which a secret S must be protected."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """The set as part of a policy document."""
+        """Return the set as it appears in a policy document.
+
+        Returns
+        -------
+        dict
+            The value of the key ``distributions``.
+        """
 
     @abstractmethod
     def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:
-        """The extreme laws of U given S = s; the rule must hold for each, hence for their mixtures.
+        """Return the extreme conditional distributions of U given one value of S.
 
-        LimitExceeded where there are infinitely many.
+        The rule must hold for each of them, which implies that it holds for all their mixtures.
+
+        Parameters
+        ----------
+        s
+            Index of the value of S.
+        shape
+            Number of values of S and of U.
+
+        Returns
+        -------
+        list of tuple of Fraction
+            One conditional distribution of U per entry.
+
+        Raises
+        ------
+        LimitExceeded
+            If there are infinitely many.
         """
 
     def check(self, cells: Domain) -> Distributions:  # noqa: ARG002
-        """Return this set, fitted to the cells of a product whose first factor is S, or reject what does not fit."""
+        """Return this set with its tables aligned to a product domain.
+
+        Parameters
+        ----------
+        cells
+            A product whose first factor is S.
+
+        Returns
+        -------
+        Distributions
+            The aligned set.
+
+        Raises
+        ------
+        InvalidInput
+            If a table does not match the domain.
+        """
         return self
 
 
 class Known(Distributions):
-    """The joint distribution is known: one row per value of S, one column per value of U.
+    """One known joint distribution of the secret S and the other attribute U.
 
-    A table with labels is aligned by them: a DataFrame, a mapping of mappings, or a Series or mapping under (S, U).
+    Parameters
+    ----------
+    joint
+        Probabilities with one row per value of S and one column per value of U. A table with labels is aligned: a
+        DataFrame, a mapping of mappings, or a Series or mapping with keys (s, u).
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Secret
+    >>> people = Domain.product(smoker=["yes", "no"], coffee=["yes", "no"])
+    >>> joint = {"yes": {"yes": "0.2", "no": "0.1"}, "no": {"yes": "0.3", "no": "0.4"}}
+    >>> Secret(people, "smoker", 1, Known(joint)).distributions.joint[0]
+    (Fraction(1, 5), Fraction(1, 10))
     """
 
     def __init__(self, joint: Any) -> None:
@@ -52,14 +103,14 @@ class Known(Distributions):
     def check(self, cells: Domain) -> Distributions:
         secrets, others = table_axes(cells)
         shape = len(secrets), len(others)
-        must = f"be {shape[0]} rows of {shape[1]} probabilities"
+        must = f"be {quantity(shape[0], 'row')} of {quantity(shape[1], 'probability')}"
         table = align_table(secrets, others, self._joint_argument, "Known", "joint", cells=cells)
         rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, table)]
         if len(rows) != shape[0]:
-            raise InvalidInput("Known", "joint", must, f"{len(rows)} rows")
+            raise InvalidInput("Known", "joint", must, quantity(len(rows), "row"))
         for number, row in enumerate(rows):
             if len(row) != shape[1]:
-                raise InvalidInput("Known", "joint", must, f"{len(row)} in row {number}")
+                raise InvalidInput("Known", "joint", must, f"{quantity(len(row), 'entry')} in row {number}")
         names = [f"({s!r}, {u!r})" for s in secrets for u in others]
         flat = read_probabilities("Known", "the probability", [p for row in rows for p in row], names)
         fitted = Known(self._joint_argument)
@@ -72,16 +123,32 @@ class Known(Distributions):
     def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:
         total = sum(self.joint[s], Fraction(0))
         if total == 0:
-            # Nothing is known of U for a secret that never occurs: protect it under any law.
+            # For a secret of probability zero, the distribution of U is unknown: protect it under every distribution.
             return Anything().conditionals(s, shape)
         return [tuple(p / total for p in self.joint[s])]
 
 
 class AtLeast(Distributions):
-    """Each P(u|s) is at least a given probability: one row per value of S, of sum at most one; or labelled, as Known.
+    """Lower bounds on the conditional probabilities P(u|s) of the other attribute U given the secret S.
 
-    The laws of U given s form a simplex, whose corners give one value of U all that the least probabilities leave.
-    RLDP's polytope around a confidence set (Theorem 11) is of this kind.
+    Parameters
+    ----------
+    probabilities
+        Lower bounds with one row per value of S, each with a sum of at most one, and one column per value of U. Tables
+        with labels are aligned as in :class:`Known`.
+
+    Notes
+    -----
+    For each s, the conditional distributions form a simplex. At each corner, one value of U has all the probability
+    that the lower bounds leave. The polytope around a confidence set in RLDP (Theorem 11) is of this kind.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Secret
+    >>> people = Domain.product(smoker=["yes", "no"], coffee=["yes", "no"])
+    >>> bounds = AtLeast([["0.6", "0.2"], ["0.3", "0.5"]])
+    >>> Secret(people, "smoker", 1, bounds).distributions.conditionals(0, (2, 2))
+    [(Fraction(4, 5), Fraction(1, 5)), (Fraction(3, 5), Fraction(2, 5))]
     """
 
     def __init__(self, probabilities: Any) -> None:
@@ -91,7 +158,7 @@ class AtLeast(Distributions):
     def check(self, cells: Domain) -> Distributions:
         secrets, others = table_axes(cells)
         shape = len(secrets), len(others)
-        must = f"be {shape[0]} rows of {shape[1]} least probabilities"
+        must = f"be {quantity(shape[0], 'row')} of {quantity(shape[1], 'lower bound')}"
         table = align_table(secrets, others, self._probabilities_argument, "AtLeast", "probabilities", cells=cells)
         rows = [
             read_list("AtLeast", "probabilities", must, row)
@@ -106,9 +173,7 @@ class AtLeast(Distributions):
         )
         for s, row in zip(secrets, fitted.probabilities, strict=True):
             if sum(row) > 1:
-                raise InvalidInput(
-                    "AtLeast", f"the least probabilities of {s!r}", "sum to at most one", float(sum(row))
-                )
+                raise InvalidInput("AtLeast", f"the lower bounds of {s!r}", "sum to at most one", float(sum(row)))
         return fitted
 
     def document(self) -> dict[str, Any]:
@@ -116,22 +181,31 @@ class AtLeast(Distributions):
 
     def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:  # noqa: ARG002
         row = self.probabilities[s]
-        left = 1 - sum(row)
-        return list(dict.fromkeys(tuple(p + left * (u == v) for v, p in enumerate(row)) for u in range(len(row))))
+        rest = 1 - sum(row)
+        return list(dict.fromkeys(tuple(p + rest * (u == v) for v, p in enumerate(row)) for u in range(len(row))))
 
 
 def _read_probability(s: object, u: object, value: Any) -> Fraction:
+    """Return one lower bound as an exact fraction."""
     try:
         probability = exact_fraction(value)
     except (TypeError, ValueError, ArithmeticError):
-        raise InvalidInput("AtLeast", f"the least probability of ({s!r}, {u!r})", "be a number", value) from None
+        raise InvalidInput("AtLeast", f"the lower bound of ({s!r}, {u!r})", "be a number", value) from None
     if not 0 <= probability <= 1:
-        raise InvalidInput("AtLeast", f"the least probability of ({s!r}, {u!r})", "lie in [0, 1]", value)
+        raise InvalidInput("AtLeast", f"the lower bound of ({s!r}, {u!r})", "lie in [0, 1]", value)
     return probability
 
 
 class Anything(Distributions):
-    """Nothing is known: every joint distribution is possible."""
+    """All joint distributions: nothing is known about how U depends on the secret S.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Secret
+    >>> people = Domain.product(smoker=["yes", "no"], coffee=["yes", "no"])
+    >>> Secret(people, "smoker", 1, Anything()).allows([1, 1, 1, 0])
+    False
+    """
 
     def document(self) -> dict[str, Any]:
         return {"anything": True}

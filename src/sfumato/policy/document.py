@@ -1,4 +1,4 @@
-"""Policies as documents: TOML and JSON files that round-trip, with every misspelt key named."""
+"""Policies as documents: read and write TOML and JSON files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sfumato.policy.uniform import Uniform
 
 __all__ = ["load_policy", "policy_from_dict", "save_policy"]
 
-#: For each kind: how to build it, the keys it needs, the keys it may have.
+#: For each kind: its class, its required keys and its optional keys.
 _KINDS: dict[str, tuple[Callable[..., Policy], Sequence[str], Sequence[str]]] = {
     "uniform": (Uniform, ("epsilon",), ()),
     "high-low": (HighLow, ("sensitive", "epsilon"), ()),
@@ -37,7 +37,33 @@ _KINDS: dict[str, tuple[Callable[..., Policy], Sequence[str], Sequence[str]]] = 
 
 
 def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> Policy:
-    """Build the policy that a document describes; ``base`` is the folder of files it names."""
+    """Build the policy that a document describes.
+
+    Parameters
+    ----------
+    document
+        A mapping with the keys ``domain`` and ``policy``, as from :meth:`Policy.to_dict`.
+    base
+        Folder of the label files that the document names.
+
+    Returns
+    -------
+    Policy
+        The described policy.
+
+    Raises
+    ------
+    InvalidInput
+        If a key is missing, unknown or has a wrong value.
+    UnknownSpec
+        If the kind of policy or of distributions is unknown.
+
+    Examples
+    --------
+    >>> document = {"domain": {"values": ["no", "yes"]}, "policy": {"kind": "uniform", "epsilon": "ln 3"}}
+    >>> policy_from_dict(document)
+    Uniform(Domain(['no', 'yes']), epsilon='ln 3')
+    """
     check_keys(
         "a policy document",
         "the document",
@@ -47,26 +73,28 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     )
     if not isinstance(document["policy"], Mapping):
         raise InvalidInput("a policy document", "policy", "be a table of keys and values", document["policy"])
-    stated = dict(document["policy"])
-    kind = stated.pop("kind", None)
+    parameters = dict(document["policy"])
+    kind = parameters.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise UnknownSpec("[policy]", "kind", f"be one of {', '.join(_KINDS)}{did_you_mean(kind, _KINDS)}", kind)
     build, required, optional = _KINDS[kind]
-    check_keys(f"[policy] of kind {kind}", "the document", stated, required=required, optional=optional)
+    check_keys(f"[policy] of kind {kind}", "the document", parameters, required=required, optional=optional)
     domain = Domain.from_dict(document["domain"], base=base)
     if kind == "secret":
-        stated["distributions"] = _distributions(stated["distributions"])
+        parameters["distributions"] = _distributions(parameters["distributions"])
     # Labels that are tuples (cells of a grid, members of a product) are arrays in a document.
-    if kind == "high-low" and isinstance(stated["sensitive"], list):
-        stated["sensitive"] = [read_label(value) for value in stated["sensitive"]]
-    if kind == "blocks" and isinstance(stated["blocks"], list):
-        stated["blocks"] = [
-            [read_label(value) for value in block] if isinstance(block, list) else block for block in stated["blocks"]
+    if kind == "high-low" and isinstance(parameters["sensitive"], list):
+        parameters["sensitive"] = [read_label(value) for value in parameters["sensitive"]]
+    if kind == "blocks" and isinstance(parameters["blocks"], list):
+        parameters["blocks"] = [
+            [read_label(value) for value in block] if isinstance(block, list) else block
+            for block in parameters["blocks"]
         ]
-    return build(domain, **stated)
+    return build(domain, **parameters)
 
 
 def _distributions(document: Any) -> Distributions:
+    """Return the set of distributions that a document describes."""
     if isinstance(document, Mapping) and set(document) == {"known"}:
         return Known(document["known"])
     if isinstance(document, Mapping) and set(document) == {"at-least"}:
@@ -74,9 +102,9 @@ def _distributions(document: Any) -> Distributions:
     if isinstance(document, Mapping) and document == {"anything": True}:
         return Anything()
     if isinstance(document, Mapping) and set(document) == {"chi-square"}:
-        stated = document["chi-square"]
-        check_keys("[policy]", "distributions", stated, required=("counts",), optional=("alpha",))
-        return ChiSquare(**stated)
+        parameters = document["chi-square"]
+        check_keys("[policy]", "distributions", parameters, required=("counts",), optional=("alpha",))
+        return ChiSquare(**parameters)
     forms = (
         "{known = [[...], ...]}, {at-least = [[...], ...]}, {chi-square = {counts = [[...], ...], alpha = ...}} "
         "or {anything = true}"
@@ -85,11 +113,36 @@ def _distributions(document: Any) -> Distributions:
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Read a policy file: TOML, or JSON where the name ends in .json."""
+    """Read a policy from a file.
+
+    Parameters
+    ----------
+    path
+        A TOML file, or a JSON file if the name ends in ``.json``.
+
+    Returns
+    -------
+    Policy
+        The policy in the file.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read or does not contain a valid policy. A missing file is also a FileNotFoundError.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sfumato import Domain, Uniform
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_policy(Uniform(Domain(["no", "yes"]), 1), f"{folder}/policy.toml")
+    ...     load_policy(f"{folder}/policy.toml")
+    Uniform(Domain(['no', 'yes']), epsilon='1')
+    """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        content = path.read_text(encoding="utf-8-sig")
+        document = json.loads(content) if path.suffix == ".json" else tomllib.loads(content)
     except OSError as error:
         raise file_error(error, str(path), "the file", "be a readable policy document", str(error)) from error
     except (ValueError, RecursionError) as error:
@@ -98,13 +151,30 @@ def load_policy(path: str | Path) -> Policy:
 
 
 def save_policy(policy: Policy, path: str | Path) -> None:
-    """Write a policy file: TOML, or JSON where the name ends in .json."""
+    """Write a policy to a file.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    path
+        A TOML file, or a JSON file if the name ends in ``.json``; an existing file is overwritten.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sfumato import Domain, Uniform
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_policy(Uniform(Domain(["no", "yes"]), 1), f"{folder}/policy.toml")
+    ...     print(pathlib.Path(folder, "policy.toml").read_text().splitlines()[-2:])
+    ['kind = "uniform"', 'epsilon = "1"']
+    """
     path = Path(path)
     document = policy.to_dict()
     if path.suffix == ".json":
-        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        content = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     else:
         import tomli_w
 
-        text = tomli_w.dumps(document)
-    path.write_text(text, encoding="utf-8")
+        content = tomli_w.dumps(document)
+    path.write_text(content, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A dense matrix of exact epsilons, as integers that order (and, where they can, add) like them."""
+"""Dense matrices of exact epsilons, stored as integer codes with the same order."""
 
 from __future__ import annotations
 
@@ -16,21 +16,37 @@ from sfumato.errors import LimitExceeded
 
 __all__ = ["INFINITE_CODE", "LARGEST_DENSE", "EpsilonMatrix"]
 
-#: Code of an infinite epsilon. Twice this still fits 64 bits, so sums of codes need no check.
+#: Code of an infinite epsilon; twice this code fits 64 bits, so sums of codes cannot overflow.
 INFINITE_CODE = 2**61
-#: Above this many values a dense matrix is refused (4096² codes are 128 MB).
+#: Maximum number of values of a dense matrix; 4096² codes take 128 MB.
 LARGEST_DENSE = 4096
-#: Closures beyond 64-bit sums run on Python integers or on Epsilons, in k³ slow steps.
+#: Maximum number of values whose closure is computed with Python integers or with Epsilons, in k³ slow steps.
 _LARGEST_BIG_INTEGER_CLOSURE = 400
 _LARGEST_SYMBOLIC_CLOSURE = 96
 
 
 @dataclass(frozen=True, eq=False)
 class EpsilonMatrix:
-    """``codes[x, x']`` stands for the epsilon ``E[x, x']``; codes compare as the epsilons do.
+    """Matrix of exact epsilons E[x, x'], stored as integer codes.
 
-    With ``unit`` the code n means n·unit, so codes also add. Without it (epsilons such as 1 and "ln 2",
-    which have no common unit) codes are positions in the sorted ``table``.
+    Codes have the same order as the epsilons. If ``unit`` is set, the code n means n·unit, so codes can also be added.
+    Epsilons without a common unit, such as 1 and ``"ln 2"``, are positions in the sorted ``table``.
+
+    Parameters
+    ----------
+    codes
+        Square array of codes.
+    unit
+        Common unit of all finite epsilons, or None.
+    table
+        Sorted epsilons, if they have no common unit.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Metric
+    >>> matrix = Metric(Domain.range(3), "absolute", "1/2").epsilon_matrix()
+    >>> matrix.at(0, 2), matrix.greatest()
+    (Epsilon('1'), (Epsilon('1'), (0, 2)))
     """
 
     codes: Integers
@@ -39,7 +55,20 @@ class EpsilonMatrix:
 
     @classmethod
     def from_epsilons(cls, positions: npt.NDArray[np.intp], distinct: Sequence[Epsilon]) -> EpsilonMatrix:
-        """``distinct[positions[x, x']]`` as epsilons, on a common unit where 64 bits hold it."""
+        """Build a matrix from a list of epsilons and the position of each entry in that list.
+
+        Parameters
+        ----------
+        positions
+            Square array of positions in ``distinct``.
+        distinct
+            The epsilons.
+
+        Returns
+        -------
+        EpsilonMatrix
+            The matrix, with a common unit if 64 bits are enough for its codes.
+        """
         finite = [e for e in distinct if not e.is_infinite]
         multiples, common = _common_unit(finite)
         unit: Epsilon | None = common
@@ -54,53 +83,114 @@ class EpsilonMatrix:
         return cls(per_distinct[positions], unit, table)
 
     def epsilon(self, code: int) -> Epsilon:
-        """Return the epsilon that a ``code`` stands for."""
+        """Return the epsilon of a code.
+
+        Parameters
+        ----------
+        code
+            An entry of ``codes``.
+
+        Returns
+        -------
+        Epsilon
+            The exact epsilon, which may be infinite.
+        """
         if code >= INFINITE_CODE:
             return INFINITE
         return self.table[code] if self.unit is None else self.unit * int(code)
 
     def at(self, x: int, other: int) -> Epsilon:
-        """Return the level between the values with these indices."""
+        """Return the epsilon between two values.
+
+        Parameters
+        ----------
+        x
+            Index of the first value.
+        other
+            Index of the second value.
+
+        Returns
+        -------
+        Epsilon
+            The entry E[x, other].
+        """
         return self.epsilon(int(self.codes[x, other]))
 
     def on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
-        """The epsilons between these values, in this order."""
+        """Return the matrix of some of the values.
+
+        Parameters
+        ----------
+        indices
+            Indices of the values, in the order of the result.
+
+        Returns
+        -------
+        EpsilonMatrix
+            The epsilons between these values.
+        """
         if np.array_equal(indices, np.arange(len(self.codes))):
             return self
         return EpsilonMatrix(self.codes[np.ix_(indices, indices)], self.unit, self.table)
 
     @functools.cached_property
     def floats(self) -> npt.NDArray[np.float64]:
-        """The epsilons in doubles, for the filter in front of exact comparisons."""
+        """The epsilons as floats, for filters before exact comparisons."""
         distinct, positions = np.unique(self.codes, return_inverse=True)
         floats = np.array([float(self.epsilon(int(code))) for code in distinct])
         return np.asarray(floats[positions].reshape(self.codes.shape))
 
     def least(self) -> tuple[Epsilon, tuple[int, int]]:
-        """The smallest epsilon between two different values, and where it stands."""
+        """Return the smallest epsilon between two different values.
+
+        Returns
+        -------
+        tuple
+            The epsilon, and the indices of such a pair.
+        """
         return self._extreme(np.argmin, INFINITE_CODE)
 
     def greatest(self) -> tuple[Epsilon, tuple[int, int]]:
-        """The greatest epsilon between two different values, and where it stands."""
+        """Return the greatest epsilon between two different values.
+
+        Returns
+        -------
+        tuple
+            The epsilon, and the indices of such a pair.
+        """
         return self._extreme(np.argmax, -1)
 
     def _extreme(self, arg: Callable[[Integers], Any], diagonal: int) -> tuple[Epsilon, tuple[int, int]]:
+        """Return the entry that ``arg`` selects off the diagonal, and its indices."""
         codes = self.codes.copy()
         np.fill_diagonal(codes, diagonal)
         x, other = divmod(int(arg(codes)), codes.shape[1])
-        if x == other:  # every epsilon is infinite: any pair will do
+        if x == other:  # every epsilon is infinite, so any pair is correct
             x, other = 0, 1
         return self.at(x, other), (x, other)
 
     def closed(self) -> EpsilonMatrix:
-        """Closed under shortest paths: T_x ≤ e^a·T_z ≤ e^(a+b)·T_x' binds x to x' at a+b."""
+        """Return the effective epsilons: the shortest path from each value to each other value.
+
+        T_x ≤ e^a·T_z and T_z ≤ e^b·T_x' together imply T_x ≤ e^(a+b)·T_x'.
+
+        Returns
+        -------
+        EpsilonMatrix
+            The matrix closed under shortest paths.
+
+        Raises
+        ------
+        LimitExceeded
+            If there are too many values for epsilons without a common unit in 64 bits.
+        """
         size = self.codes.shape[0]
         if self.unit is not None:
             return EpsilonMatrix(_floyd_warshall(self.codes), self.unit)
         multiples, unit = _common_unit(self.table)
         if multiples is not None and size <= _LARGEST_BIG_INTEGER_CLOSURE:
             per_code = [multiples[e] for e in self.table]
-            # A path never costs more than the sum of all epsilons; a greater cost means that there is no path.
+            # No path costs more than the sum of all epsilons; a greater cost means that no path exists.
             infinite = sum(per_code) * size + 1
             distances = np.array([[per_code[c] if c < INFINITE_CODE else infinite for c in row]
                                   for row in self.codes.tolist()], dtype=object)  # fmt: skip
@@ -114,20 +204,37 @@ class EpsilonMatrix:
             positions = np.array([[place[e] for e in row] for row in symbolic])
         else:
             raise LimitExceeded(
-                f"the closure of {size} values whose levels have no common unit in 64 bits is out of reach; "
-                "write the levels with fewer digits, or all as multiples of one level"
+                f"the effective epsilons of {size} values cannot be computed, because the epsilons have no common unit "
+                "that fits 64 bits; state the epsilons with fewer digits, or all as multiples of one epsilon"
             )
         return EpsilonMatrix.from_epsilons(positions.reshape(self.codes.shape), epsilons)
 
     def plus(self, other: EpsilonMatrix) -> EpsilonMatrix:
-        """The sum of each two entries: what two independent releases together may reveal."""
+        """Return the sum of two matrices: the epsilons of two independent releases together.
+
+        Parameters
+        ----------
+        other
+            A matrix over the same values.
+
+        Returns
+        -------
+        EpsilonMatrix
+            The entrywise sum.
+        """
         pairs = np.stack([self.codes.ravel(), other.codes.ravel()])
         distinct, positions = np.unique(pairs, axis=1, return_inverse=True)
         sums = [self.epsilon(int(a)) + other.epsilon(int(b)) for a, b in distinct.T]
         return EpsilonMatrix.from_epsilons(positions.reshape(self.codes.shape), sums)
 
     def as_promises(self) -> EpsilonMatrix:
-        """The same epsilons, or weaker ones where an epsilon cannot be written."""
+        """Return the same epsilons, or slightly larger ones where an epsilon cannot be written in a document.
+
+        Returns
+        -------
+        EpsilonMatrix
+            A matrix with entries that are at least those of this one.
+        """
         distinct, positions = np.unique(self.codes, return_inverse=True)
         epsilons = [self.epsilon(int(code)) for code in distinct]
         promises = [e.as_promise() for e in epsilons]
@@ -136,20 +243,31 @@ class EpsilonMatrix:
         )
 
     def first_above(self, other: EpsilonMatrix) -> tuple[int, int] | None:
-        """A pair whose epsilon here is greater than there, or None."""
+        """Return a pair with a greater epsilon here than in another matrix.
+
+        Parameters
+        ----------
+        other
+            A matrix over the same values.
+
+        Returns
+        -------
+        tuple of int or None
+            Indices of such a pair, or None if there is none.
+        """
         size = self.codes.shape[0]
         off_diagonal = ~np.eye(size, dtype=bool)
         pairs = np.stack([self.codes[off_diagonal], other.codes[off_diagonal]])
         distinct, first = np.unique(pairs, axis=1, return_index=True)
-        for (mine, theirs), position in zip(distinct.T, first, strict=True):
-            if other.epsilon(int(theirs)) < self.epsilon(int(mine)):
+        for (code, other_code), position in zip(distinct.T, first, strict=True):
+            if other.epsilon(int(other_code)) < self.epsilon(int(code)):
                 x, remainder = divmod(int(position), size - 1)
                 return x, remainder + (remainder >= x)
         return None
 
 
 def _common_unit(epsilons: Sequence[Epsilon]) -> tuple[dict[Epsilon, int] | None, Epsilon]:
-    """Whole multiples of one unit that give these finite epsilons, or None where there is no such unit."""
+    """Return finite epsilons as integer multiples of a common unit, or None if they have no such unit."""
     reference = next((e for e in epsilons if e != ZERO), None)
     if reference is None:
         return dict.fromkeys(epsilons, 0), Epsilon(1)
@@ -162,6 +280,7 @@ def _common_unit(epsilons: Sequence[Epsilon]) -> tuple[dict[Epsilon, int] | None
 
 
 def _floyd_warshall(distances: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the lengths of all shortest paths."""
     closed = distances.copy()
     np.fill_diagonal(closed, 0)
     for middle in range(closed.shape[0]):
@@ -170,6 +289,7 @@ def _floyd_warshall(distances: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _floyd_warshall_of_epsilons(closed: list[list[Epsilon]]) -> list[list[Epsilon]]:
+    """Return the lengths of all shortest paths between exact epsilons; the argument is changed in place."""
     size = len(closed)
     for x in range(size):
         closed[x][x] = ZERO

@@ -1,4 +1,4 @@
-"""Sensitive values against harmless ones (context-aware LDP §5: high-low LDP)."""
+"""Sensitive and non-sensitive values (context-aware LDP §5: high-low LDP)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,37 @@ __all__ = ["HighLow"]
 
 
 class HighLow(PairwisePolicy):
-    """``T_x ≤ e^ε·T_x'`` for every sensitive x and any x': a sensitive value can always be denied.
+    """Protection of sensitive values only.
 
-    A harmless value may be revealed: nothing bounds its likelihood from above. Every value being
-    sensitive is legal, and the same as Uniform. ``sensitive`` is a list of values, or says of every value whether it is
-    (a mapping or a pandas Series of bools, under the values).
+    An output is at most e^ε times likelier for a sensitive value than for any other value, so a person with a sensitive
+    value can always deny it. A non-sensitive value may be revealed, because its likelihood has no upper bound. If every
+    value is sensitive, the policy is equivalent to :class:`Uniform`.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    sensitive
+        A list of the sensitive values, or a mapping or pandas Series from every value to a bool.
+    epsilon
+        Privacy level ε of the sensitive values.
+
+    Raises
+    ------
+    InvalidInput
+        If no value is sensitive, or if a value is unknown or named twice.
+
+    Notes
+    -----
+    Every likelihood vector T satisfies T_x ≤ e^ε·T_x' for every sensitive x and every x' (Acharya et al. 2020, section
+    5).
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> policy = HighLow(Domain(["healthy", "flu", "HIV"]), ["HIV"], 1)
+    >>> policy.allows([1, 0, 0]), policy.allows([0, 0, 1])
+    (True, False)
     """
 
     kind = "high-low"
@@ -44,12 +70,12 @@ class HighLow(PairwisePolicy):
 
     @property
     def sensitive(self) -> list[object]:
-        """The sensitive values, in domain order."""
+        """Sensitive values, in domain order."""
         return [self.domain.label(int(x)) for x in np.flatnonzero(self._is_sensitive)]
 
     @property
     def is_sensitive(self) -> npt.NDArray[np.bool_]:
-        """One flag per value, in domain order."""
+        """One flag per value, in domain order: whether the value is sensitive."""
         return self._is_sensitive.copy()
 
     def epsilon_between(self, x: int, other: int) -> Epsilon:
@@ -57,7 +83,7 @@ class HighLow(PairwisePolicy):
             return ZERO
         return self.epsilon if self._is_sensitive[x] else INFINITE
 
-    # A path starts at its first value: from a sensitive one the direct step is ε, from a harmless one no step is.
+    # Only steps from sensitive values are finite, and each costs ε, so no path is shorter than the direct step.
     effective_epsilon = epsilon_between
 
     def classes(self) -> npt.NDArray[np.int64]:
@@ -80,14 +106,16 @@ class HighLow(PairwisePolicy):
 
     def restrict(self, values: Sequence[Any]) -> Policy:
         domain = self.domain.subset(values)
-        left = [value for value in values if self._is_sensitive[self.domain.index(value)]]
-        if not left:
+        sensitive = [value for value in values if self._is_sensitive[self.domain.index(value)]]
+        if not sensitive:
             return Pairwise(domain, {})
-        return Uniform(domain, self.epsilon) if len(left) == len(values) else HighLow(domain, left, self.epsilon)
+        if len(sensitive) == len(values):
+            return Uniform(domain, self.epsilon)
+        return HighLow(domain, sensitive, self.epsilon)
 
 
 def _flagged(domain: Domain, sensitive: Any) -> Any:
-    """Return the values that bools with labels flag; anything else as it is."""
+    """Return the values that a labelled input of bools marks as true; return other inputs unchanged."""
     if not has_labels(domain, sensitive):
         return sensitive
     entries = list(sensitive.values()) if isinstance(sensitive, Mapping) else list(sensitive)

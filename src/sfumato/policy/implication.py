@@ -1,7 +1,7 @@
-"""Does one policy imply another? A partial order: every mechanism that obeys the first obeys the second.
+"""Decide whether one policy implies another: every mechanism that obeys the first obeys the second.
 
-A policy is a cone, so this asks whether one cone lies in another. Each answer below is exact; where none is
-known, Undecided says so.
+A policy is a cone, so the question is whether one cone contains another. All answers are exact. If no exact method is
+known, Undecided is raised.
 """
 
 from __future__ import annotations
@@ -26,12 +26,43 @@ __all__ = ["binds_nothing", "implies"]
 
 
 def implies(first: Policy, second: Policy) -> bool:
-    """Whether every mechanism that obeys ``first`` obeys ``second``. Exact, or NoAnswer."""
-    for place, policy in (("first", first), ("second", second)):
+    """Return whether every mechanism that obeys one policy also obeys another; the answer is exact.
+
+    Parameters
+    ----------
+    first
+        The policy that mechanisms obey.
+    second
+        The policy that may follow, over the same domain.
+
+    Returns
+    -------
+    bool
+        Whether ``second`` follows from ``first``.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is not a policy or the domains differ.
+    Undecided
+        If no exact method is known for these policies.
+    LimitExceeded
+        If the comparison needs a dense matrix over more than 4096 values.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, HighLow, Uniform
+    >>> answers = Domain(["no", "yes"])
+    >>> implies(Uniform(answers, 1), HighLow(answers, ["yes"], 1))
+    True
+    >>> implies(HighLow(answers, ["yes"], 1), Uniform(answers, 1))
+    False
+    """
+    for name, policy in (("first", first), ("second", second)):
         if not isinstance(policy, Policy):
-            raise InvalidInput("implies", f"the {place} policy", "be a Policy", policy)
+            raise InvalidInput("implies", name, "be a Policy", policy)
     if first.domain != second.domain:
-        raise InvalidInput("implies", "the second policy", "have the domain of the first", second.domain)
+        raise InvalidInput("implies", "second", "have the same domain as first", second.domain)
     first, second = _simplest(first), _simplest(second)
     if isinstance(first, PairwisePolicy) and isinstance(second, PairwisePolicy):
         return _pairwise_implies_pairwise(first, second)
@@ -53,20 +84,24 @@ def implies(first: Policy, second: Policy) -> bool:
             return first.epsilon <= second.epsilon
         if _is_member(first, second) and first.epsilon <= second.epsilon:
             return True
-    raise Undecided(f"whether a {first.kind} policy implies this {second.kind} policy is not decided here")
+    raise Undecided(
+        f"no exact method is known to decide whether a {first.kind} policy implies a {second.kind} policy; "
+        "audit the mechanism under both policies instead"
+    )
 
 
 def _simplest(policy: Policy) -> Policy:
-    """A secret under Anything is a policy on pairs."""
+    """Return the equivalent policy on pairs for a secret under Anything; otherwise the policy itself."""
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else None
     return policy if pairwise is None else pairwise
 
 
 def binds_nothing(policy: Policy) -> bool:
-    """Return whether every mechanism obeys the policy: its cone holds every unit vector, and so all likelihoods.
+    """Return whether every mechanism obeys the policy, because its cone contains every unit vector.
 
-    Between two values or two secrets any finite epsilon excludes an output that only one of them can have. A prior does
-    not where only the upper side is asked for: such an output makes a value 1/π times as probable.
+    Any finite epsilon between two values or two secrets excludes an output that only one of them can have. A prior
+    policy with only the upper side excludes it only if 1/π > e^ε, because such an output makes a value 1/π times as
+    probable.
     """
     if isinstance(policy, PairwisePolicy):
         return policy.least[0].is_infinite
@@ -80,27 +115,32 @@ def binds_nothing(policy: Policy) -> bool:
 
 
 def _is_member(first: Secret, second: Secret) -> bool:
-    """Whether the second holds the same secret to one distribution of the first's confidence set."""
+    """Return whether the second policy has the same secret and one distribution of the first's confidence set."""
     if first.secret != second.secret or not isinstance(second.distributions, Known):
         return False
     return isinstance(first.distributions, ChiSquare) and first.distributions.holds(second.distributions.joint)
 
 
 def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) -> bool:
-    """Compare effective epsilons: T_z = e^-E*(x,z) lies in the first cone and attains every one of them."""
+    """Compare effective epsilons, each of which the likelihoods T_z = e^-E*(x,z) in the first cone attain."""
     indices = representatives(first.classes(), second.classes())
     if len(indices) > LARGEST_DENSE:
         raise LimitExceeded(
-            f"comparing {len(indices)} kinds of values pair by pair is refused (at most {LARGEST_DENSE})"
+            f"comparing {len(indices)} classes of values pair by pair exceeds the limit of {LARGEST_DENSE}; "
+            "restrict both policies to fewer values"
         )
     return first.effective_epsilons_on(indices).first_above(second.epsilons_on(indices)) is None
 
 
 def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
+    """Bound the average over the prior from both sides, for each value."""
     if first.greatest_effective[0] <= second.epsilon:
-        return True  # ε-LDP implies ε-LIP, whatever the prior
+        return True  # ε-LDP implies ε-LIP for every prior
     if len(first.domain) > LARGEST_DENSE:
-        raise LimitExceeded(f"comparing {len(first.domain)} values one by one is refused (at most {LARGEST_DENSE})")
+        raise LimitExceeded(
+            f"comparing {len(first.domain)} values one by one exceeds the limit of {LARGEST_DENSE}; "
+            "restrict both policies to fewer values"
+        )
     matrix = first.effective_epsilon_matrix()
     numerators = np.array([p.numerator for p in second.prior], dtype=object)
     denominators = np.array([p.denominator for p in second.prior], dtype=object)
@@ -116,7 +156,7 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
                 yield matrix.epsilon(int(code)), mass
 
     for x in range(len(first.domain)):
-        # Given T_x = 1, the cone's least average is Σ π_z·e^-E*(x,z) and its greatest Σ π_z·e^E*(z,x).
+        # With T_x = 1, the least average in the cone is Σ π_z·e^-E*(x,z), and the greatest is Σ π_z·e^E*(z,x).
         low = [(mass, -e) for e, mass in mass_by_epsilon(matrix.codes[x]) if not e.is_infinite]
         if second.side != "lower" and sign_of_sum([*low, (Fraction(-1), -second.epsilon)]) < 0:
             return False
@@ -131,6 +171,7 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
 
 
 def _prior_implies_pairwise(first: Prior, second: PairwisePolicy) -> bool:
+    """Compare the largest likelihood ratio of each pair with its epsilon."""
     if first.side == "both" and first.epsilon * 2 <= second.least[0]:
         return True  # ε-LIP implies 2ε-LDP
     matrix, prior = second.epsilon_matrix(), first.prior
@@ -149,29 +190,30 @@ def _prior_implies_pairwise(first: Prior, second: PairwisePolicy) -> bool:
 
 
 def _largest_ratio(cone: Prior, a: Fraction, b: Fraction) -> tuple[Terms, Terms]:
-    """Numerator and denominator of max T_x/T_x' over e^-ε ≤ T ≤ e^ε, π·T = 1, with a = π_x and b = π_x'."""
+    """Return max T_x/T_x' over e^-ε ≤ T ≤ e^ε and π·T = 1, as a quotient, with a = π_x and b = π_x'."""
     if cone.side != "both":
         return cone.largest_ratio(a if cone.side == "lower" else b)
     hi, lo, one = cone.epsilon, -cone.epsilon, (Fraction(1), ZERO)
-    # T_x at the top and all others at the bottom already weigh too much: T_x has to give.
+    # With T_x at its maximum and all others at their minimum, the average exceeds 1, so T_x has to be smaller.
     if sign_of_sum([(a, hi), (1 - a, lo), (Fraction(-1), ZERO)]) > 0:
         return [one, (a - 1, lo)], [(a, lo)]
-    # T_x' at the bottom and all others at the top weigh too little: T_x' has to rise.
+    # With T_x' at its minimum and all others at their maximum, the average is below 1, so T_x' has to be larger.
     if sign_of_sum([(1 - b, hi), (b, lo), (Fraction(-1), ZERO)]) < 0:
         return [(b, hi)], [one, (b - 1, hi)]
     return [(Fraction(1), hi)], [(Fraction(1), lo)]
 
 
 def _prior_implies_prior(first: Prior, second: Prior) -> bool:
+    """Check every rule of the second policy over the cone of the first."""
     if first.prior == second.prior and first.epsilon <= second.epsilon and first.side in ("both", second.side):
         return True
     return all(_greatest_value_is_at_most_zero(first, rule) for rule in second.inequalities())
 
 
 def _greatest_value_is_at_most_zero(cone: Prior, rule: Inequality) -> bool:
-    """Whether left·T - e^ε·right·T ≤ 0 over the box e^-ε ≤ T ≤ e^ε cut by π·T = 1 (a fractional knapsack).
+    """Return whether left·T - e^ε·right·T ≤ 0 over the box e^-ε ≤ T ≤ e^ε with π·T = 1: a fractional knapsack.
 
-    One side alone leaves the box open: its floor is then zero, a sum of no terms, or it has no ceiling.
+    With one side, the box has the lower limit zero (a sum without terms) or no upper limit.
     """
     lo: Terms = [] if cone.side == "upper" else [(Fraction(1), -cone.epsilon)]
     hi: Terms | None = None if cone.side == "lower" else [(Fraction(1), cone.epsilon)]
@@ -215,21 +257,25 @@ def _greatest_value_is_at_most_zero(cone: Prior, rule: Inequality) -> bool:
             total += times(gain(x), hi)
             filled += mass
         else:
-            # The critical value takes what mass is left: T_x = (1 - filled·hi - (rest)·lo) / π_x.
+            # The critical value takes the remaining mass: T_x = (1 - filled·hi - (rest)·lo) / π_x.
             total += times(gain(x), scaled(left_after(filled, 1 - filled - mass), 1 / mass))
             pending = False
     return sign_of_sum(total) <= 0
 
 
 def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
+    """Prove the rules by effective epsilons, or find a counterexample in the cone."""
     if first.greatest_effective[0] <= second.epsilon:
         return True
     matrix = first.effective_epsilon_matrix()
     if isinstance(second.distributions, ChiSquare):
-        # Whatever the distribution, a rule compares values of one secret with values of another (RLDP Prop. 4).
-        for mine, theirs in itertools.permutations(second.cells, 2):
-            if matrix.epsilon(int(matrix.codes[np.ix_(mine, theirs)].max())) > second.epsilon:
-                raise Undecided("neither a proof nor a counterexample was found for this confidence set")
+        # For every distribution, a rule compares values of one secret with values of another (RLDP Prop. 4).
+        for cells, other_cells in itertools.permutations(second.cells, 2):
+            if matrix.epsilon(int(matrix.codes[np.ix_(cells, other_cells)].max())) > second.epsilon:
+                raise Undecided(
+                    "neither a proof nor a counterexample was found for this confidence set; "
+                    "audit the mechanism under both policies instead"
+                )
         return True
     undecided = False
     for rule in second.inequalities():
@@ -237,15 +283,18 @@ def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
         block = matrix.codes[np.ix_(left, right)]
         if matrix.epsilon(int(block.max())) <= second.epsilon:
             continue
-        # T = 1 on the secret's own values and as small as the cone permits elsewhere: a point of the cone,
-        # since the pointwise largest of its members T_z = e^-E*(x,z) is a member.
+        # T = 1 on the values of the first secret and as small as the cone permits elsewhere. This vector is in the
+        # cone, because the pointwise maximum of the members T_z = e^-E*(x,z) is in the cone.
         nearest = [matrix.epsilon(int(code)) for code in block.min(axis=0)]
-        weighed = [
+        terms = [
             (-rule.right[z], second.epsilon + -e) for z, e in zip(right, nearest, strict=True) if not e.is_infinite
         ]
-        if sign_of_sum([(Fraction(1), ZERO), *weighed]) > 0:
+        if sign_of_sum([(Fraction(1), ZERO), *terms]) > 0:
             return False
         undecided = True
     if undecided:
-        raise Undecided("neither a proof nor a counterexample was found for this secret policy")
+        raise Undecided(
+            "neither a proof nor a counterexample was found for this secret policy; "
+            "audit the mechanism under both policies instead"
+        )
     return True

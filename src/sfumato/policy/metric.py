@@ -1,4 +1,4 @@
-"""The farther apart two values are, the more they may be told apart: E[x, x'] = ε·d(x, x')."""
+"""Privacy levels that grow with the distance between values: E[x, x'] = ε·d(x, x')."""
 
 from __future__ import annotations
 
@@ -19,18 +19,47 @@ from sfumato.policy.pairwise import MatrixPolicy, PairwisePolicy
 
 __all__ = ["Metric"]
 
+#: Accepted forms of a distance.
 Distance = str | Callable[[Any, Any], Any] | Sequence[Sequence[Any]] | Mapping[Any, Any] | npt.NDArray[Any]
 
+#: Mean radius of the earth.
 _EARTH_RADIUS_KM = 6371.0088
 
 
 class Metric(MatrixPolicy):
-    """``T_x ≤ e^(ε·d(x,x'))·T_x'`` for a distance d; ``epsilon`` is per unit of distance.
+    """Privacy level proportional to a distance: close values are hard to distinguish, distant ones less so.
 
-    ``distance`` is a symmetric matrix in domain order, one with labels on both axes (a DataFrame, a mapping of
-    mappings), a function of two labels, ``"absolute"`` (difference
-    of numeric labels), ``"discrete"`` (1 between any two), or ``"km"`` (between the centres of grid cells on
-    the sphere, rounded down to whole metres: the private side).
+    Parameters
+    ----------
+    domain
+        The values, at most 4096.
+    distance
+        One of the following:
+
+        - ``"absolute"``: the difference of numeric labels;
+        - ``"discrete"``: 1 between any two different values;
+        - ``"km"``: kilometres on the sphere between the centres of grid cells, rounded down to whole metres, which is
+          the private side;
+        - a symmetric matrix in domain order, or with labels on both axes (a DataFrame, a mapping of mappings);
+        - a function of two labels.
+    epsilon
+        Privacy level per unit of distance.
+
+    Raises
+    ------
+    InvalidInput
+        If the distance is negative, asymmetric, not zero from a value to itself, or unsuitable for the domain.
+
+    Notes
+    -----
+    Every likelihood vector T satisfies T_x ≤ e^(ε·d(x,x'))·T_x' for all values x, x'.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> ages = Metric(Domain.range(100), "absolute", "0.1")
+    >>> ages.effective_epsilon(20, 35)
+    Epsilon('1.5')
     """
 
     kind = "metric"
@@ -44,21 +73,34 @@ class Metric(MatrixPolicy):
         self._places, self._distances = _read_distance(domain, distance)
 
     def distance(self, x: int, other: int) -> Fraction:
-        """The exact distance between two values, by index."""
+        """Return the exact distance between two values.
+
+        Parameters
+        ----------
+        x
+            Index of the first value.
+        other
+            Index of the second value.
+
+        Returns
+        -------
+        Fraction
+            The distance, in the unit of the policy.
+        """
         return self._distances[int(self._places[x, other])]
 
     def epsilon_between(self, x: int, other: int) -> Epsilon:
         return self.epsilon * self.distance(x, other)
 
     @functools.cached_property
-    def _epsilon_matrix(self) -> EpsilonMatrix:  # type: ignore[override]  # an attribute that is computed once
+    def _epsilon_matrix(self) -> EpsilonMatrix:  # type: ignore[override]  # the base class declares an attribute
         return EpsilonMatrix.from_epsilons(self._places, [self.epsilon * d for d in self._distances])
 
     def parameters(self) -> dict[str, Any]:
         distance: Any = self._distance
         if distance is None:
-            texts = [str(d) for d in self._distances]
-            distance = [[texts[p] for p in row] for row in self._places.tolist()]
+            strings = [str(d) for d in self._distances]
+            distance = [[strings[p] for p in row] for row in self._places.tolist()]
         return {"distance": distance, "epsilon": str(self.epsilon)}
 
     def _compose_same(self, other: PairwisePolicy) -> Policy | None:
@@ -69,7 +111,7 @@ class Metric(MatrixPolicy):
 
 
 def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.intp], list[Fraction]]:
-    """Distinct exact distances, and for each pair of values which of them."""
+    """Return for each pair of values a position in a list of distinct exact distances, and that list."""
     size = len(domain)
     if isinstance(distance, str):
         array = _named_distance(domain, distance)
@@ -80,7 +122,8 @@ def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.i
         distance = align_table(domain, domain, distance, "Metric", "distance")
         array = np.asarray(distance, dtype=None if isinstance(distance, np.ndarray) else object)
     if array.shape != (size, size):
-        raise InvalidInput("Metric", "distance", f"be a {size} by {size} matrix like its domain", array.shape)
+        must = f"be a {size} by {size} matrix, with a row and a column per value"
+        raise InvalidInput("Metric", "distance", must, array.shape)
 
     def named(x: int, other: int) -> str:
         return f"d({domain.label(x)!r}, {domain.label(other)!r})"
@@ -88,7 +131,7 @@ def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.i
     def pair(mask: npt.NDArray[np.bool_]) -> str:
         return named(*np.argwhere(mask)[0].tolist())
 
-    # Equal entries are read once: a matrix of a few thousand values holds few different distances, or many slowly.
+    # Equal entries are parsed once, because a large matrix usually has few different distances.
     exact: list[Fraction] = []
     known: dict[tuple[type, Any], int] = {}
     numbers: dict[Fraction, int] = {}
@@ -101,7 +144,7 @@ def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.i
             except (TypeError, ValueError, ArithmeticError):
                 name = named(*divmod(i, size))
                 raise InvalidInput("Metric", f"distance {name}", "be a finite number", entry) from None
-            if number not in numbers:  # "1/2" and 0.5 are one number
+            if number not in numbers:  # "1/2" and 0.5 are the same number
                 numbers[number] = len(exact)
                 exact.append(number)
             known[key] = numbers[number]
@@ -110,24 +153,27 @@ def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.i
 
     negative = np.array([d < 0 for d in exact])[by_pair]
     if negative.any():
-        raise InvalidInput("Metric", "distance", "be at least 0", f"{pair(negative)} below 0")
+        raise InvalidInput("Metric", "distance", "be at least 0", f"a negative {pair(negative)}")
     from_itself = (np.array([d != 0 for d in exact])[by_pair]) & np.eye(size, dtype=bool)
     if from_itself.any():
-        raise InvalidInput("Metric", "distance", "be 0 from a value to itself", pair(from_itself))
+        raise InvalidInput("Metric", "distance", "be 0 from a value to itself", f"a non-zero {pair(from_itself)}")
     asymmetric = by_pair != by_pair.T
     if asymmetric.any():
-        raise InvalidInput("Metric", "distance", "be symmetric (use Pairwise otherwise)", pair(asymmetric))
+        got, hint = f"an asymmetric {pair(asymmetric)}", "Use Pairwise for levels that depend on the direction."
+        raise InvalidInput("Metric", "distance", "be symmetric", got, hint=hint)
     return by_pair, exact
 
 
 def _named_distance(domain: Domain, name: str) -> npt.NDArray[Any]:
+    """Return the matrix of a distance that is given by name."""
     size = len(domain)
     if name == "discrete":
         return 1 - np.eye(size, dtype=np.int64)
     if name == "absolute":
         labels = domain.labels
         if not all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in labels):
-            raise InvalidInput("Metric", "distance", "suit the domain: 'absolute' needs numeric labels", labels[0])
+            must = "match the domain: 'absolute' requires numeric labels"
+            raise InvalidInput("Metric", "distance", must, labels[0])
         numbers = np.array([exact_fraction(label) for label in labels], dtype=object)
         absolute: npt.NDArray[Any] = np.abs(numbers[:, None] - numbers)
         return absolute
@@ -135,13 +181,14 @@ def _named_distance(domain: Domain, name: str) -> npt.NDArray[Any]:
         try:
             centres = np.radians(domain.centres())
         except (AttributeError, InvalidInput):
-            raise InvalidInput("Metric", "distance", "suit the domain: 'km' needs a Domain.grid", domain) from None
+            must = "match the domain: 'km' requires a Domain.grid"
+            raise InvalidInput("Metric", "distance", must, domain) from None
         latitude, longitude = centres.T
         half = (
             np.sin((latitude[:, None] - latitude) / 2) ** 2
             + np.cos(latitude[:, None]) * np.cos(latitude) * np.sin((longitude[:, None] - longitude) / 2) ** 2
         )
-        half = np.minimum(half, half.T)  # the two roundings of one distance: keep the smaller
+        half = np.minimum(half, half.T)  # both directions are rounded separately: use the smaller result
         metres = np.floor(2 * _EARTH_RADIUS_KM * 1000 * np.arcsin(np.sqrt(np.clip(half, 0, 1)))).astype(np.int64)
         distinct, places = np.unique(metres, return_inverse=True)
         kilometres = np.array([Fraction(int(m), 1000) for m in distinct], dtype=object)

@@ -1,4 +1,4 @@
-"""Policies that bind pairs of values: T_x ≤ e^E[x,x']·T_x' (context-aware LDP, Acharya et al. 2020, Def. 2)."""
+"""Policies on pairs of values: T_x ≤ e^E[x,x']·T_x' (context-aware LDP, Acharya et al. 2020, Def. 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds, quantity
 from sfumato.domain import Domain, align_table, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput, LimitExceeded
 from sfumato.policy.base import UNCONSTRAINED, Inequality, Policy, TightestConstraint
@@ -20,51 +20,106 @@ from sfumato.policy.epsilon_matrix import INFINITE_CODE, LARGEST_DENSE, EpsilonM
 
 __all__ = ["MatrixPolicy", "Pairwise", "PairwisePolicy"]
 
-#: Log-likelihood ratios this close to the limit, relative to the numbers at hand, are decided exactly. Doubles and the
-#: logarithms of the C library are good to about 1e-15, so the filter passes nothing wrongly.
+#: Relative distance of a log-likelihood ratio from its limit below which it is decided exactly. Floats and the
+#: logarithms of the C library are accurate to about 1e-15, so the filter makes no wrong decision.
 _FILTER_MARGIN = 1e-9
-#: Maximum number of values for which rules that follow from two others are removed; it takes k³ quick steps.
+#: Maximum number of values for which rules implied by two others are removed; it takes k³ fast steps.
 _LARGEST_REDUCED = 1024
 
 
 class PairwisePolicy(Policy):
-    """Any policy whose rules bind pairs of values.
+    """Base class of policies whose rules compare pairs of values.
 
-    Values of one *class* are exchangeable: swapping two of them changes no epsilon. What holds for all pairs
-    can then be read off a few representatives of each class, which is what makes large domains cheap.
+    Values of the same *class* are exchangeable: swapping two of them does not change any epsilon. A property of all
+    pairs can therefore be checked on a few representatives of each class, which keeps large domains fast.
     """
 
     @abstractmethod
     def epsilon_between(self, x: int, other: int) -> Epsilon:
-        """E[x, other] as declared, for indices of two values; zero on the diagonal."""
+        """Return the declared epsilon between two values.
+
+        Parameters
+        ----------
+        x
+            Index of the first value.
+        other
+            Index of the second value.
+
+        Returns
+        -------
+        Epsilon
+            E[x, other]: the limit on how much likelier an output may be for x than for other; 0 if they are the same.
+        """
 
     @abstractmethod
     def classes(self) -> npt.NDArray[np.int64]:
-        """The class of each value, numbered from 0."""
+        """Return the class of each value.
+
+        Returns
+        -------
+        numpy.ndarray
+            Class numbers, starting at 0, in domain order.
+        """
 
     @abstractmethod
     def epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
-        """The declared epsilons between these values."""
+        """Return the declared epsilons between some of the values.
+
+        Parameters
+        ----------
+        indices
+            Indices of the values.
+
+        Returns
+        -------
+        EpsilonMatrix
+            The epsilons between them.
+        """
 
     @abstractmethod
     def effective_epsilon(self, x: int, other: int) -> Epsilon:
-        """The epsilon that the rules imply together: the shortest path from x to other."""
+        """Return the epsilon that all rules together imply between two values.
+
+        Parameters
+        ----------
+        x
+            Index of the first value.
+        other
+            Index of the second value.
+
+        Returns
+        -------
+        Epsilon
+            The length of the shortest path from x to other.
+        """
 
     @abstractmethod
     def effective_epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
-        """The effective epsilons between these values."""
+        """Return the effective epsilons between some of the values.
+
+        Parameters
+        ----------
+        indices
+            Indices of the values.
+
+        Returns
+        -------
+        EpsilonMatrix
+            The effective epsilons between them.
+        """
 
     @functools.cached_property
     def least(self) -> tuple[Epsilon, tuple[int, int]]:
-        """The smallest epsilon between two different values, with such a pair."""
+        """Smallest declared epsilon between two different values, and the indices of such a pair."""
         return self._extreme(self.epsilons_on, greatest=False)
 
     @functools.cached_property
     def greatest_effective(self) -> tuple[Epsilon, tuple[int, int]]:
-        """The greatest effective epsilon between two different values, with such a pair."""
+        """Greatest effective epsilon between two different values, and the indices of such a pair."""
         return self._extreme(self.effective_epsilons_on, greatest=True)
 
     def _extreme(self, epsilons_on: Any, *, greatest: bool) -> tuple[Epsilon, tuple[int, int]]:
+        """Return the smallest or greatest epsilon among representatives of all classes, and its pair."""
         if len(self.domain) == 1:
             return (ZERO if greatest else INFINITE), (0, 0)
         indices = representatives(self.classes())
@@ -73,17 +128,43 @@ class PairwisePolicy(Policy):
         return epsilon, (int(indices[x]), int(indices[other]))
 
     def epsilon_matrix(self) -> EpsilonMatrix:
-        """The declared matrix E, dense; refused above a few thousand values."""
+        """Return the declared epsilons between all values.
+
+        Returns
+        -------
+        EpsilonMatrix
+            A dense matrix.
+
+        Raises
+        ------
+        LimitExceeded
+            If the domain has more than 4096 values.
+        """
         return self.epsilons_on(self._all_indices())
 
     def effective_epsilon_matrix(self) -> EpsilonMatrix:
-        """The matrix E closed under shortest paths, dense; refused above a few thousand values."""
+        """Return the effective epsilons between all values: the declared ones closed under shortest paths.
+
+        Returns
+        -------
+        EpsilonMatrix
+            A dense matrix.
+
+        Raises
+        ------
+        LimitExceeded
+            If the domain has more than 4096 values, or if the epsilons have no common unit and are too many.
+        """
         return self.effective_epsilons_on(self._all_indices())
 
     def _all_indices(self) -> npt.NDArray[np.intp]:
+        """Return the indices of all values, or reject a domain that is too large for a dense matrix."""
         size = len(self.domain)
         if size > LARGEST_DENSE:
-            raise LimitExceeded(f"a dense matrix over {size} values is refused (at most {LARGEST_DENSE})")
+            raise LimitExceeded(
+                f"a dense matrix over {size} values exceeds the limit of {LARGEST_DENSE} values; "
+                "use fewer values, or Uniform, HighLow or Blocks, which need no matrix"
+            )
         return np.arange(size)
 
     def inequalities(self) -> Iterator[Inequality]:
@@ -98,7 +179,7 @@ class PairwisePolicy(Policy):
         exact = self._checked(likelihoods)
         if not any(exact) or len(exact) == 1:
             return UNCONSTRAINED
-        # The worst pair of a class against a class is its largest likelihood against the other's smallest.
+        # The worst pair of two classes has the largest likelihood of the first and the smallest of the second.
         indices = _class_extremes(self.classes(), exact)
         pair = worst_pair([exact[i] for i in indices], self.epsilons_on(indices))
         if pair is None:
@@ -108,24 +189,37 @@ class PairwisePolicy(Policy):
         return TightestConstraint.of(exact[x], exact[other], self.epsilon_between(x, other), names)
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Decide all columns together in doubles, and exactly the pairs that come close to their epsilon."""
+        """Return whether all likelihood vectors lie in the cone of the policy; the answer is exact.
+
+        All vectors are filtered in floats; pairs close to their limit are decided exactly.
+
+        Parameters
+        ----------
+        columns
+            One vector per output, with integers below 2^63 in domain order.
+
+        Returns
+        -------
+        bool
+            Whether all outputs obey the policy.
+        """
         weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
         highest, lowest, matrix = self._class_rules(weights)
-        limits = np.where(matrix.codes < INFINITE_CODE, matrix.floats, np.nan)  # nothing is near no rule
+        limits = np.where(matrix.codes < INFINITE_CODE, matrix.floats, np.nan)  # comparisons with NaN are false
         if np.isnan(limits).all():
             return True
         margins = _FILTER_MARGIN * (89 + limits)  # logarithms of weights are below 44
         near_below, near_above = limits - margins, limits + margins
         with np.errstate(divide="ignore"):
             logs = np.log(highest), np.log(lowest)
-        # What no pair can exceed by far less than the least epsilon needs no look at pairs.
+        # Skip columns whose largest log-ratio is below the smallest epsilon; their pairs need not be compared.
         with np.errstate(invalid="ignore"):
             spread = logs[0].max(axis=1) - logs[1].min(axis=1)
         doubtful = np.flatnonzero(~(spread < np.nanmin(near_below)) & (highest > 0).any(axis=1))
         decided: dict[tuple[int, int, int], bool] = {}
         epsilon = functools.cache(matrix.epsilon)
         for column in doubtful.tolist():
-            with np.errstate(invalid="ignore"):  # 0 is within e^ε of everything, also of 0
+            with np.errstate(invalid="ignore"):  # a likelihood of 0 satisfies every rule, also against 0
                 apart = logs[0][column][:, None] - logs[1][column]
                 near = np.argwhere(apart >= near_below)
             if (apart[tuple(near.T)] > near_above[tuple(near.T)]).any():
@@ -141,9 +235,9 @@ class PairwisePolicy(Policy):
     def _class_rules(
         self, weights: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], EpsilonMatrix]:
-        """Return the largest and the smallest weight of each class in each column, and the epsilons between classes.
+        """Return the largest and smallest weight of each class in each column, and the epsilons between classes.
 
-        Of a class with one member no epsilon binds it to itself.
+        A class with one member has no epsilon to itself.
         """
         classes = self.classes()
         order = np.argsort(classes, kind="stable")
@@ -161,17 +255,23 @@ class PairwisePolicy(Policy):
         )
 
     def without_sums(self) -> PairwisePolicy:
-        """Return the same cone without the rules that are the sum of two others: on a line, only neighbours are left.
+        """Return an equivalent policy without the rules that are the sum of two others.
 
-        Both parts of a sum are smaller than it, so what is dropped follows from what is kept, epsilon by epsilon.
+        On a line, for example, only the rules between neighbours remain. Both parts of a sum are smaller than the sum,
+        so every dropped rule follows from the remaining ones.
+
+        Returns
+        -------
+        PairwisePolicy
+            A policy with the same cone; this policy if no rule can be dropped or there are more than 1024 values.
         """
         if len(self.domain) > _LARGEST_REDUCED:
             return self
         matrix = self.effective_epsilon_matrix()
-        if matrix.unit is None:  # codes do not add
+        if matrix.unit is None:  # codes cannot be added
             return self
         codes = matrix.codes
-        finite = np.where(codes == 0, INFINITE_CODE, codes)  # neither itself nor an equal is a step on the way
+        finite = np.where(codes == 0, INFINITE_CODE, codes)  # steps of length 0 do not count as parts of a sum
         follows = np.zeros(codes.shape, dtype=bool)
         for middle in range(len(codes)):
             follows |= finite[:, middle, None] + finite[middle] == codes
@@ -181,29 +281,47 @@ class PairwisePolicy(Policy):
         return Pairwise._from_epsilon_matrix(self.domain, EpsilonMatrix(reduced, matrix.unit, matrix.table))
 
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
-        """The most that the odds of ``x`` against ``other`` can be after a report, given the odds before."""
+        """Return the greatest possible odds of one value against another after a report.
+
+        Parameters
+        ----------
+        x
+            The first value.
+        other
+            The second value.
+        prior_odds
+            Odds of ``x`` against ``other`` before the report.
+
+        Returns
+        -------
+        float
+            The upper bound on the odds after the report, which may be infinite.
+        """
         epsilon = self.effective_epsilon(self.domain.index(x), self.domain.index(other))
-        return float(prior_odds) * epsilon.exp() if prior_odds else 0.0  # what is impossible stays so: 0·∞ = 0
+        return float(prior_odds) * epsilon.exp() if prior_odds else 0.0  # an impossible value stays impossible: 0·∞ = 0
 
     def compose(self, other: Policy) -> Policy:
         if not isinstance(other, PairwisePolicy):
             return other.compose(self)
         if other.domain != self.domain:
-            raise InvalidInput(type(self).__name__, "other.domain", "be the same domain", other.domain)
+            raise InvalidInput(
+                type(self).__name__, "other.domain", "be equal to the domain of this policy", other.domain
+            )
         same_structure = self._compose_same(other)
         if same_structure is not None:
             return same_structure
         if len(self.domain) > LARGEST_DENSE:
             raise CannotCompose(
-                f"{self.kind} and {other.kind} over {len(self.domain)} values have no common structure, and a "
-                f"dense matrix is refused above {LARGEST_DENSE} values"
+                f"a {self.kind} policy and a {other.kind} policy over {len(self.domain)} values do not compose, "
+                f"because they have no common structure and a dense matrix is limited to {LARGEST_DENSE} values; "
+                "use two policies of the same kind, or fewer values"
             )
         return Pairwise._from_epsilon_matrix(
             self.domain, self.effective_epsilon_matrix().plus(other.effective_epsilon_matrix())
         )
 
     def _compose_same(self, other: PairwisePolicy) -> Policy | None:  # noqa: ARG002
-        """The composition where both policies share their structure, else None."""
+        """Return the composition of two policies with the same structure, or None."""
         return None
 
     def restrict(self, values: Sequence[Any]) -> Policy:
@@ -213,7 +331,7 @@ class PairwisePolicy(Policy):
 
 
 class MatrixPolicy(PairwisePolicy):
-    """A policy that keeps the ε of every two values in ``_levels``; the shortest path between two values binds."""
+    """Base class of policies that store the epsilon of every pair; effective epsilons are shortest paths."""
 
     _epsilon_matrix: EpsilonMatrix
 
@@ -225,7 +343,7 @@ class MatrixPolicy(PairwisePolicy):
 
     @functools.cached_property
     def _closed(self) -> EpsilonMatrix:
-        # Stated epsilons need not obey the triangle inequality.
+        """The effective epsilons; declared ones may violate the triangle inequality."""
         return self._epsilon_matrix.closed()
 
     def effective_epsilon(self, x: int, other: int) -> Epsilon:
@@ -236,11 +354,33 @@ class MatrixPolicy(PairwisePolicy):
 
 
 class Pairwise(MatrixPolicy):
-    """Any matrix of epsilons: ``Pairwise(domain, matrix)``, asymmetric if need be, ``inf`` for no rule.
+    """Any matrix of epsilons, one for each ordered pair of values (context-aware LDP).
 
-    ``matrix[x][x']`` bounds how much likelier ``x`` may make an output than ``x'`` does. Give a dense square
-    matrix in domain order, one with labels on both axes (a DataFrame, a mapping of mappings), which is aligned by them,
-    or a mapping ``{(value, other value): epsilon}`` in which what is not named is not constrained.
+    Parameters
+    ----------
+    domain
+        The values, at most 4096.
+    matrix
+        ``matrix[x][x']`` limits how much likelier an output may be for x than for x'. The matrix may be asymmetric;
+        ``"inf"`` means no limit, and the diagonal is 0. It is a square matrix in domain order, a matrix with labels on
+        both axes (a DataFrame, a mapping of mappings), or a mapping ``{(value, other): epsilon}``. Pairs that such a
+        mapping leaves out are not constrained.
+
+    Raises
+    ------
+    InvalidInput
+        If the matrix does not match the domain or an entry is not an epsilon.
+
+    Notes
+    -----
+    Every likelihood vector T satisfies T_x ≤ e^E[x,x']·T_x' (Acharya et al. 2020, Def. 2).
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> policy = Pairwise(Domain(["a", "b", "c"]), {("a", "b"): 1, ("b", "c"): "1/2"})
+    >>> policy.epsilon_between(0, 2), policy.effective_epsilon(0, 2)
+    (Epsilon('inf'), Epsilon('1.5'))
     """
 
     kind = "pairwise"
@@ -251,7 +391,7 @@ class Pairwise(MatrixPolicy):
 
     @classmethod
     def _from_epsilon_matrix(cls, domain: Domain, matrix: EpsilonMatrix) -> Pairwise:
-        """Epsilons that were computed, not written by a person: kept writable."""
+        """Return a policy with computed epsilons, rounded up where they cannot be written in a document."""
         self = object.__new__(cls)
         self.domain = domain
         self._epsilon_matrix = matrix.as_promises()
@@ -268,6 +408,7 @@ class Pairwise(MatrixPolicy):
 
 
 def _read_matrix(domain: Domain, matrix: Any) -> EpsilonMatrix:
+    """Return the epsilons of a matrix in any accepted form."""
     size = len(domain)
     if size > LARGEST_DENSE:
         raise InvalidInput("Pairwise", "domain", f"have at most {LARGEST_DENSE} values", size)
@@ -279,8 +420,9 @@ def _read_matrix(domain: Domain, matrix: Any) -> EpsilonMatrix:
     except ValueError:
         array = np.empty(0)
     if array.shape != (size, size):
-        raise InvalidInput("Pairwise", "matrix", f"be square, {size} by {size} like its domain", _shape(matrix))
-    # Equal entries of equal type are read once: a matrix of a few thousand values is mostly repetition.
+        must = f"be a {size} by {size} matrix, with a row and a column per value"
+        raise InvalidInput("Pairwise", "matrix", must, _shape(matrix))
+    # Equal entries of the same type are parsed once, because a large matrix is mostly repetition.
     if array.dtype == object:
         known: dict[tuple[type, object], int] = {}
         keys = [(type(entry), _hashable(entry, domain, i)) for i, entry in enumerate(array.ravel().tolist())]
@@ -303,11 +445,12 @@ def _read_matrix(domain: Domain, matrix: Any) -> EpsilonMatrix:
 
 
 def _is_nested(matrix: Mapping[Any, Any]) -> bool:
-    """Whether a mapping holds the rows of a matrix, not epsilons of pairs."""
+    """Return whether a mapping contains the rows of a matrix, not the epsilons of pairs."""
     return bool(matrix) and all(isinstance(row, Mapping) for row in matrix.values())
 
 
 def _hashable(entry: Any, domain: Domain, place: int) -> Any:
+    """Return an entry that can be hashed; reject any other with the message for its place."""
     try:
         hash(entry)
     except TypeError:
@@ -316,6 +459,7 @@ def _hashable(entry: Any, domain: Domain, place: int) -> Any:
 
 
 def _read_sparse(domain: Domain, entries: Mapping[Any, EpsilonLike]) -> EpsilonMatrix:
+    """Return the epsilons of a mapping from pairs; other pairs are not constrained."""
     size = len(domain)
     positions = np.ones((size, size), dtype=np.intp)
     np.fill_diagonal(positions, 0)
@@ -333,23 +477,25 @@ def _read_sparse(domain: Domain, entries: Mapping[Any, EpsilonLike]) -> EpsilonM
 
 
 def _read_entry(entry: Any, domain: Domain, x: int, other: int) -> Epsilon:
+    """Return the epsilon of one entry; an error message names its pair."""
     return Epsilon(entry, subject="Pairwise", parameter=f"the matrix at ({domain.label(x)!r}, {domain.label(other)!r})")
 
 
 def _shape(matrix: Any) -> str:
+    """Return the shape of a malformed matrix in words."""
     try:
         rows = [len(row) for row in matrix]
     except TypeError:
         return f"{type(matrix).__name__}"
     lengths = sorted(set(rows))
-    return f"{len(rows)} rows of length {', '.join(map(str, lengths)) or 'none'}"
+    return f"{quantity(len(rows), 'row')} of length {', '.join(map(str, lengths))}" if rows else "no rows"
 
 
 # -- representatives of classes --------------------------------------------------------------------------
 
 
 def representatives(*classes: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Two members of each joint class (one where there is but one): every kind of pair occurs among them."""
+    """Return up to two members of each joint class, so that every kind of pair occurs among them."""
     joint = np.stack(classes, axis=1)
     order = np.lexsort(joint.T[::-1])
     changed = np.any(np.diff(joint[order], axis=0) != 0, axis=1)
@@ -359,7 +505,7 @@ def representatives(*classes: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 
 
 def _class_extremes(classes: npt.NDArray[np.int64], values: Sequence[Fraction]) -> npt.NDArray[np.intp]:
-    """For each class the place of its largest and its smallest value, two places where it has two members."""
+    """Return the indices of the largest and smallest value of each class."""
     if len(np.unique(classes)) == len(values):
         return np.arange(len(values))
     order = sorted(range(len(values)), key=values.__getitem__)
@@ -372,7 +518,10 @@ def _class_extremes(classes: npt.NDArray[np.int64], values: Sequence[Fraction]) 
 
 
 def worst_pair(exact: Sequence[Fraction], matrix: EpsilonMatrix) -> tuple[int, int] | None:
-    """The pair (x, x') with the largest T_x / (e^E[x,x']·T_x'); a certified violation first; None if nothing binds."""
+    """Return the pair (x, x') with the largest T_x / (e^E[x,x']·T_x'), or None if no rule applies.
+
+    A certified violation takes precedence over every pair that obeys its rule.
+    """
     logs = np.array([math.log(v.numerator) - math.log(v.denominator) if v else -math.inf for v in exact])
     with np.errstate(invalid="ignore"):
         excess = logs[:, None] - logs - matrix.floats
@@ -385,7 +534,7 @@ def worst_pair(exact: Sequence[Fraction], matrix: EpsilonMatrix) -> tuple[int, i
     margins = _FILTER_MARGIN * (1 + sizes[:, None] + sizes + matrix.floats)
     if excess[x, other] > margins[x, other]:
         return x, other
-    # Whatever might be a violation is decided exactly, the worst first.
+    # Decide every possible violation exactly, starting with the largest excess.
     doubtful = np.argwhere(np.isfinite(excess) & (excess >= -margins))
     order = np.argsort(-excess[tuple(doubtful.T)], kind="stable")
     decided: dict[tuple[Fraction, Fraction, int], bool] = {}

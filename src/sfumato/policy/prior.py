@@ -1,4 +1,4 @@
-"""Localized information privacy: an answer moves the probability of each value by at most a factor e^ε.
+"""Localized information privacy: a report changes the probability of each value by at most a factor e^ε.
 
 Jiang, Li, Tandon: Context-aware Data Aggregation with Localized Information Privacy (LIP).
 """
@@ -23,6 +23,7 @@ from sfumato._core import (
     digits_of,
     exact_fraction,
     floor_of_log,
+    quantity,
     read_list,
     sign_of_sum,
 )
@@ -33,25 +34,53 @@ from sfumato.policy.uniform import Uniform
 
 __all__ = ["PRIOR_AVERAGE", "SIDES", "Prior", "log_rounded_up", "read_distribution", "read_probabilities"]
 
-#: Which of the two inequalities a policy asks for: ``upper`` is T_x ≤ e^ε·(π·T), ``lower`` is T_x ≥ e^-ε·(π·T).
+#: Inequalities that a policy may require: ``upper`` is T_x ≤ e^ε·(π·T), ``lower`` is T_x ≥ e^-ε·(π·T).
 SIDES = ("both", "upper", "lower")
 
-#: How the average likelihood is named in a certificate, next to the value it is compared with.
+#: Name of the average likelihood in a certificate, where it is compared with a value.
 PRIOR_AVERAGE = "the average over the prior"
 
-#: Probabilities given as floats need not sum to one exactly; they are then divided by their sum.
+#: Maximum distance of a sum of floats from one; such probabilities are divided by their sum.
 _FLOAT_TOLERANCE = Fraction(1, 10**9)
 
 
 class Prior(Policy):
-    """``e^-ε·(π·T) ≤ T_x ≤ e^ε·(π·T)`` for every value, also for values of prior zero.
+    """Localized information privacy: limits on how far a report moves the probability of each value.
 
-    The prior is part of the public rules: which prior a report was made under is visible to everyone. It is a list in
-    domain order, or has labels (a mapping, a pandas Series) and is aligned by them.
+    The prior is part of the policy and therefore public. The rules also protect values of prior zero.
 
-    ``side="upper"`` asks only the right inequality: no report makes a value more than e^ε times as probable as it was,
-    but one may rule a value out. ``side="lower"`` asks only the left one: no report makes a value less than e^-ε times
-    as probable, but one may make an improbable value nearly certain. Each alone is much weaker than both.
+    Parameters
+    ----------
+    domain
+        The values.
+    prior
+        Probability of each value, in domain order or with labels (a mapping, a pandas Series). Strings and Fractions
+        are exact; floats are divided by their sum.
+    epsilon
+        Privacy level ε.
+    side
+        ``"both"``, or only one of the two rules, which is much weaker than both:
+
+        - ``"upper"``: no report makes a value more than e^ε times as probable, but a report may rule a value out.
+        - ``"lower"``: no report makes a value less than e^-ε times as probable, but a report may make an improbable
+          value nearly certain.
+
+    Raises
+    ------
+    InvalidInput
+        If the probabilities do not sum to one, or if the side is unknown.
+
+    Notes
+    -----
+    Every likelihood vector T satisfies e^-ε·(π·T) ≤ T_x ≤ e^ε·(π·T) for every value x, where π is the prior.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> policy = Prior(Domain(["no", "yes"]), ["0.9", "0.1"], "ln 2")
+    >>> low, high = policy.posterior_interval("yes")
+    >>> round(low, 6), round(high, 6)
+    (0.05, 0.2)
     """
 
     kind = "prior"
@@ -81,7 +110,7 @@ class Prior(Policy):
         exact = self._checked(likelihoods)
         if self.epsilon.is_infinite or not any(exact):
             return UNCONSTRAINED
-        # Only the largest and the smallest likelihood can be the worst against one and the same average.
+        # All values are compared with the same average, so only the largest and smallest likelihood can be worst.
         average = sum((p * t for p, t in zip(self.prior, exact, strict=True)), Fraction(0))
         most = max(range(len(exact)), key=exact.__getitem__)
         least = min(range(len(exact)), key=exact.__getitem__)
@@ -96,7 +125,20 @@ class Prior(Policy):
         return max(constraints, key=lambda worst: worst.rank)
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Decide all columns together in doubles, and exactly those that come close to a limit."""
+        """Return whether all likelihood vectors lie in the cone of the policy; the answer is exact.
+
+        All vectors are filtered in floats; those close to a limit are decided exactly.
+
+        Parameters
+        ----------
+        columns
+            One vector per output, with integers below 2^63 in domain order.
+
+        Returns
+        -------
+        bool
+            Whether all outputs obey the policy.
+        """
         if self.epsilon.is_infinite or float(self.epsilon) > MOST_FILTERED:
             return super().allows_all(columns)
         weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
@@ -108,18 +150,29 @@ class Prior(Policy):
         return self._allows_near(columns, excess, sums[:, None])
 
     def parameters(self) -> dict[str, Any]:
-        stated = {"prior": [str(p) for p in self.prior], "epsilon": str(self.epsilon)}
-        return stated if self.side == "both" else {**stated, "side": self.side}
+        parameters = {"prior": [str(p) for p in self.prior], "epsilon": str(self.epsilon)}
+        return parameters if self.side == "both" else {**parameters, "side": self.side}
 
-    # -- what a report can do to what was believed ---------------------------------------------------------
+    # -- bounds on beliefs after a report ------------------------------------------------------------------
 
     def posterior_interval(self, value: object) -> tuple[float, float]:
-        """The least and the greatest probability that ``value`` can have after a report. Both can be reached."""
-        # On the slice π·T = 1 the other values take the weight that T_x leaves: π_x·T_x = 1 - Σ π·(the others).
+        """Return the smallest and greatest probability that a value can have after a report.
+
+        Parameters
+        ----------
+        value
+            A value of the domain.
+
+        Returns
+        -------
+        tuple of float
+            The two bounds; mechanisms under this policy reach both.
+        """
+        # With π·T normalized to 1, the other values have the remaining weight: π_x·T_x = 1 - Σ_{z≠x} π_z·T_z.
         before = float(self.prior[self.domain.index(value)])
         most, least = self.epsilon.exp(), math.exp(-float(self.epsilon))
         if before in (0.0, 1.0):
-            return before, before  # nothing is learnt of what was certain before
+            return before, before  # a report cannot change a probability of 0 or 1
         low, high = 0.0, 1.0
         if self.side != "upper":
             low, high = before * least, 1 - (1 - before) * least
@@ -128,9 +181,24 @@ class Prior(Policy):
         return low, high
 
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
-        """Both likelihoods lie within e^±ε of one average, so odds move by at most e^2ε.
+        """Return the greatest possible odds of one value against another after a report.
 
-        One side alone bounds them by the prior: see ``classical_epsilon``.
+        With both sides, the two likelihoods lie within a factor e^±ε of the same average, so the odds change by at most
+        a factor e^2ε. With one side, the bound depends on the prior; see :attr:`classical_epsilon`.
+
+        Parameters
+        ----------
+        x
+            The first value.
+        other
+            The second value.
+        prior_odds
+            Odds of ``x`` against ``other`` before the report.
+
+        Returns
+        -------
+        float
+            The upper bound on the odds after the report, which may be infinite.
         """
         place, against = self.domain.index(x), self.domain.index(other)
         if not prior_odds:
@@ -141,30 +209,42 @@ class Prior(Policy):
         return float(prior_odds) * log_rounded_up(*self.largest_ratio(probability)).exp()
 
     def largest_ratio(self, probability: Fraction) -> tuple[Terms, Terms]:
-        """Numerator and denominator of the largest T_x/T_x' under one side; a denominator of none means no bound.
+        """Return the largest ratio T_x/T_x' that a one-sided policy allows.
 
-        ``lower``: all but x stand at e^-ε of the average, and x, of this prior ``probability``, takes the rest.
-        ``upper``: all but x' stand at e^ε times the average, and what that leaves for x', of this prior, may be
-        nothing.
+        ``lower``: all values but x have likelihood e^-ε times the average, and x takes the rest. ``upper``: all values
+        but x' have likelihood e^ε times the average, and x' takes the rest, which may be nothing.
+
+        Parameters
+        ----------
+        probability
+            Prior of x for ``lower``, and of x' for ``upper``.
+
+        Returns
+        -------
+        tuple
+            Numerator and denominator as sums of coefficients times e^epsilon. An empty denominator means that the ratio
+            has no bound.
         """
         one: Terms = [(Fraction(1), ZERO)]
         if self.epsilon.is_infinite or probability == 0:
             return one, []
         if self.side == "lower":
             return [(Fraction(1), self.epsilon), (probability - 1, ZERO)], [(probability, ZERO)]
-        left = [*one, (probability - 1, self.epsilon)]
-        return [(probability, self.epsilon)], left if sign_of_sum(left) > 0 else []
+        rest = [*one, (probability - 1, self.epsilon)]
+        return [(probability, self.epsilon)], rest if sign_of_sum(rest) > 0 else []
 
     @property
     def classical_epsilon(self) -> Epsilon:
-        """An ε of classical LDP that the policy implies: 2ε. One side alone implies one that depends on the prior.
+        """Level ε of classical LDP that the policy implies: 2ε for both sides.
 
-        With π the least prior, ``lower`` implies ln(1 + (e^ε-1)/π), and ``upper`` ln(π·e^ε/(1 - (1-π)·e^ε)) or nothing;
-        both grow without limit as π falls.
+        One side alone implies a level that depends on the least prior π. It is ln(1 + (e^ε-1)/π) for ``lower``, and
+        ln(π·e^ε/(1 - (1-π)·e^ε)) for ``upper``, or infinite if that denominator is not positive. Both grow without
+        limit as π falls.
         """
         return self._classical_epsilon(range(len(self.domain)))
 
     def _classical_epsilon(self, indices: Sequence[int]) -> Epsilon:
+        """Return the level of classical LDP that the policy implies between some of the values."""
         if self.side == "both":
             return (self.epsilon * 2).as_promise()
         if len(indices) == 1:
@@ -178,10 +258,11 @@ class Prior(Policy):
 
     @functools.cached_property
     def implying_epsilon(self) -> Epsilon:
-        """The greatest ε of classical LDP that implies the policy, rounded down to nine digits or more.
+        """Greatest ε of classical LDP that implies the policy, rounded down to nine digits or more.
 
-        The extreme likelihood vectors of classical LDP are high on any set of values, so the lightest set is the value
-        of least prior and the heaviest set all values but that one. It is never below the ε of the policy.
+        It is never below the ε of the policy. The extreme likelihood vectors of classical LDP are high on any set of
+        values. The set with the least prior is the least probable value; the set with the greatest prior is all other
+        values.
         """
         if len(self.domain) == 1:
             return INFINITE
@@ -189,26 +270,32 @@ class Prior(Policy):
         return self.greatest_subset_epsilon(least, 1 - least)
 
     def greatest_subset_epsilon(self, lightest: Fraction, heaviest: Fraction) -> Epsilon:
-        """Return the greatest ε' at which two likelihoods, in the ratio e^ε', obey the policy.
-
-        It is rounded down to nine digits or more, and never below the ε of the policy, which suffices for every set.
+        """Return the greatest ε' such that outputs with two likelihoods in the ratio e^ε' obey the policy.
 
         Parameters
         ----------
-        lightest, heaviest
-            The least and the greatest prior of a set of values on which an output is likelier than elsewhere.
+        lightest
+            Least prior of a set of values for which an output has the higher likelihood.
+        heaviest
+            Greatest prior of such a set.
+
+        Returns
+        -------
+        Epsilon
+            The greatest ε', rounded down to nine digits or more. It is never below the ε of the policy, which suffices
+            for every set.
 
         Notes
         -----
-        With r = e^ε' on the set, 1 elsewhere and w its prior, the average is 1 + (r-1)·w. The upper side asks
-        r - 1 ≤ (e^ε-1)/(1 - w·e^ε), or nothing where w·e^ε ≥ 1, which is hardest for the lightest set. The lower side
-        asks r - 1 ≤ (e^ε-1)/w, which is hardest for the heaviest set.
+        Let r = e^ε' be the likelihood on the set, 1 elsewhere, and w the prior of the set. The average is 1 + (r-1)·w.
+        The upper side requires r - 1 ≤ (e^ε-1)/(1 - w·e^ε), or nothing if w·e^ε ≥ 1; the lightest set is the hardest.
+        The lower side requires r - 1 ≤ (e^ε-1)/w; the heaviest set is the hardest.
         """
         if self.epsilon.is_infinite or self.epsilon == ZERO:
             return self.epsilon
         step = digits_of(self.epsilon)
         one = (Fraction(1), ZERO)
-        # The greatest r as fractions of sums of powers of e; a denominator that is not positive means no limit.
+        # The greatest r as a quotient of sums of powers of e; a denominator that is not positive means no limit.
         upper: tuple[Terms, Terms] = [(1 - lightest, self.epsilon)], [one, (-lightest, self.epsilon)]
         lower: tuple[Terms, Terms] = [(Fraction(1), self.epsilon), (heaviest - 1, ZERO)], [(heaviest, ZERO)]
         limits = {"both": [upper, lower], "upper": [upper], "lower": [lower]}[self.side]
@@ -216,10 +303,14 @@ class Prior(Policy):
         return max(self.epsilon, min((floor_of_log(*limit, step) for limit in binding), default=INFINITE))
 
     def information_bound(self) -> float:
-        """The most that a report of an allowed mechanism can tell: a bound on I(X;Y) at the prior, in nats.
+        """Return an upper bound on the mutual information I(X;Y) of value and report, in nats.
 
-        Both sides: ε·tanh(ε/2), below ε and below ε²/2. ``upper``: ε. ``lower``: it depends on the prior. Never more
-        than the entropy of the prior.
+        Returns
+        -------
+        float
+            Bound for every mechanism under this policy, with values distributed like the prior. It is ε·tanh(ε/2) for
+            both sides, which is below ε and ε²/2; ε for ``upper``; for ``lower`` it depends on the prior. It is never
+            more than the entropy of the prior.
         """
         prior = [float(p) for p in self.prior if float(p)]
         entropy = max(0.0, -math.fsum(p * math.log(p) for p in prior))
@@ -227,31 +318,57 @@ class Prior(Policy):
             return entropy
         epsilon = float(self.epsilon)
         if self.side == "both":
-            # Each report has E[r ln r], r = T/(π·T) in [e^-ε, e^ε] of mean one under π: convex, so at most the chord.
+            # A report gives E[r ln r] with r = T/(π·T) in [e^-ε, e^ε] and mean one under π. By convexity the chord
+            # is an upper bound.
             return min(entropy, epsilon * math.tanh(epsilon / 2))
         if self.side == "upper":
             return min(entropy, epsilon)
         return min(entropy, max(_information_of_one(p, epsilon) for p in set(prior)))
 
-    # -- more than one release, fewer values ---------------------------------------------------------------
+    # -- composition and restriction -----------------------------------------------------------------------
 
     def compose(self, other: Policy) -> Policy:
-        """Two reports under one prior: ε₁ + ε₂ + min(ε₁, ε₂). The plain sum is not enough.
+        """Return the policy that two independent releases under the same prior obey together.
 
-        T₁ₓT₂ₓ ≤ e^(ε₁+ε₂)·m₁m₂, while the joint average Σ π T₁T₂ may fall to e^-min(ε₁,ε₂)·m₁m₂
-        (bound one factor below, average the other); symmetrically from below. For π = (½, ½), two reports
-        at ln 2 reach ln 5 > 2·ln 2.
+        Two policies with both sides compose to ε₁ + ε₂ + min(ε₁, ε₂); the plain sum is not enough. Both sides at ε₁ and
+        one side at ε₂ compose to 2ε₁ + ε₂ on that side. Two one-sided policies do not compose.
 
-        One side at ε₂ next to both at ε₁: only the two-sided factor holds the average, so 2ε₁ + ε₂ on that side.
-        Two one-sided policies have no bound in ε alone: the joint average can vanish, or grow like 1/π.
+        Parameters
+        ----------
+        other
+            A prior policy over the same domain with the same prior.
+
+        Returns
+        -------
+        Policy
+            The composed prior policy.
+
+        Raises
+        ------
+        CannotCompose
+            If the other policy is of another kind or has another prior, or if both policies are one-sided.
+
+        Notes
+        -----
+        T₁ₓT₂ₓ ≤ e^(ε₁+ε₂)·m₁m₂ with the averages m₁ and m₂, while the joint average Σ π·T₁T₂ may be as small as
+        e^-min(ε₁,ε₂)·m₁m₂: bound one factor from below and average the other. The other side is symmetric. For π = (½,
+        ½), two reports at ln 2 reach ln 5 > 2·ln 2. With one side at ε₂, only the two-sided factor bounds the average.
+        With two one-sided policies, the joint average can vanish or grow like 1/π, so no bound in ε alone exists.
         """
         if not isinstance(other, Prior):
-            raise CannotCompose(f"a prior policy and a {other.kind} policy have no composition rule here")
+            raise CannotCompose(
+                f"a prior policy and a {other.kind} policy have no known composition rule; "
+                "use two prior policies with the same prior, or two policies on pairs of values"
+            )
         if other.domain != self.domain or other.prior != self.prior:
-            raise CannotCompose("two prior policies compose only over the same domain and the same prior")
+            raise CannotCompose(
+                "prior policies compose only if they have the same domain and the same prior; "
+                "state both policies with one prior"
+            )
         if "both" not in (self.side, other.side):
             raise CannotCompose(
-                "two one-sided prior policies do not compose: nothing bounds the average over the prior of both reports"
+                "two one-sided prior policies do not compose, because the average likelihood of both reports has no "
+                "bound; use side='both' for at least one of them"
             )
         if self.side == other.side:
             again, side = min(self.epsilon, other.epsilon), "both"
@@ -261,41 +378,53 @@ class Prior(Policy):
         return Prior(self.domain, self.prior, epsilon.as_promise(), side)
 
     def restrict(self, values: Sequence[Any]) -> Policy:
-        """ε-LIP implies 2ε-LDP, and that is what remains when the average runs over values that cannot occur.
+        """Return the policy that still holds if only some of the values can occur.
 
-        For one side it is the ``classical_epsilon`` of the values that remain.
+        The average over the prior includes values that can no longer occur, so classical LDP remains: 2ε for both
+        sides. For one side, it is the ``classical_epsilon`` of the remaining values.
+
+        Parameters
+        ----------
+        values
+            The values that can occur.
+
+        Returns
+        -------
+        Policy
+            A Uniform policy over these values.
         """
         domain = self.domain.subset(values)
         return Uniform(domain, self._classical_epsilon([self.domain.index(label) for label in domain]))
 
 
-#: Epsilons that are rounded up are multiples of this.
+#: Step to which epsilons are rounded up.
 _STEP = Epsilon(1) / 10**9
 
 
 def log_rounded_up(numerator: Terms, denominator: Terms) -> Epsilon:
-    """Return ln(numerator/denominator), rounded up to a step of 10^-9; infinite where the denominator has no terms."""
+    """Return ln(numerator/denominator), rounded up to a multiple of 10^-9; infinite if the denominator is empty."""
     return ceil_of_log(numerator, denominator, _STEP).as_promise() if denominator else INFINITE
 
 
 def _information_of_one(probability: float, epsilon: float) -> float:
-    """E[r ln r] where one value of this prior takes all that the others, at e^-ε, leave."""
+    """Return E[r ln r] if all values but one are at e^-ε and that one, of this prior, takes the rest."""
     least = math.exp(-epsilon)
     most = least - math.expm1(-epsilon) / probability
     return probability * most * math.log(most) - (1 - probability) * least * epsilon
 
 
 def read_distribution(subject: str, parameter: str, values: Any, domain: Domain) -> tuple[Fraction, ...]:
-    """Return exact probabilities in domain order, summing to one; those with labels are aligned by them."""
+    """Return exact probabilities in domain order that sum to one; labelled inputs are aligned."""
     aligned = align(domain, values, subject, parameter)
     return read_probabilities(subject, parameter, aligned, [repr(label) for label in domain])
 
 
 def read_probabilities(subject: str, parameter: str, values: Any, names: Sequence[str]) -> tuple[Fraction, ...]:
-    """Return exact probabilities, one per name, summing to one."""
-    probabilities = read_list(subject, parameter, f"be a list of {len(names)} probabilities", values)
+    """Return exact probabilities, one per name, that sum to one."""
+    probabilities = read_list(subject, parameter, f"be a list of {quantity(len(names), 'probability')}", values)
     if len(probabilities) != len(names):
-        raise InvalidInput(subject, parameter, f"have {len(names)} entries", f"{len(probabilities)} entries")
+        must = f"have {quantity(len(names), 'entry')}"
+        raise InvalidInput(subject, parameter, must, quantity(len(probabilities), "entry"))
     exact = []
     for name, value in zip(names, probabilities, strict=True):
         try:
@@ -307,5 +436,6 @@ def read_probabilities(subject: str, parameter: str, values: Any, names: Sequenc
     total = sum(exact, Fraction(0))
     inexact = any(not isinstance(value, (int, Fraction, str)) for value in probabilities)
     if total != 1 and not (inexact and abs(total - 1) <= _FLOAT_TOLERANCE):
-        raise InvalidInput(subject, parameter, "sum to one", f"a sum of {float(total):.12g}")
+        hint = None if abs(total - 1) > Fraction(1, 100) else "Exact fractions such as '1/3' avoid rounding errors."
+        raise InvalidInput(subject, parameter, "sum to one", f"a sum of {float(total):.12g}", hint=hint)
     return tuple(value / total for value in exact)

@@ -1,4 +1,4 @@
-"""A secret attribute S next to a harmless one U: hide S, under what is known of how U depends on it.
+"""A secret attribute S and another attribute U: protect S, given what is known of how U depends on it.
 
 Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Differential Privacy (RLDP).
 """
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, dot, exceeds
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, dot, exceeds, quantity
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.policy.base import MOST_FILTERED, UNCONSTRAINED, Inequality, Policy, TightestConstraint
@@ -26,25 +26,55 @@ from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 
 __all__ = ["Anything", "AtLeast", "ChiSquare", "Distributions", "Known", "Secret"]
 
-#: Laws of U in a rule are multiples of 2^-48…
+#: Bits of the probabilities in a rule: they are multiples of 2^-48.
 _LAW_BITS = 48
-#: …and this many pairs of secrets and likelihood vectors are searched at once.
+#: Maximum number of searches in one batch, one per likelihood vector and ordered pair of secrets.
 _MOST_AT_ONCE = 2**14
-#: Integer likelihoods are below 2^62, and those that agree but for this many bits are proved together…
+#: Bits of integer likelihoods, and number of last bits that are ignored when equal columns are grouped.
 _WEIGHT_BITS, _ALIKE_BITS = 62, 16
-#: …where there are at least this many columns.
+#: Minimum number of columns to group; fewer columns are checked one by one.
 _LEAST_GROUPED = 8
-#: A ratio that doubles find above its limit by this fraction is above it.
+#: Relative excess over its limit from which a ratio in floats is certainly above it.
 _SURE = 1e-6
-#: The fraction of the constant in a likelihood vector whose closest rule is looked for.
+#: Weight of the constant vector that is mixed into a likelihood vector before its closest rule is searched.
 _TRACE = 1e-9
 
 
 class Secret(Policy):
-    """``P(U|s)·T_s ≤ e^ε·P(U|s')·T_s'`` for all secrets s ≠ s' and every distribution P in a given set.
+    """Protection of a secret attribute S that is reported together with other attributes U.
 
-    ``domain`` is a product; ``secret`` names its secret factor. Two releases under Known or ChiSquare do **not**
-    compose (U, then S xor U: each at ε = 0, together they reveal S); under Anything they add.
+    The secret is protected under every joint distribution of (S, U) in a given set. Two releases under Known, AtLeast
+    or ChiSquare do **not** compose: U and S xor U each reveal nothing about S (ε = 0), but together they reveal S.
+    Under Anything, epsilons add.
+
+    Parameters
+    ----------
+    domain
+        A product of S and one or more other attributes.
+    secret
+        Name of the factor S.
+    epsilon
+        Privacy level ε between any two values of S.
+    distributions
+        The joint distributions: :class:`Known`, :class:`AtLeast`, :class:`ChiSquare` or :class:`Anything`.
+
+    Raises
+    ------
+    InvalidInput
+        If the domain has no factor of that name, or if the distributions do not match the domain.
+
+    Notes
+    -----
+    Let T_s be the likelihoods of an output for the values (s, u). The policy requires P(U|s)·T_s ≤ e^ε·P(U|s')·T_s' for
+    all secrets s ≠ s' and every distribution P in the set.
+
+    Examples
+    --------
+    >>> from sfumato import Anything, Domain
+    >>> people = Domain.product(smoker=["yes", "no"], coffee=["yes", "no"])
+    >>> policy = Secret(people, "smoker", "ln 3", Anything())
+    >>> policy.posterior_odds_bound("yes", "no")
+    3.0
     """
 
     kind = "secret"
@@ -52,21 +82,21 @@ class Secret(Policy):
     def __init__(self, domain: Domain, secret: str, epsilon: EpsilonLike, distributions: Distributions) -> None:
         factors = checked_domain("Secret", domain).factors
         if secret not in list(factors):
-            names = f"one of {', '.join(factors)}" if factors else "a factor of a Domain.product"
-            raise InvalidInput("Secret", "secret", f"name {names}", secret)
+            must = f"be one of the factors {', '.join(factors)}" if factors else "be a factor of a Domain.product"
+            raise InvalidInput("Secret", "secret", must, secret)
         if len(factors[secret]) < 2:
             raise InvalidInput("Secret", "secret", "have at least two values", list(factors[secret]))
         if not isinstance(distributions, Distributions):
             raise InvalidInput(
                 "Secret",
                 "distributions",
-                "be Known(...) or Anything() or AtLeast(...) or ChiSquare(...)",
+                "be Known(...), AtLeast(...), ChiSquare(...) or Anything()",
                 distributions,
             )
         self.domain = domain
         self.secret = secret
         self.epsilon = Epsilon(epsilon, subject="Secret")
-        # cells[s, u] is the index in the domain of secret s next to harmless value u.
+        # cells[s, u] is the index in the domain of the value with secret s and other attributes u.
         axis = list(factors).index(secret)
         grid = np.arange(len(domain)).reshape([len(factor) for factor in factors.values()])
         self.cells = np.moveaxis(grid, axis, 0).reshape(len(factors[secret]), -1)
@@ -76,7 +106,7 @@ class Secret(Policy):
 
     @property
     def as_pairwise(self) -> Blocks | None:
-        """The same cone as rules on pairs, where it is one: under Anything (RLDP Prop. 4)."""
+        """The equivalent policy on pairs of values, which exists only under Anything (RLDP Prop. 4); otherwise None."""
         if not isinstance(self.distributions, Anything):
             return None
         secret_of = np.empty(len(self.domain), dtype=np.int64)
@@ -95,27 +125,37 @@ class Secret(Policy):
             ]
             for s, cells in enumerate(self.cells)
         ]
-        for s, mine in enumerate(laws):
-            for other, theirs in enumerate(laws):
+        for s, first_laws in enumerate(laws):
+            for other, second_laws in enumerate(laws):
                 if s == other:
                     continue
-                for left in mine:
-                    for right in theirs:
+                for left in first_laws:
+                    for right in second_laws:
                         yield Inequality(left, right, self.epsilon, (self._secrets[s], self._secrets[other]))
 
     def equations(self) -> list[list[Fraction]]:
         if self.epsilon != ZERO:
             return []
-        if isinstance(self.distributions, ChiSquare):  # a confidence set spans the same laws as the polytope around it
+        if isinstance(self.distributions, ChiSquare):  # the set and the polytope around it span the same distributions
             return Secret(self.domain, self.secret, ZERO, self.distributions.polytope()).equations()
         return super().equations()
 
     def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
-        """The rule that these likelihoods come closest to breaking. Certified.
+        """Return the rule that a likelihood vector violates most, or comes closest to violating; certified.
 
-        Under ChiSquare the ratio shown is an upper bound over the whole confidence set, proved by its dual. One above
-        e^ε counts as violated, also in the narrow band where no distribution in the set is found that shows it; where
-        one is found, its own ratio is shown.
+        Under ChiSquare, the ratio is an upper bound over the whole confidence set, proved by its dual. A bound above
+        e^ε counts as violated, even in the narrow band where no distribution in the set is found that violates the
+        rule. If one is found, its ratio is returned.
+
+        Parameters
+        ----------
+        likelihoods
+            One likelihood per value, as for :meth:`allows`.
+
+        Returns
+        -------
+        TightestConstraint
+            The rule with a certified decision whether it is violated.
         """
         if isinstance(self.distributions, ChiSquare):
             return self._worst_in(self.distributions, self._checked(likelihoods))
@@ -124,7 +164,7 @@ class Secret(Policy):
 
     @functools.cached_property
     def _integer_laws(self) -> list[tuple[list[list[int]], int]]:
-        """For each secret its possible laws of U, as integers over one denominator."""
+        """For each secret its possible distributions of U, as integers over one denominator."""
         integer_laws = []
         for s in range(self.cells.shape[0]):
             laws = self.distributions.conditionals(s, (self.cells.shape[0], self.cells.shape[1]))
@@ -133,7 +173,7 @@ class Secret(Policy):
         return integer_laws
 
     def _worst_listed(self, exact: list[Fraction]) -> TightestConstraint:
-        """Of all laws of two secrets, the one that gives most and the one that gives least decide."""
+        """Return the worst rule: the largest sum of one secret against the smallest sum of another."""
         if self.epsilon.is_infinite:
             return UNCONSTRAINED
         unit = math.lcm(*(likelihood.denominator for likelihood in exact))
@@ -151,6 +191,7 @@ class Secret(Policy):
         return worst
 
     def _worst_in(self, confidence: ChiSquare, exact: list[Fraction]) -> TightestConstraint:
+        """Return the worst rule over a confidence set."""
         if self.epsilon.is_infinite or not any(exact):
             return UNCONSTRAINED
         largest = max(exact)
@@ -189,10 +230,21 @@ class Secret(Policy):
         return worst
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """As each column by itself, and faster.
+        """Return whether all likelihood vectors lie in the cone of the policy; certified.
 
-        Under a confidence set many columns hold the same numbers for two secrets, but for the last places. Those are
-        proved together, the greatest numbers of the one secret against the least of the other.
+        The result is the same as for each column by itself, but faster. Under a confidence set, columns that agree for
+        two secrets up to their last bits are proved together: the greatest likelihoods of one secret against the least
+        of the other.
+
+        Parameters
+        ----------
+        columns
+            One vector per output, with integers below 2^62 in domain order.
+
+        Returns
+        -------
+        bool
+            Whether all outputs obey the policy.
         """
         confidence, pairwise = self.distributions, self.as_pairwise
         if pairwise is not None:
@@ -201,7 +253,7 @@ class Secret(Policy):
             return self._allows_all_listed(columns)
         if self.epsilon.is_infinite or len(columns) < _LEAST_GROUPED:
             return super().allows_all(columns)
-        # A little less than e^ε, and at most what a double holds.
+        # Slightly less than e^ε, and at most the largest float.
         ratio = Fraction(min(self.epsilon.exp(), 2.0**1000) * (1 - 2.0**-40))
         if exceeds(ratio, Fraction(1), self.epsilon):
             return super().allows_all(columns)
@@ -220,20 +272,20 @@ class Secret(Policy):
             widest_ratios = widest(likelihoods, frequencies, slack)
             alone = np.diff(starts, append=len(order)) == 1
             if (widest_ratios.ratio[alone] > (1 + _SURE) * float(ratio)).any():
-                return False  # laws that doubles found in the set, or nearly, break the rule by far more than rounding
+                return False  # distributions in the set, up to rounding, violate the rule by far more than rounding
             proved = ratios_are_certain(top, bottom, frequencies[0], slack, widest_ratios.offsets, float(ratio))
             pair = confidence.pair(s, other)
             for number in np.flatnonzero(~proved).tolist():
                 q, against = top[number].tolist(), bottom[number].tolist()
                 if max(q) <= ratio * min(against):
                     continue
-                mine, theirs = ([Fraction(weight, 1 << _WEIGHT_BITS) for weight in side] for side in (q, against))
-                if not ratio_is_certain(pair, mine, theirs, widest_ratios.offsets[number].tolist(), ratio):
+                first, second = ([Fraction(weight, 1 << _WEIGHT_BITS) for weight in side] for side in (q, against))
+                if not ratio_is_certain(pair, first, second, widest_ratios.offsets[number].tolist(), ratio):
                     unproved.update(np.flatnonzero(group_of == group_of[order[starts[number]]]).tolist())
         return all(self.allows(columns[number]) for number in sorted(unproved))
 
     def _allows_all_listed(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Decide all columns together in doubles, and exactly those that come close to a limit."""
+        """Return whether all columns are allowed; filter them in floats and decide those near a limit exactly."""
         if self.epsilon.is_infinite or float(self.epsilon) > MOST_FILTERED:
             return super().allows_all(columns)
         weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
@@ -249,23 +301,50 @@ class Secret(Policy):
         return self._allows_near(columns, apart.max(axis=(1, 2)) - float(self.epsilon), least)
 
     def cut(self, likelihoods: Sequence[float]) -> Inequality | None:
-        """The rule that these likelihoods come closest to breaking, or break the most; None where nothing binds.
+        """Return the rule that a likelihood vector violates most, or comes closest to violating.
 
-        It is a rule of this policy, exactly: its laws of U belong to one distribution of the set. Which rule is the
-        closest is found in doubles. Where the rules are infinitely many, this is how a solver meets them one by one.
+        If the policy has infinitely many rules, solvers use this method to add them one by one.
+
+        Parameters
+        ----------
+        likelihoods
+            One likelihood per value, in domain order or with labels.
+
+        Returns
+        -------
+        Inequality or None
+            An exact rule of this policy: its conditional distributions belong to one distribution of the set. The
+            closest rule is searched in floats. None if no rule applies.
         """
         return self.cuts([likelihoods])[0]
 
     def cuts(self, vectors: Iterable[Sequence[float]]) -> list[Inequality | None]:
-        """``cut`` for each of many likelihood vectors, together."""
+        """Return the result of :meth:`cut` for each of many likelihood vectors.
+
+        Parameters
+        ----------
+        vectors
+            Likelihood vectors.
+
+        Returns
+        -------
+        list
+            One Inequality or None per vector.
+
+        Raises
+        ------
+        InvalidInput
+            If a vector does not have one entry per value.
+        """
         columns = np.maximum(np.array([list(self._aligned(vector)) for vector in vectors], dtype=np.float64), 0.0)
         if columns.ndim != 2 or columns.shape[1] != len(self.domain):
-            raise InvalidInput("Secret", "likelihoods", f"have {len(self.domain)} entries", columns.shape)
+            must = f"have {quantity(len(self.domain), 'entry')}, one per value of the domain"
+            raise InvalidInput("Secret", "likelihoods", must, columns.shape)
         if self.epsilon.is_infinite:
             return [None] * len(columns)
         if not isinstance(self.distributions, ChiSquare):
             return self._cuts_listed(columns)
-        # A ratio that is infinite at rest would show no law; a trace of the constant leads the search to one.
+        # The search finds no distribution for an infinite ratio; a small constant makes every ratio finite.
         columns = columns + _TRACE * columns.max(axis=1, keepdims=True)
         cuts: list[Inequality | None] = []
         pairs = len(self._secrets) * (len(self._secrets) - 1)
@@ -280,9 +359,11 @@ class Secret(Policy):
         return cuts
 
     def _aligned(self, likelihoods: Any) -> Any:
+        """Return likelihoods in domain order."""
         return align(self.domain, likelihoods, "Secret", "likelihoods")
 
     def _cuts_listed(self, columns: npt.NDArray[np.float64]) -> list[Inequality | None]:
+        """Return the closest rule of each column, if the rules can be listed."""
         rules = list(self.inequalities())
         sides = np.zeros((2, len(rules), len(self.domain)))
         for number, rule in enumerate(rules):
@@ -293,15 +374,16 @@ class Secret(Policy):
         return [rules[i] if column.any() else None for i, column in zip(ratio.argmax(axis=0), columns, strict=True)]
 
     def _search(self, confidence: ChiSquare, columns: list[list[float]]) -> tuple[Widest, list[tuple[int, int]]]:
-        """The widest ratio of every likelihood vector for all secrets, two by two."""
+        """Return the greatest ratio of every likelihood vector for all ordered pairs of secrets, and the pairs."""
         pairs = list(itertools.permutations(range(len(self._secrets)), 2))
         rows = np.array(columns)[:, self.cells]
-        chosen = np.array(pairs)
-        likelihoods = rows[:, chosen].reshape(-1, 2, self.cells.shape[1])
-        frequencies = np.tile(confidence.frequencies[chosen], (len(columns), 1, 1))
+        indices = np.array(pairs)
+        likelihoods = rows[:, indices].reshape(-1, 2, self.cells.shape[1])
+        frequencies = np.tile(confidence.frequencies[indices], (len(columns), 1, 1))
         return widest(likelihoods, frequencies, float(confidence.root_radius - 1)), pairs * len(columns)
 
     def _rule(self, s: int, law: Sequence[Fraction], other: int, against: Sequence[Fraction]) -> Inequality:
+        """Return the rule between two secrets under given conditional distributions of U."""
         left = {int(i): p for i, p in zip(self.cells[s], law, strict=True) if p}
         right = {int(i): p for i, p in zip(self.cells[other], against, strict=True) if p}
         return Inequality(left, right, self.epsilon, (self._secrets[s], self._secrets[other]))
@@ -314,39 +396,60 @@ class Secret(Policy):
         }
 
     def posterior_odds_bound(self, secret: object, other: object, prior_odds: Fraction | int = 1) -> float:
-        """The most that the odds between two values of the secret can be after a report."""
+        """Return the greatest possible odds of one value of the secret against another after a report.
+
+        Parameters
+        ----------
+        secret
+            A value of the secret attribute.
+        other
+            Another value of the secret attribute.
+        prior_odds
+            Odds of ``secret`` against ``other`` before the report.
+
+        Returns
+        -------
+        float
+            The upper bound on the odds after the report.
+        """
         for value in (secret, other):
             self.domain.factors[self.secret].index(value)
         return float(prior_odds) * (ZERO if secret == other else self.epsilon).exp() if prior_odds else 0.0
 
     def compose(self, other: Policy) -> Policy:
-        mine = self.as_pairwise
-        theirs = other.as_pairwise if isinstance(other, Secret) else other
-        if mine is None or theirs is None:
+        first = self.as_pairwise
+        second = other.as_pairwise if isinstance(other, Secret) else other
+        if first is None or second is None:
             raise CannotCompose(
-                "secrets protected under a known or estimated distribution do not compose: two releases at "
-                "epsilon 0 can together reveal the secret; use Anything(), under which levels add"
+                "secret policies under a known or estimated distribution do not compose, because two releases at "
+                "epsilon 0 can together reveal the secret; use Anything(), under which epsilons add"
             )
         if isinstance(other, Secret) and other.domain == self.domain and other.secret == self.secret:
             return Secret(self.domain, self.secret, (self.epsilon + other.epsilon).as_promise(), Anything())
-        return mine.compose(theirs)
+        return first.compose(second)
 
     def restrict(self, values: Sequence[Any]) -> Policy:
         pairwise = self.as_pairwise
         if pairwise is None:
-            raise CannotCompose("restricting the values changes the known distribution; state a new policy instead")
+            raise CannotCompose(
+                "a secret policy under a known or estimated distribution cannot be restricted, because fewer values "
+                "change the distribution; state a new policy over the remaining values"
+            )
         return pairwise.restrict(values)
 
 
 def _alike(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Numbers of groups of rows that agree but for their last places; by a sum, which rarely takes others for alike."""
+    """Return group numbers of rows that agree up to their last bits.
+
+    Rows are compared by a weighted sum, which rarely puts different rows into one group.
+    """
     factors = np.modf(np.sqrt(2 + np.arange(rows.shape[1])))[0] + 1
     sums = ((rows >> _ALIKE_BITS) * ((factors * 2.0**40).astype(np.int64) | 1)).sum(axis=1)
     return np.unique(sums, return_inverse=True)[1].astype(np.intp)
 
 
 def _laws_within(pair: SecretPair, laws: npt.NDArray[np.float64]) -> list[tuple[Fraction, ...]]:
-    """Two laws of U that some distribution in the confidence set has, exactly, next to those given."""
+    """Return two exact distributions of U close to the given ones that some distribution in the set has."""
     targets = [_rounded(law) for law in laws]
     centres = []
     for cells, law in zip((pair.first, pair.second), targets, strict=True):
@@ -364,6 +467,7 @@ def _laws_within(pair: SecretPair, laws: npt.NDArray[np.float64]) -> list[tuple[
 
 
 def _rounded(law: npt.NDArray[np.float64]) -> tuple[Fraction, ...]:
+    """Return a distribution in multiples of 2^-48 with a sum of exactly one."""
     units = [round(p * 2**_LAW_BITS) for p in law.tolist()]
     units[max(range(len(units)), key=units.__getitem__)] += 2**_LAW_BITS - sum(units)
     return tuple(Fraction(unit, 2**_LAW_BITS) for unit in units)

@@ -1,4 +1,4 @@
-"""The simplest policy that promises the same: a matrix that is really one epsilon, sensitive values, or blocks."""
+"""Recognize policies that are equivalent to Uniform, HighLow or Blocks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,42 @@ from sfumato.policy.uniform import Uniform
 
 __all__ = ["structure_of"]
 
-#: A structure that shows only in the effective epsilons is looked for up to this many values: closing takes k³ steps.
+#: Maximum number of values for which effective epsilons are computed to find a structure; it takes k³ steps.
 _LARGEST_CLOSED = 1024
 
 
 def structure_of(policy: Policy) -> Policy:
-    """The simplest of Uniform, HighLow and Blocks with exactly the cone of this policy, else the policy itself.
+    """Return the simplest of Uniform, HighLow and Blocks that is equivalent to a policy.
 
-    Two policies on pairs have one cone iff their effective epsilons are equal. Epsilons that are equal as declared are
-    so when closed, hence the declared ones are tried first.
+    Parameters
+    ----------
+    policy
+        Any policy.
+
+    Returns
+    -------
+    Policy
+        A policy with exactly the same cone, or ``policy`` itself if none of the three is equivalent or the domain is
+        too large to tell.
+
+    Raises
+    ------
+    InvalidInput
+        If the argument is not a policy.
+
+    Notes
+    -----
+    Two pairwise policies have the same cone if and only if their effective epsilons are equal. Equal declared epsilons
+    imply equal effective ones, so the declared epsilons are tried first.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Pairwise
+    >>> structure_of(Pairwise(Domain(["no", "yes"]), [[0, 1], [1, 0]]))
+    Uniform(Domain(['no', 'yes']), epsilon='1')
     """
     if not isinstance(policy, Policy):
-        raise InvalidInput("structure_of", "the policy", "be a Policy", policy)
+        raise InvalidInput("structure_of", "policy", "be a Policy", policy)
     if not isinstance(policy, PairwisePolicy) or isinstance(policy, Uniform):
         return policy
     if isinstance(policy, HighLow):
@@ -47,23 +71,23 @@ def structure_of(policy: Policy) -> Policy:
 
 
 def _simplest_blocks(policy: Blocks) -> Policy:
+    """Return the simplest policy that is equivalent to a Blocks policy."""
     members = np.bincount(policy.block_of)
     if len(members) == 1:
         return Uniform(policy.domain, policy.epsilons[0])
-    # Blocks of one value have no epsilon within; a way out of a block and back may be shorter than the direct step.
+    # The epsilon of a block with one value has no effect. A path out of a block and back may be shorter than a step.
     around = policy.across + policy.across
     within = {min(e, around) for e, count in zip(policy.epsilons, members.tolist(), strict=True) if count > 1}
     return Uniform(policy.domain, policy.across) if within <= {policy.across} else policy
 
 
 def _read(policy: PairwisePolicy, matrix: EpsilonMatrix) -> Policy | None:
-    """A structured policy with these epsilons, or None."""
+    """Return a structured policy with these epsilons, or None."""
     codes = matrix.codes
     size = len(codes)
     if size == 1:
         return Uniform(policy.domain, INFINITE)
-    # The first row, without its diagonal, has one epsilon in a uniform policy or for a sensitive value, and at most two
-    # where there are blocks.
+    # Off the diagonal, the first row has one epsilon in Uniform and HighLow policies, and at most two in Blocks.
     first = np.unique(codes[0, 1:])
     if len(first) > 2:
         return None
@@ -85,7 +109,7 @@ def _read(policy: PairwisePolicy, matrix: EpsilonMatrix) -> Policy | None:
 def _read_rows(
     policy: PairwisePolicy, matrix: EpsilonMatrix, each_row: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> Policy | None:
-    """One epsilon in each row: from a value to every other one."""
+    """Return a Uniform or HighLow policy if each row has one epsilon, from its value to every other value."""
     distinct = np.unique(each_row).tolist()
     if len(distinct) == 1:
         return Uniform(policy.domain, matrix.epsilon(distinct[0]))
@@ -96,7 +120,7 @@ def _read_rows(
 
 
 def _read_blocks(policy: PairwisePolicy, matrix: EpsilonMatrix, across: int) -> Policy | None:
-    """Blocks between which every epsilon is ``across``."""
+    """Return a Blocks policy if ``across`` is the epsilon between all blocks, or None."""
     codes = matrix.codes
     together = codes != across
     np.fill_diagonal(together, True)
@@ -110,7 +134,7 @@ def _read_blocks(policy: PairwisePolicy, matrix: EpsilonMatrix, across: int) -> 
         return None
     if not same.any():
         return Uniform(policy.domain, matrix.epsilon(across))
-    # A block of one value has no epsilon: it takes that of a larger block, so that one number may do for all blocks.
+    # The epsilon of a block with one value has no effect: use that of a larger block, so that all may be equal.
     blocks = np.unique(block_of)
     shared = int(within[within >= 0][0])
     epsilons = [matrix.epsilon(int(code) if code >= 0 else shared) for code in within[blocks]]

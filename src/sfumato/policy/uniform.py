@@ -1,4 +1,4 @@
-"""Classical local differential privacy: every value is as sensitive as every other."""
+"""Classical local differential privacy: all values are equally sensitive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,31 @@ __all__ = ["Uniform"]
 
 
 class Uniform(PairwisePolicy):
-    """``T_x ≤ e^ε·T_x'`` for all values: ε-LDP."""
+    """Classical local differential privacy: the same epsilon for every pair of values.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    epsilon
+        Privacy level ε: an int, float, Fraction, Decimal or string such as ``"ln 3"``.
+
+    Raises
+    ------
+    InvalidInput
+        If the epsilon is negative or not a number.
+
+    Notes
+    -----
+    Every likelihood vector T satisfies T_x ≤ e^ε·T_x' for all values x, x' (ε-LDP).
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> policy = Uniform(Domain(["no", "yes"]), "ln 3")
+    >>> policy.posterior_odds_bound("yes", "no")
+    3.0
+    """
 
     kind = "uniform"
 
