@@ -478,7 +478,7 @@ def test_two_releases_do_not_compose_and_values_cannot_be_left_out() -> None:
     policy = robust(COUNTS)
     with pytest.raises(CannotCompose, match="do not compose"):
         policy.compose(policy)
-    with pytest.raises(CannotCompose, match="restricting the values"):
+    with pytest.raises(CannotCompose, match="known or estimated distribution cannot be restricted"):
         policy.restrict([("s0", "u0"), ("s1", "u1")])
 
 

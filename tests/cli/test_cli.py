@@ -151,8 +151,8 @@ def test_check_says_what_a_policy_asks(folder: Path, capsys: pytest.CaptureFixtu
     assert run.code == 0
     assert run.out.splitlines() == [
         "a high-low policy over 4 values",
-        "asks:        no output is more than 3 times (epsilon ln 3) likelier for a sensitive value ('hiv', 'cancer') "
-        "than for any other value; the other values may be told.",
+        "asks:        no report is more than 3 times (epsilon ln 3) as likely for a sensitive value ('hiv', 'cancer') "
+        "as for any other value; the other values may be revealed.",
         "least level: ln 3 ('hiv' against 'none')",
         f"hash:        {sf.load_policy(folder / 'policy.toml').hash}",
     ]

@@ -38,7 +38,7 @@ class Domain:
     Raises
     ------
     InvalidInput
-        If there are no labels, more than 2**31, two equal ones, or labels of different types.
+        If the labels are empty, more than 2**31, not distinct, or of different types.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class Domain:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the factors of a product, rows and columns of a grid, or ``(size,)``."""
+        """The sizes of the factors of a product, rows and columns of a grid, or ``(size,)``."""
         return self._kind.shape
 
     @property
@@ -215,7 +215,7 @@ class Domain:
 
     @property
     def factors(self) -> dict[str, Domain]:
-        """Factors of a product by name, in order; empty for other domains."""
+        """The factors of a product by name, in order; empty for other domains."""
         if self._kind.name != "product" or not isinstance(self._kind, Product):  # Grid is a subclass of Product
             return {}
         return {name: Domain._of(kind) for name, kind in self._kind.factors.items()}

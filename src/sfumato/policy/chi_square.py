@@ -132,7 +132,7 @@ class ChiSquare(Distributions):
 
     @property
     def radius(self) -> Fraction:
-        """Radius B of the set (RLDP eq. 3)."""
+        """The radius B of the set (RLDP eq. 3)."""
         return self.root_radius**2 - 1
 
     def holds(self, joint: Sequence[Sequence[Any]]) -> bool:
