@@ -173,11 +173,11 @@ class MissingExtra(SfumatoError, ImportError):
     Examples
     --------
     >>> print(MissingExtra("arrow", "encoding an Arrow column"))
-    encoding an Arrow column needs the optional dependency: pip install 'sfumato[arrow]'
+    encoding an Arrow column requires an optional dependency; install it with: pip install 'sfumato[arrow]'
     """
 
     def __init__(self, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the optional dependency: pip install 'sfumato[{extra}]'")
+        super().__init__(f"{purpose} requires an optional dependency; install it with: pip install 'sfumato[{extra}]'")
 
 
 def _restore(kind: type[SfumatoError], arguments: tuple[Any, ...], state: dict[str, Any]) -> SfumatoError:

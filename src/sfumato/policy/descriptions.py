@@ -73,9 +73,10 @@ def _(policy: Uniform) -> str:
 def _(policy: HighLow) -> str:
     if binds_nothing(policy):
         return _UNCONSTRAINED
+    others = "" if policy.is_sensitive.all() else "; the other values may be revealed"
     return (
         f"no report is more than {_times(policy.epsilon)} as likely for a sensitive value ({_named(policy.sensitive)}) "
-        "as for any other value; the other values may be revealed."
+        f"as for any other value{others}."
     )
 
 
