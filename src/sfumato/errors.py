@@ -61,7 +61,7 @@ class SfumatoError(Exception):
 
 
 class InvalidInput(SfumatoError, ValueError):
-    """Argument, file or document that was rejected.
+    """Error raised if an argument, a file or a document is rejected.
 
     All messages follow one template: ``subject: parameter must …; got …``. A hint follows if the requirement alone does
     not say what to do next.
@@ -98,17 +98,20 @@ class InvalidInput(SfumatoError, ValueError):
 
 
 class UnknownLabel(InvalidInput, KeyError):
-    """Label of a value or a group that a result does not have, as in ``estimate["label"]``."""
+    """Error raised if a result has no row with a label, as in ``estimate["label"]``.
+
+    It is also a :class:`KeyError`.
+    """
 
     __str__ = Exception.__str__  # KeyError.__str__ would put the message in quotation marks
 
 
 class UnknownSpec(InvalidInput):
-    """Document with a kind or a version that this release does not know."""
+    """Error raised if a document has a kind or a version that this release does not know."""
 
 
 class UnreadableFile(InvalidInput, OSError):
-    """File that cannot be opened, read or written.
+    """Error raised if a file cannot be opened, read or written.
 
     It is also an :class:`OSError` with the ``errno``, ``strerror`` and ``filename`` of the system's error.
     """
@@ -118,50 +121,50 @@ class UnreadableFile(InvalidInput, OSError):
 
 
 class MissingFile(UnreadableFile, FileNotFoundError):
-    """File that does not exist; also a :class:`FileNotFoundError`."""
+    """Error raised if a file does not exist; also a :class:`FileNotFoundError`."""
 
 
 class PolicyViolated(SfumatoError):
-    """Mechanism that violates its policy; the message names the pair of values and the output."""
+    """Error raised if a mechanism violates its policy; the message names the pair of values and the output."""
 
 
 class NoAnswer(SfumatoError):
-    """Valid request that has no exact answer; nothing was approximated instead.
+    """Error raised if a valid request has no exact answer.
 
-    The subclass and the message give the reason.
+    Nothing is approximated instead. The subclass and the message give the reason.
     """
 
 
 class Undecided(NoAnswer):
-    """Statement that no available method proves or disproves, or for which the evidence is too weak."""
+    """Error raised if no available method decides a statement, or if the evidence is too weak."""
 
 
 class LimitExceeded(NoAnswer):
-    """Computation that is larger than the limit in the message."""
+    """Error raised if a computation is larger than the limit in the message."""
 
 
 class SolverFailed(NoAnswer):
-    """Numerical search that did not converge, or did not finish in time."""
+    """Error raised if a numerical search does not converge or does not finish in time."""
 
 
 class NoMechanism(NoAnswer):
-    """Request that no mechanism meets: the bits per report, the policy, the utility or the target."""
+    """Error raised if no mechanism meets the request: bits per report, policy, utility or target."""
 
 
 class CannotCompose(SfumatoError):
-    """Composition of two policies that does not exist, or that is not known to exist."""
+    """Error raised if the composition of two policies does not exist, or is not known to exist."""
 
 
 class BudgetExceeded(SfumatoError):
-    """Release that would exceed the budget of the ledger; nothing was drawn."""
+    """Error raised if a release would exceed the budget of the ledger; nothing was drawn."""
 
 
 class ValueChanged(SfumatoError):
-    """Repeated answer to a collection with another value than before; nothing was drawn."""
+    """Error raised if a person answered a collection before with another value; nothing was drawn."""
 
 
 class MissingExtra(SfumatoError, ImportError):
-    """Optional dependency that is not installed.
+    """Error raised if an optional dependency is not installed.
 
     Parameters
     ----------

@@ -1312,12 +1312,12 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
         (
             b"x,y\n1,2\n3\n",
             {"file": "f.csv", "column": "x"},
-            "document['file'], line 3, must hold a label in the column; got ['3']",
+            "document['file'], line 3, must have a label in the column; got ['3']",
         ),
         (
             b"x,y\n,2\n",
             {"file": "f.csv", "column": "x"},
-            "document['file'], line 2, must hold a label in the column; got ['', '2']",
+            "document['file'], line 2, must have a label in the column; got ['', '2']",
         ),
         (b'x\n"a" b\n', {"file": "f.csv"}, "document['file'] must be a well-formed CSV file ("),
         (

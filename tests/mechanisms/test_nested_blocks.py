@@ -352,7 +352,7 @@ def test_far_levels_keep_the_promise(levels: tuple[str, str]) -> None:
         ("aabb", (1, "inf"), "across must be finite"),
         ("aabb", (2, 2), "below across"),
         ("aabb", ("inf", "inf"), "across must be finite"),
-        ("aab", (1, 2), "one label for each"),
+        ("aab", (1, 2), "4 block labels, one per value"),
     ],
 )
 def test_what_is_another_policy_is_refused(kind: Any, blocks: str, levels: Any, words: str) -> None:

@@ -318,7 +318,7 @@ class Epsilon:
             The value of e^ε with a relative error of a few units in the last place, or infinity if it exceeds the
             largest float.
         """
-        if self.is_infinite or float(self) > 710:  # e^709.78 is the largest double
+        if self.is_infinite or float(self) > 710:  # e^709.78 is the largest float
             return math.inf
         with arb_precision(128):
             return float(self._ball().exp())

@@ -108,6 +108,6 @@ def _csv_labels(lines: Any, column: str | None, at: At) -> list[str]:
         if not cells:
             continue
         if len(cells) != len(header) or not cells[place]:
-            raise at.then(f", line {lines.line_num},").error("hold a label in the column", cells)
+            raise at.then(f", line {lines.line_num},").error("have a label in the column", cells)
         labels.append(cells[place])
     return labels
