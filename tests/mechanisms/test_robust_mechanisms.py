@@ -444,7 +444,7 @@ def test_specs_survive_and_inconsistent_ones_are_refused() -> None:
         assert sf.mechanism_from_spec(mechanism.to_json()) == mechanism
         spec = mechanism.spec
         for wrong, culprit in (
-            ({"secret": "T"}, "secret must be one of the factors S, U; got 'T'"),
+            ({"secret": "T"}, "secret must name one of S, U; got 'T'"),
             ({"weights": [["1"]]}, "have 6 rows"),
             ({"total_bits": 61}, "total_bits must be 62"),
         ):
@@ -468,7 +468,7 @@ def test_bad_policies_and_utilities_are_refused(kind: Any) -> None:
 def test_bad_parameters_of_secret_randomized_response() -> None:
     for domain, secret, epsilon, culprit in (
         (product(2, 2), "T", 1, "secret must be one of the factors S, U"),
-        (sf.Domain.range(4), "S", 1, "name a factor of a Domain.product"),
+        (sf.Domain.range(4), "S", 1, "be a factor of a Domain.product"),
         (product(2, 2), "S", -1, "epsilon must be at least 0"),
         (product(1, 2), "S", 1, "have at least two values"),
     ):

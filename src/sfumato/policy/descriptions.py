@@ -232,7 +232,7 @@ def disclosure_warnings(policy: Policy) -> list[str]:
 
 
 def _doubts(policy: Policy) -> dict[object, tuple[float, float]]:
-    """Return for each protected value the probability of another value before a report, and at least after it."""
+    """Return for each protected value the probability of a wrong guess before a report, and its minimum after one."""
     if isinstance(policy, Secret):
         secrets = list(policy.domain.factors[policy.secret])
         rest = (len(secrets) - 1) * float(_unlikelier(float(policy.epsilon)))

@@ -122,7 +122,10 @@ def _is_member(first: Secret, second: Secret) -> bool:
 
 
 def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) -> bool:
-    """Compare effective epsilons, each of which the likelihoods T_z = e^-E*(x,z) in the first cone attain."""
+    """Return whether a policy on pairs implies another, by comparing effective epsilons.
+
+    The likelihoods T_z = e^-E*(x,z) lie in the first cone and attain its effective epsilons E*.
+    """
     indices = representatives(first.classes(), second.classes())
     if len(indices) > LARGEST_DENSE:
         raise LimitExceeded(
@@ -133,7 +136,7 @@ def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) ->
 
 
 def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
-    """Bound the average over the prior from both sides, for each value."""
+    """Return whether a policy on pairs implies a prior policy, by bounding the average for each value."""
     if first.greatest_effective[0] <= second.epsilon:
         return True  # ε-LDP implies ε-LIP for every prior
     if len(first.domain) > LARGEST_DENSE:
@@ -171,7 +174,7 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
 
 
 def _prior_implies_pairwise(first: Prior, second: PairwisePolicy) -> bool:
-    """Compare the largest likelihood ratio of each pair with its epsilon."""
+    """Return whether a prior policy implies a policy on pairs, by the largest likelihood ratio of each pair."""
     if first.side == "both" and first.epsilon * 2 <= second.least[0]:
         return True  # ε-LIP implies 2ε-LDP
     matrix, prior = second.epsilon_matrix(), first.prior
@@ -204,7 +207,7 @@ def _largest_ratio(cone: Prior, a: Fraction, b: Fraction) -> tuple[Terms, Terms]
 
 
 def _prior_implies_prior(first: Prior, second: Prior) -> bool:
-    """Check every rule of the second policy over the cone of the first."""
+    """Return whether a prior policy implies another, by checking each rule over the cone of the first."""
     if first.prior == second.prior and first.epsilon <= second.epsilon and first.side in ("both", second.side):
         return True
     return all(_greatest_value_is_at_most_zero(first, rule) for rule in second.inequalities())
@@ -264,7 +267,7 @@ def _greatest_value_is_at_most_zero(cone: Prior, rule: Inequality) -> bool:
 
 
 def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
-    """Prove the rules by effective epsilons, or find a counterexample in the cone."""
+    """Return whether a policy on pairs implies a secret policy, by effective epsilons or a counterexample."""
     if first.greatest_effective[0] <= second.epsilon:
         return True
     matrix = first.effective_epsilon_matrix()
