@@ -485,7 +485,7 @@ def test_too_many_outputs_are_refused_with_what_to_use_instead() -> None:
 
 def test_a_table_needs_a_secret_of_its_domain() -> None:
     weights = [[TOTAL]] * 4
-    assert "secret must be one of the factors S, U" in refusal(ReportingMechanism, product(2, 2), "X", {}, weights)
+    assert "secret must name one of S, U" in refusal(ReportingMechanism, product(2, 2), "X", {}, weights)
 
 
 # -- census data -------------------------------------------------------------------------------------------
