@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import sfumato
@@ -16,6 +18,8 @@ MODULES = (
     *("policy", "mechanisms", "compiler", "compiler.bounds", "device", "collecting", "spark", "estimation"),
     *("estimation.information_privacy", "plotting", "papers.data", "auditing", "testing", "errors"),
 )
+#: Packages whose public names are all in the root, or that have a command or an HTTP interface instead.
+WITHOUT_OTHER_NAMES = ("cli", "domain", "papers", "randomness", "server")
 _PROPERTY = (property, functools.cached_property)
 _UNBOUND = (classmethod, staticmethod)
 
@@ -36,12 +40,32 @@ class PublicName:
 def public_names() -> list[PublicName]:
     """Return every public function and class, each once, by its shortest path."""
     names: dict[int, PublicName] = {}
-    for module in (sfumato, *(importlib.import_module(f"sfumato.{name}") for name in MODULES)):
+    for module in _modules():
         for short in module.__all__:
             value = getattr(module, short)
             if inspect.isfunction(value) or inspect.isclass(value):
                 names.setdefault(id(value), PublicName(f"{module.__name__}.{short}", value))
     return list(names.values())
+
+
+def public_constants() -> list[str]:
+    """Return the path of every public name that is neither a function, a class nor a module."""
+    return [
+        f"{module.__name__}.{short}"
+        for module in _modules()
+        for short in module.__all__
+        if not (inspect.isroutine(value := getattr(module, short)) or inspect.isclass(value) or inspect.ismodule(value))
+    ]
+
+
+def undocumented_modules() -> list[str]:
+    """Return the packages that look public, but whose names are neither listed here nor all in the root."""
+    packages = {module.name for module in pkgutil.iter_modules(sfumato.__path__) if not module.name.startswith("_")}
+    return sorted(packages - {name.partition(".")[0] for name in MODULES} - set(WITHOUT_OTHER_NAMES))
+
+
+def _modules() -> list[ModuleType]:
+    return [sfumato, *(importlib.import_module(f"sfumato.{name}") for name in MODULES)]
 
 
 def public_members(of: PublicName) -> Iterator[PublicName]:
