@@ -52,7 +52,7 @@ lint: setup $(CHECK_STAMP)  ## Check style, formatting and types.
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy --strict
 
-docs: setup $(CHECK_STAMP)  ## Check the documentation against the code, and build its site in build/site.
+docs: setup $(CHECK_STAMP)  ## Check the documentation against the code, take screenshots, and build the site in build/site.
 	$(BIN)/python -m pytest tests/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "docs: open build/site/index.html"
