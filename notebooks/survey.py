@@ -11,7 +11,7 @@ def _():
 
     import marimo as mo
 
-    os.chdir(tempfile.mkdtemp())  # what the tutorial writes goes to a new folder
+    os.chdir(tempfile.mkdtemp())  # the notebook writes its files to a new folder
     return (mo,)
 
 
@@ -22,9 +22,9 @@ def _():
 
 
     def run(command):
-        done = subprocess.run(command, shell=True, capture_output=True, text=True)
-        print(done.stdout, done.stderr)
-        done.check_returncode()
+        result = subprocess.run(command, shell=True, capture_output=True, text=True)
+        print(result.stdout, result.stderr)
+        result.check_returncode()
 
     return Path, run
 
@@ -34,7 +34,7 @@ def _(mo):
     mo.md(r"""
     # A survey in ten minutes
 
-    The code of `docs/tutorials/survey.md`, by `scripts/make_notebooks.py`; the words are there.
+    `docs/tutorials/survey.md` explains this code. `scripts/make_notebooks.py` wrote this notebook from it.
 
     ## State what is sensitive
     """)

@@ -11,7 +11,7 @@ def _():
 
     import marimo as mo
 
-    os.chdir(tempfile.mkdtemp())  # what the tutorial writes goes to a new folder
+    os.chdir(tempfile.mkdtemp())  # the notebook writes its files to a new folder
     return (mo,)
 
 
@@ -20,7 +20,7 @@ def _(mo):
     mo.md(r"""
     # Telemetry with sensitive URLs
 
-    The code of `docs/tutorials/telemetry.md`, by `scripts/make_notebooks.py`; the words are there.
+    `docs/tutorials/telemetry.md` explains this code. `scripts/make_notebooks.py` wrote this notebook from it.
 
     ## Load the clicks
     """)

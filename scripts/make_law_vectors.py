@@ -1,11 +1,11 @@
-"""Write the vectors by which a client in any language checks what it states about a mechanism.
+"""Write vectors with which a client in any language checks its statements about a mechanism.
 
 - ``vectors/laws/*.json``: for every mechanism at levels from 0 to infinity the exact sum of greatest likelihoods, the
   exact greatest ratio of likelihoods for every pair of values, and the ratios to an average over a prior.
 - ``vectors/policies/verdicts.json``: mechanisms, policies, and whether each mechanism obeys each policy of its domain.
 - ``vectors/documents/labels.json``: specs and policies over labels that are hard to write, with their hashes.
 
-``vectors/README.md`` describes the formats. Rerun when a mechanism is added: files that are there stay as they are.
+``vectors/README.md`` describes the formats. Run the script again when a mechanism is added; it keeps existing files.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ STRICTER = Fraction(10**6 - 1, 10**6)
 
 
 def families(epsilon: str) -> list[Mechanism]:
-    """Every mechanism that there is, over small domains."""
-    found = [family.load_examples() for family in all_families()]
-    return [mechanism for examples in found if examples for mechanism in examples.laws(epsilon)]
+    """Return examples of every mechanism over small domains."""
+    all_examples = [family.load_examples() for family in all_families()]
+    return [mechanism for examples in all_examples if examples for mechanism in examples.laws(epsilon)]
 
 
 def policies() -> list[sf.Policy]:
-    """Every kind of policy; for each of them a mechanism can be designed."""
+    """Return policies of every kind for which ``design`` finds a mechanism."""
     six, pairs = sf.Domain.range(6), sf.Domain.product(sex=["f", "m"], age=sf.Domain.range(3))
     grid = sf.Domain.grid(latitude=(47, 48), longitude=(6, 8), rows=2, columns=3)
     matrix = [["0" if x == y else f"{1 + (x + 2 * y) % 3}/2" for y in range(4)] for x in range(4)]
@@ -65,7 +65,7 @@ def policies() -> list[sf.Policy]:
 
 
 def domains() -> list[sf.Domain]:
-    """Labels that languages write in different ways."""
+    """Return domains whose labels languages write in different ways."""
     cells = sf.Domain.grid(latitude=(0, 1.5), longitude=(-1e-5, 1), rows=2, columns=3)
     return [
         sf.Domain([0.5, 1.0, 1e16, 1e-7, -2.5e-300]),
@@ -77,7 +77,7 @@ def domains() -> list[sf.Domain]:
 
 
 def stricter(policy: sf.Policy) -> dict[str, Any]:
-    """The document of a policy that asks a little more: every level is lower by a millionth."""
+    """Return the document of a slightly stricter policy: every epsilon is lower by a millionth."""
     document: dict[str, Any] = json.loads(json.dumps(policy.to_dict()))
 
     def lower(level: Any) -> Any:
@@ -92,14 +92,14 @@ def stricter(policy: sf.Policy) -> dict[str, Any]:
 
 
 def columns(mechanism: Mechanism) -> list[list[Fraction]]:
-    """The exact likelihoods of all values for each report that is possible."""
+    """Return the exact likelihoods of all values, for each report of positive probability."""
     size = range(len(mechanism.domain))
-    found = ([mechanism.probability(y, x) for x in size] for y in mechanism.reports())
-    return [column for column in found if any(column)]
+    likelihoods = ([mechanism.probability(y, x) for x in size] for y in mechanism.reports())
+    return [column for column in likelihoods if any(column)]
 
 
 def greatest_ratio(column_pairs: list[tuple[Fraction, Fraction]]) -> str:
-    """The greatest ratio of two likelihoods, as a fraction; ``inf`` where a report excludes the second value."""
+    """Return the greatest ratio of two likelihoods as a fraction, or ``inf`` if a report excludes the second value."""
     if any(high and not low for high, low in column_pairs):
         return "inf"
     return str(max(high / low for high, low in column_pairs if high))
@@ -110,7 +110,7 @@ def logarithm(high: Fraction, low: Fraction) -> float | str:
 
 
 def against(law: list[list[Fraction]], weights: list[int]) -> dict[str, Any]:
-    """The logarithms of the greatest ratios of a likelihood to its average over a prior and of that to a likelihood."""
+    """Return log max T_x / (π·T) and log max (π·T) / T_x over reports and values; π is the prior of these weights."""
     averages = [sum(weight * t for weight, t in zip(weights, column, strict=True)) / sum(weights) for column in law]
     upper = [logarithm(max(column), average) for average, column in zip(averages, law, strict=True)]
     lower = [logarithm(average, min(column)) for average, column in zip(averages, law, strict=True) if average]
@@ -122,6 +122,7 @@ def against(law: list[list[Fraction]], weights: list[int]) -> dict[str, Any]:
 
 
 def law_vector(epsilon: str, mechanism: Mechanism, generator: random.Random) -> dict[str, Any]:
+    """Return the vector of one mechanism: its spec and the exact ratios of its likelihoods."""
     law, size = columns(mechanism), range(len(mechanism.domain))
     weights = [generator.randrange(10) for _ in size]
     ratios, pairs = ["1"], [[0 for _ in size] for _ in size]
@@ -143,17 +144,19 @@ def law_vector(epsilon: str, mechanism: Mechanism, generator: random.Random) -> 
 
 
 def law_vectors() -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    generators = {name: random.Random(name) for name in mechanism_classes()}  # no mechanism changes another's vectors
+    """Return the vectors of all mechanisms at all levels, by the name of the mechanism."""
+    vectors: dict[str, list[dict[str, Any]]] = {}
+    # One generator per mechanism: adding a mechanism must not change the vectors of another.
+    generators = {name: random.Random(name) for name in mechanism_classes()}
     for epsilon in EPSILONS:
         for mechanism in families(epsilon):
             vector = law_vector(epsilon, mechanism, generators[mechanism.name])
-            found.setdefault(mechanism.name, []).append(vector)
-    return found
+            vectors.setdefault(mechanism.name, []).append(vector)
+    return vectors
 
 
 def verdicts() -> dict[str, Any]:
-    """Mechanisms and policies, and for every pair of one domain whether the mechanism obeys the policy."""
+    """Return mechanisms, policies, and for every pair over the same domain whether the mechanism obeys the policy."""
     stated = policies()
     designs = [sf.design(policy) for policy in stated]
     documents = [*(policy.to_dict() for policy in stated), *map(stricter, stated)]
@@ -169,27 +172,29 @@ def verdicts() -> dict[str, Any]:
 
 
 def labels() -> list[dict[str, Any]]:
-    found = []
+    """Return documents over labels that are hard to write, with the hash of each mechanism."""
+    entries = []
     for domain in domains():
         mechanism, policy = sf.mechanisms.RandomizedResponse(domain, "inf"), sf.Uniform(domain, "inf")
         documents = {"mechanism": canonical_json(mechanism.spec), "policy": canonical_json(policy.to_dict())}
-        found.append({**documents, "hash": mechanism.hash, "labels": list(domain)})
-    return found
+        entries.append({**documents, "hash": mechanism.hash, "labels": list(domain)})
+    return entries
 
 
 def lines(items: list[Any]) -> str:
-    """A JSON list with one item per line."""
+    """Return a JSON list with one item per line."""
     return "[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in items) + "\n]"
 
 
-def write(name: str, text: str) -> None:
+def write(name: str, content: str) -> None:
+    """Write a file unless it exists: published vectors do not change."""
     path = FOLDER / name
     if path.exists():
-        print(f"{name}: published, and stays")
+        print(f"{name}: already published, not changed")
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n", encoding="utf-8")
-    print(f"{name}: {len(text):,} characters")
+    path.write_text(content + "\n", encoding="utf-8")
+    print(f"{name}: {len(content):,} characters")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""Write notebooks/*.py: the code of each tutorial as a marimo notebook; the words stay in the tutorial.
+"""Write notebooks/*.py: the code of each tutorial as a marimo notebook, without the explanations.
 
-Files that the tutorial has its reader save are written by a cell, and commands are run by one. The notebook ends where
-a second terminal is needed.
+A cell writes each file that the tutorial asks its reader to save, and a cell runs each command. The notebook ends
+before the first section that needs a second terminal.
 """
 
 from __future__ import annotations
@@ -21,41 +21,42 @@ import tempfile
 
 import marimo as mo
 
-os.chdir(tempfile.mkdtemp())  # what the tutorial writes goes to a new folder
+os.chdir(tempfile.mkdtemp())  # the notebook writes its files to a new folder
 """
 
-#: Where the tutorial has files to save and commands to type.
+#: First cell of a notebook that runs commands.
 _TERMINAL = """\
 import subprocess
 from pathlib import Path
 
 
 def run(command):
-    done = subprocess.run(command, shell=True, capture_output=True, text=True)
-    print(done.stdout, done.stderr)
-    done.check_returncode()
+    result = subprocess.run(command, shell=True, capture_output=True, text=True)
+    print(result.stdout, result.stderr)
+    result.check_returncode()
 """
 
 
 def cells(page: Path) -> list[str]:
-    """The notebook as Markdown whose blocks are cells, the form that `marimo convert` reads."""
+    """Return the notebook as Markdown whose blocks are cells, the format that `marimo convert` reads."""
     title, *rest = [block for block in blocks(page) if block.language != "text"]
-    intro = f"The code of `docs/tutorials/{page.name}`, by `scripts/make_notebooks.py`; the words are there."
+    intro = f"`docs/tutorials/{page.name}` explains this code. `scripts/make_notebooks.py` wrote this notebook from it."
     terminal = [cell(_TERMINAL)] if any(block.commands for block in rest) else []
     code = [as_cell(block) for block in before_second_terminal(rest)]
     return [cell(_BEGIN), *terminal, f"{title.text}\n\n{intro}", *code]
 
 
 def before_second_terminal(parts: list[Block]) -> list[Block]:
-    """All parts, or those before the section that needs a second terminal; and no section that has but words."""
+    """Return the parts before the first that needs a second terminal, without sections at the end that hold no code."""
     starts = [number for number, part in enumerate(parts) if part.language == "console" and part.title]
-    kept = parts[: starts[0]] if starts else parts
-    while not kept[-1].language:
-        kept = kept[:-1]
-    return kept
+    selection = parts[: starts[0]] if starts else parts
+    while not selection[-1].language:
+        selection = selection[:-1]
+    return selection
 
 
 def as_cell(block: Block) -> str:
+    """Return a heading as it is, and a block as the cell that does what the block asks."""
     if not block.language:
         return block.text
     if block.is_file:
@@ -70,7 +71,7 @@ def cell(code: str) -> str:
 
 
 def notebook(page: Path) -> str:
-    """The notebook of a tutorial, as marimo itself writes it."""
+    """Return the notebook of a tutorial, in the format that marimo writes."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "page.md", Path(folder) / "page.py"
         source.write_text("\n\n".join(cells(page)) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Write vectors/reports/*.json: good and bad batches of every mechanism, for readers in any language to replay.
+"""Write vectors/reports/*.json: valid and invalid batches of every mechanism, for readers in any language to replay.
 
-A good batch comes with the reports in it, in their serialised form; a bad one has a single fault and its reason, one of
-those in docs/report-format.md. Rerun only when a mechanism is added: published vectors stay.
+A valid batch comes with its reports in serialized form. An invalid batch has a single fault, and comes with its reason,
+one of those in docs/report-format.md. Run the script again only when a mechanism is added: published vectors stay.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FOLDER = Path(__file__).parents[1] / "vectors" / "reports"
 
 
 def specs() -> list[Mechanism]:
-    """The examples of all families."""
-    found = [family.load_examples() for family in all_families()]
-    return [mechanism for examples in found if examples for mechanism in examples.reports()]
+    """Return the examples of all families."""
+    all_examples = [family.load_examples() for family in all_families()]
+    return [mechanism for examples in all_examples if examples for mechanism in examples.reports()]
 
 
 def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> list[int]:
-    """Reports as numbers: the least and the greatest first, then any."""
+    """Return reports as integers: the smallest, the largest, then random ones."""
     size = len(mechanism.domain)
     if isinstance(mechanism, SubsetSelection):
         first = [(1 << mechanism.size) - 1, (1 << mechanism.size) - 1 << size - mechanism.size]
@@ -49,6 +49,7 @@ def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> 
 
 
 def as_array(mechanism: Mechanism, reports: list[int]) -> Any:
+    """Return reports in the array form that ``encode_batch`` takes."""
     if not mechanism.report_format.shape:
         return np.array(reports, dtype=mechanism.report_format.dtype)
     rows = [list(mechanism.report_format.encode(report)) for report in reports]
@@ -56,7 +57,7 @@ def as_array(mechanism: Mechanism, reports: list[int]) -> Any:
 
 
 def by_hand(mechanism: Mechanism, reports: list[int]) -> bytes:
-    """The batch as the page says it, in one large number: reports here may be wrong."""
+    """Encode a batch by the description in docs/report-format.md, without checking the reports."""
     width = max(mechanism.bits, 1)
     number = sum(report << i * width for i, report in enumerate(reports))
     header = b"SFUM\x01\0\0\0" + bytes.fromhex(mechanism.hash) + len(reports).to_bytes(8, "little")
@@ -64,29 +65,30 @@ def by_hand(mechanism: Mechanism, reports: list[int]) -> bytes:
 
 
 def bad_parts(mechanism: PartitionedMechanism) -> list[int]:
-    """For each part and one open value numbers that are not its reports, then a head of nothing."""
-    found = []
+    """Return integers that are not reports: of each part, of one unprotected value, and with an unused head."""
+    wrong_reports = []
     for number, part in enumerate(mechanism.parts):
         head = number << mechanism.body_bits
         if isinstance(part, SubsetSelection):
-            found += [head, head | (1 << part.size + 1) - 1]
+            wrong_reports += [head, head | (1 << part.size + 1) - 1]
             if len(part.domain) < mechanism.body_bits:
-                found.append(head | (1 << part.size - 1) - 1 | 1 << len(part.domain))
+                wrong_reports.append(head | (1 << part.size - 1) - 1 | 1 << len(part.domain))
         else:
-            found += [head | part.outputs, head | (1 << mechanism.body_bits) - 1]
+            wrong_reports += [head | part.outputs, head | (1 << mechanism.body_bits) - 1]
     heads = len(mechanism.parts) + len(mechanism.unprotected)
     if len(mechanism.unprotected):
-        found.append((heads - 1) << mechanism.body_bits | 1)
+        wrong_reports.append((heads - 1) << mechanism.body_bits | 1)
     if heads << mechanism.body_bits < 1 << mechanism.bits:
-        found.append(heads << mechanism.body_bits)
-    return found
+        wrong_reports.append(heads << mechanism.body_bits)
+    return wrong_reports
 
 
 def bad_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:
+    """Return batches with one fault each, after checking that the library rejects them."""
     reports = some_reports(mechanism, 5, generator)
     good = by_hand(mechanism, reports)
     width = max(mechanism.bits, 1)
-    found: list[dict[str, Any]] = [
+    batches: list[dict[str, Any]] = [
         {"reason": "magic", "batch": b""},
         {"reason": "magic", "batch": b"SFAG" + good[4:]},
         {"reason": "short", "batch": good[:47]},
@@ -99,43 +101,44 @@ def bad_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str
         {"reason": "length", "batch": good[:40] + bytes(8) + good[48:]},
     ]
     if 5 * width % 8:
-        found.append({"reason": "padding", "batch": good[:-1] + bytes([good[-1] | 0x80])})
+        batches.append({"reason": "padding", "batch": good[:-1] + bytes([good[-1] | 0x80])})
     if mechanism.report_format.encoding == "index" and mechanism.outputs < 1 << width:
         for row, wrong in ((0, mechanism.outputs), (4, (1 << width) - 1)):
             batch = by_hand(mechanism, [*reports[:row], wrong, *reports[row + 1 :]])
-            found.append({"reason": "range", "row": row, "batch": batch})
+            batches.append({"reason": "range", "row": row, "batch": batch})
     if isinstance(mechanism, SubsetSelection):
         everything = (1 << width) - 1
         for row, wrong in ((1, 0), (2, everything), (3, reports[3] & reports[3] - 1)):
             batch = by_hand(mechanism, [*reports[:row], wrong, *reports[row + 1 :]])
-            found.append({"reason": "weight", "row": row, "batch": batch})
+            batches.append({"reason": "weight", "row": row, "batch": batch})
     if isinstance(mechanism, PartitionedMechanism):
         for row, wrong in enumerate(bad_parts(mechanism)):
             batch = by_hand(mechanism, [*reports[: row % 5], wrong, *reports[row % 5 + 1 :]])
-            found.append({"reason": "part", "row": row % 5, "batch": batch})
-    for case in found:
+            batches.append({"reason": "part", "row": row % 5, "batch": batch})
+    for case in batches:
         try:
             decode_batch(mechanism, case["batch"])
         except InvalidInput:
             continue
-        raise AssertionError(f"{mechanism} takes a batch with a fault: {case}")
-    return [{**case, "batch": case["batch"].hex()} for case in found]
+        raise AssertionError(f"{mechanism} accepts an invalid batch: {case}")
+    return [{**case, "batch": case["batch"].hex()} for case in batches]
 
 
 def good_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:
-    found = []
+    """Return batches of different lengths with the reports that they hold."""
+    batches = []
     for count in (0, 1, 7, 8, 19):
         reports = some_reports(mechanism, count, generator)
         batch = encode_batch(mechanism, as_array(mechanism, reports))
         assert batch == by_hand(mechanism, reports)
-        found.append(
+        batches.append(
             {"reports": [mechanism.report_format.encode(report).hex() for report in reports], "batch": batch.hex()}
         )
-    return found
+    return batches
 
 
 def as_text(vectors: list[dict[str, Any]]) -> str:
-    """JSON with one batch a line."""
+    """Return JSON with one batch per line."""
     parts = []
     for vector in vectors:
         good, bad = (",\n".join(json.dumps(case) for case in vector[key]) for key in ("good", "bad"))

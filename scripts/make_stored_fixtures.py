@@ -1,7 +1,7 @@
-"""Write a document of every stored or sent format, with the results that this release computes from it.
+"""Write a document of every format that is stored or sent, with the results that this release computes from it.
 
 The files in ``tests/stored`` were written by this script with the sources of the commit that its README names. They
-are frozen: later releases must read them and give the same results (``tests/test_stored_formats.py``). The script
+are frozen: later releases must read them and compute the same results (``tests/test_stored_formats.py``). The script
 takes an empty folder as its argument, so that it cannot replace them.
 """
 
@@ -60,13 +60,13 @@ from sfumato.reports.sources import Source
 from sfumato.server.store import Submission, open_store
 from sfumato.server.store.sqlite import PendingBatchIds
 
-#: Reports that the counts of a mechanism hold, and reports of them that are stored themselves.
+#: Number of reports that are counted per mechanism, and number of these that are stored.
 COUNTED, STORED = 600, 24
-#: No counts are stored for mechanisms with more values.
+#: Maximum number of values of a mechanism whose counts are stored.
 MOST_VALUES = 80
-#: Of mechanisms with more values only the most important results are stored.
+#: Maximum number of values of a mechanism whose results are all stored.
 SURROGATE_VALUES = 20
-#: A fixed time for report files, because a checkpoint names files with their times.
+#: Modification time of report files in nanoseconds; fixed, because a checkpoint records it.
 MODIFIED = 1_760_000_000_000_000_000
 
 FEW = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
@@ -89,7 +89,7 @@ FEARED = ["flu", "hiv", "cancer"]
 
 
 def weights(domain: sf.Domain, rows: list[str]) -> Any:
-    """Integer weights over 2^62 in these proportions."""
+    """Return integer weights over 2^62 in these proportions."""
     numbers = [[int(part) for part in row.split()] for row in rows]
     return TableMechanism.from_matrix(domain, [[Fraction(n, sum(row)) for n in row] for row in numbers]).weights
 
@@ -189,7 +189,7 @@ def mechanisms() -> list[Mechanism]:
 
 
 def some_values(mechanism: Mechanism, count: int) -> list[Any]:
-    """Values of which the first in the domain's order are the more frequent."""
+    """Return values, the first ones of the domain more often than the last."""
     size = len(mechanism.domain)
     return [
         mechanism.domain.label(i * i % 97 * size // 97) if i % 3 else mechanism.domain.label(0) for i in range(count)
@@ -197,7 +197,7 @@ def some_values(mechanism: Mechanism, count: int) -> list[Any]:
 
 
 def plain(report: Any) -> int | str:
-    """A report as the service takes it in JSON: a number, or its bytes in hex."""
+    """Return a report as the collector accepts it in JSON: a number, or its bytes in hexadecimal digits."""
     return bytes(report).hex() if getattr(report, "ndim", 0) else int(report)
 
 
@@ -206,30 +206,30 @@ def numbers(array: Any) -> list[float]:
 
 
 def results(mechanism: Mechanism, counts: sf.Aggregate) -> dict[str, Any] | None:
-    """What is estimated from the counts; None where reports tell nothing."""
+    """Return the estimates from the counts, or None if the reports carry no information."""
     try:
         estimate = sf.estimate(mechanism, counts)
     except sf.SfumatoError:
         return None
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "frequencies": numbers(estimate.frequencies),
         "standard_errors": numbers(estimate.standard_errors),
         "covariance": numbers(estimate.covariance[0, :SURROGATE_VALUES]),
     }
     if len(mechanism.domain) > SURROGATE_VALUES:
-        return found
-    found["variances"] = numbers(np.diag(estimate.covariance))
+        return values
+    values["variances"] = numbers(np.diag(estimate.covariance))
     for method in ("simplex", "efficient"):
         with contextlib.suppress(sf.SfumatoError):
-            found[method] = numbers(sf.estimate(mechanism, counts, method).frequencies)
-    return found
+            values[method] = numbers(sf.estimate(mechanism, counts, method).frequencies)
+    return values
 
 
 def write_mechanisms(folder: Path) -> None:
     lines = []
-    made = mechanisms()
-    assert {mechanism.name for mechanism in made} == set(Mechanism.registry)
-    for seed, mechanism in enumerate(made):
+    examples = mechanisms()
+    assert {mechanism.name for mechanism in examples} == set(Mechanism.registry)
+    for seed, mechanism in enumerate(examples):
         risk = mechanism.risk(1000)
         entry: dict[str, Any] = {
             "hash": mechanism.hash,
@@ -244,11 +244,11 @@ def write_mechanisms(folder: Path) -> None:
             with tempfile.TemporaryFile() as file:
                 write_lines(mechanism, file, iter([reports[:STORED]]))
                 file.seek(0)
-                text = file.read().decode()
+                report_lines = file.read().decode()
             entry |= {
                 "reports": [plain(report) for report in reports[:STORED]],
                 "batch": encode_batch(mechanism, reports[:STORED]).hex(),
-                "lines": text,
+                "lines": report_lines,
                 "counts_of_reports": sf.aggregate(mechanism, reports[:STORED]).counts.tolist(),
                 "counts": json.loads(counts.to_json()),
                 "binary_counts": base64.b64encode(counts.to_bytes()).decode(),
@@ -260,9 +260,9 @@ def write_mechanisms(folder: Path) -> None:
 
 
 def write_list(path: Path, entries: list[Any]) -> None:
-    """JSON with one entry per line."""
-    texts = [json.dumps(entry, ensure_ascii=False, allow_nan=False) for entry in entries]
-    path.write_text("[\n" + ",\n".join(texts) + "\n]\n", encoding="utf-8")
+    """Write JSON with one entry per line."""
+    lines = [json.dumps(entry, ensure_ascii=False, allow_nan=False) for entry in entries]
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 
 def write_one(path: Path, document: Any) -> None:
@@ -304,7 +304,7 @@ def policies() -> dict[str, sf.Policy]:
     }
 
 
-#: Documents that people write by hand: short forms, and labels in a file next to them.
+#: Policy files as people write them: with short forms, and with labels in a separate file.
 BY_HAND = {
     "by-hand.toml": """\
 # Which illnesses must be hard to tell apart.
@@ -336,14 +336,14 @@ S = ["no", "yes"]
 
 
 def write_policies(folder: Path) -> dict[str, sf.Policy]:
-    own = folder / "policies"
-    own.mkdir()
+    subfolder = folder / "policies"
+    subfolder.mkdir()
     for name, policy in policies().items():
-        sf.save_policy(policy, own / f"{name}.toml")
-        sf.save_policy(policy, own / f"{name}.json")
-    for name, text in BY_HAND.items():
-        (own / name).write_text(text, encoding="utf-8")
-    files = sorted(path for path in own.iterdir() if path.suffix in (".toml", ".json"))
+        sf.save_policy(policy, subfolder / f"{name}.toml")
+        sf.save_policy(policy, subfolder / f"{name}.json")
+    for name, document in BY_HAND.items():
+        (subfolder / name).write_text(document, encoding="utf-8")
+    files = sorted(path for path in subfolder.iterdir() if path.suffix in (".toml", ".json"))
     write_one(folder / "policies.json", {path.name: sf.load_policy(path).hash for path in files})
     return policies()
 
@@ -402,9 +402,9 @@ def certificates(policies: dict[str, sf.Policy]) -> Iterator[tuple[Mechanism, sf
 def write_certificates(folder: Path, policies: dict[str, sf.Policy]) -> None:
     documents = []
     for mechanism, policy in certificates(policies):
-        text = sf.audit(mechanism, policy).to_json()
-        documents.append(json.loads(text))
-        assert text == json.dumps(documents[-1], indent=2, ensure_ascii=False) + "\n"
+        certificate = sf.audit(mechanism, policy).to_json()
+        documents.append(json.loads(certificate))
+        assert certificate == json.dumps(documents[-1], indent=2, ensure_ascii=False) + "\n"
     write_list(folder / "certificates.json", documents)
 
 
@@ -447,7 +447,7 @@ def write_report_files(folder: Path) -> None:
 
 
 def write_checkpoint(folder: Path) -> None:
-    """The checkpoint of an aggregation that was interrupted within a Parquet file of three row groups."""
+    """Write the checkpoint of an aggregation that stopped inside a Parquet file of three row groups."""
     import pyarrow.parquet
 
     mechanism = SubsetSelection(FEW, 1, 2)
@@ -464,10 +464,10 @@ def write_checkpoint(folder: Path) -> None:
         done = [(sources[0], state_of(sources[0]), None), (sources[1], state_of(sources[1]), 2)]
         counted = sf.aggregate(mechanism, reports[:100])
         Checkpoint.start(mechanism).extended(counted, done).write(Path(scratch, "checkpoint"))
-        text = Path(scratch, "checkpoint").read_text(encoding="utf-8")
+        checkpoint = Path(scratch, "checkpoint").read_text(encoding="utf-8")
         document = {
             "spec": mechanism.spec,
-            "checkpoint": json.loads(text.replace(str(Path(scratch).resolve()), "{folder}")),
+            "checkpoint": json.loads(checkpoint.replace(str(Path(scratch).resolve()), "{folder}")),
             "modified": MODIFIED,
             "files": {path.name: base64.b64encode(path.read_bytes()).decode() for path in paths},
             "counted": json.loads(counted.to_json()),
@@ -486,22 +486,22 @@ def write_ledger(folder: Path) -> None:
     one, subset = RandomizedResponse(FEW, 1), SubsetSelection(FEW, "1/2*ln 3", 2)
     parted, two = HighLowSubset(sf.Domain.range(7), range(4), 1, 2), RandomizedResponse(TWO, "0.7")
     high_low = sf.HighLow(sf.Domain.range(7), range(4), 1)
-    asked = [
+    requests = [
         ("monday", one, sf.Uniform(FEW, 1), "flu"),
         ("tuesday", subset, sf.Uniform(FEW, "ln 3"), "hiv"),
         ("where", parted, high_low, 2),
         ("prior", two, sf.Prior(TWO, ["1/3", "2/3"], 1), "yes"),
     ]
-    for collection, mechanism, policy, value in asked:
+    for collection, mechanism, policy, value in requests:
         ledger.answer(collection, mechanism, policy, value, stream=stream)
     ledger.answer("where", parted, high_low, 6, allow_change=True, stream=stream)
-    asked.append(("where", parted, high_low, 6))
+    requests.append(("where", parted, high_low, 6))
     ledger.charge("wednesday", RandomizedResponse(FEW, "0.25"), sf.Uniform(FEW, "1/4"))
     with tempfile.TemporaryDirectory() as scratch:
         ledger.save(Path(scratch, "ledger.json"))
         (folder / "ledger.json").write_bytes(Path(scratch, "ledger.json").read_bytes())
     releases = []
-    for collection, mechanism, policy, value in asked:
+    for collection, mechanism, policy, value in requests:
         (report,) = ledger.answer(collection, mechanism, policy, value)
         document = policy.to_dict()
         releases.append(
@@ -550,7 +550,7 @@ def write_ledger(folder: Path) -> None:
 
 
 def write_secret_ledger(folder: Path) -> None:
-    """Write one release per question about a secret: a second one did not compose."""
+    """Write one release per question about a secret, because a second release does not compose with the first."""
     ledger = sf.Ledger()
     ledger._key = bytes(range(32, 64))
     stream = sf.InsecureSeeded(12)
@@ -585,7 +585,7 @@ def ask(port: int, method: str, path: str, body: Any = None, **headers: str) -> 
 
 @contextlib.contextmanager
 def collector(store: str, log: Path) -> Iterator[tuple[int, str]]:
-    """`sfumato serve` in a process: its port and its admin token."""
+    """Run `sfumato serve` in a process and return its port and its admin token."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -598,21 +598,21 @@ def collector(store: str, log: Path) -> Iterator[tuple[int, str]]:
                     ask(port, "GET", "/readyz")
                     break
                 time.sleep(0.05)
-            found = re.search(r"sfa_\S+", log.read_text())
-            assert found is not None
-            yield port, found[0]
+            token = re.search(r"sfa_\S+", log.read_text())
+            assert token is not None
+            yield port, token[0]
         finally:
             process.terminate()
 
 
 def write_store(folder: Path) -> None:
-    made: list[dict[str, Any]] = []
+    collections: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "collect.db")
         with collector(f"sqlite:///{path}", Path(scratch, "log")) as (port, admin):
             client = Client(f"http://127.0.0.1:{port}", admin)
             parted = HighLowSubset(FEW, FEARED, 1, 2)
-            asked: list[tuple[Mechanism, sf.Policy, dict[str, Any]]] = [
+            surveys: list[tuple[Mechanism, sf.Policy, dict[str, Any]]] = [
                 (
                     parted,
                     sf.HighLow(FEW, FEARED, 1),
@@ -626,26 +626,26 @@ def write_store(folder: Path) -> None:
                 ),
                 (SubsetSelection(FEW, "ln 3", 2), sf.Uniform(FEW, "ln 3"), {"keep_days": 30}),
             ]
-            for number, (mechanism, policy, about) in enumerate(asked):
-                previous = {"previous": made[0]["id"]} if number == 3 else {}
+            for number, (mechanism, policy, about) in enumerate(surveys):
+                previous = {"previous": collections[0]["id"]} if number == 3 else {}
                 name, key = client.create(f"survey {number}", policy, mechanism, **about, **previous)
-                made.append(fill_collection(port, client, name, key, mechanism, number))
-            client.change(made[3]["id"], state="closed")
-            client.change(made[0]["id"], title="survey 0, renamed")
-            for entry in made:
+                collections.append(fill_collection(port, client, name, key, mechanism, number))
+            client.change(collections[3]["id"], state="closed")
+            client.change(collections[0]["id"], title="survey 0, renamed")
+            for entry in collections:
                 read_collection(port, admin, entry)
             client.close()
-        keep_house(f"sqlite:///{path}", made[0]["id"], made[3]["id"])
+        run_maintenance(f"sqlite:///{path}", collections[0]["id"], collections[3]["id"])
         with contextlib.closing(sqlite3.connect(path)) as database:
             (folder / "store.sql").write_text("\n".join(database.iterdump()) + "\n", encoding="utf-8")
-    write_list(folder / "store-results.json", [{"admin_token": admin}, *made])
+    write_list(folder / "store-results.json", [{"admin_token": admin}, *collections])
 
 
-def keep_house(url: str, collection: str, shuffled: str) -> None:
-    """Do what a service does after a while.
+def run_maintenance(url: str, collection: str, shuffled: str) -> None:
+    """Run the maintenance that a collector does from time to time.
 
-    A commit that counts nothing moves a few of the batch ids from the log to the sorted table, and the reports of one
-    collection are shuffled.
+    A commit without new reports moves some batch ids from the log to the sorted table. The reports of one collection
+    are shuffled.
     """
     PendingBatchIds.gathered = PendingBatchIds.at_once = 4
     store = open_store(url)
@@ -676,9 +676,9 @@ def fill_collection(
         pieces, senders = np.split(reports[:3], 3), [{"Authorization": f"Bearer {token}"} for token in tokens]
     else:
         pieces, senders = [reports[:50], reports[50:79]], [sender, sender]
-    for place, (piece, own) in enumerate(zip(pieces, senders, strict=False)):
+    for place, (piece, authorization) in enumerate(zip(pieces, senders, strict=False)):
         batch, payload = f"batch-{number}-{place}", encode_batch(mechanism, piece)
-        headers = {"Content-Type": "application/vnd.sfumato.reports", "Idempotency-Key": batch, **own}
+        headers = {"Content-Type": "application/vnd.sfumato.reports", "Idempotency-Key": batch, **authorization}
         receipt = ask(port, "POST", where, payload, **headers)
         assert decode_batch(mechanism, payload).tolist() == piece.tolist()
         entry["sent"].append({"batch": batch, "payload": payload.hex(), "receipt": receipt})
@@ -689,7 +689,7 @@ def fill_collection(
 
 
 def read_collection(port: int, admin: str, entry: dict[str, Any]) -> None:
-    """What the service says of a collection."""
+    """Add the responses of the collector about a collection to its entry."""
     where, header = f"/v1/collections/{entry['id']}", {"Authorization": f"Bearer {admin}"}
     entry["collection"] = ask(port, "GET", where, **header)
     entry["aggregate"] = ask(port, "GET", f"{where}/aggregate", **header)
@@ -702,7 +702,7 @@ def read_collection(port: int, admin: str, entry: dict[str, Any]) -> None:
     entry["certificate"] = ask(port, "GET", f"{where}/certificate", **header)
 
 
-# -- what commands write -----------------------------------------------------------------------------------
+# -- files that commands write -----------------------------------------------------------------------------------
 
 
 def write_estimates(folder: Path) -> None:
@@ -729,12 +729,12 @@ def write_estimates(folder: Path) -> None:
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        sys.exit(f"{folder} is not empty")
+        sys.exit(f"{folder} is not empty; name an empty or a new folder")
     print(f"written by {Path(sf.__file__).parent}")
     write_mechanisms(folder)
-    made = write_policies(folder)
-    write_certificates(folder, made)
-    write_plans(folder, made)
+    stored_policies = write_policies(folder)
+    write_certificates(folder, stored_policies)
+    write_plans(folder, stored_policies)
     write_report_files(folder)
     write_checkpoint(folder)
     write_ledger(folder)

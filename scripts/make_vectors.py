@@ -1,7 +1,8 @@
-"""Write vectors/*.json: words and decisions with the reports they give, for clients in any language to replay.
+"""Write vectors/*.json: random words, decisions and the resulting reports, for clients in any language to replay.
 
-Random words never reach an event of probability 2^-16, so each case forces one thing on one decision: a tie that
-goes either way, a rejection (once or twice), or nothing. Rerun only when a mechanism is added: published vectors stay.
+Random words rarely reach an event of probability 2^-16. Each case therefore forces one event on one decision: a tie
+with either outcome, a rejection (once or twice), or nothing. Run the script again only when a mechanism is added:
+published vectors stay.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FOLDER = Path(__file__).parents[1] / "vectors"
 
 
 class ForcingDraws:
-    """Makes up words as decisions are asked for, and forces a chosen event on the decision with a chosen number."""
+    """Source of random words that forces a chosen event on the decision with a chosen number."""
 
     def __init__(self, layout: Layout, generator: random.Random, force: tuple[int, str]) -> None:
         self._layout, self._generator, self._force = layout, generator, force
@@ -28,7 +29,7 @@ class ForcingDraws:
         self.auxiliary: list[int] = []
 
     def _first(self, default: int, forced: Any) -> tuple[int, int, str]:
-        """The value and width of this decision's first bits, put where the layout wants them."""
+        """Return value, width and forced event of the first bits of this decision; store the bits in the frame."""
         self._number += 1
         event = self._force[1] if self._number == self._force[0] else ""
         if self._number < len(self._layout):
@@ -80,23 +81,24 @@ class ForcingDraws:
 
 
 def specs() -> list[Mechanism]:
-    """The examples of all families."""
-    found = [family.load_examples() for family in all_families()]
-    return [mechanism for examples in found if examples for mechanism in examples.samplers()]
+    """Return the examples of all families."""
+    all_examples = [family.load_examples() for family in all_families()]
+    return [mechanism for examples in all_examples if examples for mechanism in examples.samplers()]
 
 
 def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:
+    """Return cases for one mechanism: some with random words, and some with a forced event."""
     size = len(mechanism.domain)
     forces = [(number, event) for number in range(min(len(mechanism.layout), 3))
               for event in ("tie, true", "tie, false", "rejected", "rejected twice")]  # fmt: skip
     values = [0, size - 1, *(generator.randrange(size) for _ in range(4))]
     plans = [(x, (-1, "")) for x in values] + [(generator.randrange(size), force) for force in forces]
-    found = []
+    entries = []
     for x, force in plans:
         forcing = ForcingDraws(mechanism.layout_of(x), generator, force)
         recording = RecordingDraws(forcing)
         report = mechanism.sample(x, recording)
-        # The words must lead the library's own reading to the same decisions.
+        # The library must read the same decisions from these words.
         words = list(forcing.auxiliary)[::-1]
         replay = RecordingDraws(
             BitDraws(lambda width, words=words: words.pop() & (1 << width) - 1, mechanism.layout_of(x), forcing.frame)
@@ -104,7 +106,7 @@ def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]
         assert mechanism.sample(x, replay) == report
         assert replay.decisions == recording.decisions
         assert not words
-        found.append(
+        entries.append(
             {
                 "value": x,
                 "forced": force[1] and f"decision {force[0]}: {force[1]}",
@@ -114,11 +116,11 @@ def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]
                 "report": mechanism.report_format.encode(report).hex(),
             }
         )
-    return found
+    return entries
 
 
 def as_text(vectors: list[dict[str, Any]]) -> str:
-    """JSON with one case a line."""
+    """Return JSON with one case per line."""
     parts = []
     for vector in vectors:
         lines = ",\n".join(json.dumps(case) for case in vector["cases"])

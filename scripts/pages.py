@@ -1,4 +1,4 @@
-"""The blocks of a documentation page, and how its Python is run: shared by the figures, the notebooks and the tests."""
+"""Read the blocks of a documentation page and run its Python; the scripts for figures and notebooks use this module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PART = re.compile(r'^(?:(#+ [^\n]*)|```(\w+)(?: title="([^"]*)")?\n(.*?)^```)$'
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block, or a heading (``language`` is then empty). A block with a file name as its title is a file."""
+    """A fenced block, or a heading (with an empty ``language``). A block whose title is a file name holds that file."""
 
     language: str
     title: str
@@ -30,20 +30,20 @@ class Block:
 
     @property
     def commands(self) -> list[tuple[str, str]]:
-        """Of a console block: each command after a ``$``, and what it prints."""
-        found = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", self.text, flags=re.MULTILINE)
-        return [(command, output) for command, output in found]
+        """Return each command of a console block, which follows a ``$``, with its output."""
+        matches = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", self.text, flags=re.MULTILINE)
+        return [(command, output) for command, output in matches]
 
 
 def blocks(page: Path) -> list[Block]:
-    """Headings and fenced blocks of a page, in order."""
+    """Return the headings and fenced blocks of a page, in order."""
     parts = _PART.findall(page.read_text(encoding="utf-8"))
     return [Block(language, title, text or heading) for heading, language, title, text in parts]
 
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """With this folder as the one that files are written to."""
+    """Make this the current folder for the duration of a block."""
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -53,7 +53,7 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def run_python(page: Path, folder: Path) -> None:
-    """Run the Python of a page as the page does, in this folder."""
+    """Run the Python blocks of a page one after the other, in this folder."""
     namespace: dict[str, object] = {}
     with inside(folder), contextlib.redirect_stdout(None):
         for block in blocks(page):

@@ -1,4 +1,4 @@
-"""A hook of the documentation site: links to files of the checkout outside docs/ become plain text there."""
+"""Turn links to files outside docs/ into plain text: a hook of mkdocs, because the site does not hold these files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Called by mkdocs with the text of every page."""
+    """Return the page without such links; mkdocs calls this hook for every page."""
     folder = posixpath.dirname(page.file.src_uri)
 
-    def replaced(link: re.Match[str]) -> str:
+    def replacement(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, link[2]))
         return link[1] if target.startswith("../") else link[0]
 
-    return _LINK.sub(replaced, markdown)
+    return _LINK.sub(replacement, markdown)
