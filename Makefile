@@ -1,4 +1,4 @@
-# Everything a contributor runs. `make` alone lists the targets.
+# Commands for contributors. `make` without a target lists them.
 
 PYTHON ?= python3
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
@@ -6,22 +6,22 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
-# What only checks, tests and the documentation site need: Spark, PostgreSQL, a browser's driver.
+# Packages that only checks, tests and the documentation site need: Spark, PostgreSQL, a browser driver.
 CHECK_STAMP := $(VENV)/.check-setup-done
 
-# What lint reads.
+# Folders that lint checks.
 SOURCES := src tests examples scripts $(wildcard benchmarks)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick lint docs bench soak clean
 .DELETE_ON_ERROR:
 
-help:  ## List the targets (this text).
+help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  Variables: PYTHON (now: $(PYTHON)) makes the environment; JOBS (now: $(JOBS)) test processes run at once."
+	@echo "  Variables: PYTHON, the interpreter of the environment (now $(PYTHON)); JOBS, the number of parallel test processes (now $(JOBS))."
 
-setup: $(STAMP)  ## Make .venv with the pinned packages and Sfumato itself, editable.
+setup: $(STAMP)  ## Create .venv with the pinned packages and an editable installation of Sfumato.
 	@echo "setup: ready; the environment is in $(VENV)"
 
 $(STAMP): pyproject.toml requirements/lock.txt scripts/make-venv
@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml requirements/lock.txt scripts/make-venv
 	@touch $@
 
 $(CHECK_STAMP): $(STAMP) requirements/check.txt
-	@echo "setup: installing requirements/check.txt, which only checks, tests and the documentation need (Spark is large: 450 MB)"
+	@echo "setup: installing the versions of requirements/check.txt, for checks, tests and the documentation (Spark takes 450 MB)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/check.txt
 	@touch $@
 
@@ -44,7 +44,7 @@ demo: setup  ## Set up, then run the demonstration.
 test: lint  ## Lint, then run every test and doctest, in parallel.
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-quick: setup $(CHECK_STAMP)  ## Run the tests that need no other program and little time, in parallel.
+quick: setup $(CHECK_STAMP)  ## Run the tests that need little time and no other program, in parallel.
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m quick tests
 
 lint: setup $(CHECK_STAMP)  ## Check style, formatting and types.
@@ -60,9 +60,9 @@ docs: setup $(CHECK_STAMP)  ## Check the documentation against the code, take sc
 bench: setup  ## Run the benchmarks.
 	$(BIN)/python -m benchmarks
 
-soak: setup $(CHECK_STAMP)  ## Run the tests with many more random cases; this takes long.
+soak: setup $(CHECK_STAMP)  ## Run the tests with many more random cases; this is slow.
 	$(BIN)/python -m pytest -n $(JOBS) --soak tests
 
-clean:  ## Remove everything the other targets made: .venv, caches and builds.
+clean:  ## Remove everything that the other targets create: .venv, caches and builds.
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find $(SOURCES) -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
 import sys
+import threading
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from support import ROOT
+from support.components import PATIENCE, chromium
 from support.public_names import public_names
 
 pytestmark = pytest.mark.slow
@@ -28,6 +32,13 @@ socket.socket.connect = socket.getaddrinfo = refuse
 from mkdocs.__main__ import cli
 cli(["build", "--strict", "--config-file", sys.argv[1], "--site-dir", sys.argv[2]])
 """
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serve the site without a log."""
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Drop the message."""
 
 
 class Page(HTMLParser):
@@ -139,3 +150,23 @@ def test_every_public_name_has_an_anchor_in_the_reference(site: Path, pages: dic
     assert not missing, missing
     for name in ("Estimate", "GroupedEstimate", "Plan", "Certificate"):
         assert f"sfumato.{name}.to_pandas" in anchors  # inherited from an internal class
+
+
+@pytest.mark.component
+def test_search_copy_buttons_and_dark_figures_work_in_a_browser(site: Path) -> None:
+    handler = functools.partial(QuietHandler, directory=str(site))
+    with chromium() as browser, ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        page = browser.new_context(color_scheme="dark").new_page()
+        page.set_default_timeout(PATIENCE)
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(f"{address}/tutorials/telemetry.html")
+        page.wait_for_selector("button[data-clipboard-target]", state="attached")
+        figure = page.locator("img[src*='figures/']").first
+        assert "invert" in figure.evaluate("image => getComputedStyle(image).filter")
+        page.fill("input[name=query]", "HighLow")
+        page.wait_for_selector(".md-search-result__link[href*='reference/']", state="attached")
+        server.shutdown()
+    assert all(request.startswith(address) for request in requests), requests
