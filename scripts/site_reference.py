@@ -71,11 +71,20 @@ class PlainMarkdown(griffe.Extension):
             obj.docstring.value = to_markdown(obj.docstring.value)
 
     def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Take the signature of a class from ``__new__`` where it defines no ``__init__``."""
-        constructor = cls.members.get("__new__")
-        if isinstance(constructor, griffe.Function) and "__init__" not in cls.members:
-            signature = griffe.Function("__init__", parameters=constructor.parameters, lineno=constructor.lineno)
-            cls.set_member("__init__", signature)
+        """Add the constructor that Griffe does not see: that of a class with ``__new__``, or of a named tuple."""
+        if "__init__" in cls.members:
+            return
+        if isinstance(new := cls.members.get("__new__"), griffe.Function):
+            cls.set_member("__init__", griffe.Function("__init__", parameters=new.parameters, lineno=new.lineno))
+        elif any(str(base).endswith("NamedTuple") for base in cls.bases):
+            kind = griffe.ParameterKind.positional_or_keyword
+            parameters = [
+                griffe.Parameter(field.name, annotation=field.annotation, kind=kind, default=field.value)
+                for field in cls.members.values()
+                if field.is_attribute and field.annotation is not None
+            ]
+            signature = griffe.Parameters(griffe.Parameter("self", kind=kind), *parameters)
+            cls.set_member("__init__", griffe.Function("__init__", parameters=signature, lineno=cls.lineno))
 
 
 def to_markdown(docstring: str) -> str:
