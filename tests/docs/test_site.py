@@ -17,7 +17,7 @@ import pytest
 
 from support import ROOT
 from support.components import PATIENCE, chromium
-from support.public_names import public_names
+from support.public_names import public_members, public_names
 
 pytestmark = pytest.mark.slow
 
@@ -144,9 +144,10 @@ def test_the_gallery_shows_every_screenshot_and_every_figure_of_a_tutorial(site:
         assert f"tutorials/{tutorial.stem}.html" in gallery.links
 
 
-def test_every_public_name_has_an_anchor_in_the_reference(site: Path, pages: dict[Path, Page]) -> None:
+def test_every_public_name_and_member_has_an_anchor_in_the_reference(site: Path, pages: dict[Path, Page]) -> None:
     anchors = set().union(*(page.names for path, page in pages.items() if path.parent == site / "reference"))
-    missing = [name.path for name in public_names() if name.path not in anchors]
+    names = [each for name in public_names() for each in (name, *public_members(name)) if each.value.__doc__]
+    missing = [name.path for name in names if name.path not in anchors]
     assert not missing, missing
     for name in ("Estimate", "GroupedEstimate", "Plan", "Certificate"):
         assert f"sfumato.{name}.to_pandas" in anchors  # inherited from an internal class
