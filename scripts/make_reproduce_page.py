@@ -18,51 +18,41 @@ from sfumato.papers.experiment import all_experiments
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES = DOCS / "figures" / "reproduce"
-#: Maximum rows of a table; longer tables show every n-th row, and the command prints all of them.
+#: Longer tables are thinned out; the command prints all of their rows.
 MOST_ROWS = 16
 
-HEAD = """# Results of the papers
+HEAD = """# The papers again
 
-`sfumato reproduce NAME` repeats an experiment of the papers that Sfumato implements. It shows each number next to the
-published one, and next to the number of Sfumato's best mechanism for the same task. For each claim in the text of a
-paper, it states whether the experiment confirms it. It also states how far the numbers are from the published ones,
-and why.
+`sfumato reproduce NAME` runs an experiment of the papers that Sfumato implements: each number beside the published
+one, and beside what our best mechanism does in its place. It draws the figure, says what the paper's text claims and
+whether that was found, and how far the numbers are from the published ones, and why. `--list` names the experiments,
+`--all` runs them, `--quick` takes seconds, `--json` answers for programs, `-o DIR` writes figure, table and JSON of
+each.
 
     sfumato reproduce icml-table1 --data data -o results
 
-| Option | Meaning |
-|---|---|
-| `--list` | List the experiments. |
-| `--all` | Run all experiments. |
-| `--quick` | Run for seconds only. |
-| `--json` | Print the result for programs. |
-| `-o DIR` | Write figure, table and JSON of each experiment to this folder. |
-| `--data DIR` | Folder with data files. The variable `SFUMATO_DATA` has the same effect. |
+Nothing is fetched. `--data DIR`, or the variable `SFUMATO_DATA`, names a folder with data files; what is not there is
+stood in for, and the answer says so:
 
-The command downloads nothing. It replaces a missing file by a stand-in, and the output says so:
-
-| File in the folder | Content | Source |
+| file in the folder | what it is | where it is published |
 |---|---|---|
 | `loc-gowalla_totalCheckins.txt` or `.txt.gz` | 6,442,890 check-ins | SNAP (Stanford), data set loc-gowalla |
-| `kosarak.dat` or `.dat.gz` | 990,002 sessions of a news portal | FIMI repository, provided by F. Bodon |
+| `kosarak.dat` or `.dat.gz` | 990,002 sessions of a news portal | FIMI repository, given by F. Bodon |
 | `adult.data` | 32,561 people of the 1994 US census | UCI Machine Learning Repository, data set Adult |
 
-If these files are missing, the command reads smaller copies:
+Smaller copies are read where these are missing: `gowalla_world_256x256.npz` (all check-ins on a coarse grid, from
+DPBench) with `gowalla_us_grid_125x350_subset.npz` (a subset on the grid of the paper),
+`gowalla_user_prior_value.parquet`, `kosarak_page_counts.npz` and `adult.parquet`. Where there is nothing at all, a
+map of cities, clicks and people are invented.
 
-- `gowalla_world_256x256.npz`: all check-ins on a coarse grid, from DPBench;
-- `gowalla_us_grid_125x350_subset.npz`: a subset on the grid of the paper;
-- `gowalla_user_prior_value.parquet`, `kosarak_page_counts.npz` and `adult.parquet`.
-
-If the folder holds none of these files, the command invents a map of cities, clicks and people.
-
-`scripts/make_reproduce_page.py` wrote this page from a full run on those smaller copies (two shared cores, seed 0).
-The notes of an experiment say where it has fewer draws than the paper. "Claim" refers to the text of the paper;
-"(ours)" marks claims of this project. [Errata](errata.md) lists the mistakes in the papers.
+This page was written by `scripts/make_reproduce_page.py` from a full run on those smaller copies (two shared cores,
+seed 0). Where an experiment has fewer draws than the paper, its notes say so. "Found" and "not found" are about what
+the paper's text says; (ours) marks what we say. [Errata](errata.md) has the places where the papers are wrong.
 """
 
 
 def section(name: str, document: dict[str, Any]) -> str:
-    """Return the section of one experiment: figure, table and remarks."""
+    """One experiment: figure, table, remarks."""
     rows = document["rows"]
     shown = thinned(rows)
     columns = [column for column in dict.fromkeys(key for row in rows for key in row) if _any(shown, column)]
@@ -82,28 +72,25 @@ def section(name: str, document: dict[str, Any]) -> str:
         lines += [f"{len(shown)} of {len(rows)} rows.", ""]
     lines += [f"- Data: {each['source']}." for each in document["data"]]
     lines += [f"- Ours: {document['ours_is']}."] if document["ours_is"] else []
+    lines += [
+        f"- {'Found' if each['holds'] else '**Not found**'}: {_text(each['claim'])}: {_text(each['found'])}."
+        for each in document["claims"]
+    ]
     lines += [f"- {note}" for note in document["notes"]]
-    lines += [f"- Time: {document['seconds']:.0f} s.", ""]
-    if document["claims"]:
-        lines += ["| Claim | Found | Result |", "|---|---|---|"]
-        lines += [
-            f"| {_text(each['claim'])} | {'yes' if each['holds'] else '**no**'} | {_text(each['found'])} |"
-            for each in document["claims"]
-        ]
-        lines.append("")
+    lines += [f"- It took {document['seconds']:.0f} s.", ""]
     return "\n".join(lines)
 
 
 def thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return every n-th row of a long table, and all rows with published numbers if these are few."""
+    """Every so many rows of a long table; published numbers stay where they are few."""
     step = max(1, -(-len(rows) // MOST_ROWS))
     few = sum(row["published"] is not None for row in rows) < len(rows) / 2
     return [row for place, row in enumerate(rows) if place % step == 0 or (few and row["published"] is not None)]
 
 
 def small(svg: str) -> str:
-    """Return a smaller SVG: coordinates in hundredths of a point, one font, no indentation, comments or ids."""
-    svg = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg)
+    """Places to a hundredth of a point; no indentation, no comments, no names of parts, one font."""
+    svg = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", svg)
     svg = re.sub(r"'DejaVu Sans',[^;]*sans-serif", "sans-serif", svg)
     svg = re.sub(r" *<!--.*?-->\n", "", svg)
     svg = re.sub(r' id="(?:matplotlib\.)?[a-z0-9]+_\d+"', "", svg)
@@ -125,7 +112,7 @@ def main(folder: Path) -> None:
     parts = [HEAD]
     for name in all_experiments():
         if not (folder / f"{name}.json").exists():
-            print(f"{name}: {folder} holds no result; run 'sfumato reproduce {name} -o {folder}'")
+            print(f"no result of {name} in {folder}: left out")
             continue
         document = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         assert not document["quick"], name
