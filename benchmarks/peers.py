@@ -37,10 +37,9 @@ from sfumato.mechanisms import (
     SubsetSelection,
     TableMechanism,
     UnaryEncoding,
-    add_bit_sums,
-    add_histogram,
     kernel_for,
 )
+from sfumato.mechanisms.kernels.counting import add_bit_sums, add_histogram
 
 #: What pip installs for each of them, beside the package what it needs and does not say.
 PACKAGES = {

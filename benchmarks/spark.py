@@ -22,9 +22,9 @@ import numpy as np
 
 import sfumato as sf
 from sfumato import spark
+from sfumato._core import import_pyarrow
 from sfumato.collecting import aggregate_files, write_reports
 from sfumato.device import privatize_indices, read_values
-from sfumato.domain import import_pyarrow
 from sfumato.mechanisms import RandomizedResponse
 
 if TYPE_CHECKING:
