@@ -788,7 +788,7 @@ def test_backup_restore_and_go_on_with_sqlite(tmp_path: Path) -> None:
         name, mechanism, _ = collector.create()
         reports = reports_of(mechanism, 300)
         collector.send(name, mechanism, reports[:100], "before-backup")
-        with sqlite3.connect(tmp_path / "collect.db") as database:  # as docs/operations.md has it, while it runs
+        with sqlite3.connect(tmp_path / "collect.db") as database:  # as docs/operations/back-up.md shows, while it runs
             database.execute(f"VACUUM INTO '{tmp_path}/backup.db'")
         database.close()
         collector.send(name, mechanism, reports[100:200], "after-backup")
