@@ -1,7 +1,7 @@
-"""Mechanisms: exact randomizers of one value, each with the law it states and the sampler that runs.
+"""Mechanisms: exact randomizers of one value, each with its stated law and the sampler that runs.
 
-Every mechanism of the library is here by its name; ``families.py`` is their only list. ``register`` adds a mechanism
-that is defined elsewhere.
+This package exports every mechanism of the library; ``families.py`` is the only list of them. ``register`` adds a
+mechanism that is defined elsewhere.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from sfumato.mechanisms.reports.base import ReportFormat as ReportFormat
 from sfumato.mechanisms.reports.bitmap import BitmapFormat as BitmapFormat
 from sfumato.mechanisms.reports.index import IndexFormat as IndexFormat
 
-if not TYPE_CHECKING:  # a type checker takes the names of a starred import for exported only if it finds no __all__
+if not TYPE_CHECKING:  # type checkers re-export the names of a starred import only if the module has no __all__
     __all__ = [
         "BitmapFormat",
         "Candidate",
@@ -45,7 +45,7 @@ if not TYPE_CHECKING:  # a type checker takes the names of a starred import for 
     ]
 
 
-# For the other packages of Sfumato; not part of the public interface.
+# Used by the other packages of Sfumato; not part of the public interface.
 from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX, surrogate_of as surrogate_of
 from sfumato.mechanisms.channel import Channel as Channel
 from sfumato.mechanisms.draws import (

@@ -1,7 +1,7 @@
-"""What every mechanism is: a frozen spec, a sampler, and the exact law it states.
+"""The base class of mechanisms: a frozen spec, a sampler, and the exact law that the mechanism states.
 
-The *sampler* is what runs: a small state machine that makes its random choices through ``Draws``. The *stated
-law* is what formulas, risks and large audits use. The contract suite in ``sfumato.testing`` proves them equal.
+The *sampler* is the code that runs: a small state machine that makes its random choices through ``Draws``. Formulas,
+risks and audits of large domains use the *stated law*. The contract suite in ``sfumato.testing`` proves the two equal.
 """
 
 from __future__ import annotations
@@ -35,74 +35,167 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_MATRIX", "SURROGATE_VALUES", "Finished", "Mechanism", "mechanism_from_spec", "surrogate_of"]
 
 
-#: `matrix()` refuses to build more entries than this.
+#: Maximum number of entries of `matrix()`; bounds its memory.
 LARGEST_MATRIX = 10**7
-#: Maximum number of values of an audit surrogate: all branches of its sampler are read in a moment.
+#: Maximum number of values of an audit surrogate; an audit enumerates all branches of its sampler in moments.
 SURROGATE_VALUES = 6
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The last state of a sampler: its report."""
+    """Final state of a sampler, which holds the report.
+
+    Parameters
+    ----------
+    report
+        The report, as an integer.
+
+    Examples
+    --------
+    >>> from sfumato.mechanisms import Finished
+    >>> Finished(3)
+    Finished(report=3)
+    """
 
     report: int
 
 
 class Mechanism(ABC):
-    """A randomizer of one value. Immutable; everything about it follows from its spec.
+    """Base class of mechanisms: randomizers of one value.
 
-    A report is an integer of ``bits`` bits: the index of an output, or a bitmap over the domain (bit i for
-    value i). It has one serialised form, of constant length, so order, length and precision carry nothing.
+    A mechanism is immutable, and its spec determines everything about it. A report is an integer of ``bits`` bits: the
+    index of an output, or a bitmap over the domain (bit i for value i). Every report has exactly one serialized form,
+    of constant length, so the order, length and precision of reports reveal nothing.
+
+    Subclasses define the sampler (``step``), the stated law (``outputs``, ``probability``) and the spec
+    (``parameters``, ``from_parameters``). Use :func:`register` to add a subclass to the library.
+
+    Attributes
+    ----------
+    name : str
+        Name of the mechanism in specs.
+    version : int
+        Version of the spec's format.
+    domain : Domain
+        Values that the mechanism randomizes.
+    layout : Layout
+        Bits of a frame that the decisions read. Without fields, decisions read only the auxiliary stream.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
 
     domain: Domain
-    #: Which bits of a frame the decisions read. Without fields they read the auxiliary stream alone.
+    #: Bits of a frame that the decisions read. Without fields, decisions read only the auxiliary stream.
     layout: Layout = Layout(64, ())
 
-    # -- the sampler: what runs --------------------------------------------------------------------------
+    # -- the sampler: the code that runs -----------------------------------------------------------------
 
     def start(self, x: int) -> Hashable:
-        """The sampler's first state for the value with index x."""
+        """Return the first state of the sampler for one value.
+
+        Parameters
+        ----------
+        x
+            Index of the value in the domain.
+
+        Returns
+        -------
+        Hashable
+            The state from which ``step`` starts.
+        """
         return x
 
     @abstractmethod
     def step(self, state: Any, draws: Draws) -> Hashable | Finished:
-        """The next state. All that follows depends on the state alone, so equal states can be merged."""
+        """Return the state that follows another state.
+
+        Parameters
+        ----------
+        state
+            The current state. It determines the law of all later states, so an audit may merge equal states.
+        draws
+            The source of random decisions.
+
+        Returns
+        -------
+        Hashable or Finished
+            The next state, or the report.
+        """
 
     def layout_of(self, x: int) -> Layout:  # noqa: ARG002
-        """Which bits of a frame the decisions for the value with index x read."""
+        """Return the bits of a frame that the decisions for one value read.
+
+        Parameters
+        ----------
+        x
+            Index of the value in the domain.
+
+        Returns
+        -------
+        Layout
+            The layout for this value.
+        """
         return self.layout
 
     def layouts(self) -> Sequence[Layout]:
-        """All the different layouts that values have."""
+        """Return the distinct layouts of all values.
+
+        Returns
+        -------
+        Sequence of Layout
+            Each layout once.
+        """
         return (self.layout,)
 
     def sample(self, x: int, draws: Draws) -> int:
-        """Run the sampler on the value with index x."""
+        """Run the sampler on one value.
+
+        Parameters
+        ----------
+        x
+            Index of the value in the domain.
+        draws
+            The source of random decisions.
+
+        Returns
+        -------
+        int
+            The report.
+        """
         state: Any = self.start(x)
         while not isinstance(state, Finished):
             state = self.step(state, draws)
         return state.report
 
     def representatives(self) -> Iterable[int]:
-        """One value of each kind that the sampler treats in its own way; an audit reads these among others."""
+        """Return one value for each kind of value that the sampler treats differently.
+
+        Returns
+        -------
+        Iterable of int
+            Indices of values that an audit must enumerate, in addition to those it selects itself.
+        """
         return ()
 
     def audit_surrogate(self) -> Mechanism | None:
-        """One of the same class over a few values, read where this one has too many branches; None if none is known.
+        """Return a small instance of this class for exhaustive auditing, or None.
 
-        What is not bound to the number of values stays as it is. Its law follows its own rule, not that of a policy.
+        An audit enumerates the surrogate's sampler when this mechanism has too many branches. The surrogate keeps every
+        parameter that does not depend on the number of values. It need not obey the policy of this mechanism.
+
+        Returns
+        -------
+        Mechanism or None
+            An instance over at most a few values, or None if the class does not define one.
         """
         return None
 
     @property
     def is_of_library(self) -> bool:
-        """Whether the class that runs is one of Sfumato's own, whose sampler the contract suite holds to its law.
+        """Whether the class is defined by Sfumato, so that the contract suite has proved its sampler equal to its law.
 
-        Any other may sample otherwise than it states, a subclass too.
+        A class defined elsewhere may sample from a law other than the one it states, even if it is a subclass.
         """
         return is_library_class(type(self))
 
@@ -111,38 +204,74 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """How many different reports there are."""
+        """Number of distinct reports."""
 
     def reports(self) -> Iterable[int]:
-        """All reports, in the order of the columns of ``matrix()``; of an index mechanism 0, 1, 2, ..."""
+        """Return all reports, in the order of the columns of ``matrix()``.
+
+        Returns
+        -------
+        Iterable of int
+            The reports; 0, 1, 2, … for a mechanism that reports an index.
+        """
         return range(self.outputs)
 
     @abstractmethod
     def probability(self, report: int, x: int) -> Fraction:
-        """The exact probability of a report given the value with index x."""
+        """Return the exact probability of a report given a value.
+
+        Parameters
+        ----------
+        report
+            The report, as an integer.
+        x
+            Index of the value in the domain.
+
+        Returns
+        -------
+        Fraction
+            The probability Q(report | x) that the mechanism states.
+        """
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:  # noqa: ARG002
-        """Reports with their likelihoods (up to a factor), among which is the worst of all reports for this policy.
+        """Return a few reports that include the worst of all reports for a policy.
 
-        None where no shorter statement is known than all reports.
+        Audits of large domains check only these reports.
+
+        Parameters
+        ----------
+        policy
+            The policy that the mechanism is audited against.
+
+        Returns
+        -------
+        Iterator of tuple or None
+            Pairs of a report and the likelihoods of all values for it, up to a common factor. None if the mechanism
+            knows no such list, so that an audit has to check all reports.
         """
         return None
 
     @property
     def stated_epsilon(self) -> Epsilon | None:
-        """The level ε that the mechanism was made for, if it has one."""
+        """Level ε that the mechanism was built for, or None."""
         epsilon = getattr(self, "epsilon", None)
         return epsilon if isinstance(epsilon, Epsilon) else None
 
     def classical_epsilon(self) -> Epsilon | None:
-        """Return the ε that the mechanism states for all pairs of values, if its stated law is known to keep it."""
+        """Return the level ε that the stated law is known to keep between all pairs of values, or None.
+
+        Returns
+        -------
+        Epsilon or None
+            The level of classical local differential privacy.
+        """
         return None
 
     def guess_probability(self) -> Fraction:
         """Return the probability that the best guess of the value from one report is right.
 
-        All values are taken to be equally likely before the report. Without a report the best guess is right with
-        probability 1/k, where k is the number of values.
+        Before the report all values are equally likely. Without a report the best guess is right with probability 1/k,
+        where k is the number of values.
 
         Returns
         -------
@@ -152,11 +281,11 @@ class Mechanism(ABC):
         Raises
         ------
         LimitExceeded
-            If the law has too many entries to go through and no closed form of the sum is known.
+            If the law has too many entries to enumerate and the mechanism has no closed form of the sum.
 
         Notes
         -----
-        The guess that is right most often names a value of greatest likelihood for the report. This is the Bayes
+        The best guess names a value of greatest likelihood for the report. Its success probability is the Bayes
         vulnerability of the channel at the uniform distribution (Smith 2009, "On the foundations of quantitative
         information flow").
 
@@ -173,8 +302,8 @@ class Mechanism(ABC):
         size = len(self.domain)
         if size * self.outputs > LARGEST_MATRIX:
             raise LimitExceeded(
-                f"{self.name} over {size} values has too many outputs to go through, and no closed form of the "
-                f"probability of a right guess is known"
+                f"{self.name} over {size} values has too many outputs to enumerate, and no closed form of the "
+                f"probability of a right guess is known. Compute it for a domain with fewer values."
             )
         greatest = (max(self.probability(y, x) for x in range(size)) for y in self.reports())
         return sum(greatest, Fraction(0)) / size
@@ -183,8 +312,8 @@ class Mechanism(ABC):
     def estimator(self) -> Estimator:
         """The estimator of frequencies from the counts of this mechanism's reports.
 
-        It has the moments that risks, plans, standard errors and intervals are computed from. Accessing it raises
-        ``NotIdentifiable``, an ``InvalidInput``, if reports do not tell all values apart, as at epsilon 0.
+        Its moments determine risks, plans, standard errors and intervals. Accessing the property raises
+        :class:`NotIdentifiable`, a subclass of ``InvalidInput``, if reports do not tell all values apart, as at ε = 0.
         """
         return estimator_for(self)
 
@@ -196,13 +325,13 @@ class Mechanism(ABC):
         n
             The number of reports.
         p
-            The distribution of the values, uniform unless given: in domain order, or with labels (a mapping, a pandas
-            Series) by which it is aligned.
+            The distribution of the values; uniform by default. A sequence is in domain order. A mapping or a pandas
+            Series is aligned by its labels.
 
         Returns
         -------
         float
-            The risk; infinite if reports do not tell all values apart.
+            The risk. It is infinite if reports do not tell all values apart.
         """
         # E|mean φ - p|² = (E|φ|² - |p|²)/n for any estimate that is a mean over the reports.
         count = checked_count("risk", n)
@@ -223,10 +352,10 @@ class Mechanism(ABC):
         Returns
         -------
         float
-            The risk; infinite if reports do not tell all values apart.
+            The risk. It is infinite if reports do not tell all values apart.
         """
-        # m·p - |p|², m the second moments, is concave: greatest where p = max(m - λ, 0)/2 sums to one, the point of the
-        # simplex nearest to m/2.
+        # With second moments m, the risk m·p - |p|² is concave in p. Its maximum is at p = max(m - λ, 0)/2 with sum
+        # one, which is the point of the simplex nearest to m/2.
         count = checked_count("worst_risk", n)
         second_moments = self._second_moments()
         if second_moments is None:
@@ -241,14 +370,34 @@ class Mechanism(ABC):
             return None
 
     def design_distribution(self) -> Floats | None:
-        """Return the distribution at which a numeric estimate has the least error; None where it has a closed form."""
+        """Return the distribution at which the numeric estimator has the least error.
+
+        Returns
+        -------
+        ndarray or None
+            A probability per value, or None if the estimator has a closed form.
+        """
         return None
 
     def matrix(self) -> npt.NDArray[np.float64]:
-        """Q(y|x) in doubles: one row per value in domain order, one column per report."""
+        """Return the law Q(y|x) as a matrix of doubles.
+
+        Returns
+        -------
+        ndarray
+            One row per value in domain order, one column per report in the order of ``reports()``.
+
+        Raises
+        ------
+        LimitExceeded
+            If the matrix has more than 10,000,000 entries.
+        """
         entries = len(self.domain) * self.outputs
         if entries > LARGEST_MATRIX:
-            raise LimitExceeded(f"a matrix of {count_text(entries)} entries is refused (at most {LARGEST_MATRIX})")
+            raise LimitExceeded(
+                f"the matrix of {self.name} has {count_text(entries)} entries, more than the limit of "
+                f"{LARGEST_MATRIX}. Use probability(report, x) for single entries."
+            )
         reports = list(self.reports())
         return np.array([[float(self.probability(y, x)) for y in reports] for x in range(len(self.domain))])
 
@@ -258,17 +407,17 @@ class Mechanism(ABC):
         Parameters
         ----------
         values
-            The values whose rows are returned, in this order; all values of the domain unless given.
+            The values whose rows are returned, in this order; all values of the domain by default.
 
         Returns
         -------
         Channel
-            A row of exact probabilities per value and a column per report; its outputs are the reports, as integers.
+            A row of exact probabilities per value and a column per report. The outputs are the reports, as integers.
 
         Raises
         ------
         LimitExceeded
-            If the channel has too many entries to be enumerated.
+            If the channel has more than 1,000,000 entries.
 
         Examples
         --------
@@ -288,28 +437,47 @@ class Mechanism(ABC):
 
     @functools.cached_property
     def report_format(self) -> ReportFormat:
-        """How reports are written, checked and counted."""
+        """Format in which reports are encoded, validated and counted."""
         return format_for(self)
 
     @property
     def bits(self) -> int:
-        """The length of a report in bits."""
+        """Length of a report in bits."""
         return self.report_format.bits
 
     # -- the spec ----------------------------------------------------------------------------------------
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The mechanism's own parameters: JSON-able, and enough to rebuild it."""
+        """Return the parameters from which ``from_parameters`` rebuilds the mechanism.
+
+        Returns
+        -------
+        dict
+            JSON-serializable parameters, without the domain.
+        """
 
     @classmethod
     @abstractmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Mechanism:
-        """The inverse of ``parameters``."""
+        """Rebuild a mechanism from its parameters; the inverse of ``parameters``.
+
+        Parameters
+        ----------
+        domain
+            The values that the mechanism randomizes.
+        parameters
+            The dictionary that ``parameters`` returned.
+
+        Returns
+        -------
+        Mechanism
+            An equal mechanism.
+        """
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Everything a client in any language needs to run this mechanism."""
+        """JSON-serializable document from which a client in any language can run this mechanism."""
         return {
             "mechanism": self.name,
             "version": self.version,
@@ -320,16 +488,28 @@ class Mechanism(ABC):
         }
 
     def layout_document(self) -> Any:
-        """The layout as part of the spec."""
+        """Return the layout as the spec states it.
+
+        Returns
+        -------
+        Any
+            A JSON-serializable document.
+        """
         return self.layout.document()
 
     @functools.cached_property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON spec."""
+        """SHA-256 of the canonical JSON spec, in hexadecimal."""
         return canonical_hash(self.spec)
 
     def to_json(self) -> str:
-        """The spec as a JSON text."""
+        """Return the spec as a JSON string.
+
+        Returns
+        -------
+        str
+            Indented JSON that ends with a newline.
+        """
         return json.dumps(self.spec, indent=2, ensure_ascii=False) + "\n"
 
     def __eq__(self, other: object) -> bool:
@@ -341,7 +521,7 @@ class Mechanism(ABC):
         return hash(self.hash)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The estimator follows from the spec and may hold large tables: neither pickled nor copied.
+        # The estimator follows from the spec and may hold large tables, so it is neither pickled nor copied.
         return {name: value for name, value in self.__dict__.items() if name != "estimator"}
 
     def __repr__(self) -> str:
@@ -349,48 +529,81 @@ class Mechanism(ABC):
 
 
 def surrogate_of(mechanism: Mechanism) -> Mechanism | None:
-    """Return the audit surrogate of a mechanism if it is of the same class: another says nothing about this one."""
+    """Return the audit surrogate of a mechanism, or None if it is of another class."""
     surrogate = mechanism.audit_surrogate()
     return surrogate if type(surrogate) is type(mechanism) else None
 
 
 def mechanism_from_spec(spec: Any) -> Mechanism:
-    """Rebuild a mechanism from its spec (a dict, or a JSON text); refuse what is unknown or inconsistent."""
+    """Rebuild a mechanism from its spec.
+
+    Parameters
+    ----------
+    spec
+        The spec, as a dictionary or as a JSON string.
+
+    Returns
+    -------
+    Mechanism
+        A mechanism whose spec is equal to the given one.
+
+    Raises
+    ------
+    InvalidInput
+        If the spec is not JSON, lacks a part, or states a derived field (such as the layout) that does not follow from
+        its parameters.
+    UnknownSpec
+        If no registered class has the spec's mechanism name and version.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), "ln 3")
+    >>> sf.mechanism_from_spec(mechanism.to_json()) == mechanism
+    True
+    """
     if isinstance(spec, (str, bytes)):
         try:
             spec = json.loads(spec)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput("a mechanism spec", "the text", "be JSON", str(error)) from None
+            raise InvalidInput("a mechanism spec", "the string", "be JSON", str(error)) from None
     if not isinstance(spec, dict):
         raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec)
     name = spec.get("mechanism")
     kind = class_named(name)
     if kind is None:
         known = ", ".join(sorted(mechanism_classes()))
-        must = f"be one of {known}, or of a class that an imported module registers"
-        raise UnknownSpec("a mechanism spec", "mechanism", must, name)
+        hint = "If a package defines the mechanism, import the module that registers it."
+        raise UnknownSpec("a mechanism spec", "mechanism", f"be one of {known}", name, hint=hint)
     if spec.get("version") != kind.version:
-        raise UnknownSpec(f"the spec of {kind.name}", "version", f"be {kind.version}", spec.get("version"))
+        hint = "Read the spec with the version of Sfumato that wrote it, or write it again with this one."
+        version = spec.get("version")
+        raise UnknownSpec(f"the spec of {kind.name}", "version", f"be {kind.version}", version, hint=hint)
     parameters = spec.get("parameters")
     if not isinstance(parameters, dict):
         raise InvalidInput(f"the spec of {kind.name}", "parameters", "be a JSON object", parameters)
     try:
         mechanism = kind.from_parameters(Domain.from_dict(spec["domain"]), parameters)
     except (KeyError, TypeError) as error:
-        raise InvalidInput(f"the spec of {kind.name}", "the document", "have all its parts", str(error)) from None
-    # What is derived (encoding, layout) is stated for other clients; a spec that states it otherwise is refused.
+        hint = "Write the spec again with to_json()."
+        raise InvalidInput(
+            f"the spec of {kind.name}", "the document", "have all its parts", str(error), hint=hint
+        ) from None
+    # A spec also states derived fields (encoding, layout) for other clients. They must agree with the parameters.
     rebuilt = mechanism.spec
     for key in {*spec, *rebuilt}:
         if spec.get(key) != rebuilt.get(key):
-            raise InvalidInput(f"the spec of {kind.name}", key, f"be {rebuilt.get(key)}", spec.get(key))
+            hint = "The other fields of the spec determine this one; write the spec again with to_json()."
+            raise InvalidInput(f"the spec of {kind.name}", key, f"be {rebuilt.get(key)}", spec.get(key), hint=hint)
     return mechanism
 
 
 def read_epsilon(mechanism: str, epsilon: Any) -> Epsilon:
-    """The epsilon of a mechanism, with its name in the error."""
+    """Return the epsilon of a mechanism; errors name the mechanism."""
     return Epsilon(epsilon, subject=mechanism)
 
 
 def _brief(parameters: dict[str, Any]) -> str:
+    """Return the parameters for a repr, with long values left out."""
     shown = {key: value if len(repr(value)) <= 40 else "…" for key, value in parameters.items()}
     return ", ".join(f"{key}={value}" for key, value in shown.items())

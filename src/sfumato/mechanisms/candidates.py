@@ -1,4 +1,4 @@
-"""What a family is asked when mechanisms for a policy are compared, and what it offers."""
+"""Candidates: the mechanisms that a family offers for a policy, before they are built."""
 
 from __future__ import annotations
 
@@ -15,26 +15,36 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_TABLE", "Candidate", "CandidateRequest", "most_outputs"]
 
-#: Tables are offered up to this many values: making one takes k³ steps, and its spec has k² integers.
+#: Maximum number of values for which tables are offered; building one takes k³ steps, and its spec has k² integers.
 LARGEST_TABLE = 512
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """How to build a mechanism, and what is known of it before it is built.
+    """Function that builds a mechanism, with the facts that are known before it runs.
 
     Parameters
     ----------
     build
         Builds the mechanism.
     decoding
-        What estimating from its reports costs for k values, in words.
+        Cost of estimating frequencies of k values from its reports, such as ``"k log k"``.
     classical
-        Whether it keeps ε-LDP between all values.
+        Whether the mechanism keeps ε-LDP between all values.
     seconds
-        About how much processor time it takes to build, where that may matter.
+        Approximate processor time to build the mechanism; 0 if negligible.
     compared
-        Whether ``plan`` compares it. A candidate with the law of another one is built only if its name is given.
+        Whether ``plan`` compares the candidate. A candidate with the same law as another one is False here, and is
+        built only if the caller names it.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import Candidate, RandomizedResponse
+    >>> domain = Domain(["no", "yes"])
+    >>> candidate = Candidate(lambda: RandomizedResponse(domain, 1), "k", classical=True)
+    >>> candidate.build().outputs
+    2
     """
 
     build: Callable[[], Mechanism]
@@ -46,7 +56,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class CandidateRequest:
-    """The policy for which candidates are wanted, and what else a family may need to know.
+    """Policy for which ``plan`` requests candidates, with the limits that a family may need.
 
     Parameters
     ----------
@@ -57,7 +67,15 @@ class CandidateRequest:
     max_bits
         Maximum report size in bits, or None.
     utility
-        The name of what the mechanism is wanted for.
+        Name of the utility that the mechanism is designed for.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> from sfumato.mechanisms import CandidateRequest
+    >>> policy = sf.Uniform(sf.Domain(["no", "yes"]), 1)
+    >>> CandidateRequest(policy, policy.epsilon, max_bits=8).max_outputs
+    256
     """
 
     policy: Policy
@@ -67,7 +85,7 @@ class CandidateRequest:
 
     @functools.cached_property
     def structure(self) -> Policy:
-        """The simplest policy with the same promise: a matrix of one level, sensitive values or blocks is that."""
+        """The simplest policy with the same constraints, such as ``HighLow`` for a matrix of that structure."""
         return structure_of(self.policy)
 
     @property
@@ -77,5 +95,5 @@ class CandidateRequest:
 
 
 def most_outputs(max_bits: int | None) -> int | None:
-    """Return how many outputs reports of at most this many bits can number; no table comes near 2^64."""
+    """Return the number of outputs that reports of at most this many bits can encode, or None for no limit."""
     return None if max_bits is None or max_bits >= 64 else 1 << max_bits

@@ -1,7 +1,7 @@
-"""The two random decisions a sampler may make, and how bits become decisions.
+"""The two random decisions that a sampler may make, and the conversion of bits to decisions.
 
-``docs/words-to-decisions.md`` fixes every rule here. A sampler only ever sees the interface ``Draws``; what
-stands behind it may be secure bits, recorded decisions, or an interpreter that follows every branch.
+``docs/words-to-decisions.md`` specifies every rule of this module. A sampler only sees the interface ``Draws``. Its
+implementations draw secure bits, replay recorded decisions, or follow every branch for an audit.
 """
 
 from __future__ import annotations
@@ -16,20 +16,46 @@ from sfumato.errors import InvalidInput
 
 __all__ = ["BitDraws", "Decision", "Draws", "Field", "Layout", "RecordedDraws", "RecordingDraws"]
 
-#: Width of the numbers that `below` reads as a repair, and of those it reads as a field.
+#: Width in bits of the numbers that `below` reads from the auxiliary stream.
 INDEX_BITS = 32
-#: An auxiliary read gives at most this many bits.
+#: Maximum number of bits of one auxiliary read.
 WORD_BITS = 64
+#: Next step in errors about a sampler that does not match a recording.
+_RECORD_AGAIN = "Record the decisions again with this mechanism."
 
 
 class Draws(Protocol):
-    """What a sampler may ask of randomness."""
+    """Interface through which a sampler makes its random decisions."""
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
-        """True with probability exactly numerator/denominator."""
+        """Return True with probability exactly numerator/denominator.
+
+        Parameters
+        ----------
+        numerator
+            An integer from 0 to the denominator.
+        denominator
+            A positive integer.
+
+        Returns
+        -------
+        bool
+            The outcome.
+        """
 
     def below(self, m: int) -> int:
-        """Each of 0 … m-1 with probability exactly 1/m."""
+        """Return each of the integers 0 to m-1 with probability exactly 1/m.
+
+        Parameters
+        ----------
+        m
+            The number of choices, at least 1.
+
+        Returns
+        -------
+        int
+            The choice.
+        """
 
 
 # -- where in a frame a decision reads -------------------------------------------------------------------
@@ -37,16 +63,22 @@ class Draws(Protocol):
 
 @dataclass(frozen=True)
 class Field:
-    """Some bits of a frame, most significant first, at start, start + step, …
+    """Evenly spaced bits of a frame that form one number, most significant bit first.
 
     Parameters
     ----------
     start
-        The place of the most significant bit in the frame.
+        Position of the most significant bit in the frame.
     step
-        The distance from one bit to the next; -1 for a plain number.
+        Distance from one bit to the next; -1 for contiguous bits.
     width
-        The number of bits.
+        Number of bits.
+
+    Examples
+    --------
+    >>> from sfumato.mechanisms import Field
+    >>> Field(start=7, step=-1, width=4).read(0b1010_0000)
+    10
     """
 
     start: int
@@ -55,11 +87,35 @@ class Field:
 
     @classmethod
     def number(cls, low: int, width: int) -> Field:
-        """A plain number whose least significant bit stands at ``low``."""
+        """Return the field of contiguous bits that starts at a given position.
+
+        Parameters
+        ----------
+        low
+            Position of the least significant bit in the frame.
+        width
+            Number of bits.
+
+        Returns
+        -------
+        Field
+            The field.
+        """
         return cls(low + width - 1, -1, width)
 
     def read(self, frame: int) -> int:
-        """Return the number that the bits of a frame have here."""
+        """Return the number that the bits of this field form in a frame.
+
+        Parameters
+        ----------
+        frame
+            The frame, as an integer.
+
+        Returns
+        -------
+        int
+            A number of ``width`` bits.
+        """
         value = 0
         for i in range(self.width):
             value = value << 1 | frame >> self.start + i * self.step & 1
@@ -68,22 +124,32 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """The bits of a frame that each decision of a sampler reads first.
+    """Assignment of the bits of a frame to the decisions of a sampler.
 
-    The field of a number comes first, then one field of ``planes`` bits for each of ``lanes`` positions.
+    The first decisions read the fields in ``numbers``. After them, each of ``lanes`` positions has one decision, which
+    reads ``planes`` bits.
 
     Parameters
     ----------
     frame_bits
-        The length of a frame in bits.
+        Length of a frame in bits.
     numbers
-        The fields of the first decisions.
+        Fields of the first decisions.
     lanes
-        The number of positions that have a decision each.
+        Number of positions with one decision each.
     planes
-        The number of bits of such a decision.
+        Number of bits of the decision of a position.
     planes_start
-        The place of the first of these bits in the frame.
+        Position in the frame of the first bit of these decisions.
+
+    Examples
+    --------
+    >>> from sfumato.mechanisms import Field, Layout
+    >>> layout = Layout(64, (Field.number(32, 32), Field.number(0, 32)))
+    >>> len(layout)
+    2
+    >>> layout.fault() is None
+    True
     """
 
     frame_bits: int
@@ -96,14 +162,31 @@ class Layout:
         return len(self.numbers) + self.lanes
 
     def field(self, decision: int) -> Field:
-        """Return the bits that a decision reads, by its number."""
+        """Return the bits that a decision reads.
+
+        Parameters
+        ----------
+        decision
+            Index of the decision, from 0.
+
+        Returns
+        -------
+        Field
+            The bits in the frame.
+        """
         if decision < len(self.numbers):
             return self.numbers[decision]
         group, lane = divmod(decision - len(self.numbers), WORD_BITS)
         return Field(self.planes_start + WORD_BITS * self.planes * group + lane, WORD_BITS, self.planes)
 
     def fault(self) -> str | None:
-        """Why these fields are not disjoint parts of the frame, or None if they are."""
+        """Return why the fields are not disjoint parts of the frame, or None if they are.
+
+        Returns
+        -------
+        str or None
+            A description of the first overlap or overflow.
+        """
         taken = np.zeros(self.frame_bits, dtype=np.uint8)
         for decision in range(len(self)):
             field = self.field(decision)
@@ -119,11 +202,17 @@ class Layout:
 
     @property
     def chunk_values(self) -> int:
-        """How many values share one pair of streams."""
+        """Number of values that share one pair of random streams."""
         return max(1, 2**18 // (self.frame_bits // 8))
 
     def document(self) -> dict[str, object]:
-        """The layout as part of a spec."""
+        """Return the layout as part of a spec.
+
+        Returns
+        -------
+        dict
+            A JSON-serializable document.
+        """
         return {
             "frame_bits": self.frame_bits,
             "numbers": [[field.start - field.width + 1, field.width] for field in self.numbers],
@@ -137,9 +226,9 @@ class Layout:
 
 
 class BitDraws:
-    """Decisions from uniform bits: those of a frame first, by the layout's fields, then the auxiliary stream.
+    """Decisions from uniform bits: first the frame's fields, in the order of the layout, then the auxiliary stream.
 
-    ``auxiliary(w)`` gives w uniform bits. Without a frame every decision reads them alone.
+    ``auxiliary(w)`` returns w uniform bits. Without a layout every decision reads only the auxiliary stream.
     """
 
     def __init__(self, auxiliary: Callable[[int], int], layout: Layout | None = None, frame: int = 0) -> None:
@@ -149,7 +238,7 @@ class BitDraws:
         self._next = 0
 
     def _first_bits(self, width_without_field: int) -> tuple[int, int]:
-        """The value and the width of the next decision's first bits."""
+        """Return the value and the width of the next decision's first bits."""
         if self._layout is not None and self._next < len(self._layout):
             field = self._layout.field(self._next)
             self._next += 1
@@ -158,14 +247,17 @@ class BitDraws:
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
         if not 0 <= numerator <= denominator:
-            raise ValueError(f"not a probability: {numerator}/{denominator}")
+            raise ValueError(f"bernoulli: numerator/denominator must be a probability; got {numerator}/{denominator}")
         if denominator & denominator - 1:
             return self.below(denominator) < numerator
         width = denominator.bit_length() - 1
         value, prefix = self._first_bits(min(width, WORD_BITS))
         rest = width - prefix
         if rest < 0:
-            raise ValueError(f"a field of {prefix} bits is wider than the denominator 2^{width}")
+            raise ValueError(
+                f"bernoulli: the field of the decision must have at most {width} bits, as the denominator is "
+                f"2^{width}; got {prefix}"
+            )
         high, low = numerator >> rest, numerator & (1 << rest) - 1
         if value != high:
             return value < high
@@ -174,7 +266,7 @@ class BitDraws:
     def below(self, m: int) -> int:
         value, width = self._first_bits(INDEX_BITS)
         if not 1 <= m <= 1 << width:
-            raise ValueError(f"{width} bits cannot choose among {m}")
+            raise ValueError(f"below: m must be in 1 … 2^{width} for a decision of {width} bits; got {m}")
         rejected = (1 << width) % m
         while value * m & (1 << width) - 1 < rejected:
             value = self._auxiliary(width)
@@ -186,18 +278,20 @@ class BitDraws:
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision: ``bernoulli(*arguments)`` or ``below(*arguments)``, and what came of it."""
+    """One decision, ``bernoulli(*arguments)`` or ``below(*arguments)``, with its result."""
 
     kind: str
     arguments: tuple[int, ...]
     result: int
 
     def document(self) -> list[object]:
-        # Integers beyond 2^53 do not survive JSON in every language: arguments are texts.
+        """Return the decision as a JSON-serializable list."""
+        # Not every language reads integers beyond 2^53 from JSON exactly, so arguments are strings.
         return [self.kind, [str(argument) for argument in self.arguments], self.result]
 
     @classmethod
     def from_document(cls, document: list[object]) -> Decision:
+        """Return the decision of a list that ``document`` returned."""
         kind, arguments, result = document
         assert isinstance(arguments, list)
         assert isinstance(result, int)
@@ -205,7 +299,7 @@ class Decision:
 
 
 class RecordingDraws:
-    """Passes decisions through and keeps them."""
+    """Record the decisions of another source."""
 
     def __init__(self, inner: Draws) -> None:
         self._inner = inner
@@ -223,18 +317,21 @@ class RecordingDraws:
 
 
 class RecordedDraws:
-    """Replays recorded decisions, and refuses a sampler that asks for others."""
+    """Replay recorded decisions; raise InvalidInput if the sampler asks for different ones."""
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
         self._left = list(decisions)[::-1]
 
     def _replay(self, kind: str, arguments: tuple[int, ...]) -> int:
+        """Return the next recorded result, or raise if the sampler asks for another decision."""
         request = f"{kind}{arguments}"
         if not self._left:
-            raise InvalidInput("RecordedDraws", "the sampler", "ask for no more decisions than recorded", request)
+            must = "ask for no more decisions than recorded"
+            raise InvalidInput("RecordedDraws", "the sampler", must, request, hint=_RECORD_AGAIN)
         decision = self._left.pop()
         if (decision.kind, decision.arguments) != (kind, arguments):
-            raise InvalidInput("RecordedDraws", "the sampler", f"ask for {decision.kind}{decision.arguments}", request)
+            must = f"ask for {decision.kind}{decision.arguments}"
+            raise InvalidInput("RecordedDraws", "the sampler", must, request, hint=_RECORD_AGAIN)
         return decision.result
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
@@ -244,8 +341,7 @@ class RecordedDraws:
         return self._replay("below", (m,))
 
     def check_finished(self) -> None:
-        """Refuse a sampler that left recorded decisions unasked."""
+        """Raise InvalidInput if the sampler did not ask for every recorded decision."""
         if self._left:
-            raise InvalidInput(
-                "RecordedDraws", "the sampler", "ask for every recorded decision", f"{len(self._left)} left"
-            )
+            must, got = "ask for every recorded decision", f"{len(self._left)} left"
+            raise InvalidInput("RecordedDraws", "the sampler", must, got, hint=_RECORD_AGAIN)

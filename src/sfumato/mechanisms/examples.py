@@ -1,4 +1,4 @@
-"""Examples of a family's mechanisms, from which vectors are written and contract tests are made."""
+"""Examples of a family's mechanisms, used to generate test vectors and contract tests."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ __all__ = ["Examples"]
 
 @dataclass(frozen=True)
 class Examples:
-    """Examples of a family, for different purposes.
+    """Examples of one family, by purpose.
 
     Parameters
     ----------
     samplers
-        Returns mechanisms for the vectors of words and decisions: every path of every sampler, small and large.
+        Returns mechanisms for the vectors of words and decisions. They cover every path of every sampler, on small and
+        large domains.
     laws
         Returns mechanisms over few values at a level ε, for the vectors of exact laws.
     reports
-        Returns mechanisms for the vectors of batches: every shape of report.
+        Returns mechanisms for the vectors of batches, one for every shape of report.
     """
 
     samplers: Callable[[], Sequence[Mechanism]]

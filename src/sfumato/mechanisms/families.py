@@ -1,6 +1,6 @@
-"""All families of mechanisms: one line each, in the order in which their candidates are compared.
+"""All families of mechanisms, one import per family, in the order in which ``plan`` compares their candidates.
 
-This is the only list of mechanisms. Every line brings the classes of a family and its entry for the registry.
+This is the only list of mechanisms. Every import brings the classes of a family and its entry for the registry.
 """
 
 from __future__ import annotations

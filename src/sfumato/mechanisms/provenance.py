@@ -1,4 +1,4 @@
-"""Which classes are the library's own: what other classes say about themselves is not relied on."""
+"""Identification of the library's own classes, without relying on the statements of other classes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _PACKAGE = "sfumato.mechanisms."
 
 
 def is_library_class(kind: type) -> bool:
-    """Return whether a class is defined at the top of a module of ``sfumato.mechanisms``, whatever it states."""
+    """Return whether a class is defined at the top level of a module of ``sfumato.mechanisms``."""
     module = sys.modules.get(kind.__module__) if kind.__module__.startswith(_PACKAGE) else None
     return module is not None and vars(module).get(kind.__qualname__) is kind
 
 
 def is_library_mechanism(mechanism: Mechanism) -> bool:
-    """Return whether the class that runs, and that of every part, is the library's; no other class is asked."""
+    """Return whether the class of a mechanism, and of each of its parts, is the library's."""
     return is_library_class(type(mechanism)) and mechanism.is_of_library
 
 
 def is_library_format(report_format: object) -> bool:
-    """Return whether a report format is one of the library's own, which write all that a report says."""
+    """Return whether a report format is the library's, so that its encoding holds everything a report reveals."""
     if not isinstance(report_format, ReportFormat) or not is_library_class(type(report_format)):
         return False
     return getattr(report_format.encode, "__func__", None) is ReportFormat.encode

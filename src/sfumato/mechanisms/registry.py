@@ -1,4 +1,4 @@
-"""The registry of mechanisms: one entry per family, from which everything else about a mechanism is found.
+"""The registry of mechanisms: one entry per family, which leads to the kernel, estimator and report format.
 
 ``families.py`` lists the families of the library. ``register`` adds a mechanism that is defined elsewhere.
 """
@@ -40,39 +40,39 @@ __all__ = [
 ]
 
 Kind = TypeVar("Kind", bound="type[Mechanism]")
-#: Draws the counts of n people whose values follow a distribution.
+#: Function that draws the counts of n people whose values follow a distribution.
 CountLaw = Callable[["Generator", int, Floats], Integers]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Family:
-    """A family of mechanisms: the classes of one folder, and where everything else about them is found.
+    """A family of mechanisms: the classes of one folder, and the functions that belong to them.
 
-    Functions that few callers need are named ``"module:function"`` and imported on first use, so that numba is not
-    imported with the library.
+    Functions with few callers are named ``"module:function"`` and imported on first use, so that importing the library
+    does not import numba.
 
     Parameters
     ----------
     mechanisms
-        The classes, each with the name that its specs have.
+        The classes; each has the ``name`` that its specs state.
     estimator
-        Returns the estimator of a mechanism. Without it, mechanisms that report an index have the estimator of tables.
+        Returns the estimator of a mechanism. By default, a mechanism that reports an index has the estimator of tables.
     report_format
-        Returns the report format of a mechanism. Without it, reports are indices.
+        Returns the report format of a mechanism. By default, reports are indices.
     kernel
-        ``"module:function"`` that returns the compiled sampler of a mechanism. Without it, arrays are sampled value by
+        ``"module:function"`` that returns the compiled sampler of a mechanism. By default, arrays are sampled value by
         value.
     candidates
-        Yields short names and candidates for a request: the policies for which ``plan`` compares mechanisms of the
-        family.
+        Yields short names and candidates for a request. ``plan`` compares mechanisms of the family for the policies
+        that yield any.
     count_law
-        Draws the counts of n people from their law, without a report. Histograms need none.
+        Draws the counts of n people directly from their law, without drawing reports. Histograms do not need one.
     in_browser
         Whether the browser client runs these mechanisms.
     examples
         ``"module:function"`` that returns ``Examples`` for vectors and contract tests.
     is_of_library
-        Whether it is one of the library's own; candidates of any other are audited before they are compared.
+        Whether the family is the library's. Candidates of other families are audited before ``plan`` compares them.
     """
 
     mechanisms: tuple[type[Mechanism], ...]
@@ -86,16 +86,17 @@ class Family:
     is_of_library: bool = True
 
     def load_examples(self) -> Examples | None:
-        """Return the examples of the family, if it has any."""
+        """Return the examples of the family, or None if it has none."""
         return None if self.examples is None else cast("Examples", _loaded(self.examples)())
 
 
 def _loaded(path: str) -> Callable[..., Any]:
+    """Return the function that a ``"module:function"`` string names."""
     module, _, function = path.partition(":")
     return cast("Callable[..., Any]", getattr(importlib.import_module(module), function))
 
 
-#: Group of the entry points that name the module which registers a mechanism.
+#: Entry point group in which a package names the module that registers its mechanism.
 _ENTRY_POINTS = "sfumato.mechanisms"
 _FAMILIES: list[Family] = []
 _BY_CLASS: dict[type[Mechanism], Family] = {}
@@ -103,15 +104,16 @@ _BY_NAME: dict[str, type[Mechanism]] = {}
 
 
 def all_families() -> tuple[Family, ...]:
-    """Return all families: those of the library in the order of comparison, then those that were registered."""
+    """Return all families: the library's in order of comparison, then the registered ones."""
     return tuple(_FAMILIES)
 
 
 def class_named(name: object) -> type[Mechanism] | None:
     """Return the class with this name in its specs, or None.
 
-    An installed package may declare the module that registers a class, under its name, as an entry point of the group
-    ``sfumato.mechanisms``; the module is imported when the first spec with that name is read.
+    An installed package can declare the module that registers a class as an entry point of the group
+    ``sfumato.mechanisms``, under the name of the mechanism. The module is imported when a spec with that name is first
+    read.
     """
     if isinstance(name, str) and name not in _BY_NAME:
         for entry_point in importlib.metadata.entry_points(group=_ENTRY_POINTS, name=name):
@@ -120,22 +122,25 @@ def class_named(name: object) -> type[Mechanism] | None:
 
 
 def mechanism_classes() -> Mapping[str, type[Mechanism]]:
-    """Return every registered class by the name that its specs have."""
+    """Return every registered class by the name in its specs."""
     return dict(_BY_NAME)
 
 
 def add_family(family: Family) -> None:
-    """Add a family; its names must be free."""
+    """Add a family to the registry; raise InvalidInput if one of its names is taken."""
     for kind in family.mechanisms:
         known = _BY_NAME.get(kind.name)
         if known is not None:
-            raise InvalidInput("register", "the name of the mechanism", f"not be that of {known!r}", kind.name)
+            hint = "Give the class another name."
+            must = f"differ from the name of {known!r}"
+            raise InvalidInput("register", "the name of the mechanism", must, kind.name, hint=hint)
     _FAMILIES.append(family)
     for kind in family.mechanisms:
         _BY_CLASS[kind], _BY_NAME[kind.name] = family, kind
 
 
 def _remove(kind: type[Mechanism]) -> None:
+    """Remove the family of a class from the registry."""
     _FAMILIES.remove(_BY_CLASS.pop(kind))
     del _BY_NAME[kind.name]
 
@@ -145,7 +150,7 @@ def _family_of(*kinds: type) -> Family | None:
     return next((_BY_CLASS[kind] for kind in kinds if kind in _BY_CLASS), None)
 
 
-# -- what is found through the registry --------------------------------------------------------------------
+# -- lookups by mechanism ----------------------------------------------------------------------------------
 
 
 def format_for(mechanism: Mechanism) -> ReportFormat:
@@ -178,8 +183,8 @@ def estimator_for(mechanism: Mechanism) -> Estimator:
 def kernel_for(mechanism: Mechanism) -> Kernel | None:
     """Return the kernel that samples as the mechanism does, or None.
 
-    An audit reads the sampler, not the kernel. Tests hold the two equal for the library's own classes; any other class
-    may sample otherwise, a subclass or a part too, and has no kernel.
+    An audit enumerates the sampler, not the kernel. Tests prove the two equal for the library's own classes. Any other
+    class may sample differently, as may a subclass or a part, so it has no kernel.
     """
     family = _BY_CLASS.get(type(mechanism))
     if family is None or family.kernel is None or not is_library_mechanism(mechanism):
@@ -188,9 +193,9 @@ def kernel_for(mechanism: Mechanism) -> Kernel | None:
 
 
 def count_law_for(mechanism: Mechanism) -> CountLaw | None:
-    """Return the law of a mechanism's counts, or None where only that of its reports is known.
+    """Return the law of a mechanism's counts, or None if only the law of its reports is known.
 
-    A class from elsewhere may sample otherwise than it states, so it has none.
+    A class from outside the library may sample from a law other than the one it states, so it has no count law.
     """
     if not is_library_mechanism(mechanism):
         return None
@@ -237,24 +242,25 @@ def register(
 ) -> Kind | Callable[[Kind], Kind]:
     """Register a mechanism class that is defined outside the library.
 
-    Audit, privatize, aggregate, estimate, plan, the ledger and report files then treat it as one of the library's
-    own, and ``mechanism_from_spec`` rebuilds it. It needs a sampler and the law that it states. The sampler runs value
-    by value, because an audit reads no other code. Call the function, or use it to decorate the class.
+    Every function that takes a mechanism, the ledger and report files then accept the class, and
+    ``mechanism_from_spec`` rebuilds it. The class must define a sampler and its stated law. The sampler runs value by
+    value, because an audit enumerates no other code. Call the function, or use it to decorate the class.
 
     Parameters
     ----------
     mechanism
         A subclass of ``Mechanism`` with its own ``name``.
     estimator
-        A function that returns the ``Estimator`` of such a mechanism. Left out, it is that of the registered class
-        that this one derives from, unless ``report_format`` is given. Otherwise mechanisms that report an index do not
-        need one: their frequencies are estimated by least squares from the stated law.
+        A function that returns the ``Estimator`` of such a mechanism. By default, the class inherits the estimator of
+        the registered class that it derives from, unless ``report_format`` is given. Without any estimator, the
+        frequencies of a mechanism that reports an index are estimated by least squares from the stated law.
     report_format
-        A function that returns the ``ReportFormat`` of such a mechanism, one of the library's. Left out, it is that of
-        the registered class that this one derives from; reports are indices if there is none.
+        A function that returns the ``ReportFormat`` of such a mechanism, which must be one of the library's. By
+        default, the class inherits the format of the registered class that it derives from; otherwise reports are
+        indices.
     candidates
         A function that takes a ``CandidateRequest`` and yields pairs of a short name and a ``Candidate``. ``plan`` and
-        ``design`` audit these and compare those that obey the policy with the library's own.
+        ``design`` audit these candidates, and compare those that obey the policy with the library's own.
 
     Returns
     -------
@@ -264,9 +270,9 @@ def register(
     Raises
     ------
     InvalidInput
-        If the class does not derive from Mechanism, lacks a part of the sampler or of the law, has no name, or has the
-        name of another mechanism, or if the report format is a class that is not the library's. A class that is defined
-        again, as in a notebook, replaces the earlier one.
+        If the class does not derive from Mechanism, lacks an abstract method, or has no name; if another mechanism has
+        its name; or if the report format is not one of the library's. A class that is defined again under the same
+        module and name, as in a notebook, replaces the earlier one.
 
     Examples
     --------
@@ -287,7 +293,7 @@ def register(
         known = _BY_NAME.get(kind.name)
         if known is not None and _is_defined_again(known, kind):
             _remove(known)
-        # Neither kernel nor count law is inherited: a subclass may sample otherwise.
+        # A subclass may sample differently, so it inherits neither the kernel nor the count law.
         base = _family_of(*kind.__mro__[1:])
         inherits = base is not None and report_format is None
         add_family(
@@ -305,25 +311,29 @@ def register(
 
 
 def _refuse_format(kind: type, got: object) -> NoReturn:
+    """Raise InvalidInput for a report format that is not one of the library's."""
     must = "be a report format of sfumato.mechanisms, in which an audit can compare reports"
-    raise InvalidInput("register", f"the report format of {kind.__name__}", must, got)
+    hint = "Use IndexFormat or BitmapFormat."
+    raise InvalidInput("register", f"the report format of {kind.__name__}", must, got, hint=hint)
 
 
 def _check_class(kind: object) -> None:
+    """Raise InvalidInput if a class cannot be registered."""
     from sfumato.mechanisms.base import Mechanism
 
     if not isinstance(kind, type) or not issubclass(kind, Mechanism):
         raise InvalidInput("register", "the mechanism", "be a subclass of Mechanism", kind)
     if inspect.isabstract(kind):
         missing = ", ".join(sorted(kind.__abstractmethods__))
-        raise InvalidInput(
-            "register", f"the class {kind.__name__}", "define all of its sampler and law", f"no {missing}"
-        )
+        must = "define every abstract method of Mechanism"
+        raise InvalidInput("register", f"the class {kind.__name__}", must, f"no {missing}")
     name = kind.__dict__.get("name")
     if not isinstance(name, str) or not name:
-        raise InvalidInput("register", f"the class {kind.__name__}", "define its name, a string", name)
+        must = "define the class attribute name, a non-empty string"
+        raise InvalidInput("register", f"the class {kind.__name__}", must, name)
 
 
 def _is_defined_again(known: type, kind: type) -> bool:
+    """Return whether a class outside the library replaces an earlier definition of itself."""
     outside = not known.__module__.startswith("sfumato.")
     return outside and (known.__module__, known.__qualname__) == (kind.__module__, kind.__qualname__)

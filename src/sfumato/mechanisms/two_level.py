@@ -1,8 +1,8 @@
 """Mechanisms whose columns have two likelihoods: high on a set D(y) of values, low elsewhere.
 
-All the classical mechanisms are of this form, with one ratio high/low for every output y; they differ in the
-family of sets. A policy on pairs then binds only through its smallest level, and a prior only through the
-lightest and the heaviest set, so audits cost next to nothing for any number of values.
+All classical mechanisms have this form, with one ratio high/low for every output y; they differ in the family of sets.
+A policy on pairs then binds only through its smallest level, and a prior only through the lightest and the heaviest
+set. Audits therefore take little time for any number of values.
 """
 
 from __future__ import annotations
@@ -27,31 +27,34 @@ __all__ = [
     "mixing_threshold",
 ]
 
-#: Probabilities are integers over this.
+#: Common denominator of all probabilities.
 ONE = 2**64
-#: Stands for a value outside the domain of a mixture, and for the report that it may not answer with.
+#: Marks a value outside the domain of a mixture, and the report "outside" of such a value.
 OUTSIDE = -1
 
 
 class TwoLevelMechanism(Mechanism):
-    """High on D(y), low elsewhere; for every two values x, x' some D(y) holds x and not x'."""
+    """Base class of mechanisms whose columns are high on D(y) and low elsewhere.
+
+    For every two values x and x', some set D(y) contains x but not x'.
+    """
 
     @functools.cached_property
     @abstractmethod
     def likelihoods(self) -> tuple[Fraction, Fraction]:
-        """(high, low), exact up to a factor that is common to the column."""
+        """The pair (high, low), exact up to a factor common to the column."""
 
     @abstractmethod
     def in_set(self, report: int, x: int) -> bool:
-        """Whether the value with index x lies in D(report)."""
+        """Return whether D(report) contains the value with index x."""
 
     @abstractmethod
     def separating(self, x: int, other: int) -> int:
-        """A report whose set holds x and not other."""
+        """Return a report whose set contains x but not ``other``."""
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
         if isinstance(policy, PairwisePolicy):
-            # All columns have the same ratio and every pair is separated: the smallest epsilon is the one to meet.
+            # All columns have the same ratio and every pair is separated, so only the smallest epsilon binds.
             _, (x, other) = policy.least
             return iter([self._column(self.separating(x, other))])
         if isinstance(policy, Prior):
@@ -60,11 +63,12 @@ class TwoLevelMechanism(Mechanism):
         return None
 
     def _column(self, report: int) -> tuple[int, list[Fraction]]:
+        """Return a report with the likelihoods of all values."""
         high, low = self.likelihoods
         return report, [high if self.in_set(report, x) else low for x in range(len(self.domain))]
 
     def classical_epsilon(self) -> Epsilon | None:
-        # A spec from elsewhere may state one ε and keep another.
+        # A spec may state one ε while its threshold keeps another, so the likelihoods are compared.
         epsilon = self.stated_epsilon
         high, low = self.likelihoods
         if epsilon is None or exceeds(high, low, epsilon) or exceeds(low, high, epsilon):
@@ -73,18 +77,20 @@ class TwoLevelMechanism(Mechanism):
 
     @abstractmethod
     def lightest(self, weights: Sequence[Fraction]) -> int:
-        """A report whose set, neither empty nor everything, weighs least."""
+        """Return a report whose set has the least weight; the set is neither empty nor the whole domain."""
 
     @abstractmethod
     def heaviest(self, weights: Sequence[Fraction]) -> int:
-        """A report whose set, neither empty nor everything, weighs most."""
+        """Return a report whose set has the greatest weight; the set is neither empty nor the whole domain."""
 
 
 @dataclass(frozen=True)
 class MixtureDraws:
-    """What a mixture draws: one of ``choices``, and of ``columns`` in it; or ``members`` of ``values``, by coins.
+    """Decisions that a mixture makes after the first one, which decides whether to force.
 
-    What does not apply is zero. A coin is set with probability coin/2^planes.
+    A mixture that reports an index draws one of ``choices``, and one of ``columns`` in it. A mixture that reports a set
+    draws ``members`` of ``values`` with coins, each set with probability coin/2^planes. Fields that do not apply are
+    zero.
     """
 
     columns: int = 0
@@ -96,10 +102,11 @@ class MixtureDraws:
 
 
 class MixtureMechanism(TwoLevelMechanism):
-    """With probability γ a report is uniform over the outputs whose set holds the true value, a fraction ``density`` of
-    all outputs; otherwise it is uniform over all outputs.
+    """Base class of mixtures of a forced and a uniform report.
 
-    Its sampler also takes OUTSIDE, a value that is in no set: with probability γ the report is then OUTSIDE too.
+    With probability γ a report is uniform over the outputs whose set contains the true value, a fraction ``density`` of
+    all outputs. Otherwise it is uniform over all outputs. The sampler also accepts OUTSIDE, a value in no set: with
+    probability γ its report is then OUTSIDE too.
     """
 
     threshold: int
@@ -110,21 +117,22 @@ class MixtureMechanism(TwoLevelMechanism):
 
     @abstractmethod
     def draws(self) -> MixtureDraws:
-        """The decisions after the first, whether to force: what a kernel of several mixtures looks up."""
+        """Return the decisions after the first one, for kernels that run several mixtures."""
 
     @functools.cached_property
     def likelihoods(self) -> tuple[Fraction, Fraction]:
-        """The two likelihoods, in units of the uniform law."""
+        """The pair (high, low), relative to the uniform law."""
         gamma = self.gamma
         return gamma / self.density + (1 - gamma), 1 - gamma
 
     @property
     def gamma(self) -> Fraction:
-        """The probability that the report is made to depend on the true value."""
+        """Probability γ that the report is forced to depend on the true value."""
         return Fraction(self.threshold, ONE)
 
     @functools.cached_property
     def _probabilities(self) -> tuple[Fraction, Fraction]:
+        """The probabilities of one report given a value in its set, and given a value outside."""
         high, low = self.likelihoods
         return high / self.outputs, low / self.outputs
 
@@ -133,7 +141,7 @@ class MixtureMechanism(TwoLevelMechanism):
         return high if self.in_set(report, x) else low
 
     def empty_outputs(self) -> int:
-        """Return the number of outputs whose set holds no value."""
+        """Return the number of outputs whose set contains no value."""
         return 0
 
     def guess_probability(self) -> Fraction:
@@ -143,14 +151,15 @@ class MixtureMechanism(TwoLevelMechanism):
 
 
 class InclusionMixture(MixtureMechanism):
-    """A uniform set of d of k values, forced with probability γ to hold the true one: d = density·k."""
+    """Base class of mixtures over sets of d of k values, with d = density·k."""
 
 
 def mixing_threshold(epsilon: Epsilon, density: Fraction) -> int:
-    """⌊2^64·γ⌋ for the largest γ at which a mixture keeps the promise.
+    """Return ⌊2^64·γ⌋ for the largest γ at which a mixture keeps ε.
 
-    With d the density, the ratio of the likelihoods is 1 + γ/((1-γ)·d), at most e^ε iff γ ≤ (e^ε-1)·d/((e^ε-1)·d + 1).
-    Rounding down moves towards the uniform law: the private side for every ε, and ε = 0 is exactly uniform.
+    With density u, the ratio of the likelihoods is 1 + γ/((1-γ)·u). It is at most e^ε if and only if γ ≤
+    (e^ε-1)·u/((e^ε-1)·u + 1). Rounding down moves the law towards the uniform one, which is the private side for every
+    ε. At ε = 0 the law is exactly uniform.
     """
     if epsilon.is_infinite:
         return ONE
@@ -158,5 +167,5 @@ def mixing_threshold(epsilon: Epsilon, density: Fraction) -> int:
 
 
 def extreme_indices(weights: Sequence[Fraction], count: int, *, heaviest: bool) -> list[int]:
-    """Indices of the ``count`` lightest or heaviest weights."""
+    """Return the indices of the ``count`` lightest or heaviest weights."""
     return sorted(range(len(weights)), key=weights.__getitem__, reverse=heaviest)[:count]
