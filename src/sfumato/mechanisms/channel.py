@@ -1,8 +1,8 @@
-"""Exact channels of small mechanisms, with the operations on them: processing, composition, inference.
+"""Exact channels of small mechanisms, with post-processing, composition and inference.
 
-The three properties of context-aware LDP (Acharya et al. 2020, Props. 1-3) are operations here, so that they can be
-computed and checked: ``then`` keeps every policy, ``and_then`` adds two policies up, and ``posterior`` moves the odds
-of two values by no more than the policy allows.
+The three properties of context-aware LDP (Acharya et al. 2020, Props. 1-3) are methods, so that they can be computed
+and checked: ``then`` preserves every policy, ``and_then`` adds two policies, and ``posterior`` changes the odds of two
+values by at most what the policy allows.
 """
 
 from __future__ import annotations
@@ -19,16 +19,40 @@ from sfumato.policy import UNCONSTRAINED, Policy, TightestConstraint
 
 __all__ = ["Channel", "check_channel_size"]
 
-#: Maximum number of entries of a channel; each is a Fraction.
+#: Maximum number of entries of a channel; each entry is a Fraction, so this bounds memory.
 _LARGEST_CHANNEL = 10**6
 
 
 @dataclass(frozen=True, init=False)
 class Channel:
-    """``rows[x][y]``: the exact probability of the y-th of ``outputs`` given the value with index x.
+    """Exact law of a randomizer: a probability for each value and each output.
 
-    Numbers are read as a person means them (a float is its shortest decimal), and each row must sum to exactly one.
-    Rows are in domain order, or have labels (a DataFrame, a mapping from values to rows) and are aligned by them.
+    ``rows[x][y]`` is the exact probability of output ``outputs[y]`` given the value with index x.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    rows
+        A row of probabilities per value; each row must sum to exactly one. Numbers may be integers, fractions, strings
+        ("1/3") or floats, which are read as their shortest decimal. Rows are in domain order, or have labels (a
+        DataFrame, a mapping from values to rows) and are aligned by them.
+    outputs
+        Names of the outputs, one per column; 0, 1, 2, … by default.
+
+    Notes
+    -----
+    A policy is a convex cone, and a channel obeys it if and only if every column of the channel lies in the cone.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> channel = sf.Channel(domain, [["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> channel.obeys(sf.Uniform(domain, "ln 3"))
+    True
+    >>> channel.posterior(["9/10", "1/10"], 1)
+    (Fraction(3, 4), Fraction(1, 4))
     """
 
     domain: Domain
@@ -51,14 +75,47 @@ class Channel:
         object.__setattr__(self, "rows", exact)
 
     def column(self, output: Hashable) -> tuple[Fraction, ...]:
-        """The likelihood of each value for this output."""
+        """Return the likelihood of each value for one output.
+
+        Parameters
+        ----------
+        output
+            The name of the output.
+
+        Returns
+        -------
+        tuple of Fraction
+            A likelihood per value, in domain order.
+
+        Raises
+        ------
+        InvalidInput
+            If the channel has no such output.
+        """
         if output not in self.outputs:
-            raise InvalidInput("Channel", "output", "be one of its outputs", output)
+            known = ", ".join(map(repr, self.outputs[:10])) + (", …" if len(self.outputs) > 10 else "")
+            raise InvalidInput("Channel", "output", f"be one of its outputs ({known})", output)
         y = self.outputs.index(output)
         return tuple(row[y] for row in self.rows)
 
     def worst(self, policy: Policy) -> TightestConstraint:
-        """The inequality of the policy that some output comes closest to breaking. Exact."""
+        """Return the constraint of a policy that some output comes closest to violating.
+
+        Parameters
+        ----------
+        policy
+            A policy over the same domain.
+
+        Returns
+        -------
+        TightestConstraint
+            The constraint, computed exactly.
+
+        Raises
+        ------
+        InvalidInput
+            If the policy is over another domain.
+        """
         if policy.domain != self.domain:
             raise InvalidInput("Channel", "policy", "be over the same domain", policy.domain)
         constraints = (policy.worst(column) for column in zip(*self.rows, strict=True))
@@ -67,24 +124,73 @@ class Channel:
         )
 
     def obeys(self, policy: Policy) -> bool:
-        """Whether every output lies in the policy's cone. Exact."""
+        """Return whether every output lies in the cone of a policy.
+
+        Parameters
+        ----------
+        policy
+            A policy over the same domain.
+
+        Returns
+        -------
+        bool
+            The answer, computed exactly.
+        """
         return not self.worst(policy).violated
 
     def then(self, matrix: Sequence[Sequence[Any]]) -> Channel:
-        """The law after a random map of the outputs that does not look at the value: a row of ``matrix`` per output.
+        """Return the channel after a random map of its outputs that does not depend on the value.
 
-        Each new column is a non-negative combination of old ones, and a policy is a convex cone: it holds on.
+        Parameters
+        ----------
+        matrix
+            A row of probabilities per output, in the order of ``outputs``; each row must sum to exactly one.
+
+        Returns
+        -------
+        Channel
+            The processed channel. Its outputs are the numbers of the columns of ``matrix``.
+
+        Raises
+        ------
+        InvalidInput
+            If the matrix has labels, or its rows are not probabilities that sum to one.
+
+        Notes
+        -----
+        Each new column is a non-negative combination of old columns. A policy is a convex cone, so the processed
+        channel obeys every policy that this channel obeys (Acharya et al. 2020, Props. 1-3).
         """
         if unaligned_table(matrix, "then", "matrix") is not matrix:
-            raise InvalidInput("then", "matrix", "be rows of numbers in the order of the outputs", matrix)
+            hint = "Pass the rows without labels, for example with to_numpy()."
+            raise InvalidInput("then", "matrix", "be rows of numbers in the order of the outputs", matrix, hint=hint)
         exact = _stochastic("then", matrix, [f"output {output!r}" for output in self.outputs])
         columns = list(zip(*exact, strict=True))
         return Channel(self.domain, [[dot(row, column) for column in columns] for row in self.rows])
 
     def and_then(self, choose: Callable[[Any], Channel]) -> Channel:
-        """The joint law with a second release of the same value: ``choose(output)`` is its law after the first output.
+        """Return the joint channel of this release and a second release of the same value.
 
-        Outputs are pairs. The likelihoods multiply, so two policies on pairs add up: ``policy.compose(other)``.
+        Parameters
+        ----------
+        choose
+            Returns the channel of the second release, given the first output.
+
+        Returns
+        -------
+        Channel
+            The joint channel; its outputs are pairs (first output, second output).
+
+        Raises
+        ------
+        InvalidInput
+            If a second channel is over another domain.
+        LimitExceeded
+            If the joint channel has more than 1,000,000 entries.
+
+        Notes
+        -----
+        The likelihoods multiply, so two policies on pairs of values add: see ``policy.compose(other)``.
         """
         names: list[Hashable] = []
         columns: list[list[Fraction]] = []
@@ -99,15 +205,35 @@ class Channel:
         return Channel(self.domain, list(zip(*columns, strict=True)), names)
 
     def posterior(self, prior: Sequence[Any], output: Hashable) -> tuple[Fraction, ...]:
-        """What an observer believes who held ``prior`` and saw ``output``: exact probabilities, in domain order."""
+        """Return the posterior distribution of the value after one output.
+
+        Parameters
+        ----------
+        prior
+            The distribution of the value before the output.
+        output
+            The name of the output.
+
+        Returns
+        -------
+        tuple of Fraction
+            An exact probability per value, in domain order.
+
+        Raises
+        ------
+        InvalidInput
+            If the output is unknown or has probability zero under the prior.
+        """
         before = self._prior("posterior", prior)
         joint = [p * likelihood for p, likelihood in zip(before, self.column(output), strict=True)]
         total = sum(joint, Fraction(0))
         if total == 0:
-            raise InvalidInput("posterior", "output", "be possible under the prior", output)
+            hint = "Give a positive prior to a value that can produce this output."
+            raise InvalidInput("posterior", "output", "be possible under the prior", output, hint=hint)
         return tuple(p / total for p in joint)
 
     def _prior(self, subject: str, probabilities: Any) -> tuple[Fraction, ...]:
+        """Return the prior as exact probabilities in domain order."""
         prior = align(self.domain, probabilities, subject, "prior")
         if len(prior) != len(self.domain):
             raise InvalidInput(subject, "prior", f"have {len(self.domain)} entries", len(prior))
@@ -115,9 +241,22 @@ class Channel:
         return exact
 
     def mutual_information(self, prior: Sequence[Any]) -> float:
-        """I(X;Y) in nats between a value drawn from ``prior`` and the output, to double precision.
+        """Return the mutual information I(X;Y) in nats between the value X and the output Y.
 
-        Whatever obeys ``Prior(domain, prior, epsilon)`` tells at most ε·tanh(ε/2) (``Prior.information_bound``).
+        Parameters
+        ----------
+        prior
+            The distribution of X.
+
+        Returns
+        -------
+        float
+            The mutual information, to double precision.
+
+        Notes
+        -----
+        A channel that obeys ``Prior(domain, prior, epsilon)`` has I(X;Y) ≤ ε·tanh(ε/2); see
+        ``Prior.information_bound``.
         """
         before = self._prior("mutual_information", prior)
         return information(
@@ -133,15 +272,15 @@ def check_channel_size(rows: int, columns: int, subject: str) -> None:
     """Raise LimitExceeded if a channel has too many entries to be enumerated."""
     if rows * columns > _LARGEST_CHANNEL:
         raise LimitExceeded(
-            f"{subject} over {rows} values has {count_text(columns)} outputs; more than {_LARGEST_CHANNEL} entries are "
-            "not enumerated"
+            f"{subject} over {rows} values has {count_text(columns)} outputs, more than the limit of "
+            f"{_LARGEST_CHANNEL} entries. Select fewer values, or use a mechanism with fewer outputs."
         )
 
 
 def _stochastic(subject: str, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> tuple[tuple[Fraction, ...], ...]:
-    """Rows of exact probabilities, each of which sums to one; ``names`` says what the rows belong to."""
+    """Return rows of exact probabilities that each sum to one; errors name row i as ``names[i]``."""
     if len(rows) != len(names):
-        raise InvalidInput(subject, "rows", f"be {len(names)}", len(rows))
+        raise InvalidInput(subject, "the number of rows", f"be {len(names)}", len(rows))
     if len({len(row) for row in rows}) != 1 or len(rows[0]) == 0:
         raise InvalidInput(subject, "rows", "have one length, at least 1", [len(row) for row in rows])
     exact = []
@@ -151,6 +290,8 @@ def _stochastic(subject: str, rows: Sequence[Sequence[Any]], names: Sequence[str
         except (TypeError, ValueError, ArithmeticError):
             raise InvalidInput(subject, f"the row of {name}", "hold numbers", list(row)) from None
         if min(values) < 0 or sum(values) != 1:
-            raise InvalidInput(subject, f"the row of {name}", "be probabilities that sum to exactly one", list(row))
+            hint = 'Write thirds and the like as strings, such as "1/3".' if sum(values) != 1 else None
+            must = "be probabilities that sum to exactly one"
+            raise InvalidInput(subject, f"the row of {name}", must, list(row), hint=hint)
         exact.append(values)
     return tuple(exact)

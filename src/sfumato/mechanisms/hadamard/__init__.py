@@ -1,4 +1,4 @@
-"""Hadamard response."""
+"""The family of Hadamard response."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["HADAMARD", "HadamardResponse"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield Hadamard response for every policy."""
     build = partial(HadamardResponse, request.policy.domain, request.epsilon)
     yield "hadamard", Candidate(build, "k log k", classical=True)
 

@@ -18,16 +18,48 @@ from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureDraws, MixtureMech
 
 __all__ = ["HadamardResponse", "walsh_hadamard"]
 
-#: Index and decision share a 32-bit word up to this many columns; beyond, each has 32 bits of its own.
+#: Maximum number of columns for which index and decision share a 32-bit word; beyond it, each has 32 bits.
 _LARGEST_NARROW = 2**16
 
 
 class HadamardResponse(MixtureMechanism):
-    """B blocks of b columns, b a power of two; value x owns row 1 + x mod (b-1) of block ⌊x/(b-1)⌋.
+    """Hadamard response: a column of a Hadamard matrix, likelier where the row of the true value is +1.
 
-    With probability γ the report is a uniform column of the own block where the own row is +1, otherwise a
-    uniform column of all. Row 0, all ones, is skipped: it would tell nothing apart. The published rule takes B
-    a power of two; any B = ⌈k/(b-1)⌉ works, and b of least exact risk is up to 1.5 times better.
+    A report is the index of one of B·b columns: B blocks of b columns, b a power of two. The value with index x has row
+    1 + x mod (b-1) of block ⌊x/(b-1)⌋.
+
+    Parameters
+    ----------
+    domain
+        The k values, at least two unless ``block_size`` is given.
+    epsilon
+        The level ε of classical local differential privacy.
+    block_size
+        The number b of columns per block, a power of two. By default it has the least risk at the uniform distribution.
+    blocks
+        The number B of blocks; ⌈k/(b-1)⌉ by default. Requires ``block_size``.
+    threshold
+        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+
+    Notes
+    -----
+    With probability γ the report is a uniform column of the value's block where the value's row is +1. Otherwise it is
+    uniform over all columns. With t = e^ε, γ = (t-1)/(t-1+2B), rounded down to a multiple of 2^-64. Row 0, all ones, is
+    skipped because it distinguishes no values. The unbiased estimate of a frequency is the mean of the row's signs over
+    reports in the value's block, divided by γ.
+
+    Acharya, Sun and Zhang (2019) take B a power of two. Any B = ⌈k/(b-1)⌉ is valid, and the b of least exact risk
+    reduces the risk by a factor of up to 1.5.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import HadamardResponse
+    >>> mechanism = HadamardResponse(Domain(["none", "flu", "hiv"]), "ln 3")
+    >>> mechanism.gamma
+    Fraction(1, 2)
+    >>> mechanism.matrix()[0].tolist()
+    [0.375, 0.125, 0.375, 0.125]
     """
 
     name = "hadamard-response"
@@ -48,7 +80,7 @@ class HadamardResponse(MixtureMechanism):
         self.epsilon = read_epsilon("HadamardResponse", epsilon)
         if block_size is None:
             if blocks is not None:
-                raise InvalidInput("HadamardResponse", "block_size", "be given where blocks is", None)
+                raise InvalidInput("HadamardResponse", "block_size", "be given together with blocks", None)
             block_size = _best_block_size(k, self.epsilon)
         self.block_size = checked_integer("HadamardResponse", "block_size", block_size, 2, 2**32)
         if self.block_size & self.block_size - 1:
@@ -62,7 +94,18 @@ class HadamardResponse(MixtureMechanism):
         self.layout = _layout(self.blocks, self.block_size)
 
     def block_and_row(self, x: int) -> tuple[int, int]:
-        """Where the value with index x lives."""
+        """Return the block and the row of a value.
+
+        Parameters
+        ----------
+        x
+            Index of the value in the domain.
+
+        Returns
+        -------
+        tuple of int
+            The block, from 0, and the row within it, from 1.
+        """
         block, row = divmod(x, self.block_size - 1)
         return block, row + 1
 
@@ -76,7 +119,7 @@ class HadamardResponse(MixtureMechanism):
                 return Finished(OUTSIDE)
             block = true_block
             if (row & column).bit_count() & 1:
-                # Flipping the row's lowest bit changes the sign, and pairs the columns of the two signs.
+                # Flipping the row's lowest set bit in the column changes the sign: a bijection between the two signs.
                 column ^= row & -row
         return Finished(block * self.block_size + column)
 
@@ -98,8 +141,8 @@ class HadamardResponse(MixtureMechanism):
         return block == true_block and (row & column).bit_count() % 2 == 0
 
     def empty_outputs(self) -> int:
-        # A set of a block with s values is empty where every row 1 … s has odd overlap with the column. Row 3 is
-        # the sum of rows 1 and 2, so its overlap is then even: with three rows or more no set is empty.
+        # The set of a column in a block with s values is empty if every row 1 … s has odd overlap with the column. Row
+        # 3 is the sum of rows 1 and 2, so its overlap is then even: with three rows or more no set is empty.
         full, rest = divmod(len(self.domain), self.block_size - 1)
         values = {self.block_size - 1: full, rest: 1} if rest else {self.block_size - 1: full}
         unused = self.blocks - sum(values.values())
@@ -111,8 +154,8 @@ class HadamardResponse(MixtureMechanism):
         other_block, other_row = self.block_and_row(other)
         if block != other_block:
             return block * self.block_size
-        # A column of even overlap with row and odd overlap with other_row: one bit of other_row outside row,
-        # or, where other_row lies within row, one bit of it and one bit of row outside it.
+        # The column must have even overlap with row and odd overlap with other_row: one bit of other_row outside row.
+        # If other_row lies within row, it is one bit of other_row and one bit of row outside other_row.
         outside = other_row & ~row
         column = outside & -outside if outside else (other_row & -other_row) | (row & ~other_row & -(row & ~other_row))
         return block * self.block_size + column
@@ -124,7 +167,7 @@ class HadamardResponse(MixtureMechanism):
         return self._extreme(weights, heaviest=True)
 
     def _extreme(self, weights: Sequence[Fraction], *, heaviest: bool) -> int:
-        """Weigh all sets at once: the weight of D(block, column) is (total + transform)/2."""
+        """Return the column of the lightest or heaviest set; the weight of D(block, column) is (total + transform)/2."""
         scale = np.lcm.reduce(np.array([w.denominator for w in weights], dtype=object))
         best: tuple[Any, int] | None = None
         rows = self.block_size - 1
@@ -142,7 +185,7 @@ class HadamardResponse(MixtureMechanism):
         return best[1]
 
     def _binding(self, count: int) -> npt.NDArray[np.bool_]:
-        """Which columns of a block with ``count`` values have a set that is neither empty nor everything."""
+        """Return which columns of a block with ``count`` values have a set that is neither empty nor the whole domain."""
         ones = np.zeros(self.block_size, dtype=np.int64)
         ones[1 : count + 1] = 1
         members = (count + walsh_hadamard(ones[None])[0]) // 2
@@ -162,7 +205,7 @@ class HadamardResponse(MixtureMechanism):
 
 
 def _best_block_size(k: int, epsilon: Epsilon) -> int:
-    """The power of two with the least exact risk at the uniform distribution."""
+    """Return the power of two with the least exact risk at the uniform distribution."""
     if epsilon.is_infinite:
         return 2
 
@@ -170,10 +213,10 @@ def _best_block_size(k: int, epsilon: Epsilon) -> int:
         blocks = -(-k // (b - 1))
         threshold = mixing_threshold(epsilon, Fraction(1, 2 * blocks))
         if threshold == 0:
-            # Too little budget to tell values apart at any b: prefer the fewest blocks.
+            # The level is too small to tell values apart at any b; prefer the fewest blocks.
             return Fraction(ONE**3) * blocks
         gamma = Fraction(threshold, ONE)
-        # Σ_x P(Y in block of x) at uniform p, blocks of b-1 values but for the last.
+        # Σ_x P(Y in block of x) at uniform p; all blocks but the last have b-1 values.
         full, rest = divmod(k, b - 1)
         squares = Fraction(full * (b - 1) ** 2 + rest**2, k)
         return (gamma * squares + (1 - gamma) * k / blocks) / gamma**2
@@ -187,6 +230,7 @@ def _best_block_size(k: int, epsilon: Epsilon) -> int:
 
 
 def _layout(blocks: int, block_size: int) -> Layout:
+    """Return the layout: force decision, column and block in one or two words."""
     columns = Field.number(0, block_size.bit_length() - 1)
     if block_size <= _LARGEST_NARROW:
         fields = (Field.number(16, 16), columns)
@@ -196,7 +240,7 @@ def _layout(blocks: int, block_size: int) -> Layout:
 
 
 def walsh_hadamard(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The unnormalised Walsh-Hadamard transform of every row, in the numbers it is given: exact for integers."""
+    """Return the unnormalized Walsh-Hadamard transform of every row, in the type of the input; exact for integers."""
     count, length = rows.shape
     result = rows.copy()
     half = 1

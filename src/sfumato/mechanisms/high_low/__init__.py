@@ -1,4 +1,4 @@
-"""Mechanisms for sensitive and harmless values, made of a mechanism for the sensitive ones."""
+"""The family of mechanisms for sensitive and harmless values, built on a mechanism for the sensitive values."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ __all__ = ["HIGH_LOW", "HighLowHadamard", "HighLowSubset", "UtilityOptimizedRR"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield the mechanisms for a high-low policy."""
     policy = request.structure
     if isinstance(policy, HighLow):
         arguments = policy.domain, policy.sensitive, policy.epsilon

@@ -1,8 +1,9 @@
-"""Sensitive values protected among themselves, harmless ones mostly revealed (context-aware LDP §5).
+"""Mechanisms that protect sensitive values and mostly reveal harmless ones (Acharya et al. 2020, Section 5).
 
-One part: its protected values are the sensitive ones, its unprotected values the harmless ones. A column of the
-part is high on a set of sensitive values and low on all others, harmless ones too; the column of a harmless value
-is its own. So a sensitive value can always be denied, at the ratio high/low ≤ e^ε, and nothing binds a harmless one.
+The mechanism has one part: its protected values are the sensitive ones, its unprotected values the harmless ones. A
+column of the part is high on a set of sensitive values and low on all other values, harmless ones included. A harmless
+value also has a column in which all other values have probability zero. So a person can always deny a sensitive value,
+at the ratio high/low ≤ e^ε, and no constraint binds a harmless value.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ __all__ = ["HighLowMechanism"]
 
 
 class HighLowMechanism(PartitionedMechanism):
-    """What the mechanisms for HighLow policies share; they differ in the mixture over the sensitive values."""
+    """Base class of mechanisms for HighLow policies, which differ in the mixture over the sensitive values."""
 
     epsilon: Epsilon
 
     def _hide(self, policy: HighLow, mixture: MixtureMechanism) -> None:
+        """Set up the part with the policy's sensitive values as protected values."""
         flags = policy.is_sensitive
         numbers = np.where(flags, np.cumsum(flags) - 1, OUTSIDE)
         self.epsilon = policy.epsilon
@@ -33,7 +35,7 @@ class HighLowMechanism(PartitionedMechanism):
 
     @property
     def mixture(self) -> MixtureMechanism:
-        """What the sensitive values are randomized with, numbered in domain order."""
+        """The mixture that randomizes the sensitive values, which it numbers in domain order."""
         return self.parts[0]
 
     @property
@@ -47,7 +49,7 @@ class HighLowMechanism(PartitionedMechanism):
 
     @staticmethod
     def _read_sensitive(domain: Domain, parameters: dict[str, Any]) -> tuple[list[object], dict[str, Any]]:
-        """The sensitive values, which a spec gives by their positions, and the rest of its parameters."""
+        """Return the sensitive values, which a spec states by position, and the other parameters."""
         others = dict(parameters)
         last = len(checked_domain("HighLow", domain)) - 1
         positions = [checked_integer("HighLow", "sensitive", x, 0, last) for x in others.pop("sensitive")]

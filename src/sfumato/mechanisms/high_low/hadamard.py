@@ -1,4 +1,4 @@
-"""Hadamard response among the sensitive values, harmless ones revealed (context-aware LDP §5)."""
+"""Hadamard response among the sensitive values, with harmless values revealed (Acharya et al. 2020, Section 5)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,47 @@ __all__ = ["HighLowHadamard"]
 
 
 class HighLowHadamard(HighLowMechanism):
-    """Outputs: the columns of the Hadamard response of the sensitive values, and every harmless value.
+    """Hadamard response among the sensitive values, with harmless values mostly revealed.
 
-    The published mechanism has one block of S columns, the least power of two above s, which
-    ``HighLowHadamard.published`` builds; row 0, all ones, is skipped (the printed channel does not, and its rows do not
-    sum to one). Unless given, ``block_size`` is the one of least exact risk at the uniform distribution: at large ε
-    several smaller blocks are better. About log k + 1 bits a report.
+    The outputs are the columns of a Hadamard response over the s sensitive values, and every harmless value. A report
+    is the index of an output, of about log2 k + 1 bits.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    sensitive
+        The sensitive values; all others are harmless.
+    epsilon
+        The level ε at which a sensitive value can be denied.
+    block_size
+        The number of columns per block, a power of two. By default it has the least risk at the uniform distribution.
+        At large ε several small blocks are better than one.
+    blocks
+        The number of blocks; the fewest that hold all sensitive values by default.
+    threshold
+        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+
+    Notes
+    -----
+    With probability γ a sensitive value gives a uniform column of its block where its row is +1, and a harmless value
+    gives itself. Otherwise either gives a uniform column. With t = e^ε and B blocks, γ = (t-1)/(t-1+2B), rounded down
+    to a multiple of 2^-64.
+
+    The mechanism of Acharya et al. (2020), built by :meth:`published`, has one block of S columns, where S is the least
+    power of two above s. Row 0, all ones, is skipped. Their printed channel (eq. 13) does not skip it, so its rows do
+    not sum to one.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import HighLowHadamard
+    >>> illnesses = Domain(["none", "flu", "hiv", "cancer"])
+    >>> mechanism = HighLowHadamard(illnesses, ["hiv", "cancer"], "ln 3")
+    >>> mechanism.matrix()[0].tolist()  # "none" is harmless: revealed with probability 1/2
+    [0.125, 0.125, 0.125, 0.125, 0.5, 0.0]
+    >>> mechanism.matrix()[2].tolist()
+    [0.375, 0.125, 0.375, 0.125, 0.0, 0.0]
     """
 
     name = "high-low-hadamard"
@@ -48,7 +83,22 @@ class HighLowHadamard(HighLowMechanism):
 
     @classmethod
     def published(cls, domain: Domain, sensitive: Iterable[object], epsilon: EpsilonLike) -> HighLowHadamard:
-        """The mechanism of the paper: one block of S columns, S the least power of two above s."""
+        """Build the mechanism of Acharya et al. (2020): one block of S columns, S the least power of two above s.
+
+        Parameters
+        ----------
+        domain
+            The values.
+        sensitive
+            The s sensitive values.
+        epsilon
+            The level ε at which a sensitive value can be denied.
+
+        Returns
+        -------
+        HighLowHadamard
+            The mechanism with one block.
+        """
         listed = list(sensitive)
         return cls(domain, listed, epsilon, block_size=1 << len(listed).bit_length())
 
@@ -59,7 +109,7 @@ class HighLowHadamard(HighLowMechanism):
 
 
 def _best_block_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
-    """The power of two with the least exact risk at the uniform distribution."""
+    """Return the power of two with the least exact risk at the uniform distribution."""
 
     def risk(block_size: int) -> tuple[float, int]:
         mixture = HadamardResponse(Domain.range(sensitive), epsilon, block_size=block_size)

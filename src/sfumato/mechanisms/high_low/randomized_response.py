@@ -1,4 +1,4 @@
-"""Randomized response among the sensitive values, harmless ones revealed (Murakami and Kawamoto 2019)."""
+"""Randomized response among the sensitive values, with harmless values revealed (Murakami and Kawamoto 2019)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,38 @@ __all__ = ["UtilityOptimizedRR"]
 
 
 class UtilityOptimizedRR(HighLowMechanism):
-    """A sensitive value answers by randomized response among the s sensitive ones; a harmless value tells itself
-    with probability γ = (e^ε-1)/(e^ε-1+s), otherwise it gives a uniform sensitive answer. A baseline: it is
-    HighLowSubset at size one.
+    """Utility-optimized randomized response: randomized response among the sensitive values.
+
+    A harmless value is reported as itself with probability γ, otherwise as a uniform sensitive value. A report is the
+    index of a value. The mechanism is a baseline: it equals :class:`HighLowSubset` with subsets of one value.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    sensitive
+        The s sensitive values; all others are harmless.
+    epsilon
+        The level ε at which a sensitive value can be denied.
+    threshold
+        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+
+    Notes
+    -----
+    With t = e^ε, γ = (t-1)/(t-1+s), rounded down to a multiple of 2^-64. With probability γ any value reports itself;
+    otherwise it reports a uniform sensitive value (Murakami and Kawamoto 2019). A sensitive value is thus reported as
+    itself with probability t/(t-1+s) before rounding.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import UtilityOptimizedRR
+    >>> illnesses = Domain(["none", "flu", "hiv", "cancer"])
+    >>> mechanism = UtilityOptimizedRR(illnesses, ["hiv", "cancer"], "ln 3")
+    >>> mechanism.matrix()[0].tolist()  # outputs: hiv, cancer, none, flu
+    [0.25, 0.25, 0.5, 0.0]
+    >>> mechanism.matrix()[2].tolist()
+    [0.75, 0.25, 0.0, 0.0]
     """
 
     name = "utility-optimized-rr"

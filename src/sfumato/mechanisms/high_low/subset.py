@@ -1,4 +1,4 @@
-"""Subset selection among the sensitive values, harmless ones revealed: the size of the subsets is free."""
+"""Subset selection among the sensitive values, with harmless values revealed; the subset size is free."""
 
 from __future__ import annotations
 
@@ -21,11 +21,47 @@ __all__ = ["HighLowSubset", "best_high_low_size"]
 
 
 class HighLowSubset(HighLowMechanism):
-    """Outputs: every d-subset D of the s sensitive values, and every harmless value.
+    """Subset selection among the sensitive values, with harmless values mostly revealed.
 
-    D has the likelihood e^ε on its members and 1 on all other values; a harmless value is revealed with the rest:
-    γ = (e^ε-1)d / ((e^ε-1)d + s). The size of least exact risk (at the uniform distribution) is taken unless given.
-    A single sensitive value has one subset, itself: Mangat's method. Every value sensitive is subset selection.
+    The outputs are the d-subsets of the s sensitive values, and every harmless value.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    sensitive
+        The s sensitive values; all others are harmless.
+    epsilon
+        The level ε at which a sensitive value can be denied.
+    size
+        The number d of values in a subset. By default it has the least exact risk at the uniform distribution.
+    threshold
+        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+    coin
+        Numerator of the coin that the sampler flips per value, over 2^planes. The law does not depend on it.
+    planes
+        Number of bits per coin, from 1 to 8. The law does not depend on it.
+
+    Notes
+    -----
+    A subset has likelihood e^ε on its members and 1 on all other values. With t = e^ε, a harmless value is revealed
+    with probability γ = (t-1)d/((t-1)d + s), rounded down to a multiple of 2^-64, and otherwise gives a uniform subset.
+    The proof is in ``docs/proofs/high-low-subset.md``. Special cases:
+
+    - one sensitive value: the only subset is the value itself, which is Mangat's method;
+    - d = 1: :class:`UtilityOptimizedRR`;
+    - all values sensitive: :class:`SubsetSelection`.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import HighLowSubset
+    >>> illnesses = Domain(["none", "flu", "hiv", "cancer"])
+    >>> mechanism = HighLowSubset(illnesses, ["hiv", "cancer"], "ln 3")
+    >>> mechanism.size
+    1
+    >>> mechanism.matrix()[0].tolist()  # "none" is harmless: revealed with probability 1/2
+    [0.25, 0.25, 0.5, 0.0]
     """
 
     name = "high-low-subset"
@@ -47,7 +83,7 @@ class HighLowSubset(HighLowMechanism):
             size = best_high_low_size(count, len(domain) - count, policy.epsilon)
         size = checked_integer("HighLowSubset", "size", size, 1, max(1, count - 1))
         if size == 1:
-            # Subsets of one value are numbered: an index says the same as a bitmap with one bit.
+            # A subset of one value is reported as an index, which holds the same information as a bitmap with one bit.
             mixture: InclusionMixture = RandomizedResponse(Domain.range(count), policy.epsilon, threshold=threshold)
         else:
             mixture = SubsetSelection(
@@ -58,7 +94,7 @@ class HighLowSubset(HighLowMechanism):
 
     def audit_surrogate(self) -> HighLowSubset:
         protected, unprotected = min(len(self.mixture.domain), SURROGATE_VALUES), min(len(self.unprotected), 2)
-        # Of one member or of several: these are different samplers.
+        # Subsets of one member and subsets of several have different samplers.
         size = 1 if self.size == 1 else scaled_size(self.mixture.density, protected, least=2)
         return self.from_parameters(
             Domain.range(protected + unprotected),
@@ -75,15 +111,15 @@ class HighLowSubset(HighLowMechanism):
 
 
 def best_high_low_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
-    """The subset size 1 ≤ d < s of least exact risk at the uniform distribution.
+    """Return the subset size 1 ≤ d < s of least exact risk at the uniform distribution.
 
     With r = (d-1)/(s-1), β = (1-γ)d/s + γr and κ = 1/(γ(1-r)), a subset has |φ|² = κ²(d(1-β)² + (s-d)β²), and a
-    revealed harmless value sκ²(1-γ)²(r - d/s)² + 1/γ² (docs/proofs/high-low-subset.md).
+    revealed harmless value has sκ²(1-γ)²(r - d/s)² + 1/γ² (docs/proofs/high-low-subset.md).
     """
     if epsilon.is_infinite or sensitive == 1:
         return 1
     d = np.arange(1, sensitive, dtype=np.float64)
-    odds = np.expm1(min(float(epsilon), 700.0)) * d  # beyond, one member is best whatever the rounding
+    odds = np.expm1(min(float(epsilon), 700.0)) * d  # above 700, one member is best despite rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma, rest = odds / (odds + sensitive), sensitive / (odds + sensitive)
         of_subset, of_revealed = set_moments(sensitive, d, gamma, rest)

@@ -1,4 +1,4 @@
-"""Randomized response."""
+"""The family of k-ary randomized response."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["RANDOMIZED_RESPONSE", "RandomizedResponse"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield randomized response for every policy."""
     yield "rr", Candidate(partial(RandomizedResponse, request.policy.domain, request.epsilon), "k", classical=True)
 
 

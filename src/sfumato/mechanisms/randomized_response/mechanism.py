@@ -1,4 +1,4 @@
-"""k-ary randomized response (Warner 1965 at k = 2)."""
+"""k-ary randomized response (Warner 1965 for k = 2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,35 @@ __all__ = ["RandomizedResponse"]
 
 
 class RandomizedResponse(InclusionMixture):
-    """Report the true value with probability γ, otherwise a uniform one (which may again be the true one)."""
+    """k-ary randomized response: the true value with probability γ, otherwise a uniform value.
+
+    The uniform value may again be the true one. A report is the index of a value.
+
+    Parameters
+    ----------
+    domain
+        The k values.
+    epsilon
+        The level ε of classical local differential privacy.
+    threshold
+        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+
+    Notes
+    -----
+    With t = e^ε the law is Q(x|x) = t/(t+k-1) and Q(y|x) = 1/(t+k-1) for y ≠ x, that is γ = (t-1)/(t+k-1). The sampler
+    rounds γ down to a multiple of 2^-64, which is the private side. For k = 2 this is the mechanism of Warner (1965).
+    The unbiased estimate of a frequency is (T_x/n - b)/(a-b) with a = Q(x|x), b = Q(y|x) and T_x reports of x among n.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv", "cancer"]), "ln 5")
+    >>> mechanism.gamma
+    Fraction(1, 2)
+    >>> mechanism.matrix()[0].tolist()
+    [0.625, 0.125, 0.125, 0.125]
+    """
 
     name = "randomized-response"
 

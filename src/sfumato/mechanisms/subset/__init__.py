@@ -1,4 +1,4 @@
-"""Subset selection."""
+"""The family of subset selection."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = ["SUBSET", "SubsetSelection"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield subset selection for every policy."""
     build = partial(SubsetSelection, request.policy.domain, request.epsilon)
     yield "subset", Candidate(build, "k per report", classical=True)
 

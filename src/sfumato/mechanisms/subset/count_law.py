@@ -1,4 +1,4 @@
-"""The law of the counts of subset selection."""
+"""Law of the counts of subset selection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["draw_counts", "subset_sums"]
 
 
 def draw_counts(mechanism: SubsetSelection, generator: Generator, n: int, truth: Floats) -> Integers:
-    """Draw how many of n people's sets hold each value."""
+    """Draw the number of sets that contain each value, among the reports of n people."""
     forced = generator.binomial([n], float(mechanism.gamma))
     return subset_sums(generator, mechanism.size, forced, n - forced, truth[None]).ravel()
 
@@ -25,12 +25,12 @@ def draw_counts(mechanism: SubsetSelection, generator: Generator, n: int, truth:
 def subset_sums(
     generator: Generator, size: int, forced: Integers, free: Integers, truth: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """Draw how many sets hold each value, for several collections at once: a row each.
+    """Draw the number of sets that contain each value, for several collections at once, with a row per collection.
 
-    A set is drawn value by value: of the values that are left it holds the next with probability (members to come)/
-    (values left). A forced set holds its own value, which is the next with probability truth/(truth of all that are
-    left), and besides a free set of one member less among the others. So all that matters of a set is how many members
-    are still to come, and whether its own value is.
+    Sets are drawn value by value. A free set contains the next value with probability (members to come)/(values left).
+    A forced set contains its true value and a free set of one member less among the other values. The true value is the
+    next one with probability truth/(truth of all values left). So the state of a set is the number of members to come,
+    and whether its true value is still to come.
     """
     rows, values = truth.shape
     sums = np.empty((rows, values), np.int64)

@@ -1,4 +1,4 @@
-"""Subset selection: report a set of d values that is likelier to hold the true one (Ye and Barg 2018)."""
+"""Subset selection: report a set of d values that is likelier to contain the true value (Ye and Barg 2018)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,56 @@ from sfumato.mechanisms.two_level import ONE, OUTSIDE, InclusionMixture, Mixture
 
 __all__ = ["MOST_PLANES", "SubsetSelection", "best_subset_size", "cheap_planes", "nth_set_bit", "scaled_size"]
 
-#: A coin of a value or a block is a/2^R with at most this R.
+#: Maximum number of planes: the coin of a value or a block is a/2^R with R at most this.
 MOST_PLANES = 8
 
-#: The true value; whether the set is forced to hold it; the next position to flip a coin for; the set so far.
+#: The true value; whether the set is forced to contain it; the next position to flip a coin for; the set so far.
 SubsetState = tuple[int, bool, int, int]
 
 
 class SubsetSelection(InclusionMixture):
-    """With probability γ a uniform d-subset that holds the true value, otherwise a uniform d-subset.
+    """Subset selection: with probability γ a uniform d-subset that contains the true value, otherwise a uniform
+    d-subset.
 
-    The sampler flips a coin for every value, mends the size by adding or removing uniformly chosen values, and
-    if forced swaps a uniformly chosen member for the true value. It is exact: given its size, a set of
-    independent coins is uniform, and stays so when a uniform element comes or goes.
+    A report is a bitmap with exactly d of k bits set.
+
+    Parameters
+    ----------
+    domain
+        The k values, at least two.
+    epsilon
+        The level ε of classical local differential privacy.
+    size
+        The number d of values in a subset, from 1 to k-1. By default it is the size with the least risk.
+    threshold
+        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+    coin
+        Numerator of the coin that the sampler flips per value, over 2^planes. The law does not depend on it.
+    planes
+        Number of bits per coin, from 1 to 8. The law does not depend on it.
+
+    Notes
+    -----
+    With t = e^ε, a subset contains the true value with probability d·t/(d·t + k-d), that is γ = (t-1)d/((t-1)d + k),
+    rounded down to a multiple of 2^-64. The risk is least for d = ⌊k/(t+1)⌋ or ⌈k/(t+1)⌉ within 1 … k-1; the floor d is
+    better if and only if t² ≥ (k-d)(k-d-1)/(d(d+1)). With the best d this is the optimum of Ye and Barg (2018) at the
+    uniform distribution.
+
+    The sampler flips a coin for every value, then adds or removes uniformly chosen values until the set has d members.
+    If forced, it swaps a uniformly chosen member for the true value. The sampler is exact: given its size, a set of
+    independent coins is uniform, and it stays uniform when a uniform element is added or removed.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import SubsetSelection
+    >>> mechanism = SubsetSelection(Domain(["none", "flu", "hiv", "cancer"]), "ln 3", size=2)
+    >>> mechanism.gamma
+    Fraction(1, 2)
+    >>> mechanism.probability(0b0011, 0)  # the report {none, flu}, given "none"
+    Fraction(1, 4)
+    >>> mechanism.outputs
+    6
     """
 
     name = "subset-selection"
@@ -131,9 +168,9 @@ class SubsetSelection(InclusionMixture):
 
 
 def best_subset_size(k: int, epsilon: Epsilon) -> int:
-    """The size d with the least risk: the floor or the ceiling of k/(e^ε+1), within 1 … k-1.
+    """Return the size d with the least risk: the floor or the ceiling of k/(e^ε+1), within 1 … k-1.
 
-    The floor is best iff e^2ε ≥ (k-d)(k-d-1)/(d(d+1)); rounding to nearest is wrong.
+    The floor is best if and only if e^2ε ≥ (k-d)(k-d-1)/(d(d+1)). Rounding to the nearest integer is sometimes worse.
     """
     if epsilon.is_infinite:
         return 1
@@ -145,14 +182,15 @@ def best_subset_size(k: int, epsilon: Epsilon) -> int:
 
 
 def scaled_size(density: Fraction, among: int, least: int = 1) -> int:
-    """The size nearest to this density of ``among`` values, of which some but not all are in a subset."""
+    """Return the size nearest to this density of ``among`` values, at least ``least`` and below ``among``."""
     return min(max(round(density * among), least), among - 1)
 
 
 def cheap_planes(size: int, k: int) -> int:
-    """The fewest planes R at which the coin a/2^R nearest d/k leaves the expected count within half a deviation of d.
+    """Return the fewest planes R at which the coin a/2^R nearest to d/k leaves little work for resizing.
 
-    The coin changes how often the size must be mended, never the law.
+    The expected number of set coins must be within half a standard deviation of d. The coin changes how often the
+    sampler has to resize the set, never the law.
     """
     for planes in range(1, MOST_PLANES + 1):
         coin = round(Fraction(size << planes, k))
@@ -163,7 +201,7 @@ def cheap_planes(size: int, k: int) -> int:
 
 
 def nth_set_bit(bits: int, n: int) -> int:
-    """The n-th lowest set bit, as a power of two."""
+    """Return the n-th lowest set bit, as a power of two."""
     for _ in range(n):
         bits &= bits - 1
     return bits & -bits

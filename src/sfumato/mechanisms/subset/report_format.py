@@ -1,4 +1,4 @@
-"""Reports of subset selection: bitmaps with a fixed number of bits set."""
+"""Report format of subset selection: bitmaps with a fixed number of bits set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SubsetFormat"]
 
 
 class SubsetFormat(BitmapFormat):
-    """Exactly ``size`` of the bits are set."""
+    """Bitmaps with exactly ``size`` bits set."""
 
     def __init__(self, mechanism: SubsetSelection) -> None:
         super().__init__(len(mechanism.domain))

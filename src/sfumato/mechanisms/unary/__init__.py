@@ -1,4 +1,4 @@
-"""Unary encoding."""
+"""The family of unary encoding."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ __all__ = ["UNARY", "UnaryEncoding"]
 
 
 def _estimator(mechanism: UnaryEncoding) -> InclusionEstimator:
+    """Return the estimator for independent bits."""
     return InclusionEstimator(mechanism, Inclusion.of_bits(*mechanism.bit_probabilities))
 
 
 def _report_format(mechanism: UnaryEncoding) -> BitmapFormat:
+    """Return the bitmap format with one bit per value."""
     return BitmapFormat(len(mechanism.domain))
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield symmetric and optimized unary encoding for every policy."""
     build = partial(UnaryEncoding, request.policy.domain, request.epsilon)
     yield "unary", Candidate(build, "k per report", classical=True)
     yield "unary-optimized", Candidate(partial(build, optimized=True), "k per report", classical=True)

@@ -1,4 +1,4 @@
-"""The law of the counts of unary encoding."""
+"""Law of the counts of unary encoding."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ __all__ = ["draw_counts"]
 
 
 def draw_counts(mechanism: UnaryEncoding, generator: Generator, n: int, truth: Floats) -> Integers:
-    """Draw how many of n people's reports have each bit set."""
+    """Draw the number of reports with each bit set, among the reports of n people."""
     people = multinomial(generator, n, truth)
     return generator.binomial(people, mechanism.own / ONE) + generator.binomial(n - people, mechanism.other / ONE)

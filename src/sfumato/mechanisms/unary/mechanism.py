@@ -17,26 +17,26 @@ from sfumato.mechanisms.two_level import ONE, TwoLevelMechanism, extreme_indices
 
 __all__ = ["PLANES", "IndependentBits", "UnaryEncoding", "has_independent_steps", "independent_bits_of"]
 
-#: Bits of a position's field; what they leave open is read from the auxiliary stream.
+#: Number of bits in a position's field; a tie reads further bits from the auxiliary stream.
 PLANES = 8
 
 BitState = tuple[int, int, int]
 
 
 class IndependentBits(Mechanism):
-    """A mechanism whose report is one independent bit per value.
+    """Base class of mechanisms whose report is one independent bit per value.
 
-    ``bit`` is all a subclass says about its sampler. It sees neither the other bits nor their draws, so the law
-    is the product of the laws of its bits, each of which can be enumerated on its own for any number of values.
+    A subclass defines its sampler through ``bit`` alone. ``bit`` sees neither the other bits nor their draws, so the
+    law is the product of the laws of the bits. An audit can enumerate each bit separately, for any number of values.
     """
 
     @abstractmethod
     def bit(self, x: int, position: int, draws: Draws) -> bool:
-        """The bit of one position, for the value with index x."""
+        """Return the bit of one position, for the value with index x."""
 
     @abstractmethod
     def bit_probability(self, x: int, position: int) -> Fraction:
-        """The stated probability that the bit at this position is set, given the value with index x."""
+        """Return the stated probability that the bit at a position is set, given the value with index x."""
 
     def start(self, x: int) -> BitState:
         return x, 0, 0
@@ -69,21 +69,48 @@ class IndependentBits(Mechanism):
 
 
 def independent_bits_of(mechanism: Mechanism) -> IndependentBits | None:
-    """Return the mechanism itself if its report is one independent bit per value; it is not asked what it is."""
+    """Return the mechanism if its class derives from ``IndependentBits``, or None; its own statements are not used."""
     return mechanism if isinstance(mechanism, IndependentBits) else None
 
 
 def has_independent_steps(mechanism: IndependentBits) -> bool:
-    """Return whether the steps that run are those of ``IndependentBits``, in which no bit depends on another."""
+    """Return whether the mechanism runs the ``step`` of ``IndependentBits``, in which no bit depends on another."""
     return getattr(mechanism.step, "__func__", None) is IndependentBits.step
 
 
 class UnaryEncoding(IndependentBits, TwoLevelMechanism):
-    """The bit of the true value is set with probability p, every other bit with probability q.
+    """Unary encoding: a bit per value, set with probability p for the true value and q for every other value.
 
-    Symmetric (k-RAPPOR): p = e^(ε/2)/(e^(ε/2)+1), q = 1 - p. Optimized: p = ½, q = 1/(e^ε+1). A column is high
-    where its bit is set, with ratio p(1-q)/(q(1-p)). Symmetric rounds p down, optimized rounds q up. ``own``
-    and ``other`` are 2^64·p and 2^64·q.
+    A report is a bitmap with one bit per value.
+
+    Parameters
+    ----------
+    domain
+        The values, at least two.
+    epsilon
+        The level ε of classical local differential privacy.
+    optimized
+        Whether p and q are those of optimized unary encoding. By default they are symmetric (k-RAPPOR).
+    own
+        The integer 2^64·p, as a spec states it; computed from ``epsilon`` by default.
+    other
+        The integer 2^64·q, as a spec states it; computed from ``epsilon`` by default.
+
+    Notes
+    -----
+    Symmetric (k-RAPPOR): p = e^(ε/2)/(e^(ε/2)+1) and q = 1-p. Optimized (Wang et al. 2017): p = 1/2 and q = 1/(e^ε+1).
+    A column is high where its bit is set, with ratio p(1-q)/(q(1-p)) = e^ε before rounding. The symmetric variant
+    rounds p down, the optimized variant rounds q up; both are the private side.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import UnaryEncoding
+    >>> illnesses = Domain(["none", "flu", "hiv"])
+    >>> UnaryEncoding(illnesses, "ln 9").bit_probabilities
+    (Fraction(3, 4), Fraction(1, 4))
+    >>> UnaryEncoding(illnesses, "ln 3", optimized=True).bit_probabilities
+    (Fraction(1, 2), Fraction(1, 4))
     """
 
     name = "unary-encoding"
@@ -123,13 +150,13 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
 
     @property
     def bit_probabilities(self) -> tuple[Fraction, Fraction]:
-        """The exact probabilities that the bit of the true value is set, and that of any other value."""
+        """Exact probabilities that a bit is set: for the true value, and for any other value."""
         return Fraction(self.own, ONE), Fraction(self.other, ONE)
 
     def guess_probability(self) -> Fraction:
         p, q = self.bit_probabilities
         size = len(self.domain)
-        # p ≥ q: a value whose bit is set is likeliest, unless no bit is.
+        # Because p ≥ q, a value whose bit is set is likeliest, unless no bit is set.
         no_bit = (1 - p) * (1 - q) ** (size - 1)
         return (no_bit + self._greatest_with_bits(p, q, size)) / size
 
@@ -160,11 +187,12 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
 
 
 def _thresholds(epsilon: Epsilon, optimized: bool) -> tuple[int, int]:
+    """Return 2^64·p and 2^64·q, rounded to the private side."""
     one = Fraction(1)
     if epsilon.is_infinite:
         return (ONE // 2, 0) if optimized else (ONE, 0)
     if optimized:
-        # q rounded up: 2^64 - ⌊2^64·e^ε/(e^ε+1)⌋.
+        # Rounding q up: 2^64 - ⌊2^64·e^ε/(e^ε+1)⌋.
         return ONE // 2, ONE - floor_of_ratio((Fraction(ONE), Fraction(0)), (one, one), epsilon)
     threshold = floor_of_ratio((Fraction(ONE), Fraction(0)), (one, one), epsilon / 2)
     return threshold, ONE - threshold

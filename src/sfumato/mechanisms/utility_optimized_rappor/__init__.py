@@ -1,4 +1,4 @@
-"""Utility-optimized RAPPOR: one bit per value, harmless values revealed."""
+"""The family of utility-optimized RAPPOR: one bit per value, with harmless values revealed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = ["UTILITY_OPTIMIZED_RAPPOR", "UtilityOptimizedRappor"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield utility-optimized RAPPOR for a high-low policy."""
     policy = request.structure
     if isinstance(policy, HighLow):
         build = partial(UtilityOptimizedRappor, policy.domain, policy.sensitive, policy.epsilon)

@@ -1,4 +1,4 @@
-"""The law of the counts of utility-optimized RAPPOR."""
+"""Law of the counts of utility-optimized RAPPOR."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["draw_counts"]
 
 
 def draw_counts(mechanism: UtilityOptimizedRappor, generator: Generator, n: int, truth: Floats) -> Integers:
-    """Draw how many of n people's reports have each bit set."""
+    """Draw the number of reports with each bit set, among the reports of n people."""
     people, sensitive = multinomial(generator, n, truth), mechanism.is_sensitive
     true_bits = generator.binomial(people, np.where(sensitive, mechanism.own / ONE, mechanism.harmless / ONE))
     return true_bits + generator.binomial(n - people, np.where(sensitive, mechanism.other / ONE, 0.0))

@@ -1,4 +1,4 @@
-"""Estimator of utility-optimized RAPPOR: bits of sensitive values are noisy, bits of harmless values are certain."""
+"""Estimator of utility-optimized RAPPOR: sensitive bits are noisy, harmless bits are certain."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ __all__ = ["UtilityOptimizedRapporEstimator"]
 
 
 class UtilityOptimizedRapporEstimator(Estimator):
-    """Counts of the reports whose bit is set: p̂_x = (share_x - b_x)/g_x.
+    """Estimator from the counts of set bits: p̂_x = (fraction_x - b_x)/g_x.
 
-    A sensitive bit is set with probability a for its own value and b for any other; a harmless one with c for its own
-    value alone. Bits are independent given the value, so both of two sensitive bits are set in a share
-    b² + (p_x+p_y)·b(a-b) of the reports, a sensitive and a harmless one in b·c·p_y, two harmless ones never.
+    A sensitive bit is set with probability a for its own value and b for any other value. A harmless bit is set with
+    probability c for its own value, and never for another. Bits are independent given the value. So both of two
+    sensitive bits are set in a fraction b² + (p_x+p_y)·b(a-b) of the reports, a sensitive and a harmless bit in
+    b·c·p_y, and two harmless bits in none.
     """
 
     def __init__(self, mechanism: UtilityOptimizedRappor) -> None:
         self.size = len(mechanism.domain)
         self._sensitive = mechanism.is_sensitive
-        # The bit of x is set in a share other_x + gap_x·p_x of all reports.
+        # The bit of x is set in a fraction other_x + gap_x·p_x of all reports.
         self.other = np.where(self._sensitive, mechanism.other / ONE, 0.0)
         self.gap = np.where(self._sensitive, (mechanism.own - mechanism.other) / ONE, mechanism.harmless / ONE)
         if not self.gap.all():
@@ -66,7 +67,7 @@ class UtilityOptimizedRapporEstimator(Estimator):
         rates, scaled = self.expected_counts(p), weights / self.gap
         noisy, revealed = scaled[self._sensitive], scaled[~self._sensitive] @ rates[~self._sensitive]
         total = noisy.sum()
-        # Σ_{x≠y} w_x w_y E[both], with the sums over y done first.
+        # Σ_{x≠y} w_x w_y E[both], with the sums over y taken first.
         pairs = self._noise**2 * (total**2 - noisy @ noisy)
         pairs += 2 * self._noise * self._slope * ((noisy * p[self._sensitive]) @ (total - noisy))
         pairs += 2 * self._noise * total * revealed

@@ -1,4 +1,4 @@
-"""Utility-optimized RAPPOR: as unary encoding, but only sensitive lanes and that of the true value are ever set."""
+"""Kernel of utility-optimized RAPPOR: unary encoding in which only sensitive lanes and the true lane can be set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["build"]
 
 
 def build(mechanism: UtilityOptimizedRappor) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     k, planes = len(mechanism.domain), mechanism.layout.planes
     rest = 64 - planes
     flags = np.zeros(-(-k // 64) * 64, dtype=bool)
@@ -46,7 +46,7 @@ def _run(
         for group in range(np.uint64(len(sensitive))):
             true_lane = ONE << x % WORD_BITS if group == x // WORD_BITS and x < k else ZERO
             of_true = of_harmless if true_lane & ~sensitive[group] != ZERO else of_sensitive
-            # A lane that stands for neither is certain to be zero, and reads nothing.
+            # Any other lane is certain to be zero and reads no random bits.
             lanes = sensitive[group] | true_lane
             bits, position = draw_lanes(words, first, auxiliary, position, rest, lanes, true_lane, of_true, others)
             store(out, i, group, bits)

@@ -1,4 +1,4 @@
-"""Utility-optimized RAPPOR: unary encoding that spends nothing on harmless values (Murakami and Kawamoto 2019)."""
+"""Utility-optimized RAPPOR: unary encoding without noise on harmless bits (Murakami and Kawamoto 2019)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,48 @@ __all__ = ["UtilityOptimizedRappor"]
 
 
 class UtilityOptimizedRappor(IndependentBits):
-    """One bit per value; the bit of a harmless value is set for nobody else.
+    """Utility-optimized RAPPOR: one bit per value, where only the value itself can set a harmless value's bit.
 
-    A sensitive value sets its own bit with probability θ = s/(s+1), s = e^(ε/2), and every other sensitive bit with
-    1-θ. A harmless value sets each sensitive bit with 1-θ and its own with 1 - 1/s. All other bits stay zero. So
-    T_x ≤ e^ε·T_x' for every sensitive x: the promise of ``HighLow``. Both own bits round down, the others up. At ε = 0
-    all values look alike, at ε = ∞ the own bit alone is set.
+    A report is a bitmap with one bit per value.
+
+    Parameters
+    ----------
+    domain
+        The values, at least two.
+    sensitive
+        The sensitive values; all others are harmless.
+    epsilon
+        The level ε at which a sensitive value can be denied.
+    own
+        The integer 2^64·θ, as a spec states it; computed from ``epsilon`` by default.
+    other
+        The integer 2^64·(1-θ), as a spec states it; computed from ``epsilon`` by default.
+    harmless
+        The integer 2^64·(1 - 1/s), as a spec states it; computed from ``epsilon`` by default.
+
+    Notes
+    -----
+    With s = e^(ε/2) and θ = s/(s+1) (Murakami and Kawamoto 2019), the probabilities that a bit is set are:
+
+    | true value | its own bit | other sensitive bits | other harmless bits |
+    |---|---|---|---|
+    | sensitive | θ | 1-θ | 0 |
+    | harmless | 1 - 1/s | 1-θ | 0 |
+
+    So T_x ≤ e^ε·T_x' for every sensitive x and any x', which is the constraint of ``HighLow``. The probabilities in the
+    column "its own bit" are rounded down, the others up. At ε = 0 all values have the same law. At ε = ∞ only the
+    value's own bit is set.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import UtilityOptimizedRappor
+    >>> illnesses = Domain(["none", "flu", "hiv", "cancer"])
+    >>> mechanism = UtilityOptimizedRappor(illnesses, ["hiv", "cancer"], "ln 9")
+    >>> mechanism.bit_probability(2, 2), mechanism.bit_probability(2, 3), mechanism.bit_probability(2, 0)
+    (Fraction(3, 4), Fraction(1, 4), Fraction(0, 1))
+    >>> round(float(mechanism.bit_probability(0, 0)), 6)
+    0.666667
     """
 
     name = "utility-optimized-rappor"
@@ -50,7 +86,7 @@ class UtilityOptimizedRappor(IndependentBits):
         self.is_sensitive.setflags(write=False)
         best_own, best_harmless = _thresholds(self.epsilon)
         self.own = checked_integer(subject, "own", best_own if own is None else own, 0, ONE)
-        # Were every other sensitive bit certain, no report but one would be left.
+        # The bit of another sensitive value must not be certain, because then only one report would be possible.
         self.other = checked_integer(subject, "other", ONE - best_own if other is None else other, 0, ONE - 1)
         self.harmless = checked_integer(subject, "harmless", best_harmless if harmless is None else harmless, 0, ONE)
         if self.own < self.other:
@@ -61,6 +97,7 @@ class UtilityOptimizedRappor(IndependentBits):
     # -- the sampler and its law -------------------------------------------------------------------------
 
     def _threshold(self, x: int, position: int) -> int:
+        """Return 2^64 times the probability that the bit at a position is set."""
         if self.is_sensitive[position]:
             return self.own if position == x else self.other
         return self.harmless if position == x else 0
@@ -87,7 +124,8 @@ class UtilityOptimizedRappor(IndependentBits):
     def guess_probability(self) -> Fraction:
         p, q, harmless = (Fraction(threshold, ONE) for threshold in (self.own, self.other, self.harmless))
         size, sensitive = len(self.domain), int(self.is_sensitive.sum())
-        # p ≥ q: a sensitive value whose bit is set is likeliest, unless no bit is or that of a harmless value.
+        # Because p ≥ q, a sensitive value whose bit is set is likeliest, unless no bit or a harmless value's bit is
+        # set.
         no_bit = [(1 - p) * (1 - q) ** (sensitive - 1)]
         if sensitive < size:
             no_bit.append((1 - harmless) * (1 - q) ** sensitive)
@@ -97,22 +135,35 @@ class UtilityOptimizedRappor(IndependentBits):
     # -- the columns that can be worst -------------------------------------------------------------------
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
-        """The reports that can be worst for a policy, with the likelihoods of all values up to a factor; None if these
-        are not known to be few.
+        """Return a few reports that include the worst of all reports for a policy, or None.
 
+        Parameters
+        ----------
+        policy
+            The policy that the mechanism is audited against.
+
+        Returns
+        -------
+        Iterator of tuple or None
+            Pairs of a report and the likelihoods of all values for it, up to a common factor. None if no short list is
+            known.
+
+        Notes
+        -----
         A report without harmless bits has three likelihoods: of sensitive values whose bit is set, of sensitive values
-        whose bit is not, and of harmless values. Every ratio of two of them occurs where no bit is set or only that of
-        one sensitive value, which then is the one that the policy binds closest to a sensitive or to a harmless value.
-        A report with a harmless bit has one likelihood that is not zero.
+        whose bit is not set, and of harmless values. Every ratio of two of them occurs in a report with no bit or with
+        one sensitive bit. That bit belongs to the value that the policy binds closest to a sensitive or to a harmless
+        value. A report with a harmless bit has one likelihood that is not zero.
         """
         if isinstance(policy, PairwisePolicy):
             return self._against_pairs(policy)
         if isinstance(policy, Prior) and policy.side == "both" and self.harmless and not self.is_sensitive.all():
-            # Whatever the prior, this value or the rest is infinitely far from the average.
+            # For every prior, the likelihood of this value or of the others is infinitely far from the average.
             return iter([self._revealed(self.representatives()[1])])
         return None
 
     def _against_pairs(self, policy: PairwisePolicy) -> Iterator[tuple[int, list[Fraction]]]:
+        """Yield the reports that can be worst for a policy on pairs of values."""
         yield self._without_harmless(None)
         indices = representatives(policy.classes(), self.is_sensitive.astype(np.int64))
         codes = policy.epsilons_on(indices).codes.copy()
@@ -128,8 +179,9 @@ class UtilityOptimizedRappor(IndependentBits):
             yield self._revealed(int(bound[0]))
 
     def _without_harmless(self, x: int | None) -> tuple[int, list[Fraction]]:
+        """Return the report with no bit or one sensitive bit, and its likelihoods."""
         p, q, harmless = (Fraction(threshold, ONE) for threshold in (self.own, self.other, self.harmless))
-        # Divided by (1-q)^(s-1) for no bit of s, and by (1-q)^(s-2) for one.
+        # Likelihoods are divided by (1-q)^(s-1) if no bit of s is set, and by (1-q)^(s-2) if one is set.
         if x is None:
             unset, apart = 1 - p, (1 - q) * (1 - harmless)
         else:
@@ -140,6 +192,7 @@ class UtilityOptimizedRappor(IndependentBits):
         return (0 if x is None else 1 << x), likelihoods
 
     def _revealed(self, x: int) -> tuple[int, list[Fraction]]:
+        """Return the report that reveals a harmless value, and its likelihoods."""
         likelihoods = [Fraction(0)] * len(self.domain)
         likelihoods[x] = Fraction(1)
         return 1 << x, likelihoods
@@ -147,7 +200,13 @@ class UtilityOptimizedRappor(IndependentBits):
     # -- the spec ----------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
-        """Sensitive values by their positions in the domain."""
+        """Return the parameters from which ``from_parameters`` rebuilds the mechanism.
+
+        Returns
+        -------
+        dict
+            JSON-serializable parameters; sensitive values are given by their positions in the domain.
+        """
         return {
             "sensitive": np.flatnonzero(self.is_sensitive).tolist(),
             "epsilon": str(self.epsilon),
@@ -167,7 +226,7 @@ class UtilityOptimizedRappor(IndependentBits):
 
 
 def _thresholds(epsilon: Epsilon) -> tuple[int, int]:
-    """⌊2^64·s/(s+1)⌋ and ⌊2^64·(s-1)/s⌋ with s = e^(ε/2)."""
+    """Return ⌊2^64·s/(s+1)⌋ and ⌊2^64·(s-1)/s⌋ with s = e^(ε/2)."""
     if epsilon.is_infinite:
         return ONE, ONE
     one, whole, zero = Fraction(1), Fraction(ONE), Fraction(0)

@@ -1,4 +1,4 @@
-"""Reports of utility-optimized RAPPOR: bitmaps in which at most one harmless value has its bit set."""
+"""Report format of utility-optimized RAPPOR: bitmaps with at most one harmless bit set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["UtilityOptimizedRapporFormat"]
 
 
 class UtilityOptimizedRapporFormat(BitmapFormat):
-    """Any bits of sensitive values may be set, and the bit of at most one harmless value."""
+    """Bitmaps with any sensitive bits and at most one harmless bit set."""
 
     def __init__(self, mechanism: UtilityOptimizedRappor) -> None:
         super().__init__(len(mechanism.domain))
