@@ -1,4 +1,4 @@
-"""Randomizers within blocks of values, and the base of nested ones."""
+"""The family of mechanisms within blocks of values, and the base class of nested ones."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = ["BLOCKS", "BlockMechanism"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield block mechanisms for a policy whose reports may reveal the block."""
     policy = request.structure
     if not isinstance(policy, Blocks) or not policy.across.is_infinite:
         return

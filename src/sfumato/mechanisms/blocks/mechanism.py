@@ -1,4 +1,4 @@
-"""Hide the value within its block, and not the block (context-aware LDP §6), with the best mechanism for each block."""
+"""Mechanisms that reveal the block and hide the value within it (Acharya et al. 2020, Section 6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sfumato.policy import Blocks
 
 __all__ = ["INNER", "BlockMechanism"]
 
-#: By short name, the mechanisms that a block may have.
+#: Mechanisms that a block may have, by short name.
 INNER: dict[str, Callable[[Domain, Epsilon], MixtureMechanism]] = {
     "rr": RandomizedResponse,
     "subset": SubsetSelection,
@@ -30,11 +30,37 @@ INNER: dict[str, Callable[[Domain, Epsilon], MixtureMechanism]] = {
 
 
 class BlockMechanism(PartitionedMechanism):
-    """The block revealed, and the value by the block's own mechanism, which sees only the values of the block.
+    """A report that reveals the block, and randomizes the value with the block's own mechanism.
 
-    ``blocks`` is the number of each value's block, counted in order of first appearance; ``parts`` holds the
-    mechanism of each block, over as many values as the block has, in domain order. Reports are of one length over
-    all blocks. A block of a single value needs no noise.
+    The mechanism of a block sees only the values of the block. Reports of all blocks have the same length. A block of a
+    single value needs no noise.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    blocks
+        The number of each value's block, in domain order or with labels. Blocks are numbered from 0 in order of first
+        appearance.
+    parts
+        The mechanism of each block, over as many values as the block has, in domain order. Each must be a
+        :class:`RandomizedResponse`, :class:`SubsetSelection` or :class:`HadamardResponse`.
+
+    Notes
+    -----
+    A report names its block, so its column is zero outside the block, and inside it is a column of the block's
+    mechanism (Acharya et al. 2020, Section 6). The risk is a sum over blocks, weighted by their mass, so
+    :meth:`for_policy` selects the mechanism of least exact risk for each block separately. The proof is in
+    ``docs/proofs/block.md``.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> illnesses = sf.Domain(["none", "flu", "hiv", "cancer"])
+    >>> policy = sf.Blocks(illnesses, ["mild", "mild", "grave", "grave"], "ln 3")
+    >>> mechanism = sf.mechanisms.BlockMechanism.for_policy(policy)
+    >>> mechanism.matrix().tolist()
+    [[0.75, 0.25, 0.0, 0.0], [0.25, 0.75, 0.0, 0.0], [0.0, 0.0, 0.75, 0.25], [0.0, 0.0, 0.25, 0.75]]
     """
 
     name = "block"
@@ -43,7 +69,7 @@ class BlockMechanism(PartitionedMechanism):
         block_of = _checked_blocks(domain, blocks)
         sizes = np.bincount(block_of)
         if len(parts) != len(sizes):
-            raise InvalidInput("BlockMechanism", "parts", f"be one for each of the {len(sizes)} blocks", len(parts))
+            raise InvalidInput("BlockMechanism", "parts", f"be {len(sizes)}, one per block", len(parts))
         for number, (part, size) in enumerate(zip(parts, sizes.tolist(), strict=True)):
             of_block = f"the part of block {number}"
             if not isinstance(part, tuple(KINDS.values())):
@@ -54,13 +80,34 @@ class BlockMechanism(PartitionedMechanism):
 
     @classmethod
     def for_policy(cls, policy: Blocks, inner: str | None = None, *, max_bits: int | None = None) -> BlockMechanism:
-        """The mechanism for a policy whose blocks may be known.
+        """Build the mechanism of least risk for a policy whose reports may reveal the block.
 
-        ``inner`` is one of "rr", "subset", "hadamard" for every block; without it each block has the one of least
-        exact risk, whose reports also stay within ``max_bits``.
+        Parameters
+        ----------
+        policy
+            A blocks policy with an infinite level across blocks.
+        inner
+            The mechanism of every block: ``"rr"``, ``"subset"`` or ``"hadamard"``. By default each block has the one of
+            least exact risk among those that fit ``max_bits``.
+        max_bits
+            Maximum report size in bits, or None.
+
+        Returns
+        -------
+        BlockMechanism
+            A mechanism that obeys the policy.
+
+        Raises
+        ------
+        InvalidInput
+            If the level across blocks is finite, or ``inner`` is unknown.
+        NoMechanism
+            If reports need more than ``max_bits`` bits.
         """
         if not policy.across.is_infinite:
-            raise InvalidInput("BlockMechanism", "policy", "let the block be known (across infinite)", policy.across)
+            must = "have an infinite level across blocks"
+            hint = "For a finite level across blocks, use NestedSubsets or ComposedSubsets."
+            raise InvalidInput("BlockMechanism", "policy", must, policy.across, hint=hint)
         if inner is not None and inner not in INNER:
             raise InvalidInput("BlockMechanism", "inner", f"be one of {', '.join(INNER)}", inner)
         block_of = policy.block_of
@@ -72,18 +119,33 @@ class BlockMechanism(PartitionedMechanism):
         best = {kind: _best_part(*kind, names, part_bits) for kind in dict.fromkeys(kinds)}
         mechanism = cls(policy.domain, block_of, [best[kind] for kind in kinds])
         if max_bits is not None and mechanism.bits > max_bits and inner is None:
-            # Indices are numbered through all blocks, so they need not leave room for the block's number.
+            # Indices are numbered through all blocks, so a report needs no separate bits for the block's number.
             return cls.for_policy(policy, "rr", max_bits=max_bits)
         if max_bits is not None and mechanism.bits > max_bits:
-            raise NoMechanism(f"reports of at most {max_bits} bits cannot tell the blocks and their values")
+            raise NoMechanism(
+                f"reports of at most {max_bits} bits cannot encode the blocks and their values. "
+                f"Set max_bits to at least {mechanism.bits}."
+            )
         return mechanism
 
     def audit_surrogate(self) -> BlockMechanism:
-        """A block for each class of part that there is, its largest, and one of them twice."""
+        """Return a small instance of this class for exhaustive auditing.
+
+        Returns
+        -------
+        BlockMechanism
+            A mechanism with one block per class of part, a surrogate of the largest such part, and the first block
+            twice.
+
+        Raises
+        ------
+        InvalidInput
+            If the surrogate of a part is of another class than the part.
+        """
         largest = {type(part): part for part in sorted(self.parts, key=lambda part: len(part.domain))}
         parts = [part.audit_surrogate() for part in largest.values()]
         if [type(part) for part in parts] != list(largest):
-            raise InvalidInput("BlockMechanism", "the audit surrogate of a part", "be of its class", parts)
+            raise InvalidInput("BlockMechanism", "the audit surrogate of a part", "be of the same class", parts)
         parts.append(parts[0])
         blocks = np.repeat(np.arange(len(parts)), [len(part.domain) for part in parts])
         return type(self)(Domain.range(len(blocks)), blocks, parts)
@@ -97,40 +159,44 @@ class BlockMechanism(PartitionedMechanism):
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> BlockMechanism:
         if set(parameters) != {"blocks", "kinds", "kind"} or not isinstance(parameters["kinds"], list):
             keys = sorted(parameters)
-            raise InvalidInput("BlockMechanism", "parameters", "be blocks, kinds and the kind of each block", keys)
+            raise InvalidInput("BlockMechanism", "parameters", "have the keys blocks, kinds and kind", keys)
         kinds = [part_from_document("BlockMechanism", document) for document in parameters["kinds"]]
         chosen = parameters["kind"]
         if not all(type(number) is int and 0 <= number < len(kinds) for number in chosen):
-            raise InvalidInput("BlockMechanism", "kind", f"be numbers of the {len(kinds)} kinds", chosen)
+            raise InvalidInput("BlockMechanism", "kind", f"be integers in 0 … {len(kinds) - 1}", chosen)
         return cls(domain, parameters["blocks"], [kinds[number] for number in chosen])
 
 
 def _best_part(size: int, epsilon: Epsilon, names: Sequence[str], most_bits: float) -> MixtureMechanism:
+    """Return the mechanism of least risk for a block, among those of at most ``most_bits`` if there are any."""
     domain = Domain.range(size)
     if size == 1:
-        return RandomizedResponse(domain, INFINITE)  # there is nothing to tell it from
+        return RandomizedResponse(domain, INFINITE)  # a single value needs no noise
     candidates = [INNER[name](domain, epsilon) for name in names]
     fitting = [part for part in candidates if part.bits <= most_bits] or candidates[:1]
     return min(fitting, key=lambda part: (part.risk(1), part.bits))
 
 
 def _checked_blocks(domain: Domain, blocks: Any) -> npt.NDArray[np.int64]:
+    """Return the number of each value's block, or raise InvalidInput."""
     blocks = align(checked_domain("BlockMechanism", domain), blocks, "BlockMechanism", "blocks")
     try:
         block_of = np.asarray(blocks)
     except ValueError:  # lists of unequal lengths
-        raise InvalidInput("BlockMechanism", "blocks", "be one row of numbers", blocks) from None
+        raise InvalidInput("BlockMechanism", "blocks", "be one sequence of integers", blocks) from None
     if block_of.shape != (len(domain),) or block_of.dtype.kind not in "iu" or (block_of < 0).any():
-        must = f"be a number for each of the {len(domain)} values"
+        must = f"be {len(domain)} non-negative integers, one per value"
         raise InvalidInput("BlockMechanism", "blocks", must, f"{block_of.dtype} of shape {block_of.shape}")
     first_seen = list(dict.fromkeys(block_of.tolist()))
     if first_seen != list(range(len(first_seen))):
-        raise InvalidInput("BlockMechanism", "blocks", "be numbered in order of first appearance", first_seen[:10])
+        hint = "Number the blocks 0, 1, 2, … in domain order, or build the mechanism with for_policy."
+        must = "be numbered in order of first appearance"
+        raise InvalidInput("BlockMechanism", "blocks", must, first_seen[:10], hint=hint)
     return block_of.astype(np.int64)
 
 
 def _places(block_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The place of each value among those of its block."""
+    """Return the position of each value among the values of its block."""
     order = np.argsort(block_of, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(block_of))])
     places = np.empty(len(block_of), dtype=np.int64)

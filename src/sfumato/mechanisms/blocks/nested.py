@@ -1,4 +1,4 @@
-"""What the mechanisms for blocks at two levels share: a value is hidden well in its block, its block less so.
+"""Base class of mechanisms for blocks at two levels: values differ by ε within a block and by more across blocks.
 
 The policy is ``Blocks(domain, blocks, epsilon, across)`` with epsilon < across, both finite. A report is a bitmap of
 k + B bits: bit i for value i in domain order, bit k + j for block j.
@@ -22,12 +22,15 @@ from sfumato.policy import INFINITE_CODE, Blocks, PairwisePolicy, Policy, repres
 
 __all__ = ["NestedMechanism"]
 
-#: A report, and the likelihoods of all values for it up to a common factor.
+#: A report with the likelihoods of all values for it, up to a common factor.
 Column = tuple[int, list[Fraction]]
 
 
 class NestedMechanism(Mechanism):
-    """``block_of[x]`` is the number of x's block; blocks are numbered in order of first appearance."""
+    """Base class of mechanisms for blocks at two levels.
+
+    ``block_of[x]`` is the number of x's block; blocks are numbered in order of first appearance.
+    """
 
     epsilon: Epsilon
     across: Epsilon
@@ -35,43 +38,46 @@ class NestedMechanism(Mechanism):
     blocks: int
 
     def _read(self, domain: Domain, blocks: Iterable[Any], epsilon: EpsilonLike, across: EpsilonLike) -> None:
+        """Check and store the domain, the blocks and the two levels."""
         subject = type(self).__name__
         self.domain = checked_domain(subject, domain)
         self.epsilon = Epsilon(epsilon, subject=subject)
         self.across = Epsilon(across, subject=subject, parameter="across")
         if self.across.is_infinite:
-            raise InvalidInput(subject, "across", "be finite (else blocks are known, and need no hiding)", across)
+            hint = "If reports may reveal the block, use BlockMechanism."
+            raise InvalidInput(subject, "across", "be finite", across, hint=hint)
         if self.epsilon >= self.across:
-            raise InvalidInput(
-                subject, "epsilon", f"be below across = {self.across} (else blocks need no rule)", epsilon
-            )
+            hint = "If all values have one level, use SubsetSelection."
+            raise InvalidInput(subject, "epsilon", f"be below across = {self.across}", epsilon, hint=hint)
         self.block_of = Blocks(domain, blocks, self.epsilon, self.across).block_of
         self.block_of.setflags(write=False)
         self.blocks = int(self.block_of.max()) + 1
         if self.blocks < 2:
-            raise InvalidInput(subject, "blocks", "be at least two (one block is a uniform policy)", self.blocks)
+            hint = "For a single block, use SubsetSelection."
+            raise InvalidInput(subject, "the number of blocks", "be at least 2", self.blocks, hint=hint)
         if self.blocks == len(domain):
-            raise InvalidInput(
-                subject, "blocks", "have more than one value each (single values are a uniform policy)", self.blocks
-            )
+            must, got = "include a block of several values", f"{self.blocks} blocks of one value"
+            hint = "If every value is a block, use SubsetSelection at the level across."
+            raise InvalidInput(subject, "blocks", must, got, hint=hint)
 
     @classmethod
     def for_policy(cls, policy: Blocks) -> Self:
-        """The mechanism for a policy; where its blocks have levels of their own, the least of them is kept in all."""
+        """Return the mechanism for a policy; if blocks have different levels, the smallest holds in all blocks."""
         return cls(policy.domain, policy.block_of, min(policy.epsilons), policy.across)  # type: ignore[call-arg]
 
     # -- audits of large domains ---------------------------------------------------------------------------
 
     def worst_columns(self, policy: Policy) -> Iterator[Column] | None:
-        """The reports that can be worst for a policy, with the likelihoods; None if these are not known to be few.
+        """Return a few reports that include the worst of all reports for a policy, or None.
 
-        Likelihoods depend on the report's bits for the value and for its block alone. So all pairs of values of one
-        block meet the same ratios, and all pairs of different blocks do: the pair that the policy binds closest
-        stands for all of its kind.
+        Likelihoods depend only on the report's bits for the value and for its block. So all pairs of values of one
+        block have the same ratios, and so have all pairs of values of different blocks. The pair that the policy binds
+        closest therefore represents all pairs of its kind.
         """
         return self._against_pairs(policy) if isinstance(policy, PairwisePolicy) else None
 
     def _against_pairs(self, policy: PairwisePolicy) -> Iterator[Column]:
+        """Yield the reports that can be worst for a policy on pairs of values."""
         indices = representatives(policy.classes(), self.block_of)
         codes = policy.epsilons_on(indices).codes.copy()
         np.fill_diagonal(codes, INFINITE_CODE)
@@ -85,14 +91,14 @@ class NestedMechanism(Mechanism):
 
     @abstractmethod
     def separating(self, x: int, other: int) -> Iterator[int]:
-        """Reports among which the ratio of the likelihoods of x and of another value is greatest."""
+        """Yield reports that include one where the likelihood ratio of x to another value is greatest."""
 
     @abstractmethod
     def column(self, report: int) -> list[Fraction]:
-        """The likelihood of every value, up to a common factor."""
+        """Return the likelihood of every value for a report, up to a common factor."""
 
     def bitmap(self, values: Iterable[int], blocks: Iterable[int]) -> int:
-        """The report with the bits of these values and blocks set."""
+        """Return the report in which the bits of these values and blocks are set."""
         size = len(self.domain)
         return sum(1 << x for x in values) | sum(1 << size + block for block in blocks)
 

@@ -1,4 +1,4 @@
-"""Subset selection composed over blocks and values."""
+"""The family of composed subsets: subset selection of values and, independently, of blocks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = ["COMPOSED_SUBSETS", "ComposedSubsets"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield composed subsets for blocks with two finite levels."""
     policy = request.structure
     if not isinstance(policy, Blocks) or policy.across.is_infinite or len(policy.epsilons) > MOST_BLOCKS:
         return

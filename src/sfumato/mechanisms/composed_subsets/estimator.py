@@ -1,4 +1,4 @@
-"""The estimator of composed subsets: the values' own estimate, moved towards that of the blocks."""
+"""Estimator of composed subsets: the estimate from the values, corrected towards the estimate from the blocks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from sfumato.mechanisms.estimators.scores import StretchedScores
 
 __all__ = ["ComposedSubsetsEstimator"]
 
-#: A variance below this is the rounding of zero.
+#: Variance below which it counts as zero; rounding leaves such values.
 _NO_NOISE = 1e-12
 
 
 class ComposedSubsetsEstimator(Estimator):
-    """Counts of values, then of blocks: p̂ = p̂₁ + D·r, r = q̂ - S·p̂₁ (see ``_best_correction``).
+    """Estimator from counts of values, then of blocks: p̂ = p̂₁ + D·r, r = q̂ - S·p̂₁ (see ``_best_correction``).
 
-    With the second moments of p̂₁ and q̂, which are independent given the true value,
-    E[r_i p̂₁_z] = p_z·1[z in i] - (the sum of E[p̂₁_y p̂₁_z] over the values y of block i).
+    The estimates p̂₁ and q̂ are independent given the true value. So E[r_i p̂₁_z] is p_z·1[z in i] minus the sum of
+    E[p̂₁_y p̂₁_z] over the values y of block i.
     """
 
     def __init__(self, mechanism: ComposedSubsets) -> None:
@@ -40,6 +40,7 @@ class ComposedSubsetsEstimator(Estimator):
         self._correction = self._best_correction()
 
     def _masses(self, weights: Floats) -> Floats:
+        """Return the sum of weights in each block."""
         return np.asarray(np.bincount(self._block_of, weights=weights, minlength=self._blocks), np.float64)
 
     def frequencies(self, fractions: Floats) -> Floats:
@@ -51,12 +52,12 @@ class ComposedSubsetsEstimator(Estimator):
         return np.concatenate([self._values.expected_counts(p), self._labels.expected_counts(self._masses(p))])
 
     def _best_correction(self) -> Floats:
-        """Return D of p̂ = p̂₁ + D·(q̂ - S·p̂₁), one row for all values of a block; S sums over blocks.
+        """Return D of p̂ = p̂₁ + D·(q̂ - S·p̂₁), with one row for all values of a block; S sums over blocks.
 
-        Both terms in brackets estimate the blocks' frequencies, so their difference r has mean zero and any D leaves
-        the estimate unbiased. Best is -Cov(p̂₁, r)·Var(r)⁻¹. At the uniform distribution Cov(p̂₁) = α(I - 11'/k), and
-        Cov(p̂₁, q̂) = (I - 11'/k)S'/k, as the reports are independent given the value. The entries of r sum to zero, so
-        any inverse of Var(r) on such vectors will do.
+        Both terms in brackets estimate the blocks' frequencies, so their difference r has mean zero and the estimate is
+        unbiased for every D. The best D is -Cov(p̂₁, r)·Var(r)⁻¹. At the uniform distribution Cov(p̂₁) = α(I - 11'/k),
+        and Cov(p̂₁, q̂) = (I - 11'/k)S'/k, because the reports are independent given the value. The entries of r sum to
+        zero, so any inverse of Var(r) on such vectors suffices.
         """
         size, sizes = self.size, self._sizes
         alpha = self._moments.diagonal + self._moments.diagonal_slope / size
@@ -65,14 +66,14 @@ class ComposedSubsetsEstimator(Estimator):
         residual += (alpha - 2 / size) * (np.diag(sizes) - np.outer(sizes, sizes) / size)
         spread = float(np.trace(residual))
         if spread < _NO_NOISE:
-            return np.zeros((self._blocks, self._blocks))  # both estimates are certain: nothing is to be corrected
+            return np.zeros((self._blocks, self._blocks))  # both estimates are certain and need no correction
         inverse = np.linalg.inv(residual + spread / self._blocks**2)
         return np.asarray((alpha - 1 / size) * (inverse - sizes @ inverse / size))
 
-    # -- its errors ------------------------------------------------------------------------------------------
+    # -- errors of the estimate ------------------------------------------------------------------------------
 
     def _moved(self, p: Floats) -> tuple[Floats, Floats, Floats]:
-        """E[(D·r)_i p̂₁_z] = D_ij·in_block_z + free_i + slope_i·p_z, j the block of z: (in_block, free, slope)."""
+        """Return (in_block, free, slope) of E[(D·r)_i p̂₁_z] = D_ij·in_block_z + free_i + slope_i·p_z, z in block j."""
         moments, towards = self._moments, self._correction @ self._sizes
         in_block = p - moments.diagonal - moments.diagonal_slope * p
         free = -moments.both * towards - moments.slope * (self._correction @ self._masses(p))
@@ -80,7 +81,7 @@ class ComposedSubsetsEstimator(Estimator):
 
     def _corrections(self, p: Floats) -> Floats:
         """Return E[(D·r)(D·r)'], with a row and a column per block."""
-        # E[r r']: q̂ and S·p̂₁ are independent given the value.
+        # E[r r'], where q̂ and S·p̂₁ are independent given the value.
         masses = self._masses(p)
         residuals = self._label_moments.matrix(masses) - 2 * np.diag(masses) + self._moments.matrix(masses, self._sizes)
         return np.asarray(self._correction @ residuals @ self._correction.T)
@@ -128,7 +129,7 @@ class ComposedSubsetsEstimator(Estimator):
     # -- the scores of one report ------------------------------------------------------------------------------
 
     def score_values(self) -> tuple[Floats, Floats]:
-        """Return the scores of p̂₁, which the correction by blocks changes little but for their variance."""
+        """Return the scores of p̂₁; the correction by blocks changes little except their variance."""
         return self._values.score_values()
 
     def score_probabilities(self, p: Floats) -> Floats:
@@ -152,14 +153,14 @@ class ComposedSubsetsEstimator(Estimator):
     # -- the reach of one report -------------------------------------------------------------------------------
 
     def score_bounds(self) -> tuple[Floats, Floats]:
-        # An estimate is a sum over the members of both sets: greatest for the members that count most.
+        # An estimate is a sum over the members of both sets, so it is greatest for the members of greatest score.
         ends = np.array([[self._end(block, sign) for block in range(self._blocks)] for sign in (-1, 1)])
         return -ends[0][self._block_of], ends[1][self._block_of]
 
     def _end(self, block: int, sign: int) -> float:
-        """The most that sign·estimate can be, for a value of this block."""
+        """Return the greatest sign·estimate for a value of this block."""
         row, values, labels = sign * self._correction[block], self._values, self._labels
-        # The value itself, and the values of each block but for it.
+        # The other values of each block, and last the value itself.
         counts = np.append(self._sizes - (np.arange(self._blocks) == block), 1)
         each = np.append(-row, sign - row[block])
         of_values = _greatest_sum(each, counts, values.each) - values.other * float(each @ counts)
@@ -177,9 +178,9 @@ def _greatest_sum(each: Floats, counts: Floats, size: int) -> float:
 
 @dataclass(frozen=True)
 class _PairMoments:
-    """E[p̂p̂'] of subset selection's estimate from a report.
+    """Second moments E[p̂p̂'] of subset selection's estimate from one report.
 
-    It is diag(diagonal + diagonal_slope·p) + both·11' + slope·(1p' + p1').
+    They are diag(diagonal + diagonal_slope·p) + both·11' + slope·(1p' + p1').
     """
 
     diagonal: float
@@ -189,6 +190,7 @@ class _PairMoments:
 
     @classmethod
     def of(cls, estimator: SetEstimator) -> _PairMoments:
+        """Return the second moments of an estimator."""
         # p̂_x = (1[x in set] - b)/(a-b); two values are in the set with probability c₀ + (p_x + p_y)(c₁ - c₀).
         inclusion = estimator.inclusion
         other, gap, without_true = inclusion.other, inclusion.gap, inclusion.without_true
@@ -197,7 +199,7 @@ class _PairMoments:
         return cls(*(float(part / gap**2) for part in scaled))
 
     def matrix(self, p: Floats, sizes: Floats | None = None) -> Floats:
-        """Return the matrix at p; with ``sizes`` that of sums over blocks, p then being the blocks' frequencies."""
+        """Return the matrix at p, or with ``sizes`` that of sums over blocks, where p are the blocks' frequencies."""
         ones = np.ones(len(p)) if sizes is None else sizes
         crossed = np.outer(ones, p)
         return np.asarray(

@@ -1,4 +1,4 @@
-"""Composed subsets: the coins of both sets 64 at a time, then both are mended."""
+"""Kernel of composed subsets: the coins of both sets 64 at a time, then resizing of both sets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Words, kernel
 from sfumato.mechanisms.kernels.decisions import INDEX_BITS, INDEX_MASK, ONE, WORD_BITS, ZERO, bernoulli, split
-from sfumato.mechanisms.kernels.lane_sets import lanes_between, mend, swap_in
+from sfumato.mechanisms.kernels.lane_sets import lanes_between, resize, swap_in
 from sfumato.mechanisms.kernels.planes import lanes_below, plane_threshold, store
 from sfumato.mechanisms.subset.kernel import repairs
 
@@ -19,7 +19,7 @@ __all__ = ["build"]
 
 
 def build(mechanism: ComposedSubsets) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     parts = (mechanism.values, mechanism.labels)
     parameters = (
         tuple(
@@ -60,10 +60,10 @@ def _run(
             bits[group] = flipped & lanes_between(group, ZERO, lanes)
             first += planes
         x = np.uint64(values[i])
-        position = mend(bits, ZERO, k, size, auxiliary, position)
+        position = resize(bits, ZERO, k, size, auxiliary, position)
         if forced and x < k:
             position = swap_in(bits, ZERO, k, x, size, auxiliary, position)
-        position = mend(bits, k, lanes, block_size, auxiliary, position)
+        position = resize(bits, k, lanes, block_size, auxiliary, position)
         if block_forced and x < k:
             position = swap_in(bits, k, lanes, k + block_of[x], block_size, auxiliary, position)
         for group in range(groups):

@@ -22,16 +22,53 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
 __all__ = ["MOST_BLOCKS", "ComposedSubsets"]
 
 
-#: The estimate needs a matrix of the blocks by the blocks.
+#: Maximum number of blocks; the estimator inverts a matrix of blocks by blocks.
 MOST_BLOCKS = 4096
 
 
 class ComposedSubsets(NestedMechanism):
-    """Subset selection over all values at ε, and independently subset selection over the blocks at across - ε.
+    """Composed subsets: a set of values at ε and, independently, a set of blocks at across - ε.
 
-    Blocks may have any sizes. Within a block only the first report tells values apart: ε. Across blocks both do:
-    ε + (across - ε). The estimate takes that of the values and moves it, block by block, towards that of the blocks
-    (generalised least squares at the uniform distribution).
+    Blocks may have any sizes. A report is a bitmap with one bit per value and one bit per block.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    blocks
+        The block of each value, as labels or numbers in domain order.
+    epsilon
+        The level ε between values of one block.
+    across
+        The level between values of different blocks; finite and above ``epsilon``.
+    sizes
+        The numbers of values and of blocks in the sets. By default each part has the size of least risk.
+    thresholds
+        The integers ⌊2^64·γ⌋ of the two parts, as a spec states them; computed from the levels by default.
+    coins
+        Numerators of the coins of the two parts, over 2^planes. The law does not depend on them.
+    planes
+        Number of bits per coin, from 1 to 8. The law does not depend on it.
+
+    Notes
+    -----
+    Both reports are subset selections (Ye and Barg 2018). Only the first one distinguishes two values of a block, so
+    their ratio is at most e^ε. Both distinguish values of different blocks, so the ratio is at most e^ε·e^(across-ε) =
+    e^across.
+
+    The estimator combines the two by generalized least squares at the uniform distribution: it corrects the estimate of
+    the values, block by block, towards the estimate of the blocks. The proof is in ``docs/proofs/composed-subsets.md``.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import ComposedSubsets
+    >>> illnesses = Domain(["none", "flu", "hiv", "cancer"])
+    >>> mechanism = ComposedSubsets(illnesses, ["mild", "mild", "grave", "grave"], "ln 2", "ln 6")
+    >>> mechanism.outputs
+    8
+    >>> mechanism.matrix()[0].round(4).tolist()
+    [0.3, 0.15, 0.15, 0.15, 0.1, 0.05, 0.05, 0.05]
     """
 
     name = "composed-subsets"
@@ -51,13 +88,14 @@ class ComposedSubsets(NestedMechanism):
         subject = "ComposedSubsets"
         self._read(domain, blocks, epsilon, across)
         if self.blocks > MOST_BLOCKS:
-            raise InvalidInput(subject, "blocks", f"be at most {MOST_BLOCKS}", self.blocks)
+            hint = "Merge blocks, or use NestedSubsets if all blocks have the same size."
+            raise InvalidInput(subject, "the number of blocks", f"be at most {MOST_BLOCKS}", self.blocks, hint=hint)
         for parameter, pair in (("sizes", sizes), ("thresholds", thresholds), ("coins", coins)):
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise InvalidInput(subject, parameter, "be two, for values and for blocks", pair)
+                raise InvalidInput(subject, parameter, "be a pair, for values and for blocks", pair)
         parts = ((domain, self.epsilon), (Domain.range(self.blocks), self.across + -self.epsilon))
         if planes is None:
-            # One number of planes for both parts: the greater of what each would take.
+            # Both parts have the same number of planes: the greater of the two defaults.
             planes = max(SubsetSelection(*part, size).planes for part, size in zip(parts, sizes, strict=True))
         self.values, self.labels = (
             SubsetSelection(*part, size, threshold=threshold, coin=coin, planes=planes)
@@ -79,9 +117,22 @@ class ComposedSubsets(NestedMechanism):
         return self.values.start(x), self.labels.start(int(self.block_of[x]))
 
     def step(self, state: tuple[Any, Any], draws: Draws) -> tuple[Any, Any] | Finished:
-        """First both decide whether to force, then both flip their coins, then both mend: the values come first.
+        """Return the state that follows another state.
 
-        The ``state`` is that of the values and that of the labels.
+        First both parts decide whether to force, then both flip their coins, then both resize their sets. In every
+        stage the part of the values comes first.
+
+        Parameters
+        ----------
+        state
+            The state of the part of the values, and the state of the part of the blocks.
+        draws
+            The source of random decisions.
+
+        Returns
+        -------
+        tuple or Finished
+            The next state, or the report.
         """
         value, label = state
         if isinstance(label, Finished):
@@ -106,6 +157,7 @@ class ComposedSubsets(NestedMechanism):
         return (value | label << len(self.domain) for label, value in pairs)
 
     def _parts(self, report: int) -> tuple[int, int]:
+        """Return the set of values and the set of blocks of a report."""
         size = len(self.domain)
         return report & (1 << size) - 1, report >> size
 
@@ -114,8 +166,8 @@ class ComposedSubsets(NestedMechanism):
         return self.values.probability(value, x) * self.labels.probability(label, int(self.block_of[x]))
 
     def guess_probability(self) -> Fraction:
-        # A value in the first set whose block is in the second is likeliest. Where there is none, the two sets are
-        # disjoint: blocks with t values together leave C(k - t, d) such sets of values.
+        # A value in the first set whose block is in the second set is likeliest. If no such value exists, the two sets
+        # are disjoint: chosen blocks with t values in total leave C(k - t, d) such sets of values.
         (value_in, value_out), (label_in, label_out) = self.values.likelihoods, self.labels.likelihoods
         size = len(self.domain)
         totals = _totals(np.bincount(self.block_of).tolist(), self.labels.size)
@@ -132,7 +184,7 @@ class ComposedSubsets(NestedMechanism):
 
     def separating(self, x: int, other: int) -> Iterator[int]:
         block, other_block = int(self.block_of[x]), int(self.block_of[other])
-        if block == other_block:  # any set of blocks will do
+        if block == other_block:  # any set of blocks is valid
             other_block = (block + 1) % self.blocks
         yield self.values.separating(x, other) | self.labels.separating(block, other_block) << len(self.domain)
 
@@ -148,8 +200,8 @@ class ComposedSubsets(NestedMechanism):
 
 
 def _totals(sizes: Sequence[int], chosen: int) -> dict[int, int]:
-    """Return how many choices of ``chosen`` blocks have each total number of values."""
-    # By the number of blocks chosen so far: blocks of one size are chosen together, as only their number matters.
+    """Return the number of choices of ``chosen`` blocks for each total number of values."""
+    # Indexed by the number of blocks chosen so far. Blocks of one size are chosen together: only their number matters.
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(chosen))]
     for size, count in collections.Counter(sizes).items():
         following: list[dict[int, int]] = [{} for _ in range(chosen + 1)]
@@ -163,12 +215,13 @@ def _totals(sizes: Sequence[int], chosen: int) -> dict[int, int]:
 
 
 #: Stages of a subset's sampler.
-_FRESH, _FLIPPING, _MENDING, _FINISHED = range(4)
+_FRESH, _FLIPPING, _RESIZING, _FINISHED = range(4)
 
 
 def _stage(state: Any, part: SubsetSelection) -> int:
+    """Return the stage that the sampler of a part has reached."""
     if isinstance(state, Finished):
         return _FINISHED
     if len(state) == 1:
         return _FRESH
-    return _FLIPPING if state[2] < len(part.domain) else _MENDING
+    return _FLIPPING if state[2] < len(part.domain) else _RESIZING

@@ -1,11 +1,11 @@
-"""Reports of composed subsets: a set of values and a set of blocks in one bitmap."""
+"""Report format of composed subsets: a set of values and a set of blocks in one bitmap."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Integers
+from sfumato._core import Integers, quantity
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.reports.base import exact_sum
@@ -15,7 +15,7 @@ __all__ = ["ComposedFormat"]
 
 
 class ComposedFormat(BitmapFormat):
-    """Both sets have a fixed number of members."""
+    """Bitmaps in which both sets have a fixed number of members."""
 
     def __init__(self, mechanism: ComposedSubsets) -> None:
         self._size = len(mechanism.domain)
@@ -25,11 +25,10 @@ class ComposedFormat(BitmapFormat):
 
     def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         masks = (self._of_values, ~self._of_values)
-        for members, among, named in zip(self._members, masks, ("values", "blocks"), strict=True):
+        for members, among, noun in zip(self._members, masks, ("value bit", "block bit"), strict=True):
             weights = np.bitwise_count(array & among).sum(axis=1, dtype=np.int64)
-            self._refuse_rows(
-                subject, first_row, array, weights != members, f"have exactly {members} bits of {named} set"
-            )
+            must = f"have exactly {quantity(members, noun)} set"
+            self._refuse_rows(subject, first_row, array, weights != members, must)
 
     def check_counts(self, n: int, counts: Integers) -> None:
         values, blocks = np.split(counts, [self._size])

@@ -1,1 +1,1 @@
-"""What estimators of several families share: the base class, inclusion counts, likelihood, intervals."""
+"""Estimators that several families share: the base class, inclusion counts, likelihood, intervals."""

@@ -1,16 +1,17 @@
 """Confidence limits of linear forms: shares of sets, means, differences between groups of people, weighted totals.
 
-A form is a constant and a sum of terms, each a coefficient times a number t in [0, 1] that one group of people has,
+A form is a constant plus a sum of terms. Each term is a coefficient times a number t in [0, 1] of one group of people,
 such as the share of people with one of some values. The groups are independent. As in
-``sfumato.mechanisms.estimators.limits`` the confidence limits are the numbers at which the observed estimate would be
-as extreme as α/2 allows.
+``sfumato.mechanisms.estimators.limits``, the confidence limits are the numbers at which the observed estimate is as
+extreme as α/2 allows.
 
-The law of an estimate depends on more than the number that is tested, and the rest is taken as estimated:
+The law of an estimate depends on more than the tested number; the rest is taken as estimated:
 
-- Within a group the distribution moves through the estimated one by exponential tilting, p_x·exp(λ·weight_x): for a
-  share, people with and without the values keep their make-up. For a mean one more person is added, with any value.
-- Of several groups, each moves by its variance at the place it moves to, t = t̂ + κ·coefficient·variance(t), the least
-  unlikely way to reach a total (Miettinen and Nurminen 1985).
+- Within a group the distribution moves through the estimated one by exponential tilting, p_x·exp(λ·weight_x). For a
+  share, people with and people without the values keep their composition. For a mean, one more person is added, with
+  any value.
+- Of several groups, each moves by its variance at the place it moves to, t = t̂ + κ·coefficient·variance(t). This is
+  the least unlikely way to reach a total (Miettinen and Nurminen 1985).
 """
 
 from __future__ import annotations
@@ -39,35 +40,35 @@ from sfumato.mechanisms.estimators.scores import Scores, Waves
 __all__ = ["Cohort", "Form", "FormLaw", "tilted"]
 
 
-#: Frequencies at which the way of a group is tabulated: dense near 0 and 1.
+#: Frequencies at which the path of a group is tabulated; dense near 0 and 1.
 _LOWER = np.concatenate([[0.0], np.geomspace(1e-7, 0.5, 200)])
 _GRID = np.concatenate([_LOWER, 1 - _LOWER[-2::-1]])
-#: Tilts at which a path through a distribution is tabulated, up to those that leave the greatest weight alone.
+#: Tilts at which a path through a distribution is tabulated; at the largest ones only the greatest weight is left.
 _TILTS = np.geomspace(0.01, 4000.0, 70)
-#: Stands for a variance of zero.
+#: Replacement for a variance of zero.
 _TINY = 1e-30
-#: Rounds in which the level of a p-value and the law that it is computed with are made to agree.
+#: Maximum iterations until the level of a p-value agrees with the law that it is computed from.
 _ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """Reports of one mechanism, and the scores that are averaged in an estimate.
+    """Reports of one mechanism, and the scores whose mean enters an estimate.
 
     Attributes
     ----------
     reports
         The number of reports.
     scale
-        What the mean score is multiplied by in the estimate.
+        The factor of the mean score in the estimate.
     means
         The mean score of the people in each part.
     squares
         The mean square of the score in each part.
     scores
-        The law of the score, or None if only its moments are known: the normal law is used then.
+        The law of the score, or None if only its moments are known. The normal law is used in that case.
     parts
-        The distributions over the values that make up the people; a row per part.
+        The distributions over the values that make up the people, with a row per part.
     """
 
     reports: float
@@ -88,7 +89,7 @@ class Cohort:
 
 @dataclass(frozen=True, eq=False)
 class _RowScores(Scores):
-    """The scores of a ``ScoreLaw`` with a single row."""
+    """Scores of a ``ScoreLaw`` with a single row."""
 
     law: ScoreLaw
 
@@ -103,22 +104,22 @@ class _RowScores(Scores):
 
 @dataclass(frozen=True, eq=False)
 class FormLaw:
-    """The law of the unbiased estimate of a number t in [0, 1] from one group of people.
+    """Law of the unbiased estimate of a number t in [0, 1] from one group of people.
 
     Attributes
     ----------
     estimate
         The unbiased estimate of t.
     inside
-        The point that every interval holds, within [0, 1].
+        The point within [0, 1] that every interval contains.
     knots
         Numbers t from 0 to 1.
     fractions
-        The fractions of the parts of the people at each knot, and linear between knots.
+        The fractions of the parts of the people at each knot; linear between knots.
     cohorts
         The reports; several if cohorts were combined.
     rows
-        The same as laws of a single frequency, where they can be given in this form.
+        The same as laws of a single frequency, if they have this form.
     """
 
     estimate: float
@@ -154,7 +155,7 @@ class FormLaw:
         return cls(estimate, inside, knots, fractions, cohorts, rows)
 
     def at(self, t: Floats) -> Floats:
-        """Return the fractions of the parts at each t: a row per t."""
+        """Return the fractions of the parts at each t, with a row per t."""
         place = np.clip(np.searchsorted(self.knots, t, side="right") - 1, 0, len(self.knots) - 2)
         first, last = self.knots[place], self.knots[place + 1]
         along = np.clip((t - first) / (last - first), 0.0, 1.0)[:, None]
@@ -170,7 +171,7 @@ class FormLaw:
 
     @property
     def unit(self) -> float:
-        """The most that one report may add to the estimate."""
+        """Greatest contribution of one report to the estimate."""
         widths = (
             abs(cohort.scale) * cohort.scores.width / cohort.reports
             for cohort in self.cohorts
@@ -180,7 +181,7 @@ class FormLaw:
 
 
 def tilted(masses: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return a path of distributions from all people at weight 0 to all at weight 1, through the given one.
+    """Return a path of distributions from all people at weight 0 to all at weight 1, through the given distribution.
 
     Parameters
     ----------
@@ -213,12 +214,12 @@ def tilted(masses: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 class Form:
-    """A constant and a sum of coefficients times numbers in [0, 1], one for each group of people.
+    """A constant plus a sum of coefficients times numbers in [0, 1], one for each group of people.
 
     Parameters
     ----------
     value
-        The estimate of the form: a constant, and the coefficients times the estimates of the laws.
+        The estimate of the form: the constant plus the coefficients times the estimates of the laws.
     terms
         The coefficients, and the laws of the groups.
     """
@@ -228,7 +229,7 @@ class Form:
         self._terms = [(coefficient, law) for coefficient, law in terms if coefficient]
         offset = value - sum(coefficient * law.estimate for coefficient, law in self._terms)
         coefficients = [coefficient for coefficient, _ in self._terms]
-        #: The least and the greatest number that the form may be.
+        #: The least and the greatest possible value of the form.
         self.ends = (
             offset + sum(min(coefficient, 0.0) for coefficient in coefficients),
             offset + sum(max(coefficient, 0.0) for coefficient in coefficients),
@@ -265,11 +266,12 @@ class Form:
         return totals[rising], [track[rising] for track in tracks]
 
     def _numbers(self, value: float) -> list[float]:
-        """Return the number of each group if the form has a value."""
+        """Return the number of each group at a value of the form."""
         totals, numbers = self._ways
         return [float(np.interp(value, totals, number)) for number in numbers]
 
     def _variance(self, value: float) -> float:
+        """Return the variance of the estimate at a value of the form."""
         numbers = self._numbers(value)
         return sum(
             coefficient**2 * float(law.variance(np.array([number]))[0])
@@ -279,12 +281,12 @@ class Form:
     # -- the normal law ----------------------------------------------------------------------------------------
 
     def _distance(self, value: float) -> float:
-        """Return the standard deviations by which the estimate is above a value."""
+        """Return the number of standard deviations by which the estimate is above a value."""
         return (self._estimate - value) / math.sqrt(max(self._variance(value), _TINY))
 
     @functools.cached_property
     def _at_ends(self) -> tuple[float, float]:
-        """The logarithms of the lower tail at the least value and of the upper one at the greatest; at most of 1/2."""
+        """Logarithms of the lower tail at the least value and the upper tail at the greatest, at most ln(1/2)."""
         from scipy.special import log_ndtr
 
         low, high = self.ends
@@ -293,13 +295,14 @@ class Form:
 
     @functools.cached_property
     def _switch(self) -> float:
-        """The α from which on the normal law is exact enough."""
+        """The α from which on the normal law is accurate enough."""
         inside = min(max(self._estimate, self.ends[0]), self.ends[1])
         deviation = math.sqrt(self._variance(inside))
         numbers = (np.array([number]) for number in (deviation, self._unit, min(self._at_ends)))
         return float(switch_probability(*numbers)[0])
 
     def _normal_limits(self, alpha: float) -> tuple[float, float]:
+        """Return the limits under the normal law."""
         from scipy.special import ndtri_exp
 
         targets = [float(ndtri_exp(math.log(alpha) + at_end)) for at_end in self._at_ends]
@@ -319,6 +322,7 @@ class Form:
         return max(low, self.ends[0]), min(high, self.ends[1])
 
     def _law_limits(self, alpha: float) -> tuple[float, float]:
+        """Return the limits under the most accurate law that α requires."""
         if len(self._terms) == 1 and (rows := self._terms[0][1].rows) is not None:
             ((coefficient, law),) = self._terms
             pair = confidence_limits(rows, np.array([law.estimate]), alpha)
@@ -327,12 +331,12 @@ class Form:
         if alpha >= self._switch:
             return self._normal_limits(alpha)
         low, high = _Inversion(self, alpha).limits(alpha)
-        # Limits of a lower α enclose those of a higher one, also where the law changes.
+        # Limits of a lower α enclose those of a higher one, even where the law changes.
         least, greatest = self._normal_limits(self._switch) if self._switch < 1 else (low, high)
         return min(low, least), max(high, greatest)
 
     def p_value(self, null: float) -> float:
-        """Return the least α at which the interval does not hold ``null``."""
+        """Return the least α at which the interval does not contain ``null``."""
         from scipy.special import log_ndtr
 
         if not self._terms:
@@ -350,6 +354,7 @@ class Form:
         return min(exact, self._switch, 1.0)
 
     def _exact_p_value(self, null: float, side: int, normal: float) -> float:
+        """Return the p-value under the binomial law, or by inversion of characteristic functions."""
         if len(self._terms) == 1 and (rows := self._terms[0][1].rows) is not None and has_two_scores(rows)[0]:
             ((coefficient, law),) = self._terms
             tails = binomial_tails_at(rows, np.array([law.estimate]))
@@ -372,7 +377,7 @@ class Form:
 
 
 class _Inversion:
-    """The law of the estimate of a form, from the characteristic functions of the scores; see ``limits._Inversion``."""
+    """Law of the estimate of a form, from the characteristic functions of the scores; see ``limits._Inversion``."""
 
     def __init__(self, form: Form, alpha: float) -> None:
         self._form = form
@@ -396,7 +401,7 @@ class _Inversion:
         ]
 
     def tails(self, value: float) -> tuple[float, float]:
-        """Return the lower and the upper tail of the estimate if the form has a value."""
+        """Return the lower and the upper tail of the estimate at a value of the form."""
         form, estimate = self._form, self._form._estimate
         if abs(value - estimate) > self._reach:
             return (0.0, 1.0) if value > estimate else (1.0, 0.0)
@@ -414,7 +419,7 @@ class _Inversion:
         return lower, 1 - lower
 
     def limits(self, alpha: float) -> tuple[float, float]:
-        """Return where the tails have the probability that a limit needs."""
+        """Return the values of the form at which the tails have the required probability."""
         from scipy.special import ndtri
 
         form = self._form
@@ -437,7 +442,7 @@ class _Inversion:
 
 
 def _root(distance: Callable[[float], float], first: float, last: float) -> float:
-    """Return where a function that falls from ``first`` to ``last`` crosses zero; ``last`` if it stays above."""
+    """Return where a function that decreases from ``first`` to ``last`` crosses zero, or ``last`` if it stays above."""
     from scipy.optimize import brentq
 
     if distance(last) >= 0:

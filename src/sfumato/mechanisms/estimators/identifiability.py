@@ -1,4 +1,4 @@
-"""The error of a mechanism whose reports do not tell all values apart."""
+"""The error for mechanisms whose reports do not tell all values apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ __all__ = ["NotIdentifiable"]
 
 
 class NotIdentifiable(InvalidInput):
-    """Reports do not tell all values apart, so no unbiased estimate of their frequencies exists."""
+    """Raised if reports do not tell all values apart, so that frequencies have no unbiased estimate.
 
-    def __init__(self, must: str, got: object) -> None:
-        super().__init__("estimate", "the mechanism", must, got)
+    Parameters
+    ----------
+    must
+        The requirement that the mechanism does not meet, as the words after "must".
+    got
+        The mechanism.
+    hint
+        What to do next, as a full sentence.
+    """
+
+    def __init__(self, must: str, got: object, *, hint: str = "Use a mechanism with a larger epsilon.") -> None:
+        super().__init__("estimate", "the mechanism", must, got, hint=hint)

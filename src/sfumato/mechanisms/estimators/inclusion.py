@@ -1,4 +1,4 @@
-"""Estimators that count, for each value, the reports whose set holds it."""
+"""Estimators that count, for each value, the reports whose set contains it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ __all__ = ["Inclusion", "InclusionEstimator", "ResponseEstimator", "SetEstimator
 
 @dataclass(frozen=True)
 class Inclusion:
-    """Exact probabilities that a report's set holds given values.
+    """Exact probabilities that a report's set contains given values.
 
-    ``true_probability`` and ``other``: that it holds the true value, and a given other one. ``with_true`` and
-    ``without_true``: that it holds two given values, if one of them is the true one, and if neither is.
+    ``true_probability`` and ``other`` are the probabilities that it contains the true value, and a given other value.
+    ``with_true`` and ``without_true`` are the probabilities that it contains two given values, if one of them is the
+    true value, and if neither is.
     """
 
     true_probability: Fraction
@@ -34,7 +35,7 @@ class Inclusion:
 
     @property
     def gap(self) -> Fraction:
-        """How much likelier the true value is to be held than another one."""
+        """Difference between the probabilities of containing the true value and another value."""
         return self.true_probability - self.other
 
     @classmethod
@@ -44,7 +45,7 @@ class Inclusion:
 
     @classmethod
     def of_mixture(cls, mechanism: InclusionMixture) -> Inclusion:
-        """Return the probabilities of uniform sets that are forced with probability γ to hold the true value."""
+        """Return the probabilities of uniform sets that are forced with probability γ to contain the true value."""
         size, density, gamma, company = len(mechanism.domain), mechanism.density, mechanism.gamma, _company(mechanism)
         third = company * (density * size - 2) / (size - 2) if size > 2 else Fraction(0)
         free, free_pair = (1 - gamma) * density, (1 - gamma) * density * company
@@ -52,16 +53,17 @@ class Inclusion:
 
 
 def _company(mechanism: InclusionMixture) -> Fraction:
-    """Return the probability that a set which is forced to hold one value holds a given other one."""
+    """Return the probability that a set forced to contain one value contains a given other value."""
     size = len(mechanism.domain)
     return (mechanism.density * size - 1) / (size - 1) if size > 1 else Fraction(0)
 
 
 class InclusionEstimator(Estimator):
-    """Counts of the reports whose set holds a value: p̂ = (fraction - b)/(a - b).
+    """Estimator from the counts of reports whose set contains a value: p̂ = (fraction - b)/(a - b).
 
-    The set holds the true value with probability a, a given other one with b; two given values with c₁ if one of
-    them is the true one, else with c₀. So E[both] = c₀ + (p_x + p_y)(c₁ - c₀).
+    The set contains the true value with probability a, and a given other value with probability b. It contains two
+    given values with probability c₁ if one of them is the true value, and c₀ otherwise. So E[both] = c₀ + (p_x +
+    p_y)(c₁ - c₀).
     """
 
     def __init__(self, mechanism: TwoLevelMechanism, inclusion: Inclusion) -> None:
@@ -79,8 +81,8 @@ class InclusionEstimator(Estimator):
         return self.other + self.gap * p
 
     def second_moments(self) -> Floats:
-        # φ_x = (1[x in set] - b)/(a - b), and the set holds x with probability b + (a - b)·1[x true]:
-        # Σ_z E φ_z² = (k·b(1-b) + (a-b)(1-2b))/(a-b)², whatever the true value.
+        # φ_x = (1[x in set] - b)/(a - b), and the set contains x with probability b + (a - b)·1[x true]. So
+        # Σ_z E φ_z² = (k·b(1-b) + (a-b)(1-2b))/(a-b)² for every true value.
         other, gap = self.inclusion.other, self.inclusion.gap
         return np.full(self.size, float((self.size * other * (1 - other) + gap * (1 - 2 * other)) / gap**2))
 
@@ -96,7 +98,7 @@ class InclusionEstimator(Estimator):
 
     def variance(self, weights: Floats, p: Floats) -> float:
         rates, total = self.expected_counts(p), float(weights.sum())
-        # Σ_{x≠y} w_x w_y E[both], with the sums over y done first.
+        # Σ_{x≠y} w_x w_y E[both], with the sums over y taken first.
         pairs = self._without_true * (total**2 - weights @ weights)
         pairs += 2 * (self._with_true - self._without_true) * ((weights * p) @ (total - weights))
         return float(weights**2 @ rates + pairs - (weights @ rates) ** 2) / self.gap**2
@@ -120,7 +122,7 @@ class InclusionEstimator(Estimator):
 
     @property
     def set_score_values(self) -> Floats:
-        """The scores of a value that the set does not hold, and of one that it holds."""
+        """The scores of a value that is not in the set, and of a value that is."""
         return (np.array([0.0, 1.0]) - self.other) / self.gap
 
     def score_bounds(self) -> tuple[Floats, Floats]:
@@ -129,20 +131,20 @@ class InclusionEstimator(Estimator):
 
 
 def set_moments(size: Any, members: Any, gamma: Any, rest: Any) -> tuple[Any, Any]:
-    """Return |φ|² of a set, and of a report that reveals an unprotected value, for sets of some members of ``size``.
+    """Return |φ|² of a set, and of a report that reveals an unprotected value, for sets with members out of ``size``.
 
-    Numbers are Fractions or doubles, or arrays of them. ``rest`` is 1 - γ, which doubles would lose at γ near 1.
+    Numbers are Fractions, doubles, or arrays of them. ``rest`` is 1 - γ, which doubles would lose at γ near 1.
     """
     company, density = (members - 1) / max(size - 1, 1), members / size
     other, gap = rest * density + gamma * company, gamma * (1 - company)
     of_set = (members * (1 - other) ** 2 + (size - members) * other**2) / gap**2
-    # Revealed, an unprotected value has the score 1/γ. Each protected value has what is left when the mass of all
-    # protected values, 1 - 1/γ, is taken from its company: (-company·γ·(1 - 1/γ) - (1 - γ)·density)/(a - b).
+    # An unprotected value that is revealed has score 1/γ, and the estimated mass of all protected values is 1 - 1/γ. So
+    # each protected value has score (-company·γ·(1 - 1/γ) - (1 - γ)·density)/(a - b).
     return of_set, size * (rest * (company - density) / gap) ** 2 + 1 / gamma**2
 
 
 class SetEstimator(InclusionEstimator, PartEstimator):
-    """Uniform sets of d of k values, forced with probability γ to hold the true one (subset selection)."""
+    """Estimator from uniform sets of d of k values, forced with probability γ to contain the true value."""
 
     def __init__(self, mechanism: InclusionMixture) -> None:
         super().__init__(mechanism, Inclusion.of_mixture(mechanism))
@@ -159,7 +161,7 @@ class SetEstimator(InclusionEstimator, PartEstimator):
         self._set_moment, self._revealed_moment = float(of_set), float(gamma * of_revealed)
 
     def second_moments(self) -> Floats:
-        return np.full(self.size, self._set_moment)  # all sets have as many members
+        return np.full(self.size, self._set_moment)  # all sets have the same number of members
 
     def unprotected_second_moment(self) -> float:
         return self._rest * self._set_moment + self._revealed_moment
@@ -207,14 +209,14 @@ class SetEstimator(InclusionEstimator, PartEstimator):
         return float(squares) / self.gap**2
 
     def _pairs(self, p: Floats, total: float) -> tuple[float, float, Floats]:
-        """P(both of z and w in the set) less the slope times p_z + p_w; the mass of sets; P(z in the set)."""
+        """Return P(z and w in the set) without its slope·(p_z + p_w), the mass of sets, and P(z in the set)."""
         protected = float(p.sum())
         intercept = self._pair_protected * protected + self._pair_total * total
         return intercept, self.gamma * protected + self._rest * total, self.law(p, total)
 
 
 class ResponseEstimator(HistogramEstimator, SetEstimator):
-    """Randomized response: the sets are single values, so their counts are the histogram."""
+    """Estimator of randomized response: sets are single values, so their counts are the histogram."""
 
     def output_scores(self, weights: Floats) -> Floats:
         return np.asarray((weights - self.other * weights.sum()) / self.gap)

@@ -1,4 +1,4 @@
-"""Maximum likelihood on the simplex: EM where the counts are a histogram, one equation where they are bit counts."""
+"""Maximum likelihood on the simplex: EM if the counts are a histogram, one equation if they are bit counts."""
 
 from __future__ import annotations
 
@@ -13,18 +13,39 @@ from sfumato.errors import InvalidInput
 __all__ = ["Fit", "fit_bit_counts", "fit_histogram"]
 
 
-#: Stands for zero where a logarithm or a quotient is taken.
+#: Replacement for zero in logarithms and quotients.
 _TINY = 1e-300
-#: An accelerated step leaves every frequency at least this fraction of what plain EM would.
+#: Least fraction of the plain EM step's frequency that an accelerated step leaves for every value.
 _LEAST_FRACTION = 0.01
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted distribution, ``frequencies``, and whether the search ``converged`` within its ``iterations``.
+    """Result of a maximum-likelihood search.
 
-    ``gain`` is the mean log-likelihood per report above that of the uniform distribution; ``bound`` says how much more
-    any distribution could gain.
+    Parameters
+    ----------
+    frequencies
+        The fitted distribution.
+    converged
+        Whether ``bound`` is within the tolerance of the search.
+    iterations
+        The number of iterations.
+    gain
+        The mean log-likelihood per report, minus that of the uniform distribution.
+    bound
+        An upper bound on the further gain of any distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sfumato as sf
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), "ln 3")
+    >>> fit = mechanism.estimator.fit(np.array([0.5, 0.5]), n=1000)
+    >>> fit.converged
+    True
+    >>> fit.frequencies.round(6).tolist()
+    [0.5, 0.5]
     """
 
     frequencies: Floats
@@ -43,20 +64,23 @@ def fit_histogram(
     tolerance: float = 1e-9,
     most: int = 2000,
 ) -> Fit:
-    """EM, accelerated by SQUAREM (Varadhan and Roland 2008): steps p ← p·adjoint(fractions/law(p)).
+    """Fit a distribution to a histogram by EM, accelerated by SQUAREM (Varadhan and Roland 2008).
 
-    For any p the likelihood gained by another distribution q is at most ln(max_x adjoint(fractions/law(p))_x), because
-    ln is concave; that bound is the stopping rule, so "converged" is a statement about the optimum and not about small
-    steps. Outputs that no value can give, which only a dishonest client sends, say nothing and are left out.
+    One EM step is p ← p·adjoint(fractions/law(p)). Because ln is concave, the likelihood that any distribution gains
+    over p is at most ln(max_x adjoint(fractions/law(p))_x). That bound is the stopping rule, so "converged" is a
+    statement about the optimum and not about small steps. Outputs that no value can produce, which only a dishonest
+    client sends, carry no information and are left out.
     """
     p = np.full(size, 1 / size)
     seen = (fractions > 0) & (law(p) > 0)
     if not seen.any():
-        raise InvalidInput("estimate", "the reports", "be outputs that some value can give", "none that is")
+        hint = "Check that the reports are those of this mechanism."
+        must = "include an output that some value can produce"
+        raise InvalidInput("estimate", "the reports", must, "none", hint=hint)
     fractions = np.where(seen, fractions, 0.0) / fractions[seen].sum()
 
     def expected(p: Floats) -> Floats:
-        return np.where(seen, np.maximum(law(p), _TINY), 1.0)  # rounding may leave a zero below zero
+        return np.where(seen, np.maximum(law(p), _TINY), 1.0)  # rounding may turn a zero into a negative number
 
     def likelihood(p: Floats) -> float:
         return float(fractions @ np.log(expected(p)))
@@ -79,12 +103,12 @@ def fit_histogram(
         norm = float(np.linalg.norm(curvature))
         length = min(max(1.0, float(np.linalg.norm(difference)) / norm), longest) if norm > 0 else 1.0
         leap = p + 2 * length * difference + length**2 * curvature
-        # What the leap would make negative goes towards zero instead: at the optimum many frequencies are zero.
+        # Frequencies that the leap would make negative move towards zero instead; many are zero at the optimum.
         leap = np.maximum(leap, second * _LEAST_FRACTION)
         leap /= leap.sum()
         candidate = step(leap, adjoint(fractions / expected(leap)))
         candidate_value = likelihood(candidate)
-        if not candidate_value >= value:  # a leap that lost likelihood: EM itself never does
+        if not candidate_value >= value:  # the leap lost likelihood, which a plain EM step never does
             candidate, candidate_value = second, likelihood(second)
             longest = max(1.0, longest / 2)
         elif length == longest:
@@ -94,20 +118,21 @@ def fit_histogram(
 
 
 def fit_bit_counts(fractions: Floats, other: float | Floats, gap: float | Floats, *, tolerance: float = 1e-9) -> Fit:
-    """Maximum composite likelihood: each bit's count as a binomial of its own, frequencies on the simplex.
+    """Fit a distribution to bit counts by maximum composite likelihood, with a separate binomial per bit.
 
-    Maximises Σ_x s_x·ln q_x + (1-s_x)·ln(1-q_x), q_x = other + gap·p_x; each bit may have an ``other`` and a ``gap`` of
-    its own. The optimum solves, for one multiplier λ, gap·(s/q - (1-s)/(1-q)) = λ wherever p_x > 0; λ, in units of the
-    largest gap, is found by bisection on Σ p = 1.
+    The objective is Σ_x s_x·ln q_x + (1-s_x)·ln(1-q_x) with q_x = other + gap·p_x; ``other`` and ``gap`` may differ
+    between bits. The optimum solves gap·(s/q - (1-s)/(1-q)) = λ for one multiplier λ wherever p_x > 0. Bisection on Σ p
+    = 1 finds λ, in units of the largest gap.
     """
     relative = np.max(gap) / gap
 
     def at(multiplier: float) -> Floats:
-        # s(1-q) - (1-s)q = λq(1-q): a quadratic in q with one root in [0, 1].
+        # s(1-q) - (1-s)q = λq(1-q) is a quadratic in q with one root in [0, 1].
         scaled = multiplier * relative
         half = (1 + scaled) / 2
         root = np.sqrt(np.maximum(half * half - scaled * fractions, 0.0))
-        # Two forms of the root, neither where it cancels. At λ = -1 a bit that was never set has the double root 0.
+        # The root has two forms; each is used where it does not cancel. At λ = -1 a bit that was never set has the
+        # double root 0.
         q = np.where(half >= 0, fractions / np.maximum(half + root, _TINY), (half - root) / np.minimum(scaled, -1.0))
         return np.clip((q - other) / gap, 0.0, 1.0)
 
@@ -132,10 +157,12 @@ def fit_bit_counts(fractions: Floats, other: float | Floats, gap: float | Floats
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
+    """Return part/whole, or 0 where part is 0."""
     return np.where(part > 0, part / np.maximum(whole, _TINY), 0.0)
 
 
 def _bit_likelihood(fractions: Floats, fitted: Floats) -> float:
+    """Return the composite log-likelihood of bit counts."""
     return float(
         fractions @ np.log(np.maximum(fitted, _TINY)) + (1 - fractions) @ np.log(np.maximum(1 - fitted, _TINY))
     )

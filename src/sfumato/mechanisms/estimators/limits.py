@@ -1,19 +1,19 @@
-"""Confidence limits of a frequency, from the law of what one report counts for it.
+"""Confidence limits of a frequency, from the law of the score of one report.
 
-An unbiased estimate is a mean of scores, one per report. The scores of people who have a value have the law
-``at_value``, those of people with another value of the same group the law ``in_group``, and those of all other people
+An unbiased estimate is a mean of scores, one per report. The scores of people who have a value follow the law
+``at_value``, those of people with another value of the same group ``in_group``, and those of all other people
 ``outside_group``. A group is a set of values whose total the reports reveal: a block, or all values. The confidence
-limits of a frequency are the frequencies t at which the observed estimate would be as extreme as α/2 allows, the
-observed outcome counted half (mid-P). The total of the group stays as observed while t moves.
+limits of a frequency are the frequencies t at which the observed estimate is as extreme as α/2 allows, with the
+observed outcome counted half (mid-P). The total of the group stays as observed while t varies.
 
-Near the ends of [0, 1] a plain limit may leave the interval of possible frequencies, and nothing would remain. The
-probability that a limit is compared with is therefore relative to that at the end itself,
+Near the ends of [0, 1] a plain limit may lie outside the interval of possible frequencies, and the interval would be
+empty. The probability that a limit is compared with is therefore relative to the probability at the end itself,
 
     P_t(S ≤ s) = α · min(1/2, P_0(S ≤ s)).
 
-It is the plain α/2 where the estimate is at or above its median at t = 0. No solution is t = 0. Where no report counts
-for the value it is the rule of three, (1 - t)^n = α. Limits that are moved in this way only widen an interval, so that
-its coverage does not fall.
+This is the plain α/2 if the estimate is at or above its median at t = 0. If there is no solution, the limit is t = 0.
+If no report counts for the value, this is the rule of three, (1 - t)^n = α. This rule only widens intervals, so their
+coverage does not decrease.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ Tails = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
 
 #: Largest relative error of a tail probability for which the normal law replaces the exact one.
 _TAIL_ERROR = 0.1
-#: A count this close to an integer, relative to it, is that integer.
+#: Relative distance from an integer within which a count is rounded to it.
 _ROUNDING = 1e-9
-#: Tails below this are not resolved by the inversion of a characteristic function.
+#: Least tail probability that the inversion of a characteristic function resolves.
 LEAST_TAIL = 1e-8
-#: Deviations, and largest scores, from the mean within which a sum lies but for a negligible probability.
+#: Number of deviations and largest scores from the mean within which a sum lies, up to a negligible probability.
 REACH = 6.0
-#: Smoothing of a sum, relative to its largest score and to its deviation: it halves an atom, and changes little else.
+#: Smoothing of a sum, relative to its largest score and to its deviation; it halves an atom and changes little else.
 SMOOTHING = (0.15, 0.1)
-#: Points at which a characteristic function is evaluated at most; the numbers above need 204.
+#: Maximum number of points at which a characteristic function is evaluated; the constants above need 204.
 MOST_NODES = 256
-#: Complex numbers that are held at once.
+#: Maximum number of complex numbers in memory at once.
 _CHUNK = 2**22
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreLaw:
-    """The score of one report for each value, a row per value.
+    """Law of the score of one report for each value, with a row per value.
 
     Attributes
     ----------
@@ -80,8 +80,8 @@ class ScoreLaw:
     weight
         The weight of this mean in the estimate; 1 unless several cohorts are combined.
     spread
-        The standard deviation of the estimate, relative to that of the weighted mean of these scores: a correction that
-        scores of this form do not hold changes it from 1.
+        The standard deviation of the estimate, relative to that of the weighted mean of these scores. It differs from 1
+        if the estimate has a correction that these scores do not include.
     """
 
     score_values: Floats
@@ -104,18 +104,18 @@ class ScoreLaw:
 
     @property
     def parts(self) -> tuple[Floats, Floats, Floats]:
-        """The laws that ``fractions`` are the fractions of."""
+        """The three laws, in the order of ``fractions``."""
         return self.at_value, self.in_group, self.outside_group
 
 
 def relative_spread(variances: Floats, of_scores: Floats) -> Floats:
-    """Return the ``spread`` of a law whose scores alone have other variances than the estimate; a tenth at least."""
+    """Return the ``spread`` of a law whose scores have variances other than the estimate's; at least 0.1."""
     ratios = np.divide(variances, of_scores, out=np.ones(len(variances)), where=of_scores > 0)
     return np.asarray(np.sqrt(np.maximum(ratios, 0.01)))
 
 
 class _Moments:
-    """The variance of the estimate at each t, and ``unit``, the most that one report may add to the estimate."""
+    """Variance of the estimate at each t, and ``unit``, the greatest contribution of one report to the estimate."""
 
     def __init__(self, laws: Sequence[ScoreLaw]) -> None:
         self._laws = laws
@@ -125,6 +125,7 @@ class _Moments:
         self.unit: Floats = np.max(sizes, axis=0)
 
     def variance(self, t: Floats) -> Floats:
+        """Return the variance of the estimate at each t."""
         total = np.zeros(len(t))
         for law, scale, squares in zip(self._laws, self._scales, self._squares, strict=True):
             square = sum(fraction * each for fraction, each in zip(law.fractions(t), squares, strict=True))
@@ -132,7 +133,7 @@ class _Moments:
         return np.maximum(total, 0.0)
 
     def coefficients(self) -> tuple[Floats, Floats, Floats]:
-        """Return A, B, C of the variance A + B·t - C·t², as it is while t is at most the mass of the group."""
+        """Return A, B, C of the variance A + B·t - C·t², valid while t is at most the mass of the group."""
         constant, slope, square = np.zeros((3, len(self.unit)))
         for law, scale, (at_value, in_group, outside_group) in zip(
             self._laws, self._scales, self._squares, strict=True
@@ -150,17 +151,17 @@ def confidence_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) 
     Parameters
     ----------
     laws
-        The law of the scores of each cohort; one cohort unless estimates were combined.
+        The law of the scores of each cohort; a single cohort unless estimates were combined.
     estimate
         The unbiased estimate of each frequency: the weighted sum of the cohorts' mean scores.
     alpha
-        The probability with which the interval of one value may miss.
+        The probability with which the interval of one value may miss the frequency.
 
     Notes
     -----
-    Limits of large counts come from the normal law with the variance at the limit (the score interval). Limits of
-    smaller ones come from the binomial law where a report has two scores, and otherwise from the law of the sum of
-    scores, by inversion of its characteristic function (Davies 1980).
+    Limits of large counts use the normal law with the variance at the limit (the score interval). Limits of smaller
+    counts use the binomial law if a report has two scores. Otherwise they use the law of the sum of scores, by
+    inversion of its characteristic function (Davies 1980).
     """
     moments = _Moments(laws)
     low, high, switch = _normal_limits(moments, estimate, alpha)
@@ -170,13 +171,13 @@ def confidence_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) 
         chosen = np.flatnonzero(rows)
         if len(chosen):
             better = limits([law.rows(chosen) for law in laws], estimate[chosen], alpha)
-            # A tail too small to be computed leaves no limit: the normal one stays, which works with logarithms.
+            # If a tail is too small to compute, the normal limit is kept, which works with logarithms.
             low[chosen], high[chosen] = (
                 np.where(np.isnan(new), old[chosen], new) for new, old in zip(better, (low, high), strict=True)
             )
     changed = np.flatnonzero(rough & (switch < 1))
     if len(changed):
-        # Limits of a lower α enclose those of a higher one, also where the law changes.
+        # Limits of a lower α enclose those of a higher one, even where the law changes.
         chosen_moments = _Moments([law.rows(changed) for law in laws])
         least, greatest, _ = _normal_limits(chosen_moments, estimate[changed], switch[changed])
         low[changed], high[changed] = np.minimum(low[changed], least), np.maximum(high[changed], greatest)
@@ -187,7 +188,7 @@ def confidence_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) 
 
 
 def _normal_limits(moments: _Moments, estimate: Floats, alpha: float | Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the limits of the score interval, and the α below which it is too rough.
+    """Return the limits of the score interval, and the α below which it is not accurate enough.
 
     With the variance A + B·t - C·t² and the quantile z the limits solve (estimate - t)² = z²(A + B·t - C·t²).
     """
@@ -212,9 +213,9 @@ def _normal_limits(moments: _Moments, estimate: Floats, alpha: float | Floats) -
 
 
 def switch_probability(deviation: Floats, unit: Floats, at_end: Floats) -> Floats:
-    """Return the α from which on the normal law is exact enough.
+    """Return the α from which on the normal law is accurate enough.
 
-    The skewness of a mean is at most unit/deviation, and moves a tail at z deviations by a factor of about
+    The skewness of a mean is at most unit/deviation, and changes a tail at z deviations by a factor of about
     1 + skewness·z³/6. ``at_end`` is the logarithm of the probability that α is relative to.
     """
     from scipy.special import log_ndtr
@@ -228,21 +229,22 @@ def switch_probability(deviation: Floats, unit: Floats, at_end: Floats) -> Float
 
 
 def has_two_scores(laws: Sequence[ScoreLaw]) -> npt.NDArray[np.bool_]:
-    """Return for which values a report has one of two scores."""
+    """Return for which values a report has one of exactly two scores."""
     return np.asarray((_possible(laws[0]).sum(axis=1) == 2) & (len(laws) == 1))
 
 
 def _possible(law: ScoreLaw) -> npt.NDArray[np.bool_]:
+    """Return which scores have a positive probability."""
     return np.asarray((law.at_value > 0) | (law.in_group > 0) | (law.outside_group > 0))
 
 
 def _binomial_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """Return the mid-P limits where the reports with the higher score have a binomial count.
+    """Return the mid-P limits if the number of reports with the higher score is binomial.
 
-    Their probability is affine in the frequency, whatever the other values' frequencies are.
+    Its probability is affine in the frequency, for any frequencies of the other values.
     """
     (law,) = laws
-    # Many values have the same count and the same scores: their limits are computed once.
+    # Many values have the same count and the same scores, so their limits are computed once.
     columns = [estimate, law.reports, law.spread, *_two_scores(law)]
     problems, place = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
     everything = np.zeros(len(problems)), np.ones(len(problems))
@@ -251,19 +253,21 @@ def _binomial_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -
 
 
 def binomial_tails_at(laws: Sequence[ScoreLaw], estimate: Floats) -> Tails:
-    """Return the tails of the estimate where the reports with the higher score have a binomial count."""
+    """Return the tails of the estimate if the number of reports with the higher score is binomial."""
     (law,) = laws
     return _count_tails(estimate, law.reports, law.spread, *_two_scores(law))
 
 
 def _two_scores(law: ScoreLaw) -> tuple[Floats, Floats]:
-    """Return the lower of two scores, and how far the other is above it."""
+    """Return the lower of two scores, and its distance from the higher one."""
     score_values = np.where(_possible(law), law.score_values, np.nan)
     bottom = np.nanmin(score_values, axis=1)
     return bottom, np.nanmax(score_values, axis=1) - bottom
 
 
 def _count_tails(estimate: Floats, reports: Floats, spread: Floats, bottom: Floats, gap: Floats) -> Tails:
+    """Return a function that computes the tails of the estimate at each t."""
+
     def tails(t: Floats, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
         scored = t + (estimate[rows] - t) / spread[rows]
         counts = np.clip(reports[rows] * (scored - bottom[rows]) / gap[rows], 0, reports[rows])
@@ -275,7 +279,7 @@ def _count_tails(estimate: Floats, reports: Floats, spread: Floats, bottom: Floa
 
 
 def _binomial_tails(counts: Floats, reports: Floats, probability: Floats) -> tuple[Floats, Floats]:
-    """Return the probabilities of at most and of at least ``counts`` successes, the count itself counted half."""
+    """Return the probabilities of at most and of at least ``counts`` successes, with the count itself counted half."""
     from scipy.special import betainc, betaincc
 
     failures = reports - counts
@@ -291,6 +295,7 @@ def _binomial_tails(counts: Floats, reports: Floats, probability: Floats) -> tup
 
 
 def _inverted_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return the limits by inversion of characteristic functions, in chunks of values."""
     size = max(1, _CHUNK // (MOST_NODES * max(law.score_values.shape[1] for law in laws)))
     parts = []
     for start in range(0, len(estimate), size):
@@ -302,16 +307,16 @@ def _inverted_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -
 
 
 class _Inversion:
-    """The law of the estimate at any t, from the characteristic functions of the scores, which do not depend on t.
+    """Law of the estimate at any t, from the characteristic functions of the scores, which do not depend on t.
 
-    The estimate is smoothed by a normal variable that is small next to one score, or next to the deviation of the sum:
-    it counts an atom at the observed estimate half, and lets the integral end.
+    The estimate is smoothed by a normal variable that is small compared with one score or with the deviation of the
+    sum. The smoothing counts an atom at the observed estimate half, and lets the integral end.
     """
 
     def __init__(self, laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> None:
         self._laws, self._estimate = laws, estimate
         moments = _Moments(laws)
-        # A limit lies within this of the estimate: where few reports count, within those that were not seen.
+        # A limit lies between these ends. If few reports count, it lies within the reports that could be missing.
         low, high, _ = _normal_limits(moments, estimate, alpha)
         unseen = 2 * math.log(2 / alpha) * moments.unit
         ends = (np.minimum(low, estimate - unseen), estimate, np.maximum(high, estimate + unseen))
@@ -324,10 +329,11 @@ class _Inversion:
         self._points = nodes * step[:, None]
         self._kernel = np.exp(-((smoothing[:, None] * self._points) ** 2) / 2) / (np.pi * nodes)
         self._parts = [self._transforms(law) for law in laws]
-        #: The least and the greatest frequency at which the estimate is not out of reach.
+        #: The least and the greatest frequency at which the estimate has a non-negligible probability.
         self.range = np.clip(estimate - self._reach, 0.0, 1.0), np.clip(estimate + self._reach, 0.0, 1.0)
 
     def _transforms(self, law: ScoreLaw) -> tuple[npt.NDArray[np.complex128], ...]:
+        """Return the characteristic functions of one report's contribution under the three laws."""
         scale = law.weight * law.spread / law.reports
         waves = np.exp(1j * self._points[:, :, None] * (scale[:, None] * law.score_values)[:, None, :])
         return tuple(np.einsum("rul,rl->ru", waves, part) for part in law.parts)
@@ -345,7 +351,7 @@ class _Inversion:
                 logarithm = np.log(mixture)
             exponent += chosen.reports[:, None] * logarithm
             mean += chosen.weight * chosen.spread * t
-        # The correction that the spread stands for leaves the mean at t.
+        # The correction that the spread represents leaves the mean at t.
         exponent += 1j * points * (t - mean - estimate)[:, None]
         lower = 0.5 - np.sum(np.exp(exponent).imag * self._kernel[rows], axis=1)
         far = np.abs(t - estimate) > self._reach[rows]
@@ -359,7 +365,7 @@ class _Inversion:
 def _limits(
     tails: Tails, count: int, alpha: float, within: tuple[Floats, Floats], least: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Return where the tails have the probability that a limit needs; NaN where it is ``least`` or below.
+    """Return where the tails have the required probability, or NaN if it is at most ``least``.
 
     ``within`` are the frequencies between which the limits lie.
     """
@@ -373,13 +379,13 @@ def _limits(
 def _crossing(
     tail: Callable[[Floats, npt.NDArray[np.int64]], Floats], target: Floats, first: Floats, last: Floats, least: float
 ) -> Floats:
-    """Return where a tail, which falls from ``first`` to ``last``, crosses a target; ``last`` if it stays above."""
+    """Return where a tail that decreases from ``first`` to ``last`` crosses a target, or ``last`` if it stays above."""
     from scipy.optimize import elementwise
     from scipy.special import ndtri
 
     def distance(t: Floats, row: Floats) -> Floats:
         chosen = row.astype(np.int64)
-        # On the normal scale a tail is nearly a straight line, and a few steps suffice.
+        # On the normal scale a tail is nearly a straight line, so a few steps suffice.
         return np.asarray(np.clip(ndtri(tail(t, chosen)), -40, 40) - ndtri(target[chosen]))
 
     crossing = np.full(len(target), np.nan)
@@ -388,7 +394,7 @@ def _crossing(
     crossing[possible[stays]] = last[possible[stays]]
     searched = possible[~stays]
     if len(searched):
-        # Where tails are not resolved, neither are the last digits of a limit.
+        # The last digits of a limit are not resolved if its tail is not.
         tolerances = {"xatol": 1e-300, "xrtol": max(least, 1e-12), "fatol": 1e3 * least, "frtol": 0.0}
         ends = np.sort([first[searched], last[searched]], axis=0)
         bracket, rows = (ends[0], ends[1]), searched.astype(np.float64)

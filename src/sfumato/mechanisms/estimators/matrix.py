@@ -1,4 +1,4 @@
-"""The estimator by the exact law: the default of every mechanism whose reports are indices."""
+"""Estimator from the exact law: the default for every mechanism whose reports are indices."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["MatrixEstimator", "default_estimator", "efficient_estimator"]
 
 
 class MatrixEstimator(HistogramEstimator):
-    """Least squares weighted by the law of the outputs at one distribution, uniform unless given.
+    """Least squares, weighted by the law of the outputs at one distribution, which is uniform by default.
 
     p̂ = A·fractions with A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y. The weights are fixed, so the estimate is linear and
-    exactly unbiased at every distribution, and it has the least variance of all such estimates at the given one.
+    exactly unbiased at every distribution. At the given distribution it has the least variance of all such estimates.
     """
 
     def __init__(self, matrix: Floats, p: Floats | None = None) -> None:
@@ -33,18 +33,20 @@ class MatrixEstimator(HistogramEstimator):
         self.condition = float(singular_values[-1] / singular_values[0]) if rank == self.size else 0.0
         if self.condition <= self.size * np.finfo(float).eps:
             must = "tell all values apart (its matrix is singular)"
-            raise NotIdentifiable(must, f"a matrix of {len(matrix)} values by {matrix.shape[1]} outputs")
+            hint = "Use a mechanism with a larger epsilon, or a matrix whose rows are linearly independent."
+            raise NotIdentifiable(must, f"a matrix of {len(matrix)} values by {matrix.shape[1]} outputs", hint=hint)
         self._left_inverse = np.zeros_like(matrix)
         self._left_inverse[:, used] = (left / singular_values) @ right / np.sqrt(law[used])
 
     @classmethod
     def of(cls, mechanism: Mechanism, p: Floats | None = None) -> Self:
-        """Return the estimator of a mechanism whose law can be written out."""
+        """Return the estimator of a mechanism whose law can be listed in full."""
         values, outputs = len(mechanism.domain), mechanism.outputs
         if values * outputs > LARGEST_MATRIX:
             raise LimitExceeded(
-                f"the efficient estimate needs the law of {mechanism.name} written out: {values} values by "
-                f"{count_text(outputs)} outputs are more than {LARGEST_MATRIX} entries"
+                f"the efficient estimate needs the full matrix of {mechanism.name}, but {values} values by "
+                f"{count_text(outputs)} outputs are more than the limit of {LARGEST_MATRIX} entries. "
+                "Use method 'unbiased'."
             )
         return cls(mechanism.matrix(), p)
 
@@ -83,20 +85,21 @@ class MatrixEstimator(HistogramEstimator):
 
 
 def default_estimator(mechanism: Mechanism) -> Estimator:
-    """Return the estimator of a mechanism that has none of its family: by the exact law of its outputs."""
+    """Return the estimator of a mechanism whose family defines none, from the exact law of its outputs."""
     if not mechanism.report_format.is_histogram:
-        must = "report an index, or have an estimator of its family"
-        raise InvalidInput("estimate", "the mechanism", must, mechanism)
+        must = "report an index, or have an estimator"
+        hint = "Pass estimator= to sfumato.register."
+        raise InvalidInput("estimate", "the mechanism", must, mechanism, hint=hint)
     return MatrixEstimator.of(mechanism)
 
 
 def efficient_estimator(mechanism: Mechanism) -> Estimator:
-    """Return the estimator of least variance at the uniform distribution, or at that which a table was designed for.
+    """Return the estimator of least variance at the uniform distribution, or at a table's design prior.
 
     Raises InvalidInput for bitmaps, and LimitExceeded if the law has too many entries.
     """
     if not mechanism.report_format.is_histogram:
-        must = "not be 'efficient' for bitmaps, whose own estimate is"
-        raise InvalidInput("estimate", "method", must, mechanism.name)
+        must, hint = "not be 'efficient' for bitmaps", "Use method 'unbiased', which is efficient for bitmaps."
+        raise InvalidInput("estimate", "method", must, mechanism.name, hint=hint)
     estimator = mechanism.estimator
     return estimator if isinstance(estimator, MatrixEstimator) else MatrixEstimator.of(mechanism)

@@ -1,4 +1,4 @@
-"""The estimator of a mixture, which may be one part of a larger mechanism."""
+"""Base class of estimators of a mixture, which may be one part of a larger mechanism."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["PartEstimator"]
 
 
 class PartEstimator(Estimator):
-    """An estimator that also serves a part of a larger mechanism, whose values may be protected or unprotected.
+    """Estimator that also serves one part of a larger mechanism, whose values may be protected or unprotected.
 
-    In a part ``p`` sums to the mass of the part's protected values. ``total`` is that mass plus the mass of its
-    unprotected values, whose reports are revealed with probability γ and otherwise uniform. A report of a whole
-    mechanism has ``p`` of sum 1 and ``total`` 1. "A set" below is a report that is not revealed: a set or a column.
+    In a part, ``p`` sums to the mass of the part's protected values. ``total`` is that mass plus the mass of its
+    unprotected values, whose reports are revealed with probability γ and otherwise uniform. For a whole mechanism,
+    ``p`` sums to 1 and ``total`` is 1. "A set" below is a report that is not revealed: a set or a column.
     """
 
-    #: The counts that a set adds.
+    #: Number of counts that a set increments.
     each: int
     gamma: float
-    #: The score of every protected value for a report that reveals an unprotected one.
+    #: Score of every protected value for a report that reveals an unprotected value.
     revealed_score: float
 
     @property
@@ -35,11 +35,11 @@ class PartEstimator(Estimator):
 
     @abstractmethod
     def set_probabilities(self, p: Floats, total: float) -> Floats:
-        """Return the probabilities of ``set_levels`` for each value; they sum to that of a set."""
+        """Return the probabilities of ``set_score_values`` for each value; they sum to the probability of a set."""
 
     @abstractmethod
     def set_scores(self, weights: Floats) -> SubsetScores | ColumnScores:
-        """Return what a set adds to Σ weight·frequency."""
+        """Return the law of a set's contribution to Σ weight·frequency."""
 
     @abstractmethod
     def law(self, p: Floats, total: float) -> Floats:
@@ -47,7 +47,7 @@ class PartEstimator(Estimator):
 
     @abstractmethod
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:
-        """Return the inverse of ``law``, given the mass of the protected values."""
+        """Return the inverse of ``law``, for a known mass of the protected values."""
 
     @abstractmethod
     def fit_part(self, fractions: Floats) -> Fit:
@@ -67,7 +67,7 @@ class PartEstimator(Estimator):
 
     @abstractmethod
     def quadratic(self, weights: Floats, p: Floats, total: float) -> float:
-        """Return E[(Σ weight·φ)²; a set], without the matrix."""
+        """Return E[(Σ weight·φ)²; a set], without building a matrix."""
 
     def variances(self, p: Floats) -> Floats:
         return self.squared_scores(p, 1.0) - p**2

@@ -1,8 +1,8 @@
-"""The law of what one report adds to an estimate of Σ weight·frequency: its score.
+"""Law of the score of one report: its contribution to an estimate of Σ weight·frequency.
 
-A law is asked for as a characteristic function, for people who are drawn from each of several distributions: the parts
-of a population. Only that function is needed to invert the law of a sum of scores (see
-``sfumato.mechanisms.estimators.forms``).
+A law is evaluated as a characteristic function, for people drawn from each of several distributions, the parts of a
+population. The characteristic function suffices to invert the law of a sum of scores; see
+``sfumato.mechanisms.estimators.forms``.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ __all__ = [
 
 Waves = npt.NDArray[np.complex128]
 
-#: Scores of more outputs than this are put on a grid of as many, which keeps their mean and nearly their variance.
+#: Maximum number of distinct scores; more are moved to a grid of this size, which preserves their mean.
 _MOST_SCORES = 512
-#: Scores that differ by less than this part of their range are the same.
+#: Fraction of the range of scores within which two scores count as equal.
 _SAME = 1e-9
-#: Standard deviations that a sum of many bits stays within, up to a negligible probability.
+#: Number of standard deviations within which a sum of many bits lies, up to a negligible probability.
 _REACH = 4.0
-#: Elementary symmetric polynomials are computed term by term up to this many operations per point.
+#: Maximum operations per point for computing elementary symmetric polynomials term by term.
 _MOST_TERMS = 40_000
 
 
 class Scores(ABC):
-    """The scores of one report for one choice of weights."""
+    """Law of the score of one report, for one choice of weights."""
 
-    #: The difference between the greatest and the least score that matter.
+    #: Difference between the greatest and the least score of non-negligible probability.
     width: float
 
     @abstractmethod
     def transform(self, parts: Floats, points: Floats) -> Waves:
-        """Return E[exp(i·point·score)] for people drawn from each part: a row per part.
+        """Return E[exp(i·point·score)] for people drawn from each part, with a row per part.
 
         A part is a distribution over the values. The mean score is the mean weight of the people in the part.
         """
 
     def score_values(self, parts: Floats) -> tuple[Floats, Floats] | None:  # noqa: ARG002
-        """Return the different scores and their probabilities in each part, or None if they are not listed."""
+        """Return the distinct scores and their probabilities in each part, or None if the class does not list them."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class OutputScores(Scores):
-    """One score per output of the mechanism; ``law`` gives the probabilities of the outputs at a distribution."""
+    """One score per output of the mechanism; ``law`` returns the probabilities of the outputs at a distribution."""
 
     scores: Floats
     law: Callable[[Floats], Floats]
@@ -68,7 +68,7 @@ class OutputScores(Scores):
 
     @classmethod
     def of(cls, scores: Floats, law: Callable[[Floats], Floats], size: int) -> OutputScores:
-        """Return the scores, with the range of those that have a probability."""
+        """Return the scores, with the range of those of positive probability."""
         possible = scores[law(np.full(size, 1 / size)) > 0]
         return cls(scores, law, float(np.ptp(possible)))
 
@@ -86,7 +86,7 @@ class OutputScores(Scores):
         return np.asarray(probabilities @ np.exp(1j * np.outer(score_values, points)))
 
     def _grid(self, parts: Floats) -> tuple[Floats, Floats]:
-        """Return scores on a grid: each score is split between its two neighbours, so that the mean stays."""
+        """Return scores on a grid; each score is split between its two neighbours, which preserves the mean."""
         least, step = float(self.scores.min()), max(float(np.ptp(self.scores)), 1e-300) / (_MOST_SCORES - 1)
         place = np.clip((self.scores - least) / step, 0, _MOST_SCORES - 1)
         below = np.minimum(place.astype(np.int64), _MOST_SCORES - 2)
@@ -100,11 +100,12 @@ class OutputScores(Scores):
 
 
 def _sums(place: npt.NDArray[np.int64], weights: Floats, size: int) -> Floats:
+    """Return the sums of non-negative weights by place."""
     return np.asarray(np.bincount(place, weights=np.maximum(weights, 0.0), minlength=size), np.float64)
 
 
 def _snapped(weights: Floats) -> Floats:
-    """Return weights of which at most ``_MOST_LEVELS`` are different: of many bits each adds little to the sum."""
+    """Return weights with at most ``_MOST_SCORES`` distinct values; each of many bits adds little to the sum."""
     if len(np.unique(weights)) <= _MOST_SCORES:
         return weights
     least, step = float(weights.min()), float(np.ptp(weights)) / (_MOST_SCORES - 1)
@@ -113,9 +114,9 @@ def _snapped(weights: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class BitScores(Scores):
-    """Independent bits: bit y adds ``weights[y]`` and is set with probability ``other[y]``, or more for the own value.
+    """Independent bits: bit y adds ``weights[y]``, and is set with probability ``other[y]``.
 
-    The probability for people who have the value is ``other + gap``.
+    For people who have value y, the probability is ``other[y] + gap[y]``.
     """
 
     weights: Floats
@@ -136,7 +137,7 @@ class BitScores(Scores):
         weights, other, gap = bits.T
         turns = np.expm1(1j * np.outer(weights, points))
         free = 1 + other[:, None] * turns
-        # The own bit is set more often: the factor of its noise is replaced.
+        # The bit of the true value is set more often, so its factor is replaced.
         replaced = 1 + gap[:, None] * turns / free
         merged = np.array([_sums(place.ravel(), part, len(bits)) for part in parts])
         with np.errstate(divide="ignore"):
@@ -146,9 +147,9 @@ class BitScores(Scores):
 
 @dataclass(frozen=True, eq=False)
 class SubsetScores(Scores):
-    """Uniform sets of ``size`` values, forced with probability ``gamma`` to hold the own one.
+    """Uniform sets of ``size`` values, forced with probability ``gamma`` to contain the true value.
 
-    A member adds its weight, and every set ``constant``.
+    A member adds its weight, and every set adds ``constant``.
     """
 
     weights: Floats
@@ -168,13 +169,13 @@ class SubsetScores(Scores):
         return self.reports(parts, np.ones(len(parts)), points)
 
     def reports(self, parts: Floats, totals: Floats, points: Floats) -> Waves:
-        """Return the transforms of set reports if each part has ``totals`` people, of whom it lists those with a value.
+        """Return the transforms of set reports for parts with ``totals`` people; ``parts`` lists those with a value.
 
-        People who are not listed send uniform sets alone, with probability 1 - γ.
+        People who are not listed send only uniform sets, with probability 1 - γ.
         """
         snapped = _snapped(self.weights)
         weights, place, counts = np.unique(snapped, return_inverse=True, return_counts=True)
-        # Snapping moves the sum of a set by its mean, and what is left is small next to the spread of the sets.
+        # Snapping shifts the sum of a set by its mean; the remaining error is small compared with the sets' spread.
         constant = self.constant + self.size * float((self.weights - snapped).mean())
         free, forced = _set_transforms(weights, counts, self.size, points)
         merged = np.array([_sums(place.ravel(), part, len(weights)) for part in parts])
@@ -184,7 +185,7 @@ class SubsetScores(Scores):
 
 
 def _set_transforms(weights: Floats, counts: npt.NDArray[np.int64], size: int, points: Floats) -> tuple[Waves, Waves]:
-    """Return the transforms of a uniform set of ``size``, and of ``size - 1`` members next to one of each weight."""
+    """Return the transforms of a uniform set of ``size``, and of its other members given a member of each weight."""
     if len(weights) == 1:
         wave: Waves = np.exp(1j * points * weights[0])
         return wave**size, wave[None, :] ** (size - 1)
@@ -202,7 +203,7 @@ def _set_transforms(weights: Floats, counts: npt.NDArray[np.int64], size: int, p
 
 
 def _two_kinds(weights: Floats, counts: npt.NDArray[np.int64], size: int, points: Floats) -> tuple[Waves, Waves]:
-    """Return the transforms from the hypergeometric number of members that have the greater weight."""
+    """Return the transforms from the hypergeometric number of members with the greater weight."""
     from scipy import stats
 
     def transform(others: npt.NDArray[np.int64], members: int) -> Waves:
@@ -222,7 +223,7 @@ def _symmetric(weights: Floats, size: int, points: Floats) -> Waves:
     means[0] = 1.0
     taken = np.arange(1, size + 1)[:, None]
     for number, wave in enumerate(np.exp(1j * np.outer(weights, points)), 1):
-        # Of the sets of j among the first m, a fraction j/m holds the last.
+        # A fraction j/m of the sets of j among the first m elements contains the last one.
         fraction = np.minimum(taken / number, 1.0)
         means[1:] = (1 - fraction) * means[1:] + fraction * wave * means[:-1]
     return np.asarray(means[size])
@@ -231,7 +232,7 @@ def _symmetric(weights: Floats, size: int, points: Floats) -> Waves:
 def _independent(weights: Floats, counts: npt.NDArray[np.int64], size: int, points: Floats) -> tuple[Waves, Waves]:
     """Return transforms of sets whose members are drawn independently, about the mean weight.
 
-    The number of members does not correlate with their sum then (Hájek 1964), and the variance is made exact.
+    The number of members is then uncorrelated with their sum (Hájek 1964), and the variance is corrected to be exact.
     """
     population = int(counts.sum())
     mean = float(counts @ weights) / population
@@ -251,7 +252,7 @@ def _independent(weights: Floats, counts: npt.NDArray[np.int64], size: int, poin
 
 @dataclass(frozen=True, eq=False)
 class StretchedScores(Scores):
-    """Scores that are stretched about their mean in each part: the same shape, with other variances."""
+    """Scores that are stretched about their mean in each part: the same shape with other variances."""
 
     scores: Scores
     means: Floats
@@ -271,7 +272,7 @@ class StretchedScores(Scores):
 
 @dataclass(frozen=True, eq=False)
 class ColumnScores:
-    """One score per column of a part; ``law`` gives the columns' probabilities for people with a value, and for all."""
+    """One score per column of a part; ``law`` returns the columns' probabilities from listed people and a total."""
 
     columns: Floats
     law: Callable[[Floats, float], Floats]
@@ -281,16 +282,16 @@ class ColumnScores:
         return float(np.ptp(self.columns))
 
     def reports(self, parts: Floats, totals: Floats, points: Floats) -> Waves:
-        """As ``SubsetScores.reports``."""
+        """Return the transforms of column reports, as ``SubsetScores.reports`` does."""
         rows = np.array([self.law(part, float(total)) for part, total in zip(parts, totals, strict=True)])
         return np.asarray(rows @ np.exp(1j * np.outer(self.columns, points)))
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """The scores of reports from one part of a mechanism: of sets or columns, and of values that are revealed.
+    """Scores of reports from one part of a mechanism: of sets or columns, and of revealed values.
 
-    ``revealed`` has the score of each unprotected value, which is reported with probability ``gamma``.
+    ``revealed`` holds the score of each unprotected value, which is reported with probability ``gamma``.
     """
 
     scores: SubsetScores | ColumnScores
@@ -302,7 +303,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class PartitionedScores(Scores):
-    """Reports that say which part of the mechanism they are from."""
+    """Scores of reports that reveal which part of the mechanism they come from."""
 
     pieces: Sequence[Piece]
     width: float

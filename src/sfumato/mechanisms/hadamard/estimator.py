@@ -1,4 +1,4 @@
-"""The estimator of Hadamard response."""
+"""Estimator of Hadamard response."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadama
 
 __all__ = ["HadamardEstimator"]
 
-#: Fewer numbers than this are transformed before numba is imported.
+#: Number of entries below which a transform does not import numba.
 _SMALL_SIZE = 2**14
 
 
 def _transform(rows: Floats, scale: float = 1.0) -> Floats:
-    """The transform of every row, times ``scale``: to scale it afterwards would need as much fresh memory again."""
+    """Return the transform of every row, times ``scale``; scaling afterwards would need a second array of that size."""
     if rows.size < _SMALL_SIZE:
         return walsh_hadamard(rows) * scale
     from sfumato.mechanisms.hadamard.transform_kernel import transform_rows
@@ -28,10 +28,10 @@ def _transform(rows: Floats, scale: float = 1.0) -> Floats:
 
 
 class HadamardEstimator(HistogramEstimator, PartEstimator):
-    """Scores ±1 in the own block: p̂ = mean score / γ, by one fast transform per block.
+    """Estimator with scores ±1/γ in the value's block, computed by one fast transform per block.
 
-    The product of the scores of two values of a block is the score of the row row_x XOR row_y, whose mean is γ times
-    the frequency of the value that owns this row, or zero if none does.
+    The product of the scores of two values of a block is the score of the row row_x XOR row_y. Its mean is γ times the
+    frequency of the value with this row, or zero if no value has it.
     """
 
     each = 1
@@ -45,7 +45,7 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
         self.gamma, self._rest = float(mechanism.gamma), float(1 - mechanism.gamma)
 
     def _by_row(self, p: Floats) -> Floats:
-        """A row of each block: nothing in column 0, then the block's values."""
+        """Return a row per block: nothing in column 0, then the block's values."""
         rows = np.zeros((self._blocks, self._columns))
         full, rest = divmod(self.size, self._columns - 1)
         rows[:full, 1:] = p[: self.size - rest].reshape(full, self._columns - 1)
@@ -53,11 +53,11 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
         return rows
 
     def _of_values(self, rows: Floats) -> Floats:
-        """The inverse of ``_by_row``."""
+        """Return the entries of values; the inverse of ``_by_row``."""
         return rows[:, 1:].reshape(-1)[: self.size]
 
     def _of_blocks(self, blocks: Floats) -> Floats:
-        """For every value what its block has."""
+        """Return for every value the number of its block."""
         return np.repeat(blocks, self._columns - 1)[: self.size]
 
     def frequencies(self, fractions: Floats) -> Floats:
@@ -68,20 +68,20 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
 
     def law(self, p: Floats, total: float) -> Floats:
         rows = self._by_row(p)
-        rows[:, 0] = rows.sum(axis=1)  # +1 everywhere: together they select the columns of sign +1
+        rows[:, 0] = rows.sum(axis=1)  # row 0 is +1 everywhere; adding it selects the columns of sign +1
         law = _transform(rows, self.gamma / self._columns)
         law += self._rest * total / (self._blocks * self._columns)
         return law.ravel()
 
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:  # noqa: ARG002
-        return self.frequencies(counts)  # the uniform columns of any mass cancel
+        return self.frequencies(counts)  # uniform columns cancel
 
     def fit_part(self, fractions: Floats) -> Fit:
         return fit_histogram(fractions, self.expected_counts, self.adjoint, self.size)
 
     def second_moments(self) -> Floats:
-        # φ_x = ±1/γ in the own block, since rows are orthogonal and row 0 is skipped: a report in a block of s values
-        # has |φ|² = s/γ², and lies in the own block with probability γ + (1-γ)/B.
+        # φ_x = ±1/γ in the value's block, because rows are orthogonal and row 0 is skipped. A report in a block of s
+        # values has |φ|² = s/γ², and lies in the value's block with probability γ + (1-γ)/B.
         rows = self._columns - 1
         block_sizes = np.minimum(rows, self.size - np.arange(self.size) // rows * rows)
         return np.asarray(block_sizes / self.gamma + self._rest * self.size / (self._blocks * self.gamma**2))
@@ -120,7 +120,7 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
 
     @property
     def set_score_values(self) -> Floats:
-        """The scores of a value for a column of its block, by the sign, and for one of another block."""
+        """The scores of a value for a column of its block, by sign, and for a column of another block."""
         score_values = np.array([-1.0, 1.0, 0.0]) / self.gamma
         return score_values[:2] if self._blocks == 1 else score_values
 

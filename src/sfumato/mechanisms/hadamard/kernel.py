@@ -1,4 +1,7 @@
-"""Hadamard response: a word of 32 or 64 bits a value, decision above, column below; a second word for the block."""
+"""Kernel of Hadamard response: a word of 32 or 64 bits per value, with a second word for the block.
+
+The decision is in the high half of the word, the column in the low half.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,11 @@ TWO = np.uint64(2)
 
 
 def build(mechanism: HadamardResponse) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     blocks, rows = mechanism.blocks, mechanism.block_size - 1
     word_bits = mechanism.layout.frame_bits // (1 if blocks == 1 else 2)
     high, low = split(mechanism.threshold, 64 - word_bits // 2)
-    as_word = np.dtype(f"u{word_bits // 8}").type  # numbers no wider than a word make vectors of more lanes
+    as_word = np.dtype(f"u{word_bits // 8}").type  # narrow numbers let the compiler use more vector lanes
     parameters: tuple[Any, ...] = (as_word(high), low, as_word(rows))
     ties = 2.0 ** -(word_bits // 2)
     if blocks == 1:
@@ -46,10 +49,10 @@ def build(mechanism: HadamardResponse) -> Kernel:
 
 
 def reciprocal(divisor: int) -> tuple[np.uint64, np.uint64]:
-    """(m, s) with x·m >> s = ⌊x/divisor⌋ for 0 ≤ x < 2^31: vectors can multiply, but not divide.
+    """Return (m, s) with x·m >> s = ⌊x/divisor⌋ for 0 ≤ x < 2^31, because vectors can multiply but not divide.
 
-    With s = 31 + ⌈log2 divisor⌉ and m = ⌈2^s/divisor⌉ ≤ 2^32 the error x·(m·divisor - 2^s)/2^s stays below one,
-    as m·divisor - 2^s < divisor (Granlund and Montgomery 1994, theorem 4.2); and x·m fits 63 bits.
+    With s = 31 + ⌈log2 divisor⌉ and m = ⌈2^s/divisor⌉ ≤ 2^32 the error x·(m·divisor - 2^s)/2^s stays below one, because
+    m·divisor - 2^s < divisor (Granlund and Montgomery 1994, theorem 4.2). The product x·m fits 63 bits.
     """
     shift = 31 + (divisor - 1).bit_length()
     return np.uint64(-(-(1 << shift) // divisor)), np.uint64(shift)
@@ -57,7 +60,7 @@ def reciprocal(divisor: int) -> tuple[np.uint64, np.uint64]:
 
 @device
 def _signed(column: Word, row: Word, force: bool) -> Word:
-    """The column, or if it is forced to the row's +1 and stands at -1, its partner there."""
+    """Return the column, or its partner of sign +1 if the column is forced and has sign -1."""
     odd = popcount(row & column) & ONE
     return column ^ (row & ~row + ONE if force and odd == ONE else ZERO)
 
@@ -89,7 +92,7 @@ def _exact_one_block(
 
 @device
 def _block_and_row(x: Any, rows: Word, multiplier: Word, shift: Word) -> tuple[Word, Word]:
-    """The block and the row of a value."""
+    """Return the block and the row of a value."""
     block = np.uint64(x) * multiplier >> shift
     return block, np.uint64(x) - block * rows + ONE
 

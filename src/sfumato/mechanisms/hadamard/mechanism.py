@@ -167,7 +167,7 @@ class HadamardResponse(MixtureMechanism):
         return self._extreme(weights, heaviest=True)
 
     def _extreme(self, weights: Sequence[Fraction], *, heaviest: bool) -> int:
-        """Return the column of the lightest or heaviest set; the weight of D(block, column) is (total + transform)/2."""
+        """Return the column of the lightest or heaviest set; D(block, column) has weight (total + transform)/2."""
         scale = np.lcm.reduce(np.array([w.denominator for w in weights], dtype=object))
         best: tuple[Any, int] | None = None
         rows = self.block_size - 1
@@ -185,7 +185,7 @@ class HadamardResponse(MixtureMechanism):
         return best[1]
 
     def _binding(self, count: int) -> npt.NDArray[np.bool_]:
-        """Return which columns of a block with ``count`` values have a set that is neither empty nor the whole domain."""
+        """Return which columns of a block with ``count`` values have a set that is neither empty nor everything."""
         ones = np.zeros(self.block_size, dtype=np.int64)
         ones[1 : count + 1] = 1
         members = (count + walsh_hadamard(ones[None])[0]) // 2

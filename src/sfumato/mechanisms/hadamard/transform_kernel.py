@@ -1,4 +1,4 @@
-"""The Walsh-Hadamard transform of long vectors, in compiled code."""
+"""Walsh-Hadamard transform of long vectors, in compiled code."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sfumato.mechanisms.kernels.vectors import EIGHT, store, sum_and_difference,
 __all__ = ["transform_rows"]
 
 
-#: So many numbers stay in the first cache: all levels within them are done before the next are touched.
+#: Number of entries that fit the first-level cache; all levels within such a block are done before the next block.
 _BLOCK = np.uint64(2**12)
 _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(number) for number in range(2, 8))
 
 
 def transform_rows(rows: Floats, scale: float = 1.0) -> Floats:
-    """The unnormalised transform of every row, times ``scale``, as ``walsh_hadamard`` gives it but for rounding."""
+    """Return the unnormalized transform of every row, times ``scale``; equal to ``walsh_hadamard`` up to rounding."""
     result = np.multiply(rows, scale, order="C")
     _transform(result.reshape(-1), rows.shape[1])
     return result
@@ -28,7 +28,7 @@ def transform_rows(rows: Floats, scale: float = 1.0) -> Floats:
 
 @kernel("Walsh-Hadamard transform")
 def _transform(vector: Floats, row_length: int) -> Any:
-    # Indices are unsigned: a check for negative ones would cost as much as the sums.
+    # Indices are unsigned, because a check for negative indices would take as long as the sums.
     end, length = np.uint64(len(vector)), np.uint64(row_length)
     if length < EIGHT:
         half = ONE
@@ -47,7 +47,7 @@ def _transform(vector: Floats, row_length: int) -> Any:
 
 @device
 def _levels(x: Floats, start: Word, stop: Word, half: Word, length: Word) -> None:
-    """All levels from distance ``half`` on up to rows of ``length``, three at a time as far as they go."""
+    """Apply all levels from distance ``half`` up to rows of ``length``, three at a time where possible."""
     while EIGHT * half <= length:
         for base in range(start, stop, EIGHT * half):
             for i in range(base, base + half, EIGHT):
@@ -66,6 +66,7 @@ def _levels(x: Floats, start: Word, stop: Word, half: Word, length: Word) -> Non
 
 @device
 def _three_levels(x: Floats, i: Word, half: Word) -> None:
+    """Apply three levels to eight vectors."""
     a, b = sum_and_difference(vector_at(x, i), vector_at(x, i + half))
     c, d = sum_and_difference(vector_at(x, i + _TWO * half), vector_at(x, i + _THREE * half))
     e, f = sum_and_difference(vector_at(x, i + _FOUR * half), vector_at(x, i + _FIVE * half))
@@ -86,6 +87,7 @@ def _three_levels(x: Floats, i: Word, half: Word) -> None:
 
 @device
 def _two_levels(x: Floats, i: Word, half: Word) -> None:
+    """Apply two levels to four vectors."""
     a, b = sum_and_difference(vector_at(x, i), vector_at(x, i + half))
     c, d = sum_and_difference(vector_at(x, i + _TWO * half), vector_at(x, i + _THREE * half))
     (a, c), (b, d) = sum_and_difference(a, c), sum_and_difference(b, d)
@@ -97,6 +99,7 @@ def _two_levels(x: Floats, i: Word, half: Word) -> None:
 
 @device
 def _one_level(x: Floats, i: Word, half: Word) -> None:
+    """Apply one level to two vectors."""
     a, b = sum_and_difference(vector_at(x, i), vector_at(x, i + half))
     store(x, i, a)
     store(x, i + half, b)
@@ -104,7 +107,7 @@ def _one_level(x: Floats, i: Word, half: Word) -> None:
 
 @device
 def _short_level(x: Floats, end: Word, half: Word) -> None:
-    """One level of rows that are shorter than a vector."""
+    """Apply one level to rows that are shorter than a vector."""
     for base in range(ZERO, end, _TWO * half):
         for i in range(base, base + half):
             a, b = x[i], x[i + half]

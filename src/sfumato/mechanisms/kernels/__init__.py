@@ -1,4 +1,4 @@
-"""What kernels of several families share. Importing this package does not import numba; running a kernel does."""
+"""Code shared by the kernels of several families. Running a kernel imports numba; importing this package does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel is: a pure function from one chunk's values and random words to its reports."""
+"""Kernels: compiled functions from the values and random words of one chunk to its reports."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _VALUE, _BYTE, _WORD = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.uint6
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Makes the reports that a mechanism's scalar sampler would make of the same words."""
+    """Compiled sampler that returns the same reports as a mechanism's scalar sampler for the same words."""
 
     #: Type and shape of one report: a number, or a row of bytes as the report format encodes it.
     dtype: np.dtype[Any]
     report_shape: tuple[int, ...]
     frame_bytes: int
-    #: As what the function reads the main stream.
+    #: Type of the words in which the function reads the main stream.
     word: np.dtype[Any]
     function: Callable[..., int]
     parameters: tuple[Any, ...]
-    #: Mean and variance, about, of the number of auxiliary words that one value needs.
+    #: Approximate mean and variance of the number of auxiliary words that one value needs.
     auxiliary_mean: float
     auxiliary_variance: float
 
@@ -45,7 +45,7 @@ class Kernel:
         auxiliary_mean: float,
         auxiliary_variance: float | None = None,
     ) -> Kernel:
-        """A mechanism's kernel. Unless given, the variance is that of rare events: the mean."""
+        """Return a mechanism's kernel; the default variance is that of rare events, equal to the mean."""
         return cls(
             dtype=mechanism.report_format.dtype,
             report_shape=mechanism.report_format.shape,
@@ -58,7 +58,7 @@ class Kernel:
         )
 
     def auxiliary_words(self, count: int) -> int:
-        """Enough auxiliary words for nearly every chunk of ``count`` values; ``run`` says if they were too few."""
+        """Return a number of auxiliary words that suffices for nearly every chunk of ``count`` values."""
         return math.ceil(count * self.auxiliary_mean + 6 * math.sqrt(count * self.auxiliary_variance)) + 16
 
     def run(
@@ -68,11 +68,11 @@ class Kernel:
         auxiliary: npt.NDArray[np.uint64],
         out: npt.NDArray[Any],
     ) -> int:
-        """Write the reports of one chunk to ``out``; give the number of auxiliary words that were read.
+        """Write the reports of one chunk to ``out``; return the number of auxiliary words that were read.
 
-        -1 means that there were too few of them: run the chunk again with more; ``out`` holds nothing of use.
-        Values must lie in the domain. One that does not gets a report without meaning, but no memory is touched
-        that is not given here.
+        A result of -1 means that there were too few auxiliary words: run the chunk again with more, because the content
+        of ``out`` is not usable. Values must lie in the domain. A value outside it gets a meaningless report, but no
+        memory outside the arguments is accessed.
         """
         values, out = self.checked(values, out)
         frames = main[: len(values) * self.frame_bytes]
@@ -83,11 +83,11 @@ class Kernel:
     def checked(
         self, values: npt.NDArray[np.int64], out: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Values and room for their reports, which ``run_checked`` takes; so may be those of many chunks at once."""
+        """Return values and their output array, checked for ``run_checked``; they may belong to many chunks at once."""
         _check("values", values, _VALUE, (len(values),))
         _check("out", out, self.dtype, (len(values), *self.report_shape))
-        # To numba an array that must not be written has another type. Of these only the values may come so or so:
-        # without this view every kernel would be compiled for both.
+        # Numba has a separate type for read-only arrays. Only the values may be read-only or writable, so without this
+        # view every kernel would be compiled for both types.
         values = values.view()
         values.setflags(write=False)
         return values, out
@@ -99,12 +99,13 @@ class Kernel:
         auxiliary: npt.NDArray[np.uint64],
         out: npt.NDArray[Any],
     ) -> int:
-        """As ``run``: pieces of what is ``checked``, the frames of these values in words, 64-bit words."""
+        """Run on pieces of ``checked`` arrays, without further checks; frames are in words."""
         used = int(self.function(values, frames, auxiliary, out, self.parameters))
         return used if used <= len(auxiliary) else -1
 
 
 def _check(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Raise InvalidInput if an array has another type, shape or memory layout."""
     if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
         got = f"{array.dtype} of shape {array.shape}"
-        raise InvalidInput("Kernel.run", name, f"be contiguous {dtype} of shape {shape}", got)
+        raise InvalidInput("Kernel.run", name, f"be a contiguous array of {dtype} with shape {shape}", got)

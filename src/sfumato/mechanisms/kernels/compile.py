@@ -1,4 +1,4 @@
-"""How kernels are compiled: free of the interpreter's lock, and once per machine where numba can keep them."""
+"""Compilation of kernels: without Python's global interpreter lock, and once per machine if numba can cache them."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from numba.extending import intrinsic, register_jitable
 __all__ = ["Word", "Words", "device", "instruction", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-#: A 64-bit number inside compiled code, where numba's types hold and Python's have no say.
+#: A 64-bit number inside compiled code, where numba's types apply instead of Python's.
 Word: TypeAlias = Any
 Words: TypeAlias = npt.NDArray[Any]
 
 _log = logging.getLogger("sfumato")
-#: What to say when one of these is compiled.
+#: Log message for the compilation of each kernel.
 _announcements: dict[Callable[..., Any], str] = {}
 
 
 def device(function: Function) -> Function:
-    """A function that kernels call and the compiler dissolves in them, however long it is."""
-    dissolved: Function = register_jitable(forceinline=True)(function)
-    return dissolved
+    """Return a function that kernels call and that the compiler always inlines."""
+    inlined: Function = register_jitable(forceinline=True)(function)
+    return inlined
 
 
 def instruction(definition: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that kernels call, defined by its types and the instructions it stands for."""
+    """Return a function that kernels call, defined by its types and the instructions it emits."""
     defined: Callable[..., Any] = intrinsic(definition)
     return defined
 
 
 def kernel(name: str) -> Callable[[Function], Callable[..., int]]:
-    """Compile a function when it is first called, and say so if no earlier run left it in numba's cache."""
+    """Return a decorator that compiles a function on its first call, and logs it unless numba's cache has it."""
 
     def decorate(function: Function) -> Callable[..., int]:
-        # Numba takes a cached kernel for fresh if its name and its own file are unchanged, whatever became of the
-        # files it calls into: so the name carries a digest of them all.
+        # Numba reuses a cached kernel if its name and its own file are unchanged, even if files that it calls into have
+        # changed. So the name includes a digest of all these files.
         function.__qualname__ = f"{name}.{_digest()}"
         try:
             compiled: Callable[..., int] = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
             often = "once per machine"
         except RuntimeError:
-            # Neither NUMBA_CACHE_DIR nor the package nor the user's cache folder is writable. A shared temporary
-            # folder will not do: whoever writes there first would choose the code that runs here.
+            # Neither NUMBA_CACHE_DIR nor the package nor the user's cache folder is writable. A shared temporary folder
+            # is unsafe, because another user could write the code that runs here.
             compiled = numba.njit(nogil=True, error_model="numpy")(function)
             often = "once per process, as no cache folder is writable"
         _announcements[function] = f"compiling the {name} kernel ({often})"
@@ -61,6 +61,7 @@ def kernel(name: str) -> Callable[[Function], Callable[..., int]]:
 
 @functools.cache
 def _digest() -> str:
+    """Return a digest of the source files of all kernels."""
     digest = hashlib.sha256()
     shared = Path(__file__).parent
     for source in sorted([*shared.glob("*.py"), *shared.parent.glob("*/*kernel.py")]):
@@ -69,12 +70,12 @@ def _digest() -> str:
 
 
 class _Announcer(event.Listener):
-    """Hears of compilations that really happen: a kernel found in the cache causes none."""
+    """Log compilations that take place; a kernel loaded from the cache causes none."""
 
     def on_start(self, event: Any) -> None:
         announcement = _announcements.get(event.data["dispatcher"].py_func)
         if announcement is not None:
-            _log.warning(announcement)  # a pause of seconds should explain itself without set-up
+            _log.warning(announcement)  # a warning, so that users see the reason for the pause without configuration
 
     def on_end(self, event: Any) -> None:
         pass

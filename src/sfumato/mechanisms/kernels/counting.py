@@ -1,4 +1,4 @@
-"""Reports are counted in compiled code: histograms of indices, and column sums of bitmaps."""
+"""Counting of reports in compiled code: histograms of indices, and column sums of bitmaps."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from sfumato.mechanisms.kernels.decisions import ONE, WORD_BITS, ZERO
 __all__ = ["add_bit_sums", "add_histogram"]
 
 
-#: Fewer reports, or bytes of bitmaps, than this are not worth a thread.
+#: Minimum number of reports, or bytes of bitmaps, per thread.
 _LEAST_INDICES = 2**20
 _LEAST_BYTES = 2**22
-#: So many counts stay in the nearest cache.
+#: Number of counts that fit the first-level cache.
 _NEAR_COUNTS = 2**12
-#: Indices are fetched so many at a time, and so many ahead.
+#: Number of indices that are prefetched at a time, and distance ahead at which they are prefetched.
 _FETCHED, _AHEAD = np.uint64(2**8), np.uint64(2**10)
 _LINE_BYTES = np.uint64(64)
 _BYTE_ZERO, _BYTE_ONE = np.uint8(0), np.uint8(1)
-#: Vertical counters of sixteen bits: more rows than this would overflow them.
+#: Number of bits of the vertical counters, and maximum number of rows that they count without overflow.
 _PLANES = 16
 _MOST_ROWS = 2**16 - 16
 _TWO, _THREE, _SIXTEEN = np.uint64(2), np.uint64(3), np.uint64(16)
 
 
 def add_histogram(indices: npt.NDArray[Any], counts: Integers) -> None:
-    """Add how often each index occurs; every one must have a place in ``counts``."""
+    """Add the number of occurrences of each index; every index must be below the number of counts."""
     plain = np.ascontiguousarray(indices).view()
     plain.setflags(write=False)
 
@@ -41,7 +41,7 @@ def add_histogram(indices: npt.NDArray[Any], counts: Integers) -> None:
         _histogram(plain[piece], partial)
         return partial
 
-    if len(plain) < 2 * _LEAST_INDICES:  # no partial table for the only thread
+    if len(plain) < 2 * _LEAST_INDICES:  # a single thread needs no partial histogram
         _histogram(plain, counts)
         return
     for _, partial in by_threads(len(plain), max(_LEAST_INDICES, len(counts)), counted):
@@ -49,7 +49,7 @@ def add_histogram(indices: npt.NDArray[Any], counts: Integers) -> None:
 
 
 def add_bit_sums(rows: npt.NDArray[np.uint8], counts: Integers) -> None:
-    """Add how many of the rows have each bit set; there are as many counts as bits, the first bit is the lowest."""
+    """Add the number of rows with each bit set, one count per bit; the first bit is the lowest."""
     words = -(-rows.shape[1] // 8)
 
     def counted(piece: slice) -> Integers:
@@ -64,13 +64,13 @@ def add_bit_sums(rows: npt.NDArray[np.uint8], counts: Integers) -> None:
 
 
 def _in_words(rows: npt.NDArray[np.uint8]) -> Words:
-    """The rows one after the other as 64-bit words; short of a whole word, zeros are put in."""
+    """Return the rows, one after the other, as 64-bit words, padded with zeros to whole words."""
     spare = -rows.shape[1] % 8
     whole = np.pad(rows, ((0, 0), (0, spare))) if spare else np.ascontiguousarray(rows)
     if whole.ctypes.data % 8:
         whole = whole.copy()
     words = whole.reshape(-1).view("<u8")
-    words.setflags(write=False)  # to numba an array that must not be written has a type of its own
+    words.setflags(write=False)  # numba has a separate type for read-only arrays
     return words
 
 
@@ -80,9 +80,9 @@ def _histogram(indices: npt.NDArray[Any], counts: Integers) -> Any:
         for i in range(len(indices)):
             counts[indices[i]] += 1
         return 0
-    # A count that is not in the nearest cache is waited for, so most of it is done on bytes, of which eight times as
-    # many are near. A byte that comes to its end is carried over. The many misses leave the processor no room to
-    # fetch the indices by itself early enough.
+    # Counts outside the first-level cache are slow, so bytes are counted instead: eight times as many fit the cache. A
+    # byte that overflows is carried to its count. Indices are prefetched explicitly, because the many cache misses keep
+    # the processor from fetching them early enough.
     low = np.zeros(len(counts), np.uint8)
     line, end = _LINE_BYTES // np.uint64(indices.itemsize), np.uint64(len(indices))
     for start in range(ZERO, end, _FETCHED):
@@ -101,7 +101,7 @@ def _histogram(indices: npt.NDArray[Any], counts: Integers) -> Any:
 
 @instruction
 def _fetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
-    """Have this place of an array brought to the second cache; one beyond its end does no harm."""
+    """Prefetch this element of an array to the second-level cache; an index beyond the end is harmless."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -118,23 +118,23 @@ def _fetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
 
 @device
 def _add(a: Word, b: Word, c: Word) -> Any:
-    """64 full adders: the carries, and the sums."""
+    """Return the carries and the sums of 64 full adders."""
     either = a ^ b
     return (a & b) | (either & c), either ^ c
 
 
 @device
 def _two_rows(words: Words, first: Word, width: Word, ones: Word) -> Any:
-    """The same word of two rows, added."""
+    """Add the same word of two rows."""
     return _add(ones, words[first], words[first + width])
 
 
 @kernel("column sums")
 def _vertical_counts(words: Words, planes: Words, counts: Integers) -> Any:
-    """Plane j holds bit j of a counter for every bit of a row; the last plane holds carries.
+    """Count bits in planes: plane j holds bit j of a counter for every bit of a row; the last plane holds carries.
 
     Sixteen rows are added at a time by a tree of adders (Harley and Seal), which leaves one carry for the planes above.
-    The inner loops go along a row, so that the compiler adds several words at once.
+    The inner loops run along a row, so that the compiler adds several words at once.
     """
     width = np.uint64(len(planes)) // np.uint64(_PLANES + 1)
     carries = np.uint64(_PLANES) * width
@@ -176,7 +176,7 @@ def _vertical_counts(words: Words, planes: Words, counts: Integers) -> Any:
 
 @device
 def _carry(planes: Words, width: Word, carries: Word, plane: Word) -> None:
-    """Add the carries to a plane, what that carries to the next, and so on until nothing is left."""
+    """Add the carries to a plane, then the new carries to the next plane, until none are left."""
     left = ONE
     while left != ZERO:
         left = ZERO

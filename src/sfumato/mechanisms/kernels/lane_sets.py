@@ -1,4 +1,4 @@
-"""Sets of lanes: a range of the bits of an array of words is a set, which is mended and swapped element by element."""
+"""Sets of lanes: a range of the bits of an array of words is a set, which is resized and swapped element by element."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from sfumato.mechanisms.kernels.compile import Word, Words, device
 from sfumato.mechanisms.kernels.decisions import INDEX_BITS, ONE, ONES, WORD_BITS, ZERO, below, popcount, read
 from sfumato.mechanisms.kernels.select import nth_set_bit
 
-__all__ = ["fill", "has", "lanes_between", "mend", "swap_in", "swap_out"]
+__all__ = ["fill", "has", "lanes_between", "resize", "swap_in", "swap_out"]
 
 
 @device
 def lanes_between(group: Word, start: Word, stop: Word) -> Word:
-    """The lanes of a word that stand for positions from ``start`` to before ``stop``; the word holds one at least."""
+    """Return the lanes of a word for positions from ``start`` to before ``stop``; at least one must be in the word."""
     first = group * WORD_BITS
     lanes = ONES << start - first if start > first else ONES
     return lanes if stop - first >= WORD_BITS else lanes & (ONE << stop - first) - ONE
@@ -19,21 +19,21 @@ def lanes_between(group: Word, start: Word, stop: Word) -> Word:
 
 @device
 def has(bits: Words, position: Word) -> bool:
-    """Whether a bit is set."""
+    """Return whether a bit is set."""
     return bool(bits[position // WORD_BITS] >> position % WORD_BITS & ONE)
 
 
 @device
 def fill(bits: Words, start: Word, stop: Word, value: Word) -> None:
-    """Set a range of bits to those of ``value``: all ones or all zeros."""
+    """Set a range of bits to the bits of ``value``, which is all ones or all zeros."""
     for group in range(start // WORD_BITS, (stop - ONE) // WORD_BITS + ONE):
         lanes = lanes_between(group, start, stop)
         bits[group] = bits[group] & ~lanes | value & lanes
 
 
 @device
-def mend(bits: Words, start: Word, stop: Word, size: Word, auxiliary: Words, position: Word) -> Word:
-    """Add or remove uniform elements until the set in this range has its size; give the new auxiliary position."""
+def resize(bits: Words, start: Word, stop: Word, size: Word, auxiliary: Words, position: Word) -> Word:
+    """Add or remove uniform elements until the set in this range has its size; return the new auxiliary position."""
     count = ZERO
     for group in range(start // WORD_BITS, (stop - ONE) // WORD_BITS + ONE):
         count += popcount(bits[group] & lanes_between(group, start, stop))
@@ -48,7 +48,7 @@ def mend(bits: Words, start: Word, stop: Word, size: Word, auxiliary: Words, pos
 
 @device
 def swap_in(bits: Words, start: Word, stop: Word, lane: Word, size: Word, auxiliary: Words, position: Word) -> Word:
-    """Swap a uniform member for the bit ``lane``, if that is none; give the new auxiliary position."""
+    """Swap a uniform member for the bit ``lane``, unless it is a member; return the new auxiliary position."""
     if not has(bits, lane):
         position = _toggle_one(bits, start, stop, ZERO, size, auxiliary, position)
         bits[lane // WORD_BITS] |= ONE << lane % WORD_BITS
@@ -57,7 +57,7 @@ def swap_in(bits: Words, start: Word, stop: Word, lane: Word, size: Word, auxili
 
 @device
 def swap_out(bits: Words, start: Word, stop: Word, lane: Word, size: Word, auxiliary: Words, position: Word) -> Word:
-    """Swap the bit ``lane``, if it is a member, for a uniform absent one; give the new auxiliary position."""
+    """Swap the bit ``lane``, if it is a member, for a uniform absent bit; return the new auxiliary position."""
     if has(bits, lane):
         position = _toggle_one(bits, start, stop, ONES, stop - start - size, auxiliary, position)
         bits[lane // WORD_BITS] ^= ONE << lane % WORD_BITS

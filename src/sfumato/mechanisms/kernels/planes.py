@@ -24,15 +24,15 @@ __all__ = [
 
 _BYTE_BITS = _WORD_BYTES = np.uint64(8)
 
-#: The planes of a threshold's high part, and what becomes of a lane that equals it before any auxiliary read.
-#: A tuple's length is part of its type: for each number of planes the compiler makes a loop of its own.
+#: The planes of a threshold's high part, and the result for a lane that equals it before any auxiliary read. A tuple's
+#: length is part of its type, so the compiler generates a separate loop for each number of planes.
 PlaneThreshold: TypeAlias = tuple[tuple[np.uint64, ...], np.uint64]
 
 
 def plane_threshold(high: int, planes: int) -> PlaneThreshold:
-    """A threshold of ``planes`` bits, 0 ≤ high ≤ 2^planes.
+    """Return a threshold of ``planes`` bits, 0 ≤ high ≤ 2^planes.
 
-    2^planes itself has no planes: it is the highest number there is, with equality true.
+    The threshold 2^planes does not fit the planes. It is the greatest number that fits, with equality counted as below.
     """
     one = high == 1 << planes
     shown = high - one
@@ -41,7 +41,7 @@ def plane_threshold(high: int, planes: int) -> PlaneThreshold:
 
 @device
 def blend(others: Word, marked: Word, its: Word) -> Word:
-    """One word in the ``marked`` lanes, another in the others."""
+    """Return one word in the ``marked`` lanes and another in the other lanes."""
     return others ^ (others ^ its) & marked
 
 
@@ -49,11 +49,14 @@ def blend(others: Word, marked: Word, its: Word) -> Word:
 def lanes_below(
     words: Words, first: Word, threshold: PlaneThreshold, marked: Word, marked_threshold: PlaneThreshold
 ) -> tuple[Word, Word]:
-    """The lanes whose field is below their threshold, and those that equal it; ``marked`` lanes have another one."""
+    """Return the lanes whose field is below their threshold, and the lanes that equal it.
+
+    Lanes in ``marked`` have ``marked_threshold``.
+    """
     masks, others_result = threshold
     marked_masks, marked_result = marked_threshold
     result, equal = blend(others_result, marked, marked_result), ONES
-    # From the lowest bit up: where a bit differs from the threshold's it overrules what the lower ones said.
+    # From the lowest bit up: a bit that differs from the threshold's overrides the result of the lower bits.
     for plane in range(len(masks) - 1, -1, -1):
         mask = blend(masks[plane], marked, marked_masks[plane])
         different = words[first + np.uint64(plane)] ^ mask
@@ -66,9 +69,9 @@ def lanes_below(
 def finish_ties(
     auxiliary: Words, position: Word, rest: Word, bits: Word, ties: Word, low: Word, true_lane: Word, true_low: Word
 ) -> tuple[Word, Word]:
-    """``bits`` with those of the tied lanes whose ``rest`` further bits are below their threshold's, lowest lane first.
+    """Add to ``bits`` the tied lanes whose ``rest`` further bits are below their threshold's, lowest lane first.
 
-    The second is where the auxiliary words go on.
+    Return the bits and the next position among the auxiliary words.
     """
     while ties != ZERO:
         lane = ties & ~ties + ONE
@@ -81,10 +84,10 @@ def finish_ties(
 
 @device
 def coins_below(words: Words, first: Word, threshold: PlaneThreshold) -> Word:
-    """The lanes whose field is below one threshold for all, which has no low part.
+    """Return the lanes whose field is below one threshold for all lanes, which has no low part.
 
-    As in ``lanes_below``: what overrules is the majority of the threshold's bit, the word's inverted one and the result
-    so far. In this form the compiler makes vectors of a loop over groups.
+    As in ``lanes_below``, but as the majority of the threshold's bit, the inverted bit of the word and the result so
+    far. In this form the compiler vectorizes a loop over groups.
     """
     masks, result = threshold
     for plane in range(len(masks) - 1, -1, -1):
@@ -95,18 +98,18 @@ def coins_below(words: Words, first: Word, threshold: PlaneThreshold) -> Word:
 
 @device
 def live_lanes(k: Word, group: Word) -> Word:
-    """The lanes of a group of 64 that stand for a position below k."""
+    """Return the lanes of a group of 64 for positions below k."""
     left = k - group * WORD_BITS
     return ONES if left >= WORD_BITS else (ONE << left) - ONE
 
 
 @device
 def store(out: npt.NDArray[np.uint8], i: Word, group: Word, word: Word) -> None:
-    """Write 64 bits of row i, or as many as it has bytes for: little-endian, whatever the alignment."""
+    """Write 64 bits of row i, or as many as it has bytes for, little-endian and at any alignment."""
     first = group * _WORD_BYTES
     left = np.uint64(out.shape[1]) - first
     if left >= _WORD_BYTES:
-        for byte in range(8):  # of known length: the compiler makes one store of it
+        for byte in range(8):  # the length is constant, so the compiler emits a single store
             out[i, first + np.uint64(byte)] = np.uint8(word >> _BYTE_BITS * np.uint64(byte))
     else:
         for byte in range(left):
@@ -127,12 +130,12 @@ def draw_lanes(
 ) -> tuple[Word, Word]:
     """Draw a bit for each of ``lanes``; return the bits and the next position among the auxiliary words.
 
-    ``of_true`` is the threshold, as planes and a low part, of the lanes ``true_lane``, and ``others`` that
-    of all others.
+    ``of_true`` is the threshold, as planes and a low part, of the lanes ``true_lane``; ``others`` is that of all
+    others.
     """
     true_threshold, true_low = of_true
     other_threshold, other_low = others
-    # A threshold without a low part is decided at once.
+    # A threshold without a low part leaves no ties.
     true_tie = ONES if true_low != ZERO else ZERO
     others_tie = ONES if other_low != ZERO else ZERO
     bits, ties = lanes_below(words, first, other_threshold, true_lane, true_threshold)

@@ -1,4 +1,4 @@
-"""Kernels of mechanisms whose decisions seldom need more than their frame: all at once, then the exceptions."""
+"""Kernels of mechanisms whose decisions seldom need more than their frame: a vector pass, then the exceptions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sfumato.mechanisms.kernels.compile import Words, kernel
 
 __all__ = ["repaired_kernel"]
 
-#: Values that are looked through again for the sake of one exception: few enough that ties at 2^-16 cost little,
-#: many enough for the vector loop.
+#: Number of values that are scanned again if one of them is an exception; small enough that ties at 2^-16 take little
+#: time, large enough for the vector loop.
 _BLOCK = 1024
 
 
 def repaired_kernel(name: str, quick: Callable[..., Any], exact: Callable[..., Any]) -> Callable[..., int]:
-    """Join the two samplers of a mechanism, both device functions.
+    """Return a kernel that joins the two samplers of a mechanism, both device functions.
 
-    ``quick(x, words, i, parameters)`` gives the report of value number i by its frame alone, and whether it is an
-    exception, so that this report may be wrong. It must not branch: the compiler makes a vector loop of it.
-    ``exact(…, auxiliary, position)`` then follows the sampler to the letter, for the exceptions in their order.
+    ``quick(x, words, i, parameters)`` returns the report of value number i from its frame alone, and whether it is an
+    exception, whose report may be wrong. It must not branch, so that the compiler vectorizes the loop.
+    ``exact(…, auxiliary, position)`` then follows the scalar sampler exactly, for the exceptions in their order.
     """
 
     @kernel(name)
@@ -31,7 +31,7 @@ def repaired_kernel(name: str, quick: Callable[..., Any], exact: Callable[..., A
     ) -> Any:
         count, position = len(values), np.uint64(0)
         for start in range(0, count, _BLOCK):
-            # Unsigned: a signed index may count from the end, and that question keeps a loop from being a vector's.
+            # Indices are unsigned, because the check for negative indices would prevent vectorization.
             block = range(np.uint64(start), np.uint64(min(start + _BLOCK, count)))
             exceptions = 0
             for i in block:

@@ -1,4 +1,4 @@
-"""The n-th lowest set bit of a word: by one instruction where the processor has a fast one, else by bisection."""
+"""Selection of the n-th lowest set bit of a word, by one instruction if the processor has a fast one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["by_bisection", "by_deposit", "deposits_fast", "nth_set_bit"]
 
 @device
 def by_bisection(bits: Word, n: Word) -> Word:
-    """The n-th lowest set bit, as a power of two, on any processor."""
+    """Return the n-th lowest set bit, as a power of two, on any processor."""
     place = ZERO
     for step in range(6):
         width = np.uint64(32 >> step)
@@ -30,7 +30,7 @@ def by_bisection(bits: Word, n: Word) -> Word:
 
 @device
 def by_deposit(bits: Word, n: Word) -> Word:
-    """The same with the instruction that lays bits out where a mask has its own."""
+    """Return the n-th lowest set bit with the instruction that deposits bits at the positions of a mask."""
     return _deposit(ONE << n, bits)
 
 
@@ -45,10 +45,10 @@ def _deposit(typing_context: Any, source: Any, mask: Any) -> Any:  # noqa: ARG00
 
 
 def deposits_fast() -> bool:
-    """Whether compiled code may use ``by_deposit``, and gains by it."""
+    """Return whether compiled code may use ``by_deposit``, and is faster with it."""
     if config.CPU_NAME or config.CPU_FEATURES is not None:  # type: ignore[attr-defined]
-        return False  # compiled for another processor than this one
-    # AMD's first two generations with the instruction run it as a slow loop.
+        return False  # numba compiles for another processor than this one
+    # The first two AMD generations with this instruction execute it as a slow loop.
     slow = binding.get_host_cpu_name() in ("znver1", "znver2")
     return bool(binding.get_host_cpu_features().get("bmi2", False)) and not slow
 

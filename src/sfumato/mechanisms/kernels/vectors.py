@@ -1,7 +1,7 @@
-"""Short vectors: sixteen 32-bit numbers or eight doubles at once, for loops that the compiler makes no vectors of.
+"""Short vectors: sixteen 32-bit numbers or eight doubles at once, for loops that the compiler does not vectorize.
 
-A value of these types is a vector register, or several where the processor's are shorter. It lives in compiled code
-alone. Arrays give and take it whole: whoever does must have room for all of it.
+A value of these types is a vector register, or several if the processor's registers are shorter. It exists only in
+compiled code. Arrays load and store whole vectors, so the caller must provide room for all elements.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "zeros",
 ]
 
-#: Eight doubles, or sixteen 32-bit numbers, inside compiled code.
+#: Eight doubles or sixteen 32-bit numbers inside compiled code.
 Vector: TypeAlias = Any
 
 EIGHT, SIXTEEN = np.uint64(8), np.uint64(16)
@@ -67,7 +67,7 @@ _numbers, _doubles = _Numbers(), _Doubles()
 
 @instruction
 def vector_at(typing_context: Any, array: Any, start: Any) -> Any:  # noqa: ARG001
-    """What an array of 32-bit numbers or doubles holds from ``start`` on."""
+    """Return the vector that an array of 32-bit numbers or doubles holds from ``start`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(_place(context, builder, signature, arguments), align=array.dtype.bitwidth // 8)
@@ -77,7 +77,7 @@ def vector_at(typing_context: Any, array: Any, start: Any) -> Any:  # noqa: ARG0
 
 @instruction
 def store(typing_context: Any, array: Any, start: Any, vector: Any) -> Any:  # noqa: ARG001
-    """Write it to an array from ``start`` on."""
+    """Write a vector to an array from ``start`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _place(context, builder, signature, arguments)
@@ -88,6 +88,7 @@ def store(typing_context: Any, array: Any, start: Any, vector: Any) -> Any:  # n
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Return a pointer to the vector at an index of an array."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     kind = _DOUBLES if signature.args[0].dtype == types.float64 else _NUMBERS
     return builder.bitcast(builder.gep(array.data, [arguments[1]]), kind.as_pointer())
@@ -98,13 +99,13 @@ def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @instruction
 def zeros(typing_context: Any) -> Any:  # noqa: ARG001
-    """Sixteen zeros."""
+    """Return sixteen zeros."""
     return _numbers(), lambda *_: _constant([0] * int(SIXTEEN))
 
 
 @instruction
 def count_reached(typing_context: Any, counts: Any, numbers: Any, least: Any) -> Any:  # noqa: ARG001
-    """The counts, and one more wherever a number is at least ``least``."""
+    """Return the counts, incremented wherever a number is at least ``least``."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         counts, numbers, least = arguments
@@ -116,7 +117,7 @@ def count_reached(typing_context: Any, counts: Any, numbers: Any, least: Any) ->
 
 @instruction
 def raise_reached(typing_context: Any, numbers: Any, least: Any, place: Any) -> Any:  # noqa: ARG001
-    """The numbers, those after ``place`` raised by one wherever they are at least ``least``."""
+    """Return the numbers, with those after ``place`` incremented if they are at least ``least``."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         numbers, least, place = arguments
@@ -128,11 +129,12 @@ def raise_reached(typing_context: Any, numbers: Any, least: Any, place: Any) -> 
 
 
 def _constant(numbers: Any) -> Any:
+    """Return a constant vector of sixteen numbers."""
     return ir.Constant(_NUMBERS, [ir.Constant(_NUMBER, number) for number in numbers])
 
 
 def _everywhere(builder: Any, number: Any) -> Any:
-    """One 64-bit number that fits 32 bits, sixteen times."""
+    """Return a vector with one number, which fits 32 bits, in all sixteen places."""
     nothing = ir.Constant(_NUMBERS, ir.Undefined)
     first = builder.insert_element(nothing, builder.trunc(number, _NUMBER), ir.Constant(_NUMBER, 0))
     return builder.shuffle_vector(first, nothing, _constant([0] * int(SIXTEEN)))
@@ -143,7 +145,7 @@ def _everywhere(builder: Any, number: Any) -> Any:
 
 @instruction
 def sum_and_difference(typing_context: Any, left: Any, right: Any) -> Any:  # noqa: ARG001
-    """left + right, left - right."""
+    """Return left + right and left - right."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pair = builder.fadd(*arguments), builder.fsub(*arguments)
@@ -154,7 +156,7 @@ def sum_and_difference(typing_context: Any, left: Any, right: Any) -> Any:  # no
 
 @instruction
 def three_levels_within(typing_context: Any, doubles: Any) -> Any:  # noqa: ARG001
-    """The Walsh-Hadamard transform of the eight: with distance h, place i becomes x[i XOR h] ± x[i]."""
+    """Return the Walsh-Hadamard transform of eight doubles: with distance h, place i becomes x[i XOR h] ± x[i]."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         (vector,) = arguments

@@ -1,4 +1,4 @@
-"""Subset selection in nested blocks."""
+"""The family of nested subsets: subset selection of blocks, and of values within each block."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ __all__ = ["NESTED_SUBSETS", "NestedSubsets"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield nested subsets for blocks of one size with two finite levels."""
     policy = request.structure
     if isinstance(policy, Blocks) and not policy.across.is_infinite and min(policy.epsilons) < policy.across:
         sizes = np.bincount(policy.block_of)

@@ -1,4 +1,4 @@
-"""The estimator of nested subsets: four scores, by whether a value's block is high and whether it is in its set."""
+"""Estimator of nested subsets: four scores, by whether a value's block is high and whether the value is in its set."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["NestedSubsetsEstimator"]
 
 
 class NestedSubsetsEstimator(Estimator):
-    """Counts of values in high blocks' sets, of values in low blocks' sets, and of high blocks: 2k + B of them.
+    """Estimator from 2k + B counts: values in sets of high blocks, values in sets of low blocks, and high blocks.
 
-    With v the likelihoods in units of the uniform law, M their mean over the value's block, and the two ``spreads``
+    With v the likelihoods relative to the uniform law, M their mean over the value's block, and the two ``spreads``
     between and within blocks, p̂_x is the mean of φ_x = (v_x - M)/within + (M - 1)/between + 1/k.
 
-    Reports of a true value w have the uniform law weighted by v_w. So E[φ_x φ_z | w] is a mean of φ_x φ_z v_w over
-    uniform sets, which depends only on which of the three values, and of their blocks, are the same.
+    Reports of a true value w follow the uniform law weighted by v_w. So E[φ_x φ_z | w] is a mean of φ_x φ_z v_w over
+    uniform sets. It depends only on which of the three values, and which of their blocks, are equal.
     """
 
     def __init__(self, mechanism: NestedSubsets) -> None:
@@ -36,7 +36,7 @@ class NestedSubsetsEstimator(Estimator):
         self.size = len(mechanism.domain)
         self._block_of, self._blocks, self._block_size = mechanism.block_of, mechanism.blocks, mechanism.block_size
         self._high, self._sizes = mechanism.high, mechanism.sizes
-        # Numbers for a high and a low block, for a value that is in its set and one that is not.
+        # Arrays are indexed by the block (high or low), then by the value (in its set or not).
         self._likelihoods: Floats = np.array(
             [[float(likelihood) for likelihood in pair] for pair in mechanism.likelihoods]
         )
@@ -46,8 +46,8 @@ class NestedSubsetsEstimator(Estimator):
         self._between_scores = (self._means - 1) / between + 1 / self.size
         self._scores: Floats = centred / within + self._between_scores[:, None]
         score, likelihood = self._scores, self._likelihoods
-        # E[φ_x φ_z v_w] for x = z, for two values of one block and for two of different blocks; each where w is x or z,
-        # where it is another value of their block, or of one of their blocks, and where it is of another block.
+        # E[φ_x φ_z v_w] for x = z, for two values of one block and for two of different blocks. Each has three cases: w
+        # is x or z; w is another value of one of their blocks; w is of another block.
         self._squares = (
             self._mean(("aaa", score, score, likelihood)),
             self._mean(("aab", score, score, likelihood)),
@@ -86,7 +86,8 @@ class NestedSubsetsEstimator(Estimator):
             other = self._mean(("a", indicator), ("a", self._likelihoods))
             rows.append(at_value * p + in_group * (mass - p) + other * (1 - mass))
         high = self._high / self._blocks
-        # E[v | high] of a value of the block is its mean; of other blocks, what that leaves of all high blocks.
+        # Given a value of the block, it is high with probability f·M_H. The other high blocks are spread evenly over
+        # the other blocks.
         true_block_high = high * self._means[0]
         other_block_high = (self._high - true_block_high) / (self._blocks - 1)
         return np.concatenate([*rows, other_block_high + (true_block_high - other_block_high) * masses])
@@ -103,19 +104,20 @@ class NestedSubsetsEstimator(Estimator):
         return np.maximum(np.column_stack([in_high, high - in_high, in_low, 1 - high - in_low]), 0.0)
 
     def score_bounds(self) -> tuple[Floats, Floats]:
-        # No value is in the set of a low block where these sets are empty.
+        # If the sets of low blocks are empty, no value is in one.
         possible = self._scores.ravel() if self._sizes[1] else self._scores.ravel()[[0, 1, 3]]
         return np.full(self.size, possible.min()), np.full(self.size, possible.max())
 
-    # -- its errors ------------------------------------------------------------------------------------------
+    # -- errors of the estimate ------------------------------------------------------------------------------
 
     def second_moments(self) -> Floats:
-        # Σ_x E φ_x² is the trace of E[v v']⁻¹ at the uniform distribution, and by symmetry the same for every value.
+        # Σ_x E φ_x² is the trace of E[v v']⁻¹ at the uniform distribution; by symmetry it is the same for every value.
         between, within = self._spreads
         trace = Fraction(1, self.size) + (self._blocks - 1) / between + (self.size - self._blocks) / within
         return np.full(self.size, float(trace))
 
     def _masses(self, weights: Floats) -> Floats:
+        """Return the sum of weights in each block."""
         return np.asarray(np.bincount(self._block_of, weights=weights, minlength=self._blocks), np.float64)
 
     def variances(self, p: Floats) -> Floats:
@@ -137,7 +139,7 @@ class NestedSubsetsEstimator(Estimator):
     def variance(self, weights: Floats, p: Floats) -> float:
         squares, masses = weights**2, self._masses(p)
         total, weighed = self._masses(weights), self._masses(weights * p)
-        # Over pairs of one block, then of different blocks, with the sums over the second value done first.
+        # Sums over pairs of one block, then of different blocks, with the sum over the second value taken first.
         pairs, ours = total**2 - self._masses(squares), 2 * (weighed * total - self._masses(squares * p))
         at_value, in_group, other = self._within
         within = at_value * ours + in_group * (masses * pairs - ours) + other * (1 - masses) * pairs
@@ -151,10 +153,10 @@ class NestedSubsetsEstimator(Estimator):
     # -- means over uniform sets -------------------------------------------------------------------------------
 
     def _mean(self, *blocks: Any) -> float:
-        """The mean of a product of tables over uniform sets.
+        """Return the mean of a product of tables over uniform sets.
 
-        Each block is given by the names of its values, a letter for each, and a table for each name; the same letter
-        is the same value. With fewer values or blocks than that the mean is never used, and zero.
+        Each block is given by a string with a letter per table, then the tables; equal letters are the same value. If
+        there are not enough values or blocks, the result is zero and is never used.
         """
         total = 0.0
         for statuses in itertools.product((0, 1), repeat=len(blocks)):
@@ -165,6 +167,7 @@ class NestedSubsetsEstimator(Estimator):
         return total
 
     def _mean_in_block(self, status: int, names: str, tables: list[Floats]) -> float:
+        """Return the mean of a product of tables over the uniform sets of one block."""
         letters, total = sorted(set(names)), 0.0
         for bits in itertools.product((0, 1), repeat=len(letters)):
             bit_of = dict(zip(letters, bits, strict=True))
@@ -174,11 +177,11 @@ class NestedSubsetsEstimator(Estimator):
 
 
 def _spreads(mechanism: NestedSubsets) -> tuple[Fraction, Fraction]:
-    """Return what the likelihoods v tell between blocks and within them: eigenvalues of E[v v'] under the uniform law.
+    """Return the information between blocks and within blocks: two eigenvalues of E[v v'] under the uniform law.
 
-    E[v v'] has the eigenvalue k for the vector of ones, the first of these for differences between blocks and the
+    E[v v'] has the eigenvalue k for the vector of ones, the first of these for differences between blocks, and the
     second for differences within blocks. v·1 = k for every output, so at the uniform distribution all outputs are
-    equally likely and the best unbiased estimate is E[v v']⁻¹ applied to the mean of v.
+    equally likely, and the best unbiased estimate is E[v v']⁻¹ applied to the mean of v.
     """
     blocks, block_size = mechanism.blocks, mechanism.block_size
     fraction = Fraction(mechanism.high, blocks)
@@ -191,7 +194,7 @@ def _spreads(mechanism: NestedSubsets) -> tuple[Fraction, Fraction]:
 
 
 def _chance(places: Sequence[int], size: int, among: int) -> float:
-    """The probability that given different elements are in (0) or out of (1) a uniform set."""
+    """Return the probability that given distinct elements are in (0) or out of (1) a uniform set."""
     inside, count = places.count(0), len(places)
     ways = math.perm(size, inside) * math.perm(among - size, count - inside)
     return ways / math.perm(among, count) if count <= among else 0.0

@@ -1,4 +1,4 @@
-"""Nested subsets: coins 64 at a time, then the set of blocks and the set of each block are mended."""
+"""Kernel of nested subsets: coins 64 at a time, then resizing of the set of blocks and of the set of each block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sfumato.mechanisms.kernels.decisions import (
     popcount,
     split,
 )
-from sfumato.mechanisms.kernels.lane_sets import fill, has, lanes_between, mend, swap_in, swap_out
+from sfumato.mechanisms.kernels.lane_sets import fill, has, lanes_between, resize, swap_in, swap_out
 from sfumato.mechanisms.kernels.planes import lanes_below, live_lanes, plane_threshold
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 
@@ -31,7 +31,7 @@ _BYTE_BITS = np.uint64(8)
 
 
 def build(mechanism: NestedSubsets) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     rank = np.empty(len(mechanism.order), np.uint64)
     rank[mechanism.order] = np.arange(len(rank))
     parameters = (
@@ -48,7 +48,7 @@ def build(mechanism: NestedSubsets) -> Kernel:
 
 
 def _repairs(mechanism: NestedSubsets) -> tuple[float, float]:
-    """Mean and variance, or a little more, of the auxiliary words that one value needs."""
+    """Return mean and variance, or slightly more, of the auxiliary words that one value needs."""
     blocks, of_blocks, *of_sets = mechanism.blocks, *(coin / 2**mechanism.planes for coin in mechanism.coins)
     variance = blocks * of_blocks * (1 - of_blocks)
     moved = math.sqrt(variance) + abs(blocks * of_blocks - mechanism.high)
@@ -60,7 +60,7 @@ def _repairs(mechanism: NestedSubsets) -> tuple[float, float]:
             spread = mechanism.block_size * probability * (1 - probability)
             mean += count * (math.sqrt(spread) + abs(mechanism.block_size * probability - size))
             variance += count * spread
-    # A block that became high or low after its values' coins has as many values too few or too many.
+    # A block whose status changes after its values' coins were flipped needs additional repairs.
     step = abs(of_sets[0] - of_sets[1]) * mechanism.block_size
     return mean + moved * step, variance * (1 + step**2)
 
@@ -91,7 +91,7 @@ def _run(
             flipped, _ = lanes_below(words, first + group * planes, low_coin, in_high_blocks[group], high_coin)
             bits[group] |= flipped & lanes_between(group, blocks, lanes)
         first += groups * planes
-        position = mend(bits, ZERO, blocks, high_size, auxiliary, position)
+        position = resize(bits, ZERO, blocks, high_size, auxiliary, position)
         if inside and high:
             position = swap_in(bits, ZERO, blocks, true_block, high_size, auxiliary, position)
         elif inside:
@@ -103,7 +103,7 @@ def _run(
             if size == ZERO:
                 fill(bits, start, stop, ZERO)
             else:
-                position = mend(bits, start, stop, size, auxiliary, position)
+                position = resize(bits, start, stop, size, auxiliary, position)
                 if forced and inside and block == true_block:
                     position = swap_in(bits, start, stop, blocks + true_rank, size, auxiliary, position)
         _write(out, i, bits, blocks, k, order)
@@ -112,6 +112,7 @@ def _run(
 
 @device
 def _decide(value: Word, threshold: Any, auxiliary: Words, position: Word) -> tuple[bool, Word]:
+    """Return a Bernoulli decision and the new auxiliary position."""
     high, low = threshold
     return bernoulli(value, high, low, INDEX_BITS, auxiliary, position)
 
@@ -127,7 +128,7 @@ def _flip_blocks(
     first: Word,
     planes: Word,
 ) -> None:
-    """The coins of the blocks, with zeros after them, and the lanes of values whose block's coin fell on high."""
+    """Write the coins of the blocks, followed by zeros, and the lanes of values whose block's coin is high."""
     for group in range(np.uint64(len(bits))):
         bits[group] = ZERO
         in_high_blocks[group] = ZERO
@@ -142,7 +143,7 @@ def _flip_blocks(
 
 @device
 def _write(out: npt.NDArray[np.uint8], i: Word, bits: Words, blocks: Word, k: Word, order: Words) -> None:
-    """Row i: the bits of the values in domain order, then those of the blocks."""
+    """Write row i: the bits of the values in domain order, then the bits of the blocks."""
     for byte in range(np.uint64(out.shape[1])):
         out[i, byte] = np.uint8(0)
     for group in range(np.uint64(len(bits))):

@@ -1,4 +1,4 @@
-"""Nested subsets: report a set of blocks, and in every block a set of values; both likelier to hold the true one."""
+"""Nested subsets: a set of blocks, and in every block a set of values; both are likelier to contain the true one."""
 
 from __future__ import annotations
 
@@ -23,26 +23,65 @@ from sfumato.mechanisms.two_level import ONE, mixing_threshold
 
 __all__ = ["NestedSubsets", "best_nested_sizes", "likelihood_moments"]
 
-#: Up to this many choices of sizes all are compared; beyond, each size in turn is made the best for the others.
+#: Maximum number of size choices that are all compared; beyond it, sizes are optimized by coordinate descent.
 _MOST_CHOICES = 2**21
 
-#: The true value; whether its block is to be high; whether its subset is forced to hold it; the next position; the
+#: The true value; whether its block is to be high; whether its subset is forced to contain it; the next position; the
 #: bits so far, first those of the blocks, then those of the values block by block.
 NestedState = tuple[int, bool, bool, int, int]
 
 
 class NestedSubsets(NestedMechanism):
-    """B blocks of m values each. An output is a set of g *high* blocks, a set of d values in each high block, and a set
-    of d' values in each other, *low* block.
+    """Nested subsets: a set of high blocks, and a set of values in every block.
 
-    The true value's block is high with probability H/2^64; both sets of blocks are uniform. The own block's set holds
-    the true value with probability γ + (1-γ)·size/m: with probability γ, which differs between high and low blocks, it
-    is forced to, otherwise it is uniform. All other blocks' sets are uniform. So the likelihood of a value has four
-    levels, by its block (high or low) and its bit (in or out), up to rounding in the ratio
-    e^across : e^(across-ε) : e^ε : 1. Where d' = 0 low blocks are empty and the third level does not occur.
+    There are B blocks of m values each. An output is a set of g *high* blocks, a set of d values in each high block,
+    and a set of d' values in each other, *low* block. A report is a bitmap with one bit per value and one bit per
+    block.
 
-    γ is rounded down, so that in/out ≤ e^ε; then H, so that high-in/low-out ≤ e^across. g, d and d' have the least risk
-    unless given. The sampler flips coins for blocks and values, mends the set of blocks, then the set of each block.
+    Parameters
+    ----------
+    domain
+        The values.
+    blocks
+        The block of each value, as labels or numbers in domain order. All blocks must have the same size.
+    epsilon
+        The level ε between values of one block.
+    across
+        The level between values of different blocks; finite and above ``epsilon``.
+    high
+        The number g of high blocks. By default g, d and d' have the least risk. Requires ``sizes``.
+    sizes
+        The pair (d, d'). Requires ``high``.
+    thresholds
+        The integers 2^64·h, 2^64·γ and 2^64·γ', as a spec states them; computed from the levels by default.
+    coins
+        Numerators of the coins of blocks, of values in high blocks and of values in low blocks, over 2^planes. The law
+        does not depend on them.
+    planes
+        Number of bits per coin, from 1 to 8. The law does not depend on it.
+
+    Notes
+    -----
+    The block of the true value is high with probability h; given that, the set of high blocks is uniform. With
+    probability γ in a high block, or γ' in a low block, the set of that block is forced to contain the true value.
+    Otherwise that set and the sets of all other blocks are uniform. The likelihood of a value has four levels, by its
+    block (high or low) and its bit (in or out). Up to rounding they are in the ratio e^across : e^(across-ε) : e^ε : 1.
+    If d' = 0, sets of low blocks are empty and the third level does not occur.
+
+    γ and γ' are rounded down so that in/out ≤ e^ε, then h so that high-in/low-out ≤ e^across. The sampler flips coins
+    for blocks and values, resizes the set of blocks, then the set of each block. The proof is in
+    ``docs/proofs/nested-subsets.md``.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import NestedSubsets
+    >>> illnesses = Domain(["none", "flu", "hiv", "cancer"])
+    >>> mechanism = NestedSubsets(illnesses, ["mild", "mild", "grave", "grave"], "ln 2", "ln 6")
+    >>> mechanism.high, mechanism.sizes
+    (1, (1, 0))
+    >>> mechanism.matrix()[0].round(4).tolist()  # likelihoods 6 : 3 : 1 : 1
+    [0.5455, 0.2727, 0.0909, 0.0909]
     """
 
     name = "nested-subsets"
@@ -64,7 +103,8 @@ class NestedSubsets(NestedMechanism):
         self._read(domain, blocks, epsilon, across)
         counts = np.bincount(self.block_of)
         if counts.min() != counts.max():
-            raise InvalidInput(subject, "blocks", "have one size", f"sizes {counts.min()} … {counts.max()}")
+            got, hint = f"sizes {counts.min()} … {counts.max()}", "For blocks of different sizes, use ComposedSubsets."
+            raise InvalidInput(subject, "blocks", "have the same size", got, hint=hint)
         self.block_size = int(counts[0])
         if (high is None) != (sizes is None):
             raise InvalidInput(subject, "high and sizes", "be given together", (high, sizes))
@@ -101,31 +141,31 @@ class NestedSubsets(NestedMechanism):
             planes=self.planes,
             planes_start=64,
         )
-        #: The values block by block, each block in domain order: the order of their coins.
+        #: The values block by block, each block in domain order; this is the order of their coins.
         self.order = np.argsort(self.block_of, kind="stable")
         self._rank = np.empty_like(self.order)
         self._rank[self.order] = np.arange(len(domain))
 
     @property
     def _coin_sizes(self) -> tuple[int, int]:
-        # An empty set is emptied at once. So where low blocks are empty all coins may be those of high blocks, and a
-        # low block that becomes a high one has little to mend.
+        # A set of size 0 is emptied at once. So if low blocks are empty, all values may have the coins of high blocks,
+        # and a low block that becomes high needs few resizing steps.
         return (self.sizes[0], self.sizes[1] or self.sizes[0])
 
     def _private_thresholds(self) -> tuple[int, int, int]:
+        """Return the thresholds, rounded to the private side."""
         forced = [mixing_threshold(self.epsilon, Fraction(size, self.block_size)) for size in self.sizes]
         likelihoods = _likelihoods(self.blocks, self.block_size, self.high, self.sizes, (ONE // 2, *forced))
         (most, _), (_, least) = likelihoods
-        # At H = 2^63 the ratio of high-in to low-out is most/least; it grows as H/(2^64 - H).
+        # At the block threshold H = 2^63 the ratio of high-in to low-out is most/least; it grows as H/(2^64 - H).
         ratio = least / most
         block_threshold = floor_of_ratio((ONE * ratio, Fraction(0)), (ratio, Fraction(1)), self.across)
         thresholds = (block_threshold, forced[0], forced[1])
         likelihoods = _likelihoods(self.blocks, self.block_size, self.high, self.sizes, thresholds)
         if any(exceeds(a, b, self.across) for a, b in itertools.permutations(itertools.chain(*likelihoods), 2)):
-            # All other ratios are below e^across by e^ε or e^(across-ε) at least, unless that is lost in rounding.
-            raise InvalidInput(
-                "NestedSubsets", "across", "differ from epsilon and from 0 by more than 1e-15", self.across
-            )
+            # Every other ratio is below e^across by a factor of at least e^ε or e^(across-ε), unless rounding loses it.
+            must = "differ from epsilon and from 0 by more than 1e-15"
+            raise InvalidInput("NestedSubsets", "across", must, self.across, hint="Increase across.")
         return thresholds
 
     # -- the sampler -----------------------------------------------------------------------------------------
@@ -147,9 +187,9 @@ class NestedSubsets(NestedMechanism):
             bits |= draws.bernoulli(self.coins[1 if block_high else 2], 2**self.planes) << position
         elif position == lanes:
             true_block = 1 << int(self.block_of[x])
-            chosen, mended = _mend(bits & (1 << blocks) - 1, blocks, self.high, draws)
+            chosen, is_done = _resize_step(bits & (1 << blocks) - 1, blocks, self.high, draws)
             bits = bits >> blocks << blocks | chosen
-            if not mended:
+            if not is_done:
                 return x, high, forced, position, bits
             if high and not chosen & true_block:
                 bits ^= nth_set_bit(chosen, draws.below(self.high)) | true_block
@@ -160,13 +200,13 @@ class NestedSubsets(NestedMechanism):
             first, everything = blocks + block * self.block_size, (1 << self.block_size) - 1
             size = self.sizes[0 if bits >> block & 1 else 1]
             before = bits >> first & everything
-            chosen, mended = _mend(before, self.block_size, size, draws)
-            if mended and forced and size and block == self.block_of[x]:
+            chosen, is_done = _resize_step(before, self.block_size, size, draws)
+            if is_done and forced and size and block == self.block_of[x]:
                 true_value = 1 << int(self._rank[x]) - block * self.block_size
                 if not chosen & true_value:
                     chosen ^= nth_set_bit(chosen, draws.below(size)) | true_value
             bits ^= (before ^ chosen) << first
-            if not mended:
+            if not is_done:
                 return x, high, forced, position, bits
             if block == blocks - 1:
                 return Finished(self._in_report_order(bits))
@@ -181,7 +221,7 @@ class NestedSubsets(NestedMechanism):
         )
 
     def _in_report_order(self, bits: int) -> int:
-        """The bits of blocks and ordered values as those of values in domain order and blocks."""
+        """Return the report with values in domain order and then blocks, from bits with blocks first."""
         lanes = self.layout.lanes
         row = np.unpackbits(np.frombuffer(bits.to_bytes(-(-lanes // 8), "little"), np.uint8), bitorder="little")
         report = np.concatenate([row[self.blocks + self._rank], row[: self.blocks]])
@@ -191,7 +231,7 @@ class NestedSubsets(NestedMechanism):
 
     @functools.cached_property
     def likelihoods(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
-        """The likelihoods ((high in, high out), (low in, low out)), in units of the uniform law."""
+        """The likelihoods ((high in, high out), (low in, low out)), relative to the uniform law."""
         return _likelihoods(self.blocks, self.block_size, self.high, self.sizes, self.thresholds)
 
     @property
@@ -212,7 +252,7 @@ class NestedSubsets(NestedMechanism):
         return of_block[0 if report >> x & 1 else 1] / self.outputs
 
     def guess_probability(self) -> Fraction:
-        # Every output has values at each of the four levels, but for "low in" where low blocks are empty.
+        # Every output has values at each of the four levels, except "low in" if low blocks are empty.
         (high_in, high_out), (low_in, low_out) = self.likelihoods
         occurring = [high_in, high_out, low_out, *([low_in] if self.sizes[1] else [])]
         return max(occurring) / len(self.domain)
@@ -223,7 +263,20 @@ class NestedSubsets(NestedMechanism):
         return [in_and_out[j][0 if report >> x & 1 else 1] for x, j in enumerate(self.block_of.tolist())]
 
     def separating(self, x: int, other: int) -> Iterator[int]:
-        """x in and the other value out, for every choice of high and low for their blocks."""
+        """Yield reports in which x is in its set and another value is out of its set.
+
+        Parameters
+        ----------
+        x
+            Index of the value that is in.
+        other
+            Index of the value that is out.
+
+        Yields
+        ------
+        int
+            A report for every choice of high and low for the blocks of the two values.
+        """
         block, other_block = int(self.block_of[x]), int(self.block_of[other])
         rest = [j for j in range(self.blocks) if j not in (block, other_block)]
         for choice in itertools.product((True, False), repeat=1 if block == other_block else 2):
@@ -237,7 +290,7 @@ class NestedSubsets(NestedMechanism):
                 )
 
     def _members(self, block: int, high: bool, x: int, other: int) -> list[int]:
-        """A set of a block that holds x and not the other value, where they are of this block."""
+        """Return a set of a block that contains x and not the other value, if they belong to this block."""
         row: list[int] = self.order[block * self.block_size : (block + 1) * self.block_size].tolist()
         return sorted(row, key=lambda z: (z != x, z == other))[: self.sizes[0 if high else 1]]
 
@@ -252,8 +305,8 @@ class NestedSubsets(NestedMechanism):
         }
 
 
-def _mend(chosen: int, among: int, size: int, draws: Draws) -> tuple[int, bool]:
-    """A set that is one element nearer to its size, and whether it had it. An empty set needs no decision."""
+def _resize_step(chosen: int, among: int, size: int, draws: Draws) -> tuple[int, bool]:
+    """Return a set one element nearer to its size, and whether it already had it; size 0 needs no decision."""
     if size == 0:
         return 0, True
     count = chosen.bit_count()
@@ -267,15 +320,15 @@ def _mend(chosen: int, among: int, size: int, draws: Draws) -> tuple[int, bool]:
 def _likelihoods(
     blocks: int, block_size: int, high: int, sizes: Sequence[int], thresholds: Sequence[int]
 ) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
-    """((high in, high out), (low in, low out)): each a block's likelihood times a value's.
+    """Return ((high in, high out), (low in, low out)), each the product of a block's and a value's likelihood.
 
-    Both are in units of uniform laws.
+    Both factors are relative to uniform laws.
     """
     high_probability = Fraction(thresholds[0], ONE)
     of_block = (high_probability * Fraction(blocks, high), (1 - high_probability) * Fraction(blocks, blocks - high))
     pairs = []
     for likelihood, size, threshold in zip(of_block, sizes, thresholds[1:], strict=True):
-        # A set that is empty cannot be forced to hold anything.
+        # An empty set cannot be forced to contain a value.
         forced = Fraction(threshold, ONE) if size else Fraction(0)
         gain = forced * Fraction(block_size, size) if size else Fraction(0)
         pairs.append((likelihood * (gain + 1 - forced), likelihood * (1 - forced)))
@@ -283,7 +336,7 @@ def _likelihoods(
 
 
 def likelihood_moments(likelihoods: Any, fractions: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Mean and variance of the likelihoods in a high and in a low block, of which these fractions are in the set."""
+    """Return mean and variance of the likelihoods in a high and in a low block, with these fractions in the set."""
     means = [
         fraction * inside + (1 - fraction) * outside
         for (inside, outside), fraction in zip(likelihoods, fractions, strict=True)
@@ -296,7 +349,10 @@ def likelihood_moments(likelihoods: Any, fractions: Sequence[Any]) -> tuple[list
 
 
 def best_nested_sizes(blocks: int, block_size: int, epsilon: Epsilon, across: Epsilon) -> tuple[int, int, int]:
-    """(g, d, d') of least risk at the uniform distribution, before rounding; in doubles, as no promise rests on it."""
+    """Return (g, d, d') of least risk at the uniform distribution, before rounding.
+
+    The search uses doubles, because privacy does not depend on the sizes.
+    """
     axes = [np.arange(1, blocks), np.arange(1, block_size), np.arange(block_size)]
     risk = functools.partial(_risk, blocks, block_size, float(epsilon), float(across))
     if math.prod(len(axis) for axis in axes) <= _MOST_CHOICES:
@@ -307,6 +363,7 @@ def best_nested_sizes(blocks: int, block_size: int, epsilon: Epsilon, across: Ep
 
 
 def _least(risk: Any, axes: Sequence[npt.NDArray[np.int64]]) -> tuple[int, int, int]:
+    """Return the sizes on a grid at which the risk is least."""
     grid = np.meshgrid(*axes, indexing="ij", sparse=True)
     places = np.unravel_index(int(np.argmin(risk(*grid))), [len(axis) for axis in axes])
     high, size, low = (int(axis[place]) for axis, place in zip(axes, places, strict=True))
@@ -314,7 +371,7 @@ def _least(risk: Any, axes: Sequence[npt.NDArray[np.int64]]) -> tuple[int, int, 
 
 
 def _descend(risk: Any, axes: list[npt.NDArray[np.int64]], at: tuple[int, int, int]) -> tuple[int, int, int]:
-    """The best of its neighbourhood, found by making one size at a time the best, then all of them by small steps."""
+    """Return a local optimum: optimize one size at a time, then all sizes within small steps."""
     while True:
         before = at
         for number in range(3):
@@ -326,7 +383,7 @@ def _descend(risk: Any, axes: list[npt.NDArray[np.int64]], at: tuple[int, int, i
 
 
 def _risk(blocks: int, block_size: int, epsilon: float, across: float, high: Any, size: Any, low: Any) -> Any:
-    """The trace of the inverse of E[v v'], less that of the vector of ones (see ``NestedSubsetsEstimator``)."""
+    """Return the trace of the inverse of E[v v'], without the eigenvalue of ones (see ``NestedSubsetsEstimator``)."""
     likelihoods = ((1.0, math.exp(-epsilon)), (math.exp(epsilon - across), math.exp(-across)))
     means, variances = likelihood_moments(likelihoods, (size / block_size, low / block_size))
     fraction = high / blocks

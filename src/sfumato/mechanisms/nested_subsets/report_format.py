@@ -1,4 +1,4 @@
-"""Reports of nested subsets: a set of blocks, and in every block a set of values whose size depends on it."""
+"""Report format of nested subsets: a set of blocks, and in every block a set whose size depends on the block."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Integers
+from sfumato._core import Integers, quantity
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.reports.base import count_pieces
@@ -17,7 +17,7 @@ __all__ = ["NestedFormat"]
 
 
 class NestedFormat(BitmapFormat):
-    """Counts: reports with each value in a high block, with each value in a low block, and with each block high."""
+    """Counts of reports with each value in a high block, with each value in a low block, and with each block high."""
 
     counts_in_bulk = False
 
@@ -30,16 +30,18 @@ class NestedFormat(BitmapFormat):
             self._check_piece(array[start : start + self.piece_rows], subject, first_row + start)
 
     def _check_piece(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
+        """Raise InvalidInput if a row of one piece is not a valid report."""
         mechanism = self._mechanism
         bits = np.unpackbits(array, axis=1, count=self.bits, bitorder="little")
         size, (in_high, in_low) = len(mechanism.domain), mechanism.sizes
         high = bits[:, size:]
         wrong = high.sum(axis=1, dtype=np.int64) != mechanism.high
-        self._refuse_rows(subject, first_row, array, wrong, f"have exactly {mechanism.high} bits of blocks set")
+        must = f"have exactly {quantity(mechanism.high, 'block bit')} set"
+        self._refuse_rows(subject, first_row, array, wrong, must)
         members = np.take(bits, mechanism.order, axis=1).reshape(len(bits), mechanism.blocks, mechanism.block_size)
         weights = members.sum(axis=2, dtype=np.uint32)
         wrong = (weights != np.where(high, in_high, in_low)).any(axis=1)
-        must = f"have exactly {in_high} values set in every block whose bit is set, and {in_low} in every other"
+        must = f"have exactly {quantity(in_high, 'value')} set in every high block, and {in_low} in every low block"
         self._refuse_rows(subject, first_row, array, wrong, must)
 
     def _count_size(self) -> int:
@@ -50,10 +52,11 @@ class NestedFormat(BitmapFormat):
             counts += self._sums(piece)
 
     def _sums(self, rows: npt.NDArray[np.uint8]) -> Integers:
+        """Return the counts of unpacked rows."""
         mechanism = self._mechanism
         size, blocks, order = len(mechanism.domain), mechanism.blocks, mechanism.order
         in_all, in_high, high_sums = (np.zeros(count, np.int64) for count in (size, size, blocks))
-        for start in range(0, len(rows), 255):  # as many ones as a byte holds
+        for start in range(0, len(rows), 255):  # a byte counts up to 255 rows
             unpacked = np.unpackbits(rows[start : start + 255], axis=1, count=self.bits, bitorder="little")
             members = np.take(unpacked, order, axis=1).reshape(-1, blocks, mechanism.block_size)
             high = unpacked[:, size:]
@@ -65,7 +68,7 @@ class NestedFormat(BitmapFormat):
     def check_counts(self, n: int, counts: Integers) -> None:
         mechanism = self._mechanism
         size = len(mechanism.domain)
-        # The counts of a block may overflow 64 bits together: Python's integers do not.
+        # The sum of a block's counts may exceed 64 bits, so it is computed in Python's integers.
         in_high, in_low, high = (part.astype(object) for part in np.split(counts, [size, 2 * size]))
         if high.sum() != mechanism.high * n:
             raise InvalidInput("an aggregate", "counts of blocks", f"sum to {mechanism.high * n}", high.sum())

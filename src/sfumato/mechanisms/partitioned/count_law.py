@@ -1,4 +1,4 @@
-"""The law of the counts of mechanisms made of parts."""
+"""Law of the counts of mechanisms made of parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["draw_counts"]
 
 
 def draw_counts(mechanism: PartitionedMechanism, generator: Generator, n: int, truth: Floats) -> Integers:
-    """Draw the counts of n people: by part, and among its protected and unprotected values."""
+    """Draw the counts of n people: first by part, then among its protected and unprotected values."""
     if mechanism.reports_index:
         return histogram_counts(mechanism, generator, n, truth)
     *starts, end = mechanism.count_offsets
@@ -55,7 +55,7 @@ def draw_counts(mechanism: PartitionedMechanism, generator: Generator, n: int, t
 
 
 def _of_part(mechanism: PartitionedMechanism, number: int, truth: Floats, protected: Floats) -> Floats:
-    """The distribution of a part's protected values among themselves."""
+    """Return the distribution of a part's protected values among themselves."""
     distribution = truth[mechanism.protected(number)]
     return (
         distribution / protected[number] if protected[number] > 0 else np.full(len(distribution), 1 / len(distribution))
@@ -63,5 +63,6 @@ def _of_part(mechanism: PartitionedMechanism, number: int, truth: Floats, protec
 
 
 def _index_part(part: MixtureMechanism, generator: Generator, n: int, unrevealed: int, truth: Floats) -> Integers:
+    """Draw the histogram of a part that reports an index."""
     uniform = multinomial(generator, unrevealed, np.ones(part.outputs))
     return uniform + histogram_counts(part, generator, n, truth)

@@ -1,7 +1,7 @@
-"""The estimator of mechanisms made of parts: each part by its estimator, with the totals that the reports reveal.
+"""Estimator of mechanisms made of parts: one estimator per part, with the totals that the reports reveal.
 
-A report reveals its part, so the mass of a part is known up to sampling. If a part has unprotected values, the share C
-of reports that reveal one gives their mass C/γ, and with it the mass of the protected values.
+A report reveals its part, so the mass of a part is known up to sampling. If a part has unprotected values, the
+fraction C of reports that reveal one estimates their mass as C/γ, and thus the mass of the protected values.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class _Part:
     unprotected_counts: Integers
 
     def masses(self, fractions: Floats) -> tuple[float, float]:
-        """Return the mass of the protected values, and that of all values of the part."""
+        """Return the estimated mass of the protected values, and the mass of all values of the part."""
         revealed = float(fractions[self.unprotected_counts].sum())
         total = float(fractions[self.counts].sum()) / self.estimator.each + revealed
         return total - revealed / self.estimator.gamma, total
 
 
 class PartitionedEstimator(Estimator):
-    """Part by part; scores of values of different parts never meet in one report."""
+    """Estimator that works part by part; one report has nonzero scores only for values of its part."""
 
     def __init__(self, mechanism: PartitionedMechanism) -> None:
         self.size = len(mechanism.domain)
@@ -74,6 +74,7 @@ class PartitionedEstimator(Estimator):
         return fractions
 
     def _with_totals(self, p: Floats) -> Iterator[tuple[_Part, float]]:
+        """Yield each part with the mass of its values."""
         return ((part, float(p[part.protected].sum() + p[part.unprotected].sum())) for part in self.parts)
 
     def nearest(self, unbiased: Floats, fractions: Floats) -> Floats:
@@ -85,7 +86,7 @@ class PartitionedEstimator(Estimator):
         return nearest
 
     def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
-        """Maximize composite likelihood: of revealed values and totals by their fractions, of sets by their bits."""
+        """Maximize the composite likelihood: revealed values and totals from their fractions, sets from their bits."""
         frequencies = np.zeros(self.size)
         fits = []
         for part in self.parts:
@@ -95,7 +96,7 @@ class PartitionedEstimator(Estimator):
             frequencies[part.unprotected] = revealed / revealed.sum() * (total - protected) if revealed.any() else 0.0
             estimator = part.estimator
             if protected > 0:
-                # What unprotected values add to the counts is known; the rest is as if all came from protected ones.
+                # The expected counts of unprotected values are subtracted; the rest comes from protected values.
                 rest = (fractions[part.counts] - estimator.law(np.zeros(estimator.size), total - protected)) / protected
                 fits.append(estimator.fit_part(np.clip(rest, 0.0, 1.0)))
                 frequencies[part.protected] = protected * fits[-1].frequencies
@@ -108,7 +109,7 @@ class PartitionedEstimator(Estimator):
         )
 
     def second_moments(self) -> Floats:
-        # A report of one part has the score 0 for the values of all others.
+        # A report of one part has score 0 for the values of all other parts.
         second_moments = np.empty(self.size)
         known: dict[PartEstimator, tuple[Floats, float]] = {}
         for part in self.parts:
@@ -161,7 +162,7 @@ class PartitionedEstimator(Estimator):
             )
             for part in self.parts
         ]
-        # The scores of each part lie about the mean weight of its people, or at those of its revealed values.
+        # The scores of each part lie around the mean weight of its people, or at the scores of its revealed values.
         ends = [
             (float(weights[part.protected].min(initial=0)), float(weights[part.protected].max(initial=0)))
             for part in self.parts
@@ -185,7 +186,7 @@ class PartitionedEstimator(Estimator):
             sets = len(estimator.set_score_values)
             score_values[part.protected, :sets] = estimator.set_score_values
             score_values[part.protected, sets] = estimator.revealed_score
-            # The same for every value of the part.
+            # The probabilities are the same for every value of the part.
             at_value[part.protected, :sets] = estimator.set_probabilities(first, 1.0)[0]
             score_values[part.unprotected, 1] = 1 / estimator.gamma
             at_value[part.unprotected, :2] = 1 - estimator.gamma, estimator.gamma
@@ -211,7 +212,7 @@ class PartitionedEstimator(Estimator):
 
     @property
     def _score_count(self) -> int:
-        """Those of sets, that of a report that reveals another value of the part, and 0 for reports of other parts."""
+        """Number of scores: those of sets, one for a revealed other value of the part, and 0 for other parts."""
         return max(len(part.estimator.set_score_values) for part in self.parts) + 2
 
     def known_groups(self) -> Integers:
@@ -233,7 +234,7 @@ class PartitionedEstimator(Estimator):
 
 
 class PartitionedHistogramEstimator(HistogramEstimator, PartitionedEstimator):
-    """If every part reports an index, the counts are a histogram over all outputs."""
+    """Estimator for parts that all report an index, so that the counts are a histogram over all outputs."""
 
     def output_scores(self, weights: Floats) -> Floats:
         scores = np.empty(self._length)
@@ -263,6 +264,7 @@ def partitioned_estimator(mechanism: PartitionedMechanism) -> PartitionedEstimat
 
 
 def _part_estimator(mixture: MixtureMechanism) -> PartEstimator:
+    """Return the estimator of a part."""
     estimator = mixture.estimator
     assert isinstance(estimator, PartEstimator)
     return estimator

@@ -1,4 +1,4 @@
-"""Mechanisms made of parts: every value looks up its part's parameters, then draws as the part's own kernel does."""
+"""Kernel of mechanisms made of parts: every value draws as its part's kernel does, with the part's parameters."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from sfumato.mechanisms.two_level import OUTSIDE, MixtureDraws, MixtureMechanism
 
 __all__ = ["build"]
 
-#: The report of a revealed value, before it has its place among the outputs.
+#: Marks the report of a revealed value until its index among the outputs is computed.
 _REVEALED = ONES
 
 
 def build(mechanism: PartitionedMechanism) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     parts = mechanism.parts
     numbers = np.where(mechanism.number_of == OUTSIDE, ONES, mechanism.number_of.astype(np.uint64))
     unprotected_numbers = np.zeros(len(numbers), dtype=np.uint64)
     unprotected_numbers[mechanism.unprotected] = np.arange(len(mechanism.unprotected), dtype=np.uint64)
     values = (mechanism.part_of.astype(np.uint64), numbers, unprotected_numbers)
     frame_words = np.uint64(mechanism.layout.frame_bits // 64)
-    # Every value has its own number of repairs; the most of all parts is enough for any mixture of values.
+    # Parts differ in the number of repairs; the greatest of all parts suffices for any mixture of values.
     draws = [part.draws() for part in parts]
     needs = [_auxiliary(each) for each in dict.fromkeys(draws)]
     mean, variance = max(mean for mean, _ in needs), max(variance for _, variance in needs)
@@ -64,7 +64,7 @@ def build(mechanism: PartitionedMechanism) -> Kernel:
 
 
 def _auxiliary(draws: MixtureDraws) -> tuple[float, float]:
-    """Mean and variance, about, of the auxiliary words that a value of this part needs."""
+    """Return approximate mean and variance of the auxiliary words that a value of this part needs."""
     if draws.members:
         return repairs(draws)
     mean = 2.0**-32 + rejection_rate(draws.choices)
@@ -72,7 +72,7 @@ def _auxiliary(draws: MixtureDraws) -> tuple[float, float]:
 
 
 def _index_parameters(parts: tuple[MixtureMechanism, ...], draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
-    """For each part: its threshold's halves; columns and blocks of a Hadamard response, or zero and the values."""
+    """Return per part the threshold's halves, and columns and blocks of a Hadamard response, or zero and the values."""
     columns, choices = [each.columns for each in draws], [each.choices for each in draws]
     thresholds = [split(part.threshold, 32) for part in parts]
     highs, lows = [high for high, _ in thresholds], [low for _, low in thresholds]
@@ -80,7 +80,7 @@ def _index_parameters(parts: tuple[MixtureMechanism, ...], draws: Sequence[Mixtu
 
 
 def _subset_parameters(draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
-    """For each part: values, members, coin by planes; all zero where the part reports an index."""
+    """Return per part the values, members and coin by planes; all zero if the part reports an index."""
     rows, masks, starts = [], [np.zeros(0, dtype=np.uint64)], [0]
     for each in draws:
         if each.members:
@@ -98,7 +98,7 @@ def _subset_parameters(draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
 def _index(
     number: Word, part: Word, words: Words, first: Word, parts: Any, auxiliary: Words, position: Word
 ) -> tuple[Word, Word]:
-    """The report of a part that gives an index."""
+    """Return the report of a part that reports an index."""
     highs, lows, all_columns, all_choices = parts
     columns, choices = all_columns[part], all_choices[part]
     word = words[first]
@@ -128,7 +128,7 @@ def _run_indices(
     last, all_parts = np.uint64(len(part_of) - 1), np.uint64(len(offsets) - 1)
     position, first = ZERO, ZERO
     for i in range(np.uint64(len(values))):
-        x = min(np.uint64(values[i]), last)  # a value outside the domain must not lead out of the tables
+        x = min(np.uint64(values[i]), last)  # a value outside the domain must not read outside the tables
         part = part_of[x]
         report, position = _index(number_of[x], part, words, first, parts, auxiliary, position)
         out[i] = offsets[all_parts] + open_number_of[x] if report == _REVEALED else offsets[part] + report
@@ -169,7 +169,7 @@ def _run_partitioned(
         if revealed:
             body[:] = ZERO
             head = all_parts + open_number_of[x]
-        # The head stands above the body, and may reach into the next word.
+        # The head is above the body, and may extend into the next word.
         group, shift = body_bits // WORD_BITS, body_bits % WORD_BITS
         if group < groups:
             body[group] |= head << shift

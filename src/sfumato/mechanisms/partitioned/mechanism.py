@@ -1,9 +1,9 @@
-"""Mechanisms made of parts: which part a value lies in may be known, which value of the part may not.
+"""Mechanisms made of parts: a report may reveal the part of a value, but not which value of the part it is.
 
-Every part has a mixture of its own (``two_level.MixtureMechanism``) over its *protected* values. A part may also
-have *unprotected* values, which no policy protects: with probability γ such a value is revealed, otherwise the
-report is one of the part's, uniform and thus as likely as for a protected value that is not in its set. Blocks have
-many parts and no unprotected values; sensitive against harmless values are one part with unprotected values.
+Every part has a separate mixture (``two_level.MixtureMechanism``) over its *protected* values. A part may also have
+*unprotected* values, which no policy protects. With probability γ the report reveals such a value. Otherwise it is a
+uniform report of the part, which is as likely as for a protected value outside its set. Block mechanisms have many
+parts and no unprotected values; mechanisms for sensitive and harmless values have one part with unprotected values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Integers
+from sfumato._core import Integers, quantity
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
@@ -33,16 +33,19 @@ from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, PairwisePolicy, Policy,
 __all__ = ["KINDS", "PartitionedMechanism", "part_document", "part_from_document"]
 
 
-#: The decisions of a part that reports an index: forced or not, column or value, block of columns.
+#: Fields of the decisions of a part that reports an index: forced or not, column or value, block of columns.
 _INDEX_FIELDS = (Field.number(32, 32), Field.number(0, 32), Field.number(64, 32))
 
 
 class PartitionedMechanism(Mechanism):
-    """``part_of[x]`` is the part of value x, ``number_of[x]`` its place among the part's protected values, or OUTSIDE.
+    """Base class of mechanisms made of parts.
 
-    Where every part reports an index, so does the whole: the parts' outputs one after the other, then the open
-    values. Otherwise the encoding is "parted": the part's own report in the low bits, above it the number of the
-    part, or for the i-th unprotected value the number of parts plus i, and nothing below.
+    ``part_of[x]`` is the part of value x. ``number_of[x]`` is its position among the part's protected values, or
+    OUTSIDE.
+
+    If every part reports an index, so does the whole mechanism: the outputs of the parts one after the other, then the
+    unprotected values. Otherwise the encoding is "parted": the part's report in the low bits and the number of the part
+    above it. The i-th unprotected value has the number of parts plus i above, and zeros below.
     """
 
     parts: tuple[MixtureMechanism, ...]
@@ -52,12 +55,13 @@ class PartitionedMechanism(Mechanism):
     def _assemble(
         self, domain: Domain, parts: Sequence[MixtureMechanism], part_of: Integers, number_of: Integers
     ) -> None:
+        """Set the parts, and the part and position of every value."""
         self.domain = domain
         self.parts = tuple(parts)
         self.part_of, self.number_of = part_of, number_of
         self.unprotected = np.flatnonzero(number_of == OUTSIDE)
         self.offsets = [0, *itertools.accumulate(part.outputs for part in parts)]
-        #: Whether reports number the outputs of all parts.
+        #: Whether a report is an index through the outputs of all parts.
         self.reports_index = all(part.report_format.is_histogram for part in parts)
         self._unprotected_number = np.full(len(domain), OUTSIDE, dtype=np.int64)
         self._unprotected_number[self.unprotected] = np.arange(len(self.unprotected))
@@ -90,34 +94,34 @@ class PartitionedMechanism(Mechanism):
         return list(self._layouts.values())
 
     def layout_document(self) -> Any:
-        """One layout for each kind of part, in order of first appearance."""
+        """Return one layout per kind of part, in order of first appearance, as the spec states them."""
         return [layout.document() for layout in self._layouts.values()]
 
     # -- reports -------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def count_offsets(self) -> list[int]:
-        """Where each part's counts begin, of outputs or of bits; last, those of the unprotected values."""
+        """First count of each part, of outputs or of bits, and last the first count of the unprotected values."""
         return [0, *itertools.accumulate(part.report_format.count_size for part in self.parts)]
 
     @functools.cached_property
     def body_bits(self) -> int:
-        """The bits of a part's own report, the longest of all parts."""
+        """Number of bits of the longest report of a part."""
         return max(part.bits for part in self.parts)
 
     def of_part(self, part: int, report: int) -> int:
-        """A part's own report as a report of the whole."""
+        """Return a part's report as a report of the whole mechanism."""
         return self.offsets[part] + report if self.reports_index else part << self.body_bits | report
 
     def revealed(self, x: int) -> int:
-        """The report that reveals an unprotected value."""
+        """Return the report that reveals an unprotected value."""
         number = int(self._unprotected_number[x])
         if self.reports_index:
             return self.offsets[-1] + number
         return (len(self.parts) + number) << self.body_bits
 
     def parse(self, report: int) -> tuple[int, int]:
-        """(part, its own report), or (OUTSIDE, unprotected value)."""
+        """Return (part, the part's report), or (OUTSIDE, unprotected value)."""
         if self.reports_index:
             if report >= self.offsets[-1]:
                 return OUTSIDE, int(self.unprotected[report - self.offsets[-1]])
@@ -148,18 +152,19 @@ class PartitionedMechanism(Mechanism):
         return mixture.probability(inner, int(self.number_of[x]))
 
     def guess_probability(self) -> Fraction:
-        # An unprotected value is low in every column of its part, where some protected value is as low or high.
+        # An unprotected value is low in every column of its part, so some protected value is at least as likely.
         of_part = {part: len(part.domain) * part.guess_probability() for part in dict.fromkeys(self.parts)}
         revealed = sum((self.parts[int(self.part_of[x])].gamma for x in self.unprotected), Fraction(0))
         return (sum((of_part[part] for part in self.parts), Fraction(0)) + revealed) / len(self.domain)
 
     def protected(self, part: int) -> Integers:
-        """The protected values of a part, in its own order."""
+        """Return the protected values of a part, in the part's order."""
         order, starts = self._by_part
         return order[starts[part] : starts[part + 1]]
 
     @functools.cached_property
     def _by_part(self) -> tuple[Integers, Integers]:
+        """All protected values ordered by part, and the start of each part."""
         protected = np.flatnonzero(self.number_of != OUTSIDE)
         order = protected[np.lexsort((self.number_of[protected], self.part_of[protected]))]
         return order, np.searchsorted(self.part_of[order], np.arange(len(self.parts) + 1))
@@ -180,7 +185,7 @@ class PartitionedMechanism(Mechanism):
         if len(self.parts) > 1 or (len(self.unprotected) and self.parts[0].threshold):
             if policy.side != "both":
                 return None
-            # Some report is impossible for some value: nothing but an infinite ε allows that.
+            # Some report is impossible for some value, which only an infinite ε allows.
             return iter(
                 [self._column(int(self.unprotected[0] if len(self.unprotected) else self.protected(0)[0]), None)]
             )
@@ -189,25 +194,28 @@ class PartitionedMechanism(Mechanism):
         return ((self.of_part(0, report), self._likelihoods(0, report)) for report in reports)
 
     def _worst_pairs(self, policy: PairwisePolicy) -> Iterator[tuple[int, int]]:
+        """Yield pairs of values that can have the worst ratio for a policy on pairs."""
         is_unprotected = (self.number_of == OUTSIDE).astype(np.int64)
         indices = representatives(policy.classes(), self.part_of, is_unprotected)
         if len(indices) > LARGEST_DENSE:
             raise LimitExceeded(
-                f"{len(self.parts)} parts against a {policy.kind} policy give {len(indices)} kinds of values "
-                f"(at most {LARGEST_DENSE})"
+                f"an audit of {quantity(len(self.parts), 'part')} against a {policy.kind} policy compares "
+                f"{quantity(len(indices), 'kind of value', 'kinds of values')}, more than the limit of "
+                f"{LARGEST_DENSE}. Use a policy with fewer blocks."
             )
         codes = policy.epsilons_on(indices).codes.copy()
         np.fill_diagonal(codes, INFINITE_CODE + 1)
         part = self.part_of[indices]
         same = part[:, None] == part
-        # Reports tell an unprotected value from all others, and a value of one part from those of every other part:
-        # their epsilons must be infinite. The least epsilon stands for all.
+        # Reports reveal an unprotected value, and the part of every value, so their epsilons must be infinite. The
+        # least of these epsilons represents all of them.
         is_revealed = np.array(
             [is_unprotected[x] and self.parts[self.part_of[x]].threshold > 0 for x in indices], dtype=bool
         )
         revealed = ~same | is_revealed[:, None]
         yield from self._least_pair(indices, np.where(revealed, codes, INFINITE_CODE + 1))
-        # Within a part a protected value is high where another is low: the least epsilon of all parts with one ratio.
+        # Within a part some report is high for a value and low for another. The least epsilon represents all parts with
+        # the same ratio.
         ratios = dict.fromkeys(mixture.likelihoods for mixture in self.parts)
         place = {likelihoods: number for number, likelihoods in enumerate(ratios)}
         ratio = np.array([place[mixture.likelihoods] for mixture in self.parts])[part]
@@ -217,27 +225,29 @@ class PartitionedMechanism(Mechanism):
 
     @staticmethod
     def _least_pair(indices: npt.NDArray[np.intp], codes: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        """Yield the pair with the least finite level, if there is one."""
         x, other = divmod(int(np.argmin(codes)), codes.shape[1])
         if codes[x, other] < INFINITE_CODE:
             yield int(indices[x]), int(indices[other])
 
     def _column(self, x: int, other: int | None) -> tuple[int, list[Fraction]]:
-        """The report, with its likelihoods, that favours x over another value; over any other if none is given."""
+        """Return the report that favours x over another value, or over any if ``other`` is None, with its likelihoods."""
         part, number = int(self.part_of[x]), int(self.number_of[x])
         mixture = self.parts[part]
         if number == OUTSIDE and mixture.threshold:
             likelihoods = [Fraction(0)] * len(self.domain)
             likelihoods[x] = Fraction(1)
             return self.revealed(x), likelihoods
-        number = max(number, 0)  # an unprotected value that is never revealed has the law of all others
+        number = max(number, 0)  # an unprotected value that is never revealed has the same law as all others
         apart = int(self.number_of[other]) if other is not None and self.part_of[other] == part else OUTSIDE
         if apart == OUTSIDE:
             apart = 1 if number == 0 else 0
-        # The sets of a single value hold it, and report 0 is one of them.
+        # If a part has a single value, every set contains it; report 0 is one of these sets.
         report = mixture.separating(number, apart) if len(mixture.domain) > 1 else 0
         return self.of_part(part, report), self._likelihoods(part, report)
 
     def _likelihoods(self, part: int, report: int) -> list[Fraction]:
+        """Return the likelihoods of all values for a part's report, up to a common factor."""
         mixture = self.parts[part]
         high, low = mixture.likelihoods
         likelihoods = [Fraction(0)] * len(self.domain)
@@ -248,12 +258,12 @@ class PartitionedMechanism(Mechanism):
 
 
 def _shape(part: MixtureMechanism) -> tuple[int, ...]:
-    """What a part's layout depends on."""
+    """Return the lanes and planes of a part, which determine its layout."""
     return (part.layout.lanes, part.layout.planes) if part.layout.lanes else ()
 
 
 def _layouts(parts: Sequence[MixtureMechanism]) -> dict[tuple[int, ...], Layout]:
-    """A layout for each kind of part, all in frames of one length."""
+    """Return a layout for each kind of part, all with frames of one length."""
     several_blocks = any(len(part.layout.numbers) > 2 for part in parts)
     fields = _INDEX_FIELDS if several_blocks else _INDEX_FIELDS[:2]
     frame_bits = 128 if several_blocks else 64
@@ -271,22 +281,22 @@ def _layouts(parts: Sequence[MixtureMechanism]) -> dict[tuple[int, ...], Layout]
 
 # -- parts in a spec ---------------------------------------------------------------------------------------
 
-#: By name, the mechanisms that a part may have.
+#: Mechanisms that a part may have, by name.
 KINDS: dict[str, type[MixtureMechanism]] = {
     kind.name: kind for kind in (RandomizedResponse, SubsetSelection, HadamardResponse)
 }
 
 
 def part_document(part: MixtureMechanism) -> dict[str, Any]:
-    """A part in the spec of the whole: its values are numbered, so their labels are not repeated."""
+    """Return a part for the spec of the whole mechanism; its values are numbered, so labels are not repeated."""
     return {"mechanism": part.name, "size": len(part.domain), "parameters": part.parameters()}
 
 
 def part_from_document(subject: str, document: Any) -> MixtureMechanism:
-    """The inverse of ``part_document``."""
+    """Return the part of a document that ``part_document`` returned."""
     keys = {"mechanism", "size", "parameters"}
     if not isinstance(document, dict) or set(document) != keys or not isinstance(document["parameters"], dict):
-        raise InvalidInput(subject, "a part", "have a mechanism, a size and parameters", document)
+        raise InvalidInput(subject, "a part", "have the keys mechanism, size and parameters", document)
     kind = KINDS.get(document["mechanism"])
     if kind is None:
         raise UnknownSpec(subject, "the mechanism of a part", f"be one of {', '.join(KINDS)}", document["mechanism"])

@@ -1,4 +1,4 @@
-"""Reports of mechanisms made of parts: an index through all parts, or a part's own report below its number."""
+"""Report formats of mechanisms made of parts: an index through all parts, or a part's report below its number."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["partitioned_format"]
 
 
 def partitioned_format(mechanism: PartitionedMechanism) -> ReportFormat:
-    """Return the format of a mechanism made of parts: indices where every part reports an index."""
+    """Return the format of a mechanism made of parts: indices if every part reports an index."""
     return _IndexOfParts(mechanism) if mechanism.reports_index else _ReportOfPart(mechanism)
 
 
 class _IndexOfParts(IndexFormat):
-    """The outputs of the parts one after the other, then the unprotected values."""
+    """Indices of the outputs of the parts, one part after the other, then of the unprotected values."""
 
     def __init__(self, mechanism: PartitionedMechanism) -> None:
         super().__init__(mechanism.outputs)
@@ -34,7 +34,7 @@ class _IndexOfParts(IndexFormat):
 
 
 class _ReportOfPart(RowFormat):
-    """The part's own report in the low bits, and above it the number of the part or of an unprotected value."""
+    """The part's report in the low bits, and above it the number of the part or of an unprotected value."""
 
     encoding = "parted"
 
@@ -63,6 +63,7 @@ class _ReportOfPart(RowFormat):
 
 
 def _check_parts(mechanism: PartitionedMechanism, n: int, counts: Integers) -> None:
+    """Raise InvalidInput if the counts cannot be those of n reports."""
     *starts, end = mechanism.count_offsets
     total = exact_sum(counts[end:])
     for number, (part, start) in enumerate(zip(mechanism.parts, starts, strict=True)):
@@ -71,9 +72,10 @@ def _check_parts(mechanism: PartitionedMechanism, n: int, counts: Integers) -> N
         part_counts = counts[start : mechanism.count_offsets[number + 1]]
         reports, rest = divmod(exact_sum(part_counts), each)
         if rest:
-            raise InvalidInput("an aggregate", f"the counts of part {number}", f"sum to a multiple of {each}", rest)
+            must, got = f"sum to a multiple of {each}", f"a remainder of {rest}"
+            raise InvalidInput("an aggregate", f"the counts of part {number}", must, got)
         if part_counts.max() > reports:
-            must = f"be at most the {reports} reports of the part"
+            must = f"be at most {reports}, the number of reports of the part"
             raise InvalidInput("an aggregate", f"every count of part {number}", must, int(part_counts.max()))
         total += reports
     if total != n:

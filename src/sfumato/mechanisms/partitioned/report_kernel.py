@@ -1,4 +1,4 @@
-"""Reports in the "parted" encoding, read in compiled code: which of them is no report, and what they count."""
+"""Validation and counting of reports in the "parted" encoding, in compiled code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BYTE_BITS = _WORD_BYTES = np.uint64(8)
 
 Rows = npt.NDArray[np.uint8]
 
-#: Fewer rows than this are not worth a thread.
+#: Minimum number of rows per thread.
 _LEAST_ROWS = 10_000
 
 
 def first_fault(mechanism: PartitionedMechanism, rows: Rows) -> int:
-    """The first row that is no report, or the number of rows."""
+    """Return the first row that is not a valid report, or the number of rows."""
     parameters, plain, unused = _parameters(mechanism), _plain(rows), np.zeros(0, np.int64)
 
     def fault_in(piece: slice) -> int:
@@ -37,7 +37,7 @@ def first_fault(mechanism: PartitionedMechanism, rows: Rows) -> int:
 
 
 def add_counts(mechanism: PartitionedMechanism, rows: Rows, counts: npt.NDArray[np.int64]) -> None:
-    """Add the counts of reports that were checked."""
+    """Add the counts of validated reports."""
     parameters, plain = _parameters(mechanism), _plain(rows)
 
     def counted(piece: slice) -> npt.NDArray[np.int64]:
@@ -50,15 +50,16 @@ def add_counts(mechanism: PartitionedMechanism, rows: Rows, counts: npt.NDArray[
 
 
 def _plain(rows: Rows) -> Rows:
-    """The rows as an array of one type to numba, so that no kernel is compiled twice."""
+    """Return the rows as a read-only contiguous array, so that no kernel is compiled for two types."""
     plain = np.ascontiguousarray(rows).view()
     plain.setflags(write=False)
     return plain
 
 
 def _parameters(mechanism: PartitionedMechanism) -> tuple[Any, ...]:
+    """Return the parameters of the kernels."""
     formats = [part.report_format for part in mechanism.parts]
-    # A part with bitmaps has that many members, of that many values; one with indices zero members, and its outputs.
+    # A part with bitmaps has a number of members and of values; a part with indices has zero members and its outputs.
     members = [0 if each.is_histogram else each.counts_per_report for each in formats]
     sizes = [each.count_size for each in formats]
     numbers = (len(mechanism.unprotected), mechanism.body_bits, mechanism.bits)
@@ -68,12 +69,12 @@ def _parameters(mechanism: PartitionedMechanism) -> tuple[Any, ...]:
 
 @device
 def _load(rows: Rows, i: Word, group: Word) -> Word:
-    """64 bits of row i, or as many as it has."""
+    """Return 64 bits of row i, or as many as it has."""
     first = group * _WORD_BYTES
     left = np.uint64(rows.shape[1]) - first
     word = ZERO
     if left >= _WORD_BYTES:
-        for byte in range(8):  # of known length: the compiler makes one load of it
+        for byte in range(8):  # the length is constant, so the compiler emits a single load
             word |= np.uint64(rows[i, first + np.uint64(byte)]) << _BYTE_BITS * np.uint64(byte)
     else:
         for byte in range(left):
@@ -83,6 +84,7 @@ def _load(rows: Rows, i: Word, group: Word) -> Word:
 
 @device
 def _head(rows: Rows, i: Word, body_bits: Word, groups: Word) -> Word:
+    """Return the number above the body of row i."""
     group, shift = body_bits // WORD_BITS, body_bits % WORD_BITS
     head = _load(rows, i, group) >> shift if group < groups else ZERO
     if shift != ZERO and group + ONE < groups:
@@ -92,6 +94,7 @@ def _head(rows: Rows, i: Word, body_bits: Word, groups: Word) -> Word:
 
 @device
 def _body(rows: Rows, i: Word, group: Word, body_bits: Word) -> Word:
+    """Return 64 bits of the body of row i."""
     return _load(rows, i, group) & live_lanes(body_bits, group)
 
 
@@ -113,7 +116,7 @@ def _first_fault(rows: Rows, _: Words, parameters: Any) -> Any:
             inside = live_lanes(allowed, group) if group * WORD_BITS < allowed else ZERO
             outside |= word & ~inside
         if head < parts and members[head] == ZERO:
-            # An index is one word; what lies above it is too large anyway.
+            # An index fits one word; any bit above it makes it too large.
             above = weight != popcount(_body(rows, i, ZERO, body_bits)) if body_groups > ONE else False
             if above or (body_groups > ZERO and _body(rows, i, ZERO, body_bits) >= sizes[head]):
                 return i

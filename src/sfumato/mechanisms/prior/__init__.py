@@ -1,4 +1,4 @@
-"""Mechanisms for a known prior."""
+"""The family of mechanisms for a known prior."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from sfumato.policy import Prior
 
 __all__ = ["PRIOR", "PriorBinary", "PriorSymmetric"]
 
-#: Tables for a uniform prior are offered up to this many values: above, subsets lose little, and specs become long.
+#: Maximum number of values for which tables are offered under a uniform prior; beyond it, subsets lose little accuracy
+#: and specs of tables become long.
 _LARGEST_TABLE = 128
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield the mechanisms for a prior policy."""
     policy = request.policy
     if not isinstance(policy, Prior):
         return
@@ -28,7 +30,7 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
         if policy.side == "both":
             yield "prior-symmetric", Candidate(partial(PriorSymmetric.for_policy, policy), "k")
         return
-    # At the greatest ε at which their own law obeys the policy.
+    # Each is built at the greatest ε at which its law obeys the policy.
     yield "prior-rr", Candidate(partial(prior_response, policy), "k")
     yield "prior-subset", Candidate(partial(prior_subset, policy), "k per report")
     yield "prior-hadamard", Candidate(partial(prior_hadamard, policy), "k log k")

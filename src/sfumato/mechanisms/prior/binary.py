@@ -1,7 +1,8 @@
-"""The best mechanism for one of two values under a prior (localized information privacy, LIP), for every prior.
+"""Optimal mechanism for two values under a prior (localized information privacy, LIP), for every prior.
 
-Jiang, Li, Tandon: Context-aware Data Aggregation with Localized Information Privacy. Theorem 2 there gives one formula
-for all priors; it keeps only one of the two inequalities that the definition asks for, see ``one_sided_as_printed``.
+Source: Jiang, Li, Tandon, "Context-aware Data Aggregation with Localized Information Privacy". Theorem 2 there gives
+one formula for all priors, which keeps only one of the two inequalities of the definition; see
+``one_sided_as_printed``.
 """
 
 from __future__ import annotations
@@ -21,18 +22,48 @@ __all__ = ["PriorBinary", "prior_edge"]
 
 
 class PriorBinary(BinaryMechanism):
-    """The most that can be told about one of two values if no report may move its probability by more than e^±ε.
+    """Optimal mechanism for two values if no report may change a value's probability by more than a factor e^±ε.
 
-    With t = e^ε and the prior (P₀, P₁), the first value is reported as the second with probability q₀, the second as
-    the first with q₁::
+    A report is one of the two values.
+
+    Parameters
+    ----------
+    domain
+        The two values.
+    prior
+        The distribution (P₀, P₁) of the values, known to an observer.
+    epsilon
+        The level ε of localized information privacy.
+    side
+        The inequalities of the policy that hold: ``"both"``, ``"lower"`` or ``"upper"``, as in :class:`Prior`.
+    weights
+        Integer weights over 2^62, as a spec states them; computed from the prior and ``epsilon`` by default.
+
+    Notes
+    -----
+    With t = e^ε, the first value is reported as the second with probability q₀, and the second as the first with
+    probability q₁::
 
         P₁ < 1/(t+1)         q₀ = (1 - P₁t)/(P₀(t+1))    q₁ = 1/(t+1)
         in between           q₀ = P₁/t                   q₁ = P₀/t
         P₁ > t/(t+1)         q₀ = 1/(t+1)                q₁ = (1 - P₀t)/(P₁(t+1))
 
+    Every mechanism that obeys the policy is this one followed by a random map of its reports
+    (``docs/proofs/prior-binary.md``). Theorem 2 of Jiang, Li and Tandon prints the middle row for every prior, which
+    violates the policy outside the middle range.
+
     A value of prior zero stays protected: both values are then reported as by randomized response at ε. At ε = 0 the
-    report is a fair coin, at ε = ∞ the value itself. ``side`` is that of the policy (``Prior``); the weights over 2^62
-    are rounded so that the policy is kept exactly.
+    report is a fair coin, at ε = ∞ it is the value. The weights are rounded so that the policy holds exactly.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import PriorBinary
+    >>> answers = Domain(["no", "yes"])
+    >>> PriorBinary(answers, ["1/2", "1/2"], "ln 2").matrix().tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    >>> PriorBinary(answers, ["9/10", "1/10"], "ln 3").matrix().round(4).tolist()
+    [[0.8056, 0.1944], [0.25, 0.75]]
     """
 
     name = "prior-binary"
@@ -41,7 +72,7 @@ class PriorBinary(BinaryMechanism):
         self, domain: Domain, prior: Sequence[Any], epsilon: EpsilonLike, side: str = "both", *, weights: Any = None
     ) -> None:
         self.check_two_values("domain", domain)
-        #: What the mechanism promises.
+        #: The policy that the mechanism obeys.
         self.policy = Prior(domain, prior, epsilon, side)
         if weights is None:
             weights = weights_rounded_to_privacy(prior_edge(self.policy, 0), prior_edge(self.policy, 1))
@@ -49,18 +80,51 @@ class PriorBinary(BinaryMechanism):
 
     @classmethod
     def for_policy(cls, policy: Policy) -> PriorBinary:
-        """The best mechanism for a prior policy over two values, whichever of its sides it asks for."""
+        """Build the optimal mechanism for a prior policy over two values.
+
+        Parameters
+        ----------
+        policy
+            A prior policy, with any ``side``.
+
+        Returns
+        -------
+        PriorBinary
+            A mechanism that obeys the policy.
+
+        Raises
+        ------
+        InvalidInput
+            If the policy is not a prior policy over two values.
+        """
         if not isinstance(policy, Prior):
-            raise InvalidInput("PriorBinary", "policy", "be a prior policy", policy.kind)
+            hint = "For a policy on pairs of values, use BinaryOptimal."
+            raise InvalidInput("PriorBinary", "policy", "be a prior policy", policy.kind, hint=hint)
         cls.check_two_values("policy", policy.domain, "be over exactly two values")
         return cls(policy.domain, policy.prior, policy.epsilon, policy.side)
 
     @classmethod
     def one_sided_as_printed(cls, domain: Domain, prior: Sequence[Any], epsilon: EpsilonLike) -> PriorBinary:
-        """Theorem 2 as printed, q₀ = P₁/e^ε and q₁ = P₀/e^ε for every prior: **it keeps only one side of ε-LIP**.
+        """Build the mechanism of Theorem 2 as printed, which keeps **only one side** of ε-LIP.
 
-        It is the optimum for ``Prior(..., side="lower")``. For P₁ < 1/(e^ε+1) or P₁ > e^ε/(e^ε+1) it breaks the other
-        side: at P₁ = 0.01 and ε = 1 a report makes the rare value e^4.15 times as probable.
+        Parameters
+        ----------
+        domain
+            The two values.
+        prior
+            The distribution (P₀, P₁) of the values.
+        epsilon
+            The level ε of the side that holds.
+
+        Returns
+        -------
+        PriorBinary
+            The mechanism with q₀ = P₁/e^ε and q₁ = P₀/e^ε for every prior.
+
+        Notes
+        -----
+        The mechanism is optimal for ``Prior(..., side="lower")``. It violates the other side if P₁ < 1/(e^ε+1) or
+        P₁ > e^ε/(e^ε+1): at P₁ = 0.01 and ε = 1, a report makes the rare value e^4.15 times as probable.
         """
         return cls(domain, prior, epsilon, "lower")
 
@@ -80,10 +144,11 @@ class PriorBinary(BinaryMechanism):
 
 
 def prior_edge(policy: Prior, x: int) -> Edge:
-    """The least likelihood of the other value beside a likelihood of one for the value with index x.
+    """Return the least likelihood of the other value that the policy allows if value x has likelihood one.
 
-    With s = e^-ε, P the prior of x and P' that of the other, ``lower`` asks for P·s/(1-P'·s), ``upper`` for (s-P)/P'
-    where that is positive, and both sides for the greater of them: the second iff P < s/(1+s).
+    With s = e^-ε, P the prior of x and P' that of the other value, ``lower`` requires P·s/(1-P'·s), and ``upper``
+    requires (s-P)/P' if that is positive. Both sides together require the greater of the two, which is the second if
+    and only if P < s/(1+s).
     """
     probability, other = policy.prior[x], policy.prior[1 - x]
     one = [(Fraction(1), ZERO)]
@@ -95,8 +160,8 @@ def prior_edge(policy: Prior, x: int) -> Edge:
     return [(probability * c, e) for c, e in least], [*one, *((-other * c, e) for c, e in least)]
 
 
-def _upper_binds(probability: Fraction, epsilon: Epsilon, beside_lower: bool) -> bool:
-    """Whether P < s/(1+s), or for the upper side alone P < s: whether T_x ≤ e^ε·(π·T) is what binds. Certified."""
+def _upper_binds(probability: Fraction, epsilon: Epsilon, with_lower: bool) -> bool:
+    """Return whether T_x ≤ e^ε·(π·T) binds, certified: P < s/(1+s), or P < s for the upper side alone."""
     if epsilon.is_infinite:
         return False
-    return sign_of_sum([(probability, ZERO), ((probability if beside_lower else 0) - 1, -epsilon)]) < 0
+    return sign_of_sum([(probability, ZERO), ((probability if with_lower else 0) - 1, -epsilon)]) < 0

@@ -1,8 +1,8 @@
 """Designs for a prior over more than two values: known mechanisms at the greatest ε it allows, and a table.
 
 A prior binds the classical mechanisms less than the same ε between all values does: an output that is likelier on a
-set of d values also raises the average over the prior. Each mechanism here has the greatest ε that its own sets allow,
-so it keeps the prior policy and not, at that ε, classical LDP. ``docs/proofs/prior-designs.md`` has the proofs.
+set of d values also raises the average over the prior. Each mechanism here has the greatest ε that its own sets allow.
+So it obeys the prior policy, but not classical LDP at the policy's ε. ``docs/proofs/prior-designs.md`` has the proofs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, Floats, exceeds, floor_of_ratio
+from sfumato._core import Epsilon, Floats, exceeds, floor_of_ratio, quantity
 from sfumato.errors import InvalidInput, NoMechanism, Undecided
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -30,15 +30,15 @@ __all__ = ["prior_hadamard", "prior_response", "prior_subset", "prior_table"]
 
 Built = TypeVar("Built", bound=TwoLevelMechanism)
 
-#: A table has at most this many weights; its spec writes each of them.
+#: Maximum number of weights of a table; its spec lists each of them.
 _MOST_WEIGHTS = 2**18
-#: At most this many base columns, each of which is rotated through all values. A power of two divides 2^62.
+#: Maximum number of base columns, each of which is rotated through all values; a power of two, so that it divides 2^62.
 _MOST_BASES = 16
-#: The search for base columns ends within this factor of the least risk.
+#: Factor of the lower bound on the risk at which the search for base columns stops.
 _NEAR_ENOUGH = 1.002
-#: Sweeps over all places of all base columns; a few are enough.
+#: Maximum number of sweeps over all places of all base columns; a few are enough.
 _MOST_SWEEPS = 4
-#: A swap must lower the risk by at least this share, so that rounding cannot make it cycle.
+#: Least relative decrease of the risk for which two places are swapped; prevents cycles caused by rounding.
 _LEAST_GAIN = 1e-9
 
 
@@ -62,8 +62,8 @@ def prior_subset(policy: Prior) -> SubsetSelection:
 def prior_hadamard(policy: Prior) -> HadamardResponse:
     """Return Hadamard response of the best block size, at the greatest ε at which it obeys the policy.
 
-    Block sizes are those that are best at some ε between the greatest that implies the policy and the least that it
-    implies.
+    The block sizes compared are those that are best at an ε between two ends: the greatest ε that implies the policy,
+    and the least ε that the policy implies.
     """
     domain = policy.domain
     largest, size = (
@@ -77,6 +77,7 @@ def prior_hadamard(policy: Prior) -> HadamardResponse:
 
 
 def _hadamard_of(policy: Prior, block_size: int) -> Callable[[Epsilon], HadamardResponse]:
+    """Return a function that builds Hadamard response with a block size at a given ε."""
     return lambda epsilon: HadamardResponse(policy.domain, epsilon, block_size=block_size)
 
 
@@ -92,12 +93,15 @@ def _at_greatest_epsilon(policy: Prior, build: Callable[[Epsilon], Built]) -> Bu
     columns = mechanism.worst_columns(policy)
     assert columns is not None
     if not all(policy.allows(column) for _, column in columns):
-        raise Undecided(f"{mechanism.name} at epsilon {epsilon} was not proved to obey this prior policy")
+        raise Undecided(
+            f"the exact test did not prove that {mechanism.name} at epsilon {epsilon} obeys this prior policy. "
+            "Use another mechanism."
+        )
     return mechanism
 
 
 def _best_size(policy: Prior) -> int:
-    """The size d of least risk at the uniform distribution, in doubles.
+    """Return the size d of least risk at the uniform distribution, computed in doubles.
 
     With g = r - 1 the risk is (k-1)²(d·g + k)²/(k·d·(k-d)·g²); see ``Prior.greatest_subset_epsilon`` for g.
     """
@@ -117,39 +121,42 @@ def _best_size(policy: Prior) -> int:
 
 
 def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism:
-    """Return a table close to the least risk for a uniform prior.
+    """Return a table whose risk is close to the lower bound for a uniform prior.
 
     Parameters
     ----------
     policy
         A prior policy whose prior is uniform.
     max_outputs
-        Maximum number of outputs.
+        Maximum number of outputs, or None.
 
     Returns
     -------
     TableMechanism
-        All rotations of a few base columns, each with d values at e^ε times the mean, the others at e^-ε times the
-        mean but for one in between.
+        All rotations of a few base columns. In each column, d values have e^ε times the mean, one value a level in
+        between and the others e^-ε times the mean.
 
     Raises
     ------
+    InvalidInput
+        If the prior is not uniform.
     NoMechanism
-        If no such table has few enough outputs, or ε is too near 0 for three levels.
+        If no such table has few enough outputs, or ε is too close to 0 for three levels.
 
     Notes
     -----
-    The least risk (``bounds.prior_least_risk``) needs columns of these levels whose second moments E[v v'] are the same
-    for all pairs of values. All permutations of one column have that, and are too many. All rotations of one base
-    column make the second moments a circulant matrix, whose eigenvalues are the squares of the column's Fourier
-    coefficients; those of several base columns add up. Swaps that lower the risk make the sums nearly equal.
+    The least risk (``bounds.prior_least_risk``) requires columns of these levels whose second moments E[v v'] are the
+    same for all pairs of values. All permutations of one column satisfy this, but they are too many. All rotations of
+    one base column make the second moments a circulant matrix, whose eigenvalues are the squares of the column's
+    Fourier coefficients; those of several base columns add. The search swaps places to make the sums nearly equal.
 
-    Privacy does not depend on that search: the likelihoods are integers that are rounded to the private side, and the
-    policy is proved for them.
+    Privacy does not depend on that search: the likelihoods are integers rounded to the private side, and the policy is
+    proved for them.
     """
     k = len(policy.domain)
     if not policy.is_uniform:
-        raise InvalidInput("prior_table", "policy", "have a uniform prior", policy)
+        hint = "For any other prior, use prior_subset."
+        raise InvalidInput("prior_table", "policy", "have a uniform prior", policy, hint=hint)
     limit = min(_MOST_WEIGHTS // k, _MOST_WEIGHTS if max_outputs is None else max_outputs)
     best: tuple[float, int, npt.NDArray[np.int64]] | None = None
     for bases in itertools.takewhile(lambda bases: bases * k <= limit, _powers_of_two(_MOST_BASES)):
@@ -162,57 +169,64 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
         if ratio <= _NEAR_ENOUGH:
             break
     if best is None:
-        raise NoMechanism(f"a table over {k} values has more than {limit} outputs")
+        raise NoMechanism(
+            f"a table over {k} values has more than the limit of {quantity(limit, 'output')}. "
+            "Increase max_bits, or use prior-subset."
+        )
     columns = best[2]
     if not policy.allows(columns[0].tolist()):
-        raise NoMechanism(f"no three levels in steps of 2^-62 were found for a uniform prior at {policy.epsilon}")
-    # Row x holds base[(x - shift) mod k] for every shift, so it sums to what each base does: 2^62 over all bases.
+        raise NoMechanism(
+            f"a table has no three levels in steps of 2^-62 for a uniform prior at epsilon {policy.epsilon}. "
+            "Use prior-subset."
+        )
+    # Row x holds base[(x - shift) mod k] for every shift, so it has the sum of all bases, 2^62.
     shifts = (np.arange(k)[:, None] - np.arange(k)) % k
     return TableMechanism(policy.domain, np.hstack([column[shifts] for column in columns]))
 
 
 def _powers_of_two(most: int) -> Iterator[int]:
+    """Yield the powers of two up to a limit."""
     return itertools.takewhile(lambda power: power <= most, (1 << bits for bits in itertools.count()))
 
 
 def _likelihoods(policy: Prior, bases: int) -> tuple[int, int, int, int]:
-    """The high likelihood, the number of values that have it, the one in between, and the low one, in units of 2^-62.
+    """Return the high likelihood, the number of values that have it, the middle one and the low one, in units of 2^-62.
 
-    Each base column sums to 2^62/bases, hence the mean of a column is exactly a k-th of that. High is rounded down and
-    low up, and what lies in between takes the rest, which is at least low and below high.
+    Each base column sums to 2^62/bases, so the mean of a column is exactly a k-th of that. The high level is rounded
+    down and the low one up. The middle one is the rest, which is at least the low one and below the high one.
     """
     k, total = len(policy.domain), TOTAL // bases
     mean = Fraction(total, k)
     high, low = total, 0
     if not policy.epsilon.is_infinite:
-        if policy.side != "lower" and exceeds(k, 1, policy.epsilon):  # else e^ε times the mean is all there is, or more
+        if policy.side != "lower" and exceeds(k, 1, policy.epsilon):  # otherwise e^ε times the mean is at least the sum
             high = floor_of_ratio((mean, Fraction(0)), (Fraction(0), Fraction(1)), policy.epsilon)
         if policy.side != "upper":
             low = -floor_of_ratio((Fraction(0), -mean), (Fraction(1), Fraction(0)), policy.epsilon)
     if not low <= mean <= high or low >= high:
-        raise NoMechanism("the levels of this prior policy are too near one another for a table")
+        raise NoMechanism("the levels of this prior policy are too close to one another for a table. Use prior-subset.")
     count = min((total - k * low) // (high - low), k - 1)
     return high, count, total - count * high - (k - count - 1) * low, low
 
 
 def _flattest(likelihoods: Floats, bases: int) -> tuple[float, npt.NDArray[np.intp]]:
-    """Arrange the likelihoods in base columns whose rotations tell all differences of values nearly equally well.
+    """Arrange the likelihoods in base columns whose rotations distinguish all pairs of values nearly equally well.
 
-    Returns the risk relative to that of all permutations, and for each base column the index of the likelihood of each
-    value. Places are swapped two at a time, as long as the risk falls.
+    Return the risk relative to that of all permutations, and for each base column the index of the likelihood of each
+    value. The search swaps two places at a time while the risk decreases.
     """
     k = len(likelihoods)
-    # Fractional parts of multiples of √2 by squares are spread evenly (Weyl): a start that needs no random numbers.
+    # Start: fractional parts of √2 times squares are spread evenly (Weyl), so no random numbers are needed.
     multiples = np.sqrt(2) * np.arange(1, bases + 1)[:, None] * np.arange(1, k + 1) ** 2
     places = np.argsort(np.modf(multiples)[0], axis=1)
-    # Every swap moves a likelihood that few values have, or the one in between.
+    # Every swap moves the likelihood that fewer values have, or the middle one.
     rare = (
         likelihoods > likelihoods[-1]
         if 2 * np.sum(likelihoods > likelihoods[-1]) <= k
         else likelihoods < likelihoods[0]
     )
     frequencies = np.arange(1, k // 2 + 1)
-    # The coefficients of f and k - f are conjugate; one of k/2 stands alone.
+    # The coefficients of f and k - f are conjugate; the one of k/2 occurs once.
     counts = np.where(2 * frequencies == k, 1.0, 2.0)
     waves = np.exp(-2j * np.pi / k * (np.outer(np.arange(k), frequencies) % k))
     transforms = likelihoods[places] @ waves

@@ -1,7 +1,7 @@
-"""The thresholds of a million users, each with a prior of their own: exact integers of 62 bits, products of 124.
+"""Thresholds of many users, each with a separate prior: exact integers of 62 bits, with products of 124 bits.
 
 The arithmetic is that of ``sfumato.device.local_priors.user_thresholds``; ``docs/proofs/local-priors.md`` has the
-argument.
+proof.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOP = WORD_BITS - ONE
 
 @device
 def _product(x: Word, y: Word) -> tuple[Word, Word]:
-    """The high and the low word of x·y."""
+    """Return the high and the low word of x·y."""
     x1, x0, y1, y0 = x >> INDEX_BITS, x & INDEX_MASK, y >> INDEX_BITS, y & INDEX_MASK
     low, middle, other = x0 * y0, x1 * y0, x0 * y1
     carry = (low >> INDEX_BITS) + (middle & INDEX_MASK) + (other & INDEX_MASK)
@@ -35,7 +35,7 @@ def _product(x: Word, y: Word) -> tuple[Word, Word]:
 
 @device
 def _scaled_product(x: Word, y: Word, up: bool) -> Word:
-    """x·y/2^62, rounded down or up."""
+    """Return x·y/2^62, rounded down or up."""
     high, low = _product(x, y)
     rest = low & _WHOLE - ONE
     return (high << WORD_BITS - _BITS | low >> _BITS) + (ONE if up and rest != ZERO else ZERO)
@@ -43,7 +43,7 @@ def _scaled_product(x: Word, y: Word, up: bool) -> Word:
 
 @device
 def _ratio(x: Word, divisor: Word, up: bool) -> Word:
-    """2^62·x/divisor, rounded down or up, for x/4 < divisor ≤ 2^63: bit by bit."""
+    """Return 2^62·x/divisor, rounded down or up, for x/4 < divisor ≤ 2^63, bit by bit."""
     remainder, low, quotient = x >> WORD_BITS - _BITS, x << _BITS, ZERO
     for _ in range(64):
         remainder, low = remainder << ONE | low >> _TOP, low << ONE
@@ -56,6 +56,7 @@ def _ratio(x: Word, divisor: Word, up: bool) -> Word:
 
 @device
 def _edge(prior: Word, least: Word) -> Word:
+    """Return the edge of the cone for the value with this prior, rounded up."""
     other = _WHOLE - prior
     edge = ZERO
     if other >= _HALF - _TWO and least > prior:
@@ -68,7 +69,7 @@ def _edge(prior: Word, least: Word) -> Word:
 
 @kernel("local-priors")
 def write_thresholds(priors: Words, least: Any, out: Words) -> int:
-    """Write both thresholds of every user to ``out``, from the integers 2^62·P₁ and e^-ε·2^62 rounded up."""
+    """Write both thresholds of every user to ``out``, from 2^62·P₁ and 2^62·e^-ε rounded up."""
     least = np.uint64(least)
     for i in range(len(priors)):
         prior = np.uint64(priors[i])

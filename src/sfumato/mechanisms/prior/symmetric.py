@@ -1,4 +1,4 @@
-"""The best mechanism under a prior that exchanges two values with one probability (Jiang, Li, Tandon, Prop. 4)."""
+"""Optimal symmetric mechanism for two values under a prior (Jiang, Li, Tandon, Prop. 4)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,44 @@ __all__ = ["PriorSymmetric"]
 
 
 class PriorSymmetric(BinaryMechanism):
-    """Each value is reported as the other with the same probability, the least that ε-LIP allows.
+    """Mechanism for two values that exchanges them with one probability, the least that ε-LIP allows.
 
-    With t = e^ε and p the smaller prior it is q = (1-p)/(t + 1 - 2p): randomized response at p = 0, and the same as
-    ``PriorBinary`` at p = ½. In between it tells less than that. The paper's q is right; its errors, eq. 22 and 23, are
-    not (``sfumato.estimation.information_privacy.symmetric_mse``). At ε = 0 the report is a fair coin, at ε = ∞ the
-    value itself.
+    A report is one of the two values.
 
-    The weight over 2^62 of the true value is rounded down, so the policy is kept exactly.
+    Parameters
+    ----------
+    domain
+        The two values.
+    prior
+        The distribution of the values, known to an observer.
+    epsilon
+        The level ε of localized information privacy.
+    weights
+        Integer weights over 2^62, as a spec states them; computed from the prior and ``epsilon`` by default.
+
+    Notes
+    -----
+    With t = e^ε and p the smaller prior, a value is reported as the other with probability q = (1-p)/(t + 1 - 2p)
+    (Jiang, Li, Tandon, Prop. 4). At p = 0 this is randomized response, and at p = 1/2 it equals :class:`PriorBinary`.
+    In between its reports hold less information than those of :class:`PriorBinary`. The q of the paper is correct; its
+    errors, eq. 22 and 23, are not: see ``sfumato.estimation.information_privacy.symmetric_mse``.
+
+    At ε = 0 the report is a fair coin, at ε = ∞ it is the value. The weight of the true value over 2^62 is rounded
+    down, so that the policy holds exactly.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import PriorSymmetric
+    >>> PriorSymmetric(Domain(["no", "yes"]), ["3/4", "1/4"], "ln 2").matrix().round(4).tolist()
+    [[0.7, 0.3], [0.3, 0.7]]
     """
 
     name = "prior-symmetric"
 
     def __init__(self, domain: Domain, prior: Sequence[Any], epsilon: EpsilonLike, *, weights: Any = None) -> None:
         self.check_two_values("domain", domain)
-        #: What the mechanism promises.
+        #: The policy that the mechanism obeys.
         self.policy = Prior(domain, prior, epsilon)
         if weights is None:
             likelier = int(self.policy.prior[1] > self.policy.prior[0])
@@ -43,9 +66,26 @@ class PriorSymmetric(BinaryMechanism):
 
     @classmethod
     def for_policy(cls, policy: Policy) -> PriorSymmetric:
-        """The best symmetric mechanism for a prior policy over two values."""
+        """Build the optimal symmetric mechanism for a prior policy over two values.
+
+        Parameters
+        ----------
+        policy
+            A prior policy with ``side="both"``.
+
+        Returns
+        -------
+        PriorSymmetric
+            A mechanism that obeys the policy.
+
+        Raises
+        ------
+        InvalidInput
+            If the policy is not a prior policy of both sides over two values.
+        """
         if not isinstance(policy, Prior) or policy.side != "both":
-            raise InvalidInput("PriorSymmetric", "policy", "be a prior policy of both sides", policy)
+            hint = "For one side, use PriorBinary."
+            raise InvalidInput("PriorSymmetric", "policy", 'be a prior policy with side="both"', policy, hint=hint)
         cls.check_two_values("policy", policy.domain, "be over exactly two values")
         return cls(policy.domain, policy.prior, policy.epsilon)
 

@@ -1,4 +1,4 @@
-"""k-ary randomized response: one 64-bit word a value, decision above, index below."""
+"""Kernel of k-ary randomized response: one 64-bit word per value, with the decision above and the index below."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["build"]
 
 
 def build(mechanism: RandomizedResponse) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     k = len(mechanism.domain)
     parameters = (*split(mechanism.threshold, 32), np.uint64(k), rejections(k))
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=2.0**-32 + rejection_rate(k))

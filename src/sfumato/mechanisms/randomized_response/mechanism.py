@@ -16,7 +16,7 @@ __all__ = ["RandomizedResponse"]
 
 
 class RandomizedResponse(InclusionMixture):
-    """k-ary randomized response: the true value with probability γ, otherwise a uniform value.
+    """Randomized response over k values: the true value with probability γ, otherwise a uniform value.
 
     The uniform value may again be the true one. A report is the index of a value.
 

@@ -1,4 +1,4 @@
-"""Report formats: how the reports of a mechanism are written, checked and counted.
+"""Report formats: how the reports of a mechanism are encoded, validated and counted.
 
-The two general formats are here, indices and bitmaps. A format of one family is in the folder of the family.
+This package has the two general formats, indices and bitmaps. The format of a single family is in the family's folder.
 """

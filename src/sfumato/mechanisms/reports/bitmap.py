@@ -1,4 +1,4 @@
-"""Reports of one bit per value; counts are the number of reports with each bit set."""
+"""Reports of one bit per value; each count is the number of reports with that bit set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Integers
+from sfumato._core import Integers, quantity
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.reports.base import SMALL_BATCH_BYTES, ReportFormat, count_pieces
 
@@ -15,7 +15,7 @@ __all__ = ["BitmapFormat", "RowFormat", "bit_sums"]
 
 
 class RowFormat(ReportFormat):
-    """A report is a row of its serialised bytes; the bits above ``bits`` are zero."""
+    """Reports as rows of serialized bytes, in which the bits above ``bits`` are zero."""
 
     def __init__(self, bits: int) -> None:
         super().__init__(bits, np.uint8, ((bits + 7) // 8,))
@@ -26,7 +26,8 @@ class RowFormat(ReportFormat):
         spare = 8 * self.shape[0] - self.bits
         if spare:
             wrong = array[:, -1] >> 8 - spare != 0
-            self._refuse_rows(subject, first_row, array, wrong, f"leave its last {spare} bits zero")
+            must = f"have its last {quantity(spare, 'bit')} zero"
+            self._refuse_rows(subject, first_row, array, wrong, must)
         self._check_rows(array, subject, first_row)
         return array
 
@@ -35,7 +36,19 @@ class RowFormat(ReportFormat):
 
 
 class BitmapFormat(RowFormat):
-    """Any bits may be set; a format of fewer reports overrides ``_check_rows``."""
+    """Format of reports with one bit per value, of which any may be set.
+
+    Parameters
+    ----------
+    bits
+        The number of bits of a report.
+
+    Examples
+    --------
+    >>> from sfumato.mechanisms import BitmapFormat
+    >>> BitmapFormat(12).encode(0b1000_0000_0001).hex()
+    '0108'
+    """
 
     encoding = "bitmap"
     counts_in_bulk = True
@@ -54,7 +67,7 @@ class BitmapFormat(RowFormat):
 
 
 def bit_sums(rows: npt.NDArray[np.uint8], bits: int) -> Integers:
-    """Return how many of the rows have each bit set."""
+    """Return the number of rows with each bit set."""
     sums = np.zeros(bits, np.int64)
     step = max(1, 2**22 // max(bits, 1))
     for start in range(0, len(rows), step):

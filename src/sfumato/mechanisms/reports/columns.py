@@ -1,8 +1,8 @@
-"""Reports as a column of pandas, polars or Arrow: one element per report, whatever the mechanism.
+"""Reports as a pandas, polars or Arrow column: one element per report, for every mechanism.
 
-Indices are unsigned integers. Any other report is a string: the letter ``x`` and the bytes of the report, two
-lower-case hex digits each. The letter keeps readers of CSV files from parsing the digits as a number ("00", "1e10").
-Only the shape of a report is needed here; ``ReportFormat.validate`` decides which reports are valid.
+Indices are unsigned integers. Any other report is a string: the letter ``x`` and the bytes of the report, as two
+lower-case hex digits each. The letter prevents CSV readers from parsing the digits as a number ("00", "1e10"). This
+module needs only the shape of a report; ``ReportFormat.validate`` decides which reports are valid.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["REPORT_COLUMN", "reports_from_column", "reports_to_column"]
 REPORT_COLUMN = "report"
 #: First character of a report that is written as hex digits.
 _PREFIX = "x"
-#: The two hex digits of every byte, as the bytes of one number.
+#: The two hex digits of every byte, stored as the two bytes of a 16-bit number.
 _DIGITS = np.frombuffer(bytes(range(256)).hex().encode(), np.uint16)
 _NO_BYTE = 256
-#: The byte that two characters stand for, by the number that they are the bytes of.
+#: The byte that two hex digits encode, indexed by the 16-bit number whose bytes they are.
 _BYTES = np.full(2**16, _NO_BYTE, np.uint16)
 _BYTES[_DIGITS] = np.arange(256)
-#: Whole numbers below this one are exact in doubles.
+#: Bound below which all integers are exact in doubles.
 _MOST_EXACT = 2.0**53
 #: Method that drops missing values, by library.
 _DROP = {"pandas": "dropna()", "polars": "drop_nulls()", "pyarrow": "drop_null()"}
 
-#: A column without rows may have any type.
+#: Result for a column without rows, which may have any type.
 _NONE = np.empty(0, np.uint8)
 
 Bytes = npt.NDArray[np.uint8]
@@ -44,7 +44,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def reports_to_column(reports: npt.NDArray[Any], like: Any) -> Any:
-    """Return reports as a column of the library of ``like``; the array itself if ``like`` is of none.
+    """Return reports as a column of the same library as ``like``, or as the array itself if ``like`` has no library.
 
     A pandas Series has the index of ``like``.
     """
@@ -70,6 +70,7 @@ def _hex_characters(reports: Bytes) -> Bytes:
 
 
 def _arrow_strings(reports: Bytes) -> Any:
+    """Return reports as an Arrow array of strings."""
     pyarrow = import_pyarrow("a column of reports")
     characters = _hex_characters(reports)
     offsets = np.arange(len(characters) + 1, dtype=np.int64) * characters.shape[1]
@@ -78,26 +79,27 @@ def _arrow_strings(reports: Bytes) -> Any:
 
 
 def _pandas_strings(pandas: Any, reports: Bytes) -> Any:
+    """Return reports as strings in the type that this version of pandas uses."""
     dtype = pandas.Series([""]).dtype
-    if str(dtype) != "object":  # since version 3 pandas keeps strings as Arrow does, if it can
+    if str(dtype) != "object":  # since version 3, pandas stores strings as Arrow does if pyarrow is installed
         try:
             return pandas.array(_arrow_strings(reports), dtype=dtype)
         except ImportError:
             pass
     characters = _hex_characters(reports)
-    text, length = characters.tobytes().decode(), characters.shape[1]
-    return np.array([text[start : start + length] for start in range(0, len(text), length)], dtype=object)
+    joined, length = characters.tobytes().decode(), characters.shape[1]
+    return np.array([joined[start : start + length] for start in range(0, len(joined), length)], dtype=object)
 
 
 # -- column to array ---------------------------------------------------------------------------------------
 
 
 def reports_from_column(shape: tuple[int, ...], reports: Any, subject: str, first_row: int = 0) -> Any:
-    """Return the reports of a column as an array; return anything else as it is.
+    """Return the reports of a column as an array; return anything else unchanged.
 
-    Besides what ``reports_to_column`` makes, a column may hold the bytes of every report, as Parquet files of reports
-    do, or hex digits without the letter. Integers may have any type, as after CSV. ``shape`` is that of one report in
-    an array; ``subject`` and ``first_row`` are for messages, as in ``ReportFormat.validate``.
+    In addition to the output of ``reports_to_column``, a column may hold the bytes of every report, as Parquet files of
+    reports do, or hex digits without the letter. Integers may have any type, as after CSV. ``shape`` is the shape of
+    one report in an array. ``subject`` and ``first_row`` are used in error messages, as in ``ReportFormat.validate``.
     """
     if isinstance(reports, np.ndarray) and reports.dtype.kind not in "OUT":
         return reports
@@ -105,12 +107,13 @@ def reports_from_column(shape: tuple[int, ...], reports: Any, subject: str, firs
 
 
 class _Reader:
-    """One column: the bytes per report (0 for indices), the library it comes from, and what messages name."""
+    """Reader of one column: the bytes per report (0 for indices), the column's library, and the names for messages."""
 
     def __init__(self, width: int, library: str, subject: str, first_row: int) -> None:
         self._width, self._library, self._subject, self._first_row = width, library, subject, first_row
 
     def read(self, reports: Any) -> Any:
+        """Return the reports as an array, or anything that is not a column unchanged."""
         if self._library == "pandas":
             return self._from_pandas(reports)
         if is_arrow(reports):
@@ -121,6 +124,7 @@ class _Reader:
         return reports
 
     def _from_pandas(self, reports: Any) -> Any:
+        """Return the reports of a pandas column."""
         if not hasattr(reports, "dtype"):
             self._refuse_table(reports)
         if not len(reports):
@@ -129,7 +133,7 @@ class _Reader:
         if hasattr(reports.dtype, "categories"):
             reports = reports.astype(reports.dtype.categories.dtype)
         dtype = reports.dtype
-        if dtype.kind in "mM":  # which would be read as the integers that they are stored as
+        if dtype.kind in "mM":  # dates and times would be read as the integers that store them
             self._refuse_column(str(dtype))
         if hasattr(dtype, "fill_value"):  # a sparse column
             dense = np.asarray(reports)
@@ -145,6 +149,7 @@ class _Reader:
         return self._from_objects(np.asarray(reports))
 
     def _from_arrow(self, reports: Any) -> Any:
+        """Return the reports of an Arrow or polars column."""
         types = import_pyarrow("a column of reports", "pyarrow.types")
         if hasattr(reports, "columns"):
             self._refuse_table(reports)
@@ -170,7 +175,7 @@ class _Reader:
         return self._from_characters(characters) if is_text else characters
 
     def _from_objects(self, elements: Any) -> Any:
-        """Read strings or bytes; return anything else as it is."""
+        """Read strings or bytes; return anything else unchanged."""
         original, elements = elements, elements if isinstance(elements, (list, tuple)) else elements.tolist()
         kinds = set(map(type, elements))
         is_text = all(issubclass(kind, str) for kind in kinds)
@@ -189,18 +194,19 @@ class _Reader:
         self._check_lengths(lengths, elements.__getitem__, is_text=is_text)
         if not is_text:
             return np.frombuffer(b"".join(elements), np.uint8).reshape(len(elements), -1)
-        text = "".join(elements)
-        if not text.isascii():
+        joined = "".join(elements)
+        if not joined.isascii():
             row = next(row for row, element in enumerate(elements) if not element.isascii())
             self._refuse(row, self._must(is_text=True), elements[row])
-        return self._from_characters(np.frombuffer(text.encode(), np.uint8).reshape(len(elements), -1))
+        return self._from_characters(np.frombuffer(joined.encode(), np.uint8).reshape(len(elements), -1))
 
     def _from_numbers(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return numbers as indices, or raise InvalidInput if one is not an integer."""
         if self._width:
             self._refuse_column(str(numbers.dtype))
         if numbers.dtype.kind != "f":
             return numbers
-        # A column with missing values is one of doubles, also after they are dropped.
+        # A column that had missing values holds doubles, even after they were dropped.
         wrong = ~((numbers == np.floor(numbers)) & (np.abs(numbers) < _MOST_EXACT))
         if wrong.any():
             row = int(wrong.argmax())
@@ -208,6 +214,7 @@ class _Reader:
         return numbers.astype(np.int64)
 
     def _from_characters(self, characters: Bytes) -> Bytes:
+        """Return the bytes that rows of hex digits encode, or raise InvalidInput for the first wrong row."""
         reports = _BYTES[np.ascontiguousarray(characters[:, -2 * self._width :]).view(np.uint16)]
         has_prefix = characters.shape[1] > 2 * self._width
         if reports.max() == _NO_BYTE or (has_prefix and (characters[:, 0] != ord(_PREFIX)).any()):
@@ -218,12 +225,14 @@ class _Reader:
             self._refuse(row, self._must(is_text=True), characters[row].tobytes().decode(errors="replace"))
         return reports.astype(np.uint8)
 
-    # -- refusals
+    # -- errors
 
     def _must(self, *, is_text: bool) -> str:
+        """Return the requirement on one element."""
         return f"be {_PREFIX!r} and {2 * self._width} hex digits" if is_text else f"be {self._width} bytes"
 
     def _check_lengths(self, lengths: npt.NDArray[np.int64], element: Callable[[int], Any], *, is_text: bool) -> None:
+        """Raise InvalidInput for the first element of the wrong length."""
         digits = 2 * self._width
         expected = self._width if not is_text else digits if lengths[0] == digits else 1 + digits
         wrong = lengths != expected
@@ -231,21 +240,26 @@ class _Reader:
             row = int(wrong.argmax())
             self._refuse(row, self._must(is_text=is_text), element(row))
 
-    def _refuse(self, row: int, must: str, got: object) -> NoReturn:
+    def _refuse(self, row: int, must: str, got: object, *, hint: str | None = None) -> NoReturn:
+        """Raise InvalidInput for one row."""
         number = self._first_row + row
-        raise InvalidInput(self._subject, f"the report in row {number}", must, got, row=number)
+        raise InvalidInput(self._subject, f"the report in row {number}", must, got, row=number, hint=hint)
 
     def _refuse_missing(self, missing: npt.NDArray[np.bool_]) -> None:
+        """Raise InvalidInput for the first missing report, if there is one."""
         if missing.any():
             drop = _DROP.get(self._library, "dropna()")
-            self._refuse(int(missing.argmax()), f"not be missing (drop the rows without a report, with {drop})", None)
+            hint = f"Drop the rows without a report with {drop}."
+            self._refuse(int(missing.argmax()), "not be missing", None, hint=hint)
 
     def _refuse_column(self, got: str) -> NoReturn:
+        """Raise InvalidInput for a column of the wrong type."""
         must = f"hold strings, {_PREFIX!r} and {2 * self._width} hex digits each" if self._width else "hold integers"
         noun = "the column" if self._library in _DROP else "the array"
-        raise InvalidInput(self._subject, noun, must, got)
+        hint = "Check that the reports are those of this mechanism."
+        raise InvalidInput(self._subject, noun, must, got, hint=hint)
 
     def _refuse_table(self, reports: Any) -> NoReturn:
-        raise InvalidInput(
-            self._subject, "the column", "be one column of a table, such as table['report']", type(reports)
-        )
+        """Raise InvalidInput for a table in place of a column."""
+        hint = "Select the column of reports, such as table['report']."
+        raise InvalidInput(self._subject, "the column", "be one column, not a table", type(reports), hint=hint)

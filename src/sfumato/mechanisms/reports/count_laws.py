@@ -1,9 +1,9 @@
-"""The counts of n people's reports, drawn from their own law: no person and no report is ever made.
+"""Counts of n people's reports, drawn directly from their law, without drawing any report.
 
-People are independent and alike, so a histogram of indices is multinomial with the law of the outputs. Bits that are
-independent given the value have binomial counts once it is known how many people have each value. Subsets are drawn
-value by value, for all people at once who have as many members still to draw. Each of these is the very law that
-counting one report after the other has. The law of a family's counts is in the folder of the family.
+People are independent and identically distributed, so a histogram of indices is multinomial with the law of the
+outputs. Bits that are independent given the value have binomial counts once the number of people with each value is
+known. Subsets are drawn value by value, for all people at once who have the same number of members left to draw. Each
+of these laws equals the law of counts from individual reports. The count law of a family is in the family's folder.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["histogram_counts", "multinomial"]
 
 
 def histogram_counts(mechanism: Mechanism, generator: Generator, n: int, truth: Floats) -> Integers:
-    """Draw the histogram of the outputs of n people."""
-    # Rounding may leave a zero below zero.
+    """Draw the histogram of the reports of n people."""
+    # Rounding may turn a zero into a small negative number.
     return multinomial(generator, n, np.maximum(mechanism.estimator.expected_counts(truth), 0.0))
 
 
 def multinomial(generator: Generator, n: int, weights: Floats) -> Integers:
-    """Draw how n people fall on outcomes with these weights."""
+    """Draw the number of people, out of n, for each outcome with these weights."""
     return generator.multinomial(n, weights / weights.sum()) if n else np.zeros(len(weights), np.int64)

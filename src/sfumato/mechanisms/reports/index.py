@@ -1,4 +1,4 @@
-"""Reports that number the outputs; counts are their histogram."""
+"""Reports that are indices of outputs; the counts are their histogram."""
 
 from __future__ import annotations
 
@@ -14,7 +14,22 @@ __all__ = ["IndexFormat"]
 
 
 class IndexFormat(ReportFormat):
-    """A report is a number below ``outputs``, of as many bits as the greatest number needs."""
+    """Format of reports that are indices of outputs, with as many bits as the greatest index needs.
+
+    Parameters
+    ----------
+    outputs
+        The number of outputs; a report is below it.
+
+    Examples
+    --------
+    >>> from sfumato.mechanisms import IndexFormat
+    >>> report_format = IndexFormat(1000)
+    >>> report_format.bits
+    10
+    >>> report_format.validate([3, 999]).tolist()
+    [3, 999]
+    """
 
     encoding = "index"
     is_histogram = True
@@ -26,7 +41,7 @@ class IndexFormat(ReportFormat):
         self.outputs = outputs
 
     def _validated(self, array: npt.NDArray[Any], subject: str, first_row: int) -> npt.NDArray[Any]:
-        if array.min() < 0 or array.max() >= self.outputs:  # one look at each: reports come in great numbers
+        if array.min() < 0 or array.max() >= self.outputs:  # fast check first, because batches are large
             wrong = (array < 0) | (array >= self.outputs)
             self._refuse_rows(subject, first_row, array, wrong, f"be in 0 … {self.outputs - 1}")
         return array.astype(self.dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Mechanisms for a secret next to a public attribute."""
+"""The family of mechanisms for a secret next to a public attribute."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from sfumato.policy import AtLeast, ChiSquare, Known, Secret
 
 __all__ = ["SECRET", "ConditionalReporting", "ConditionalUnary", "IndependentReporting", "SecretRandomizedResponse"]
 
-#: Processor time in seconds to make the exact table for any distribution of a secret, for each pair of values…
+#: Processor time in seconds, per pair of values, to build the exact table for any distribution of a secret.
 _SECRET_SECONDS = 8e-6
-#: …to find budgets over a confidence set and round the table: at least, and for each cell…
+#: Processor time in seconds to find budgets over a confidence set and round the table: fixed, and per cell.
 _BUDGET_SECONDS = (0.5, 0.05)
-#: …and where two outputs are held against each other, for each two of each two secrets.
+#: Processor time in seconds to compare two outputs of two secrets, per pair of outputs and pair of secrets.
 _JOINT_SECONDS = 3e-4
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield the mechanisms for a secret policy."""
     policy = request.policy
     if not isinstance(policy, Secret) or len(policy.domain) > LARGEST_TABLE:
         return
@@ -39,6 +40,7 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
 
 
 def _robust_candidates(policy: Secret, utility: str) -> Iterator[tuple[str, Candidate]]:
+    """Yield the mechanisms for a secret policy under a confidence set."""
     least, per_cell = _BUDGET_SECONDS
     seconds = least + per_cell * len(policy.domain)
     tuned = utility if utility == "mutual-information" else "estimation"
@@ -52,7 +54,7 @@ def _robust_candidates(policy: Secret, utility: str) -> Iterator[tuple[str, Cand
 
 
 def _unary_seconds(policy: Secret, seconds: float) -> float:
-    """Estimate the time to make a conditional unary table; one that is too large is rejected at once."""
+    """Estimate the time to build a conditional unary table; a table that is too large is rejected at once."""
     secrets, others = policy.cells.shape
     if is_too_large(secrets, others):
         return 0.0

@@ -1,6 +1,7 @@
-"""What independent and conditional reporting are made of: set responses of one attribute, and budgets for them.
+"""Building blocks of independent and conditional reporting: set responses of one attribute, and their budgets.
 
-Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Differential Privacy (RLDP), VI and VII.
+Source: Lopuhaä-Zwakenberg, Goseling, "The Privacy-Utility Tradeoff of Robust Local Differential Privacy" (RLDP),
+Sections VI and VII.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ __all__ = [
 
 
 _UTILITIES = ("estimation", "mutual-information")
-#: Sets of values are offered as outputs where there are at most this many of them.
+#: Maximum number of sets of one size; larger families of sets are not offered as outputs.
 _MOST_SETS = 256
-#: Designs aim this much below ε, relatively: what rounding to integers takes is far less.
+#: Relative amount by which designs stay below ε; rounding to integers needs far less.
 _MARGIN = 1e-9
-#: A higher level is designed for as this one, while e^ε is still a double: less is told than could be.
+#: Maximum level of a design, so that e^ε is a finite double; a higher level is treated as this one.
 _HIGHEST_EPSILON = 300.0
 
 
 class SecretTable(TableMechanism):
-    """A table over a product domain that remembers which factor is the secret."""
+    """Table over a product domain that records which factor is the secret."""
 
     def __init__(self, domain: Domain, secret: str, weights: Any) -> None:
         if secret not in list(checked_domain(type(self).__name__, domain).factors):
@@ -61,21 +62,21 @@ class SecretTable(TableMechanism):
 
 
 class ReportingMechanism(SecretTable):
-    """A table that a protocol was computed into. ``budget`` says in words how; the weights alone are the law."""
+    """Table computed from a protocol; ``budget`` describes the protocol's levels, and only the weights are the law."""
 
     def __init__(self, domain: Domain, secret: str, budget: dict[str, Any], weights: Any) -> None:
         if not isinstance(budget, dict):
-            raise InvalidInput(type(self).__name__, "budget", "be a table of keys and values", budget)
+            raise InvalidInput(type(self).__name__, "budget", "be a dictionary", budget)
         try:
             canonical_hash(budget)
         except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(type(self).__name__, "budget", "be what JSON can hold", str(error)) from None
+            raise InvalidInput(type(self).__name__, "budget", "be JSON-serializable", str(error)) from None
         self.budget = budget
         super().__init__(domain, secret, weights)
 
     @classmethod
     def within(cls, policy: Secret, budget: dict[str, Any], matrix: Floats) -> Any:
-        """The table of a design, rounded so that it obeys the policy; rows are in the order of (secret, other)."""
+        """Return the mechanism of a design, rounded to obey the policy; rows are ordered by (secret, other)."""
         rows = np.empty_like(matrix)
         rows[policy.cells.ravel()] = matrix
         rows = rows[:, rows.any(axis=0)]
@@ -93,16 +94,17 @@ class ReportingMechanism(SecretTable):
 
 
 def checked_policy(subject: str, policy: Policy, utility: str) -> tuple[Secret, ChiSquare]:
-    """The policy and its confidence set, or a refusal."""
+    """Return the policy and its confidence set, or raise InvalidInput."""
     if not isinstance(policy, Secret) or not isinstance(policy.distributions, ChiSquare):
-        raise InvalidInput(subject, "policy", "be a Secret under ChiSquare", policy)
+        hint = "For any other set of distributions, use SecretRandomizedResponse."
+        raise InvalidInput(subject, "policy", "be a Secret policy under ChiSquare", policy, hint=hint)
     if utility not in _UTILITIES:
         raise InvalidInput(subject, "utility", f"be one of {', '.join(_UTILITIES)}", utility)
     return policy, policy.distributions
 
 
 def design_epsilon(epsilon: Epsilon) -> float:
-    """ε as a design uses it: a double just below."""
+    """Return the ε of a design: a double slightly below the policy's."""
     return min(float(epsilon), _HIGHEST_EPSILON) * (1 - _MARGIN)
 
 
@@ -110,13 +112,13 @@ def design_epsilon(epsilon: Epsilon) -> float:
 
 
 def offered_sizes(values: int) -> list[int]:
-    """Sizes of which there are few enough sets; a larger set than half of all values tells no more than a smaller."""
+    """Return the sizes of which there are few enough sets; sets larger than half of the values add no information."""
     return [size for size in range(1, max(values // 2, 1) + 1) if size == 1 or math.comb(values, size) <= _MOST_SETS]
 
 
 @functools.cache
 def memberships(values: int, size: int) -> npt.NDArray[np.bool_]:
-    """All sets of ``size`` values, one per row."""
+    """Return all sets of ``size`` values, one per row."""
     sets = np.zeros((math.comb(values, size), values), dtype=bool)
     for row, chosen in enumerate(itertools.combinations(range(values), size)):
         sets[row, list(chosen)] = True
@@ -125,10 +127,10 @@ def memberships(values: int, size: int) -> npt.NDArray[np.bool_]:
 
 
 def set_response(values: int, size: int, gain: float) -> Floats:
-    """A row per value; a set is 1 + gain times likelier for its members than for others.
+    """Return the matrix of a set response: a set is 1 + gain times likelier for its members than for other values.
 
-    Sets of one value make randomized response at ε = ln(1 + gain), larger ones subset selection. An infinite gain
-    leaves the sets that hold the value; one of zero tells nothing, and its only output says so.
+    Rows are values. Sets of one value are randomized response at ε = ln(1 + gain), larger sets are subset selection.
+    With infinite gain only sets that contain the value are possible. With gain 0 there is a single output.
     """
     if gain == 0:
         return np.ones((values, 1))
@@ -138,7 +140,7 @@ def set_response(values: int, size: int, gain: float) -> Floats:
 
 
 def set_sizes(values: int, gain: float) -> list[int]:
-    """Set sizes worth trying: one, and those next to k/(e^ε + 1), where subset selection is best."""
+    """Return the set sizes to compare: one, and those next to k/(e^ε + 1), where subset selection is best."""
     if values == 1 or math.isinf(gain):
         return [1]
     near = values / (gain + 2)
@@ -149,7 +151,7 @@ def set_sizes(values: int, gain: float) -> list[int]:
 
 
 def information(p: Floats, matrix: Floats) -> float:
-    """I(X;Y) in nats, for X drawn from p."""
+    """Return the mutual information I(X;Y) in nats, for X drawn from p."""
     joint = p[:, None] * matrix
     law = joint.sum(axis=0)
     ratio = np.where(joint > 0, matrix / np.where(law > 0, law, 1), 1.0)
@@ -157,9 +159,9 @@ def information(p: Floats, matrix: Floats) -> float:
 
 
 def risk_of(*factors: Floats) -> float:
-    """n times the expected squared error of the unbiased estimate from n reports, at uniform shares.
+    """Return n times the risk of the unbiased estimate from n reports, at the uniform distribution.
 
-    Of a matrix, or of the Kronecker product of several: its inverse and its second moments are products of theirs.
+    Several factors stand for their Kronecker product, whose inverse and second moments are products of theirs.
     """
     moment, size = 1.0, 1
     for matrix in factors:
@@ -172,9 +174,9 @@ def risk_of(*factors: Floats) -> float:
 
 
 def zoom(utility_of: Callable[..., float], *ranges: tuple[float, float]) -> Sequence[float]:
-    """Where ``utility_of`` is greatest on a box: a grid over all of it, then finer grids around the best point.
+    """Return the point of a box at which ``utility_of`` is greatest: a grid, then finer grids around the best point.
 
-    The ends are tried exactly: a budget that goes to one attribute alone is often the best.
+    The ends of every range are evaluated exactly, because a budget that goes to one attribute alone is often the best.
     """
     points, finer, rounds = (33, 9, 7) if len(ranges) == 1 else (9, 5, 6)
     low, high = [a for a, _ in ranges], [b for _, b in ranges]

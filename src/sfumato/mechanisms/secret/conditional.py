@@ -1,4 +1,4 @@
-"""Conditional reporting: the secret is randomized first, and the harmless attribute told where that came out true."""
+"""Conditional reporting: randomize the secret first, and report the public attribute if the secret stayed true."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats
+from sfumato._core import Floats, quantity
 from sfumato.errors import LimitExceeded
 from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
@@ -29,34 +29,73 @@ from sfumato.policy import ChiSquare, Policy, widest
 __all__ = ["ConditionalReporting", "ConditionalUnary"]
 
 
-#: Unary reports are offered where outputs times values are at most this.
+#: Maximum number of entries (outputs times values) of a unary table, which is audited column by column.
 _LARGEST_TABLE = 2**14
-#: How often the interval is halved in which the inner responses of a unary report reach ε.
+#: Number of bisection steps for the level at which the inner responses of a unary report reach ε.
 _HALVINGS = 9
 
 
 class ConditionalReporting(ReportingMechanism):
-    """Report S̃, the secret after randomized response, with U if S̃ = S, else with a draw from P̂(U|S̃).
+    """Randomized response S̃ of the secret, sent with the public attribute U or with a draw in its place.
 
-    RLDP Protocol 2 (GRR-CR). The value sent with S̃ passes through one set response per secret s, which only has
-    to hide whether it was drawn from P(U|s) or from P̂(U|s): the better known the table, the less noise. Theorem 17
-    bounds that noise by an l1 distance; here it is exact (``docs/proofs/conditional-reporting.md``). A secret that was
-    never seen has the uniform law for P̂(U|s).
+    The report holds U if S̃ = S, and otherwise a draw from the observed law P̂(U|S̃). It is the index of an output of a
+    table. Use :meth:`for_policy` to build the mechanism.
+
+    Parameters
+    ----------
+    domain
+        A product domain, as from ``Domain.product``.
+    secret
+        The name of the factor that is the secret.
+    budget
+        A description of the levels and set sizes of the responses. The law does not depend on it.
+    weights
+        Integer weights over 2^62, a row per value.
+
+    Notes
+    -----
+    This is Protocol 2 (GRR-CR) of Lopuhaä-Zwakenberg and Goseling (RLDP). The value sent with S̃ passes through one set
+    response per secret s. That response only has to hide whether the value was drawn from P(U|s) or from P̂(U|s), so
+    the better the table is known, the less noise it adds. Theorem 17 bounds that noise by an l1 distance; here it is
+    exact (``docs/proofs/conditional-reporting.md``). A secret that was never observed has the uniform law for P̂(U|s).
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> people = sf.Domain.product(ill=["no", "yes"], city=["Ulm", "Bonn"])
+    >>> policy = sf.Secret(people, "ill", "ln 3", sf.ChiSquare([[300, 200], [100, 200]]))
+    >>> mechanism = sf.mechanisms.ConditionalReporting.for_policy(policy)
+    >>> sf.audit(mechanism, policy).holds
+    True
     """
 
     name = "conditional-reporting"
 
     @classmethod
     def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalReporting:
-        """The best division of ε, for what is told at P̂ or for the error of the estimated table."""
+        """Build the mechanism with the best division of ε between the secret and the inner responses.
+
+        Parameters
+        ----------
+        policy
+            A secret policy under ``ChiSquare``.
+        utility
+            ``"mutual-information"`` (at the observed distribution P̂) or ``"estimation"`` (risk of the estimated
+            table).
+
+        Returns
+        -------
+        ConditionalReporting
+            A mechanism that obeys the policy.
+        """
         secret, confidence = checked_policy("ConditionalReporting", policy, utility)
         epsilon = design_epsilon(secret.epsilon)
         frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
         size = len(frequencies)
 
         def design(first: float) -> tuple[Floats, list[_Inner]]:
-            # S̃ = s is e^first times likelier for s, and P(y|s)/P̂(y|s) may be at most e^(ε-first); the converse ratio
-            # meets e^-first, and may be at most e^(ε+first).
+            # S̃ = s is e^first times likelier for s, so P(y|s)/P̂(y|s) may be at most e^(ε-first). The inverse ratio is
+            # multiplied by e^-first, so it may be at most e^(ε+first).
             inner = _inner(confidence, epsilon - first, epsilon + first)
             return set_response(size, 1, math.expm1(first)), inner
 
@@ -78,32 +117,78 @@ class ConditionalReporting(ReportingMechanism):
 
 
 class ConditionalUnary(ReportingMechanism):
-    """Report a random set of secrets, each with U or with a draw from P̂(U|s).
+    """Random set of secrets, each sent with the public attribute U or with a draw from P̂(U|s).
 
-    RLDP Protocol 3 (UE-CR), corrected: another secret s' is sent with a draw from P̂(U|s'), not from P̂(U|s), which
-    would give s away. The true secret is in the set with probability κ, each other one with λ = κ/(κ + (1-κ)·e^ε₁).
-    There are (1 + |U|)^|S| reports, so this is for few secrets: a table.
+    A report is the index of an output of a table. There are (1 + |U|)^|S| outputs, so the mechanism is for few secrets.
+    Use :meth:`for_policy` to build it.
+
+    Parameters
+    ----------
+    domain
+        A product domain, as from ``Domain.product``.
+    secret
+        The name of the factor that is the secret.
+    budget
+        A description of the probabilities, levels and set sizes. The law does not depend on it.
+    weights
+        Integer weights over 2^62, a row per value.
+
+    Notes
+    -----
+    This is Protocol 3 (UE-CR) of Lopuhaä-Zwakenberg and Goseling (RLDP), corrected: another secret s' is sent with a
+    draw from P̂(U|s'), not from P̂(U|s), which would reveal s. The set contains the true secret with probability κ, and
+    each other secret with probability λ = κ/(κ + (1-κ)·e^ε₁). The proof is in ``docs/proofs/conditional-unary.md``.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> people = sf.Domain.product(ill=["no", "yes"], city=["Ulm", "Bonn"])
+    >>> policy = sf.Secret(people, "ill", "ln 3", sf.ChiSquare([[300, 200], [100, 200]]))
+    >>> mechanism = sf.mechanisms.ConditionalUnary.for_policy(policy)
+    >>> sf.audit(mechanism, policy).holds
+    True
     """
 
     name = "conditional-unary"
 
     @classmethod
     def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalUnary:
-        """The best κ and division of ε, for what is told at P̂ or for the error of the estimated table."""
+        """Build the mechanism with the best κ and the best division of ε.
+
+        Parameters
+        ----------
+        policy
+            A secret policy under ``ChiSquare``.
+        utility
+            ``"mutual-information"`` (at the observed distribution P̂) or ``"estimation"`` (risk of the estimated
+            table).
+
+        Returns
+        -------
+        ConditionalUnary
+            A mechanism that obeys the policy.
+
+        Raises
+        ------
+        LimitExceeded
+            If the table would have more than 16,384 entries.
+        """
         secret, confidence = checked_policy("ConditionalUnary", policy, utility)
         epsilon = design_epsilon(secret.epsilon)
         frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
         size, others = frequencies.shape
         if is_too_large(size, others):
             raise LimitExceeded(
-                f"a unary report over {size} secrets and {others} values has {1 + others}^{size} outputs, too many "
-                "for a table that is audited column by column; use conditional-rr"
+                f"a unary report over {quantity(size, 'secret')} and {quantity(others, 'value')} has "
+                f"{1 + others}^{size} outputs, too many for a table that is audited column by column. "
+                "Use conditional-rr."
             )
 
         @functools.cache
         def inner_at(first: float) -> list[_Inner]:
-            # A set with s and without s' meets e^first·P(y|s)/P̂(y|s) and its converse. One with both meets that ratio
-            # of s times the converse one of s', over the same distribution: how much of ε each may use is searched.
+            # A set with s and without s' has the ratio e^first·P(y|s)/P̂(y|s), or its inverse. A set with both has that
+            # ratio of s times the inverse ratio of s', over the same distribution. Bisection finds how much of ε each
+            # may use.
             best = _inner(confidence, epsilon - first, first)
             low, high = first, epsilon + first
             middle = high
@@ -138,20 +223,20 @@ class ConditionalUnary(ReportingMechanism):
 
 
 def is_too_large(secrets: int, others: int) -> bool:
-    """Return whether the table of a unary report would be refused."""
+    """Return whether the table of a unary report would be rejected."""
     outputs: int = (1 + others) ** secrets
     return outputs * secrets * others > _LARGEST_TABLE
 
 
 class _Inner(NamedTuple):
-    """The set response for the value that is sent with one secret."""
+    """Set response for the value that is sent with one secret."""
 
     gain: float
     size: int
 
 
 def _inner(confidence: ChiSquare, above: float, below: float) -> list[_Inner]:
-    """For each secret the response that tells the most of U at P̂, with P(y|s)/P̂(y|s) in [e^-below, e^above]."""
+    """Return for each secret the most informative response about U, with P(y|s)/P̂(y|s) in [e^-below, e^above]."""
     values = confidence.frequencies.shape[1]
     laws = confidence.conditional_estimate()
     best = []
@@ -167,7 +252,7 @@ def _inner(confidence: ChiSquare, above: float, below: float) -> list[_Inner]:
 
 
 def _greatest_gain(confidence: ChiSquare, s: int, members: npt.NDArray[np.bool_], above: float, below: float) -> float:
-    """The greatest x with (1 + x·P)/(1 + x·P̂) in [e^-below, e^above] for the share P of every set and distribution."""
+    """Return the greatest x with (1 + x·P)/(1 + x·P̂) in [e^-below, e^above] for every set and distribution."""
     centre = members @ confidence.conditional_estimate()[s]
     least, greatest = confidence.conditional_ranges(s, members)
     up, down = math.exp(above), math.exp(below)
@@ -177,12 +262,12 @@ def _greatest_gain(confidence: ChiSquare, s: int, members: npt.NDArray[np.bool_]
 
 
 def _joint_epsilon(confidence: ChiSquare, inner: list[_Inner]) -> float:
-    """ln of the greatest P(y|s)/P̂(y|s)·P̂(y'|s')/P(y'|s') over all pairs of secrets, outputs, and distributions."""
+    """Return ln of the greatest P(y|s)/P̂(y|s)·P̂(y'|s')/P(y'|s') over all secrets, outputs, and distributions."""
     laws, values = confidence.conditional_estimate(), confidence.frequencies.shape[1]
     totals = confidence.frequencies.sum(axis=1)
     relative, cells = [], []
     for law, total, each in zip(laws, totals, inner, strict=True):
-        # Values that an output does not tell apart do best in proportion: a set and its complement are two cells.
+        # Values with equal likelihoods reach the greatest ratio in proportion: a set and its complement are two cells.
         within = memberships(values, each.size) @ law
         inside, outside = (1.0, 0.0) if math.isinf(each.gain) else (1 + each.gain, 1.0)
         expected = inside * within + outside * (1 - within)
@@ -199,7 +284,7 @@ def _joint_epsilon(confidence: ChiSquare, inner: list[_Inner]) -> float:
 
 
 def _conditional_information(frequencies: Floats, laws: Floats, inner: list[_Inner]) -> float:
-    """I(Rˢ(U);U|S) at P̂."""
+    """Return I(Rˢ(U);U|S) at P̂."""
     values = frequencies.shape[1]
     return sum(
         float(frequency) * information(law, set_response(values, each.size, each.gain))
@@ -208,18 +293,19 @@ def _conditional_information(frequencies: Floats, laws: Floats, inner: list[_Inn
 
 
 def _described(inner: list[_Inner]) -> dict[str, list[object]]:
+    """Return the levels and set sizes of the inner responses, for the budget."""
     epsilons: list[object] = [f"{math.log1p(each.gain):.9g}" for each in inner]
     return {"other": epsilons, "sizes": [each.size for each in inner]}
 
 
 def _responses(inner: list[_Inner], laws: Floats) -> list[tuple[Floats, Floats]]:
-    """For each secret: the response to each value of U, and the law of a report that was drawn from P̂(U|s)."""
+    """Return for each secret the response to each value of U, and the law of the response to a draw from P̂(U|s)."""
     responses = [set_response(laws.shape[1], each.size, each.gain) for each in inner]
     return [(response, law @ response) for law, response in zip(laws, responses, strict=True)]
 
 
 def _conditional_matrix(outer: Floats, inner: list[_Inner], laws: Floats) -> Floats:
-    """A row per (s, u), blocks of columns per S̃."""
+    """Return the matrix of conditional reporting: a row per (s, u), and a block of columns per S̃."""
     size, values = laws.shape
     outer = np.full((size, size), 1 / size) if outer.shape[1] == 1 else outer
     blocks = []
@@ -231,7 +317,7 @@ def _conditional_matrix(outer: Floats, inner: list[_Inner], laws: Floats) -> Flo
 
 
 def _unary_matrix(kappa: float, other: float, inner: list[_Inner], laws: Floats) -> Floats:
-    """A row per (s, u); a column per choice, for each secret, of absence or of one of its outputs."""
+    """Return the matrix of a unary report: a row per (s, u), and a column per choice of absence or output of each s."""
     size, values = laws.shape
     matrix = np.ones((size * values, 1))
     for s, (response, drawn) in enumerate(_responses(inner, laws)):
@@ -243,7 +329,7 @@ def _unary_matrix(kappa: float, other: float, inner: list[_Inner], laws: Floats)
 
 
 def _inclusion(size: int, kappa: float, other: float) -> Floats:
-    """A row per secret, a column per set of them."""
+    """Return the matrix of the set of secrets: a row per secret, a column per set."""
     matrix = np.ones((size, 1))
     for s in range(size):
         lane = np.tile([1 - other, other], (size, 1))

@@ -1,4 +1,4 @@
-"""Independent reporting: the secret and the harmless attribute each through a response of its own."""
+"""Independent reporting: the secret and the public attribute each pass through a separate response."""
 
 from __future__ import annotations
 
@@ -26,22 +26,62 @@ from sfumato.policy import ChiSquare, Policy, widest
 __all__ = ["IndependentReporting"]
 
 
-#: An epsilon beyond 99 tells all.
+#: Point of the search interval from which on the level is infinite; it corresponds to ε = 99.
 _ALL = 0.99
 
 
 class IndependentReporting(ReportingMechanism):
-    """Reports (R¹(S), R²(U)), two set responses drawn independently (RLDP Protocol 1).
+    """Independent reports (R¹(S), R²(U)) of the secret S and the public attribute U.
 
-    R² only leaks what U tells of S. Theorem 15 bounds that by an l1 distance; ``for_policy`` computes the greatest
-    ratio over the confidence set itself, for every level of R², and gives what is left of ε to R¹.
+    A report is the index of an output of a table. Use :meth:`for_policy` to build the mechanism.
+
+    Parameters
+    ----------
+    domain
+        A product domain, as from ``Domain.product``.
+    secret
+        The name of the factor that is the secret.
+    budget
+        A description of the levels and set sizes of the two responses. The law does not depend on it.
+    weights
+        Integer weights over 2^62, a row per value.
+
+    Notes
+    -----
+    This is Protocol 1 of Lopuhaä-Zwakenberg and Goseling (RLDP). Both responses are set responses: a set is 1 + x times
+    likelier for its members than for other values. R² reveals about S only what U reveals. Theorem 15 bounds this by an
+    l1 distance. :meth:`for_policy` instead computes the greatest ratio over the confidence set, for every level of R²,
+    and assigns the rest of ε to R¹. The proof is in ``docs/proofs/independent-reporting.md``.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> people = sf.Domain.product(ill=["no", "yes"], city=["Ulm", "Bonn"])
+    >>> policy = sf.Secret(people, "ill", "ln 3", sf.ChiSquare([[300, 200], [100, 200]]))
+    >>> mechanism = sf.mechanisms.IndependentReporting.for_policy(policy)
+    >>> sf.audit(mechanism, policy).holds
+    True
     """
 
     name = "independent-reporting"
 
     @classmethod
     def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> IndependentReporting:
-        """The best division of ε, for what is told at P̂ or for the error of the estimated table."""
+        """Build the mechanism with the best division of ε between the two responses.
+
+        Parameters
+        ----------
+        policy
+            A secret policy under ``ChiSquare``.
+        utility
+            ``"mutual-information"`` (at the observed distribution P̂) or ``"estimation"`` (risk of the estimated
+            table).
+
+        Returns
+        -------
+        IndependentReporting
+            A mechanism that obeys the policy.
+        """
         secret, confidence = checked_policy("IndependentReporting", policy, utility)
         design = _best(confidence, design_epsilon(secret.epsilon), utility)
         budget = {
@@ -54,7 +94,7 @@ class IndependentReporting(ReportingMechanism):
 
 
 class _Design(NamedTuple):
-    """Sets of these sizes are so much likelier for their members than for others."""
+    """Levels of the two responses: sets of these sizes are 1 + gain times likelier for their members."""
 
     secret_gain: float
     secret_size: int
@@ -62,14 +102,17 @@ class _Design(NamedTuple):
     other_size: int
 
     def matrix(self, shape: tuple[int, ...]) -> Floats:
+        """Return the matrix of both responses, with rows ordered by (secret, other)."""
         of_secret, other = self._parts(shape)
         return np.asarray(np.kron(of_secret, other), dtype=np.float64)
 
     def _parts(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """Return the matrices of the two responses."""
         of_secret = set_response(shape[0], self.secret_size, self.secret_gain)
         return of_secret, set_response(shape[1], self.other_size, self.other_gain)
 
     def utility_of(self, frequencies: Floats, utility: str) -> float:
+        """Return the utility of the design at the observed frequencies."""
         if utility == "estimation":
             return -risk_of(*self._parts(frequencies.shape))
         of_secret, other = self._parts(frequencies.shape)
@@ -81,11 +124,12 @@ class _Design(NamedTuple):
 
 
 def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
+    """Return the design of greatest utility."""
     frequencies = confidence.frequencies
     designs: dict[float, _Design] = {}
 
     def utility_of(bent: float) -> float:
-        # The epsilon of R², from zero (bent = 0) to infinity (bent = 1).
+        # bent/(1 - bent) is the epsilon of R², from zero (bent = 0) to infinity (bent = 1).
         gain = math.expm1(bent / (1 - bent)) if bent < _ALL else math.inf
         options = []
         for size in set_sizes(frequencies.shape[1], gain):
@@ -106,9 +150,9 @@ def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
 
 
 def _leakage_of_secret(confidence: ChiSquare, size: int, gain: float) -> float:
-    """ln of the greatest ratio P(D|s)/P(D|s'), over all sets, pairs of secrets and distributions, of R²'s outputs D.
+    """Return ln of the greatest ratio P(D|s)/P(D|s') over all outputs D of R², pairs of secrets, and distributions.
 
-    Cells on which the likelihood is equal do best in proportion: a set and its complement are two cells.
+    Values with equal likelihoods reach the greatest ratio in proportion, so a set and its complement form two cells.
     """
     frequencies = confidence.frequencies
     if gain == 0 or frequencies.shape[1] == 1:
@@ -125,9 +169,9 @@ def _leakage_of_secret(confidence: ChiSquare, size: int, gain: float) -> float:
 def _may_tell_most(
     confidence: ChiSquare, members: npt.NDArray[np.bool_], pairs: npt.NDArray[np.int64], gain: float
 ) -> npt.NDArray[np.bool_]:
-    """Sets and pairs of secrets that can have the greatest ratio, by the ranges of P(D|s) and P(D|s') (Lemma 9).
+    """Return which sets and pairs of secrets can have the greatest ratio, by the ranges of P(D|s) of Lemma 9.
 
-    Both probabilities at their ends are more than any distribution has; one at its end, the other as observed, is less.
+    Both probabilities at their ends bound the ratio from above; one at its end and the other as observed from below.
     """
     ranges = [confidence.conditional_ranges(s, members) for s in range(len(confidence.frequencies))]
     least, greatest = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))

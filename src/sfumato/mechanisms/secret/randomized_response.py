@@ -1,4 +1,4 @@
-"""Secret randomized response: one value of a product, randomized so that only its secret factor is hidden."""
+"""Secret randomized response: one value of a product domain, randomized so that only its secret factor is hidden."""
 
 from __future__ import annotations
 
@@ -17,17 +17,44 @@ from sfumato.policy import Anything, AtLeast, Known, Secret
 
 __all__ = ["SecretRandomizedResponse", "known_response"]
 
-#: A finite level is designed for as at most this: weights over 2^62 then still keep e^ε, 1 and e^-ε apart.
+#: Maximum finite level of a design, at which weights over 2^62 still distinguish e^ε, 1 and e^-ε.
 _HIGHEST_EPSILON = Epsilon(20)
 
 
 class SecretRandomizedResponse(SecretTable):
-    """The value itself with weight e^ε, each value of another secret with 1, each other one of its secret with e^-ε.
+    """Randomized response of a pair that hides only the secret, for every distribution of the pair.
 
-    RLDP eq. 18. Values of different secrets differ by at most e^ε in every output, so the secret is hidden whatever the
-    distribution (``Secret`` under Anything); values of one secret may differ by e^2ε, which plain randomized response
-    does not use. ε = 0 makes all outputs equally likely, an infinite ε reports the value itself. The weights over 2^62
-    are rounded so that the level is kept exactly; above ε = 20 they keep 20.
+    A report is a value of the product domain.
+
+    Parameters
+    ----------
+    domain
+        A product domain, as from ``Domain.product``.
+    secret
+        The name of the factor that is the secret.
+    epsilon
+        The level ε at which the secret is hidden.
+    weights
+        Integer weights over 2^62, as a spec states them; computed from ``epsilon`` by default.
+
+    Notes
+    -----
+    Up to normalization, the probability of a report is e^ε for the true value, 1 for every value of another secret, and
+    e^-ε for every other value of the same secret (Lopuhaä-Zwakenberg and Goseling, RLDP, eq. 18). Values of different
+    secrets thus differ by at most e^ε in every output, so the secret is hidden under every distribution (``Secret``
+    under ``Anything``). Values of one secret may differ by e^2ε, which plain randomized response does not use.
+
+    At ε = 0 all outputs are equally likely; at ε = ∞ the report is the value. The weights are rounded so that the level
+    holds exactly. A finite ε above 20 is treated as 20.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import SecretRandomizedResponse
+    >>> people = Domain.product(ill=["no", "yes"], city=["Ulm", "Bonn"])
+    >>> mechanism = SecretRandomizedResponse(people, "ill", "ln 2")
+    >>> mechanism.matrix()[0].round(4).tolist()
+    [0.4444, 0.1111, 0.2222, 0.2222]
     """
 
     name = "secret-randomized-response"
@@ -47,6 +74,7 @@ class SecretRandomizedResponse(SecretTable):
 
 
 def _weights(domain: Domain, secret: str, epsilon: Epsilon) -> Any:
+    """Return the weights over 2^62, rounded so that they obey the policy."""
     policy = Secret(domain, secret, epsilon, Anything())
     size = len(domain)
     if epsilon.is_infinite:
@@ -70,13 +98,28 @@ def known_response(policy: Secret) -> RandomizedResponse:
     policy
         A secret policy under ``Known`` or ``AtLeast``.
 
+    Returns
+    -------
+    RandomizedResponse
+        The mechanism; its ε is at least that of the policy.
+
+    Raises
+    ------
+    InvalidInput
+        If the policy's distributions are of another kind.
+    Undecided
+        If the exact test does not prove that the mechanism obeys the policy.
+
     Notes
     -----
-    The column of (s, u) is r there and 1 elsewhere, so it is 1 + (r-1)·P(u|s) likelier for s than for another secret,
-    and 1 + (r-1)·P(u|s) ≤ e^ε for the greatest P(u|s) of all laws. That is r = e^ε only where U follows from S.
+    The column of (s, u) is r at that value and 1 elsewhere, so it is 1 + (r-1)·P(u|s) times likelier for s than for
+    another secret. The policy requires 1 + (r-1)·P(u|s) ≤ e^ε for the greatest P(u|s) of all laws. So r = e^ε only if U
+    is determined by S.
     """
     if not isinstance(policy.distributions, (Known, AtLeast)):
-        raise InvalidInput("known_response", "policy", "have Known or AtLeast shares", policy)
+        hint = "For any other set of distributions, use SecretRandomizedResponse."
+        must = "be a Secret policy under Known or AtLeast"
+        raise InvalidInput("known_response", "policy", must, policy, hint=hint)
     epsilon = policy.epsilon
     if epsilon.is_infinite or epsilon == ZERO:
         return RandomizedResponse(policy.domain, epsilon)
@@ -85,8 +128,11 @@ def known_response(policy: Secret) -> RandomizedResponse:
     greatest, s, u = max((p, s, u) for s, law in laws for u, p in enumerate(law))
     ratio = [(Fraction(1), epsilon), (greatest - 1, ZERO)], [(greatest, ZERO)]
     mechanism = RandomizedResponse(policy.domain, max(epsilon, floor_of_log(*ratio, digits_of(epsilon))))
-    # The column that comes closest to breaking a rule.
+    # Test the column that comes closest to violating a constraint.
     high, low = mechanism.likelihoods
     if not policy.allows([high if z == policy.cells[s, u] else low for z in range(len(policy.domain))]):
-        raise Undecided(f"randomized response at {mechanism.epsilon} was not proved to obey this secret policy")
+        raise Undecided(
+            f"the exact test did not prove that randomized response at epsilon {mechanism.epsilon} obeys this secret "
+            "policy. Use secret-rr."
+        )
     return mechanism

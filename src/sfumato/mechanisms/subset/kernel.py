@@ -1,4 +1,4 @@
-"""Subset selection: coins 64 at a time, then the set's size is mended, sixteen elements at a time."""
+"""Kernel of subset selection: coins 64 at a time, then resizing of the set, sixteen elements at a time."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from sfumato.mechanisms.two_level import MixtureDraws
 
 __all__ = ["build", "draw_subset", "include", "repairs", "subset_space"]
 
-#: Up to so many words it is quicker to look for one element after the other.
+#: Maximum number of words of a set for which toggling one element after another is fastest.
 _SMALL_GROUPS = np.uint64(2)
 
 
 def build(mechanism: SubsetSelection) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     k = len(mechanism.domain)
     parameters = (
         np.uint64(k),
@@ -55,9 +55,9 @@ def build(mechanism: SubsetSelection) -> Kernel:
 
 
 def repairs(draws: MixtureDraws) -> tuple[float, float]:
-    """Mean and variance, about, of a value's auxiliary words: one for each coin too many or too few, one to swap.
+    """Return approximate mean and variance of a value's auxiliary words: one per surplus or missing coin, one to swap.
 
-    The coins' surplus is nearly normal, which gives the moments of its absolute value.
+    The surplus of the coins is nearly normal, which gives the moments of its absolute value.
     """
     k, probability = draws.values, draws.coin / 2**draws.planes
     bias, variance = abs(k * probability - draws.members), k * probability * (1 - probability)
@@ -90,7 +90,7 @@ def _run(
 
 @device
 def subset_space(k: Word) -> Any:
-    """Room for ``draw_subset`` of at most k: words of coins, members before each; ranks, and the words they are in."""
+    """Return work arrays for ``draw_subset`` of at most k: coins, members before each word, ranks, and their words."""
     groups = (k + WORD_BITS - ONE) // WORD_BITS
     coins, before = np.empty(groups, dtype=np.uint64), np.empty(groups, dtype=np.uint32)
     ranks, places = np.empty(k + SIXTEEN, dtype=np.uint32), np.empty(k + SIXTEEN, dtype=np.uint32)
@@ -109,7 +109,7 @@ def draw_subset(
     auxiliary: Words,
     position: Word,
 ) -> Word:
-    """A uniform subset of ``size`` of k, from coins and repairs, written to ``chosen``; give the new position."""
+    """Write a uniform subset of ``size`` of k to ``chosen``; return the new auxiliary position."""
     coins = space[0]
     groups, planes = (k + WORD_BITS - ONE) // WORD_BITS, np.uint64(len(coin[0]))
     for group in range(groups):
@@ -119,7 +119,7 @@ def draw_subset(
     for group in range(groups):
         chosen[group] = coins[group]
         count += popcount(coins[group])
-    # Lanes beyond the domain are absent too, but come last: no rank below k - count reaches them.
+    # Lanes beyond the domain are absent too, but they come last, so no rank below k - count reaches them.
     if groups > _SMALL_GROUPS:
         inverted, total, repairs = (ZERO, count, count - size) if count >= size else (ONES, k - count, size - count)
         return _toggle_many(chosen, space, groups, inverted, total, repairs, auxiliary, position)
@@ -134,12 +134,12 @@ def draw_subset(
 
 @device
 def _toggle_one(chosen: Words, groups: Word, inverted: Word, total: Word, auxiliary: Words, position: Word) -> Word:
-    """Toggle one of the ``total`` set bits of ``chosen ^ inverted``, drawn uniformly; give the new position."""
+    """Toggle a uniform one of the ``total`` set bits of ``chosen ^ inverted``; return the new auxiliary position."""
     value, position = read(auxiliary, position, INDEX_BITS)
     rank, position = below(value, total, auxiliary, position)
     group = ZERO
     if groups <= _SMALL_GROUPS:
-        for _ in range(ONE, groups):  # not until it is found: a wrong guess of when costs more than all the steps
+        for _ in range(ONE, groups):  # no early exit: a mispredicted branch takes longer than all the steps
             inside = popcount(chosen[group] ^ inverted)
             beyond = rank >= inside
             rank -= inside if beyond else ZERO
@@ -163,11 +163,11 @@ def _toggle_many(
     auxiliary: Words,
     position: Word,
 ) -> Word:
-    """As ``_toggle_one``, so many times as there are ``repairs``, on the bits of ``coins`` that ``chosen`` still holds.
+    """Toggle ``repairs`` bits as ``_toggle_one`` does, among the bits of ``coins`` that ``chosen`` still has.
 
-    A rank is drawn among the bits that those before it left. Toggling each before the next is looked for would make
-    every look-up wait for the one before; so ranks among those left become ranks among all: seen from before a bit of
-    rank r was taken away, ranks from r on are higher by one.
+    A rank is drawn among the bits that earlier repairs left. Toggling each bit before the next look-up would make every
+    look-up wait for the previous one. So ranks among the bits left are converted to ranks among all bits: ranks from r
+    on increase by one for every earlier bit of rank r that was removed.
     """
     coins, before, ranks, places = space
     for drawn in range(repairs):
@@ -179,7 +179,7 @@ def _toggle_many(
         before[group] = np.uint32(seen)
         seen += popcount(coins[group] ^ inverted)
     last = repairs
-    while last > ZERO:  # the last sixteen first: those before them are still as they were drawn
+    while last > ZERO:  # the last sixteen first, while the earlier ranks are still as drawn
         start = (last - ONE) // SIXTEEN * SIXTEEN
         sixteen = vector_at(ranks, start)
         earlier = last - ONE
@@ -203,7 +203,7 @@ def _toggle_many(
 
 @device
 def include(chosen: Words, groups: Word, x: Word, size: Word, auxiliary: Words, position: Word) -> Word:
-    """Swap a uniform member of the subset for x, if x is none; give the new position."""
+    """Swap a uniform member of the subset for x, unless x is a member; return the new auxiliary position."""
     if not chosen[x // WORD_BITS] >> x % WORD_BITS & ONE:
         position = _toggle_one(chosen, groups, ZERO, size, auxiliary, position)
         chosen[x // WORD_BITS] |= ONE << x % WORD_BITS

@@ -25,8 +25,7 @@ SubsetState = tuple[int, bool, int, int]
 
 
 class SubsetSelection(InclusionMixture):
-    """Subset selection: with probability γ a uniform d-subset that contains the true value, otherwise a uniform
-    d-subset.
+    """Subset selection: a uniform set of d values, forced with probability γ to contain the true value.
 
     A report is a bitmap with exactly d of k bits set.
 

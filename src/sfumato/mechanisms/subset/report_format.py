@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import quantity
 from sfumato.mechanisms.reports.bitmap import BitmapFormat
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 
@@ -24,4 +25,5 @@ class SubsetFormat(BitmapFormat):
 
     def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
         weights = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
-        self._refuse_rows(subject, first_row, array, weights != self.size, f"have exactly {self.size} bits set")
+        must = f"have exactly {quantity(self.size, 'bit')} set"
+        self._refuse_rows(subject, first_row, array, weights != self.size, must)

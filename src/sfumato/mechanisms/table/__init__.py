@@ -1,4 +1,4 @@
-"""Tables: any finite matrix of probabilities, sampled by the alias method."""
+"""The family of tables: any finite matrix of probabilities, sampled by the alias method."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from sfumato.policy import Blocks, HighLow, PairwisePolicy, Uniform
 
 __all__ = ["TABLE", "BinaryOptimal", "TableMechanism"]
 
-#: Processor time in seconds to make the two exact tables for distances, for each pair of values.
+#: Processor time in seconds, per pair of values, to build the two exact tables for distances.
 _ENTRY_SECONDS = 3e-5
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield tables for a policy on pairs of values that no other family covers."""
     policy = request.structure
     if not isinstance(policy, PairwisePolicy):
         return
     if len(policy.domain) == 2:
-        # Two values at one level: the law of randomized response.
+        # For two values at one level, this is the law of randomized response.
         differs = not isinstance(policy, Uniform)
         yield "binary", Candidate(partial(BinaryOptimal.for_policy, policy), "k", compared=differs)
     elif isinstance(policy, (Uniform, HighLow)) or (isinstance(policy, Blocks) and _has_own_mechanism(policy)):
@@ -35,7 +36,7 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
 
 
 def _has_own_mechanism(policy: Blocks) -> bool:
-    """Return whether mechanisms for blocks fit the policy."""
+    """Return whether the mechanisms for blocks cover the policy."""
     return policy.across.is_infinite or min(policy.epsilons) < policy.across
 
 

@@ -1,6 +1,6 @@
 """Alias tables in integers: a row of weights becomes one uniform index and one Bernoulli decision.
 
-The construction is fixed, bin by bin, in ``docs/words-to-decisions.md``.
+``docs/words-to-decisions.md`` specifies the construction, bin by bin.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from sfumato._core import Integers
 __all__ = ["TOTAL", "TOTAL_BITS", "AliasTable"]
 
 TOTAL_BITS = 62
-#: Every row of weights sums to this. Sums of two weights fit 64 bits with their sign.
+#: Sum of every row of weights; the sum of two weights fits a signed 64-bit integer.
 TOTAL = 2**TOTAL_BITS
 
 
 @dataclass(frozen=True, eq=False)
 class AliasTable:
-    """For each row and bin: the bin itself with probability thresholds/capacity, otherwise its alias."""
+    """Alias table: for each row and bin, the bin itself with probability threshold/capacity, otherwise its alias."""
 
     thresholds: Integers
     aliases: Integers
@@ -29,15 +29,17 @@ class AliasTable:
 
     @property
     def bins(self) -> int:
+        """Number of bins per row."""
         return 1 << self.bin_bits
 
     @property
     def capacity(self) -> int:
+        """Weight of a full bin."""
         return 1 << TOTAL_BITS - self.bin_bits
 
     @classmethod
     def build(cls, weights: Integers) -> AliasTable:
-        """Build all rows at once, one bin of every row a round."""
+        """Build the tables of all rows at once, one bin of every row per round."""
         rows, outputs = weights.shape
         bin_bits = (outputs - 1).bit_length()
         bins, capacity = 1 << bin_bits, TOTAL >> bin_bits
@@ -45,7 +47,7 @@ class AliasTable:
         left[:, :outputs] = weights
         thresholds = np.full((rows, bins), capacity, dtype=np.int64)
         aliases = np.tile(np.arange(bins), (rows, 1))
-        # Small and large bins of each row in ascending order, followed by a mark for "none left".
+        # Small and large bins of each row in ascending order, followed by an end mark.
         small, large = _ascending(left < capacity), _ascending(left > capacity)
         row = np.arange(rows)
         next_small, next_large = np.ones(rows, dtype=np.intp), np.ones(rows, dtype=np.intp)
@@ -69,7 +71,7 @@ class AliasTable:
 
 
 def _ascending(member: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """For each row the places of its members in ascending order, then the number of columns as an end mark."""
+    """Return for each row the positions of its members in ascending order, then the number of columns."""
     rows, columns = member.shape
     order = np.argsort(~member, axis=1, kind="stable")
     order[np.arange(columns) >= member.sum(axis=1)[:, None]] = columns

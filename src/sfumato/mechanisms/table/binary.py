@@ -1,7 +1,7 @@
-"""The best mechanism for two values (Acharya et al. 2020, Thm 2), Warner's and Mangat's among its special cases.
+"""Optimal mechanism for two values (Acharya et al. 2020, Thm 2), with Warner's and Mangat's as special cases.
 
-Any convex policy on two values is a cone in the plane with two edges, so one construction serves them all:
-``BinaryMechanism`` is what they share, and ``weights_rounded_to_privacy`` makes the weights from the edges.
+Any convex policy on two values is a cone in the plane with two edges, so one construction covers them all:
+``BinaryMechanism`` is the common base class, and ``weights_rounded_to_privacy`` computes the weights from the edges.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bisect import bisect_left
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, Terms, sign_of_sum
+from sfumato._core import ZERO, Epsilon, EpsilonLike, Terms, quantity, sign_of_sum
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.table.alias import TOTAL
@@ -19,38 +19,66 @@ from sfumato.policy import HighLow, PairwisePolicy, Policy
 
 __all__ = ["BinaryMechanism", "BinaryOptimal", "Edge", "greatest_first_weight", "weights_rounded_to_privacy"]
 
-#: A number in [0, 1] as a ratio of two sums Σ c·e^ε. No terms are zero.
+#: A number in [0, 1] as a ratio of two sums Σ c·e^ε; an empty list of terms is zero.
 Edge: TypeAlias = tuple[Terms, Terms]
 
 
 class BinaryMechanism(TableMechanism):
-    """Two values and two reports: a table of two by two weights over 2^62."""
+    """Base class of mechanisms with two values and two reports: a two-by-two table of weights over 2^62."""
 
     def __init__(self, domain: Domain, weights: Any) -> None:
         super().__init__(domain, weights)
         if self.outputs != 2:
-            raise InvalidInput(type(self).__name__, "weights", "be two by two", f"{self.outputs} outputs")
+            must, got = "have two rows and two columns", quantity(self.outputs, "column")
+            raise InvalidInput(type(self).__name__, "weights", must, got)
 
     @classmethod
     def check_two_values(cls, parameter: str, domain: Domain, must: str = "have exactly two values") -> None:
-        """Refuse ``parameter`` unless its domain has two values; ``must`` is what the refusal asks for."""
+        """Raise InvalidInput for ``parameter`` unless its domain has two values; ``must`` states the requirement."""
         if len(checked_domain(cls.__name__, domain)) != 2:
             raise InvalidInput(cls.__name__, parameter, must, len(domain))
 
 
 class BinaryOptimal(BinaryMechanism):
-    """The most that can be told about one of two values, with a level of its own for each direction.
+    """Optimal mechanism for two values, with a separate level for each direction.
 
-    ``epsilon_first`` bounds how much likelier the first value may make an output than the second does,
-    ``epsilon_second`` the converse. With a = e^-epsilon_first and b = e^-epsilon_second, a row per value::
+    A report is one of the two values.
+
+    Parameters
+    ----------
+    domain
+        The two values.
+    epsilon_first
+        The level of the first value against the second: an output is at most e^epsilon_first times likelier for the
+        first.
+    epsilon_second
+        The level of the second value against the first.
+    weights
+        Integer weights over 2^62, as a spec states them; computed from the levels by default.
+
+    Notes
+    -----
+    With a = e^-epsilon_first and b = e^-epsilon_second, a row per value::
 
         Q = 1/(1-ab) · [[1-b, b(1-a)], [a(1-b), 1-a]]
 
-    This is eq. 9 of Acharya et al. 2020 as printed at ICML; the preprint has it with the levels exchanged. Equal
-    levels give Warner's randomized response, an infinite one Mangat's, two infinite ones the value itself. A level
-    of zero makes the rows equal: nothing is told. If both are zero the report is a fair coin.
+    This is eq. 9 of Acharya et al. 2020 as printed at ICML; the preprint has it with the levels exchanged. Every
+    mechanism that keeps the two levels is this one followed by a random map of its reports (Theorem 2). Special cases:
 
-    The weights over 2^62 are rounded so that both levels are kept exactly.
+    - equal levels: Warner's randomized response;
+    - one infinite level: Mangat's method;
+    - two infinite levels: the report is the value;
+    - a level of zero: both rows are equal, and the report holds no information;
+    - both levels zero: the report is a fair coin.
+
+    The weights are rounded so that both levels hold exactly.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import BinaryOptimal
+    >>> BinaryOptimal(Domain(["no", "yes"]), "ln 3", "ln 3").matrix().tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
     """
 
     name = "binary-optimal"
@@ -67,22 +95,74 @@ class BinaryOptimal(BinaryMechanism):
 
     @classmethod
     def for_policy(cls, policy: Policy) -> BinaryOptimal:
-        """The best mechanism for any policy that binds the two values of its domain."""
+        """Build the optimal mechanism for a policy on the two values of its domain.
+
+        Parameters
+        ----------
+        policy
+            A policy on pairs of values, over two values.
+
+        Returns
+        -------
+        BinaryOptimal
+            A mechanism that obeys the policy.
+
+        Raises
+        ------
+        InvalidInput
+            If the policy does not bind pairs of values, or has more than two values.
+        """
         if not isinstance(policy, PairwisePolicy):
-            raise InvalidInput("BinaryOptimal", "policy", "bind pairs of values", policy.kind)
+            hint = "For a prior policy, use PriorBinary."
+            raise InvalidInput("BinaryOptimal", "policy", "bind pairs of values", policy.kind, hint=hint)
         cls.check_two_values("policy", policy.domain, "be over exactly two values")
         return cls(policy.domain, policy.effective_epsilon(0, 1), policy.effective_epsilon(1, 0))
 
     @classmethod
     def warner(cls, domain: Domain, epsilon: EpsilonLike) -> BinaryOptimal:
-        """Warner 1965: both values are protected alike; the true one is reported with probability e^ε/(e^ε+1)."""
+        """Build the mechanism of Warner (1965), which protects both values equally.
+
+        Parameters
+        ----------
+        domain
+            The two values.
+        epsilon
+            The level ε in both directions.
+
+        Returns
+        -------
+        BinaryOptimal
+            The mechanism that reports the true value with probability e^ε/(e^ε+1).
+        """
         return cls(domain, epsilon, epsilon)
 
     @classmethod
     def mangat(cls, domain: Domain, sensitive: object, epsilon: EpsilonLike) -> BinaryOptimal:
-        """Mangat 1994: the sensitive value is always reported, and so, with probability e^-ε, is the harmless one.
+        """Build the mechanism of Mangat (1994), which protects one sensitive value.
 
-        Whoever reports the sensitive value can thus deny it.
+        A person who reports the sensitive value can deny it, because the harmless value is also reported so with
+        probability e^-ε.
+
+        Parameters
+        ----------
+        domain
+            The two values.
+        sensitive
+            The sensitive value, which is always reported as itself.
+        epsilon
+            The level ε at which the sensitive value can be denied.
+
+        Returns
+        -------
+        BinaryOptimal
+            The mechanism.
+
+        Examples
+        --------
+        >>> from sfumato import Domain
+        >>> from sfumato.mechanisms import BinaryOptimal
+        >>> BinaryOptimal.mangat(Domain(["no", "yes"]), "yes", "ln 4").matrix().tolist()
+        [[0.75, 0.25], [0.0, 1.0]]
         """
         return cls.for_policy(HighLow(domain, [sensitive], epsilon))
 
@@ -101,20 +181,21 @@ class BinaryOptimal(BinaryMechanism):
 
 
 def _edge(epsilon: Epsilon) -> Edge:
-    """e^-ε."""
+    """Return e^-ε as an edge."""
     return [] if epsilon.is_infinite else [(Fraction(1), -epsilon)], [(Fraction(1), ZERO)]
 
 
 def weights_rounded_to_privacy(first: Edge, second: Edge) -> list[list[int]]:
-    """Integer weights of the best mechanism that keeps T₂ ≥ first·T₁ and T₁ ≥ second·T₂ in both columns.
+    """Return the integer weights of the optimal mechanism with T₂ ≥ first·T₁ and T₁ ≥ second·T₂ in both columns.
 
-    ``docs/proofs/binary-optimal.md`` has the argument.
+    ``docs/proofs/binary-optimal.md`` has the proof.
     """
     first_weight = greatest_first_weight(first, second)
     if first_weight is None:
         first_weight = second_weight = TOTAL // 2
     else:
-        # The least integer that is at least ``first`` times it: the first one rounded down leaves only this to bind.
+        # The least integer that is at least ``first`` times the first weight. Because the first weight was rounded
+        # down, no other constraint binds.
         second_weight = bisect_left(
             range(first_weight + 1), True, key=lambda weight: _is_at_least(weight, first_weight, first)
         )
@@ -122,9 +203,9 @@ def weights_rounded_to_privacy(first: Edge, second: Edge) -> list[list[int]]:
 
 
 def greatest_first_weight(first: Edge, second: Edge) -> int | None:
-    """⌊2^62·(1-b)/(1-ab)⌋ with a = first and b = second: certified. None where ab = 1."""
+    """Return ⌊2^62·(1-b)/(1-ab)⌋ with a = first and b = second, certified, or None if ab = 1."""
     (a, below_a), (b, below_b) = first, second
-    # (1-b)/(1-ab), with both fractions cleared.
+    # (1-b)/(1-ab) = part/whole, with the denominators of a and b cleared.
     part = _times(below_a, [*below_b, *_negative(b)])
     whole = [*_times(below_a, below_b), *_negative(_times(a, b))]
     if sign_of_sum(whole) == 0:
@@ -137,13 +218,16 @@ def greatest_first_weight(first: Edge, second: Edge) -> int | None:
 
 
 def _is_at_least(weight: int, first_weight: int, edge: Edge) -> bool:
+    """Return whether weight ≥ edge·first_weight, certified."""
     top, bottom = edge
     return sign_of_sum([*((weight * c, e) for c, e in bottom), *((-first_weight * c, e) for c, e in top)]) >= 0
 
 
 def _times(one: Terms, other: Terms) -> Terms:
+    """Return the product of two sums."""
     return [(c * d, e + f) for c, e in one for d, f in other]
 
 
 def _negative(terms: Terms) -> Terms:
+    """Return the negative of a sum."""
     return [(-c, e) for c, e in terms]

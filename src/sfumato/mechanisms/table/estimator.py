@@ -1,4 +1,4 @@
-"""The estimator of an explicit matrix."""
+"""Estimator of tables."""
 
 from __future__ import annotations
 

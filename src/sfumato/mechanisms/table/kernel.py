@@ -1,4 +1,4 @@
-"""Alias tables: a word of 32 or 64 bits a value, decision above, bin below."""
+"""Kernel of alias tables: one word of 32 or 64 bits per value, with the decision above and the bin below."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["build"]
 
 
 def build(mechanism: TableMechanism) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     table = mechanism.alias_table
     word_bits = mechanism.layout.frame_bits
     word, half = np.dtype(f"u{word_bits // 8}"), word_bits // 2
     rest = TOTAL_BITS - table.bin_bits - half
     # One entry has the width of a word: the threshold's high part above, the alias below. The high part of a
-    # probability of one does not fit; the highest number that does makes an exception of what it cannot decide.
+    # probability of one does not fit, so it is the greatest number that fits; a tie with it is decided exactly.
     thresholds = table.thresholds.ravel().astype(np.uint64)
     high = np.minimum(thresholds >> np.uint64(rest), np.uint64((1 << half) - 1))
     entries = (high << np.uint64(half) | table.aliases.ravel().astype(np.uint64)).astype(word)
@@ -34,7 +34,7 @@ def build(mechanism: TableMechanism) -> Kernel:
 
 @device
 def _cell(x: Any, word: Word, last_row: Word, bin_bits: Word) -> tuple[Word, Word]:
-    """The bin, and where its entry is. A value beyond the last row must not lead out of the table."""
+    """Return the bin and the position of its entry; a value beyond the last row stays inside the table."""
     bin_ = word & (ONE << bin_bits) - ONE
     return bin_, (min(np.uint64(x), last_row) << bin_bits) + bin_
 

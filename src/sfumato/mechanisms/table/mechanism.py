@@ -1,4 +1,4 @@
-"""Any mechanism given by an explicit matrix, as exact integer weights."""
+"""Tables: mechanisms given by an explicit matrix, as exact integer weights."""
 
 from __future__ import annotations
 
@@ -22,25 +22,51 @@ from sfumato.policy import PairwisePolicy, Policy
 
 __all__ = ["TableMechanism"]
 
-#: A row of doubles may miss one by this much before it is refused.
+#: Maximum distance from one of the sum of a row of doubles.
 _ROW_TOLERANCE = 1e-9
-#: The first share of the constant column that is tried when a table is fitted to a policy: 2^-56.
+#: Least share of the constant column that is tried when a table is fitted to a policy, as the exponent in 2^-56.
 _FIRST_MIX_BITS = 56
-#: A share of the constant column that is tried before all others: 2^-20.
+#: Share of the constant column that is tried before all others, as the exponent in 2^-20.
 _SAFE_MIX_BITS = 20
-#: Tables of more entries are given no less than that when it is late: to decide ties exactly takes long.
+#: Number of entries above which a table keeps the share 2^-20 if time is short; deciding ties exactly takes long.
 _SMALL_TABLE = 1000
-#: Matrices are rounded in two steps, through fixed-point numbers of this many bits.
+#: Precision in bits of the fixed-point numbers through which matrices are rounded.
 _FIXED_BITS = 128
+_NO_ROUNDING = "no rounding of this matrix obeys the policy. Design the matrix for a policy with a smaller epsilon."
 
 
 class TableMechanism(Mechanism):
-    """Output y for value x with probability ``weights[x, y] / 2^62``.
+    """Mechanism given by a table: output y for value x with probability ``weights[x, y] / 2^62``.
 
-    The constructor takes the integers themselves. ``from_matrix`` takes probabilities and rounds them, on the
-    private side of a policy if one is given. Rows are in domain order, or have labels (a DataFrame, a mapping from
-    values to rows) and are aligned by them. ``design_prior`` is the distribution of values at which the unbiased
-    estimate has the least error, in units of 2^-62; uniform unless given. Samples and reports do not depend on it.
+    The constructor takes integer weights. :meth:`from_matrix` takes probabilities and rounds them, to the private side
+    of a policy if one is given. A report is the index of an output.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    weights
+        Integer weights, a row per value; each row sums to 2^62. Rows are in domain order, or have labels (a DataFrame,
+        a mapping from values to rows) and are aligned by them.
+    design_prior
+        The distribution of values at which the unbiased estimate has the least error, as positive integers that sum to
+        2^62; uniform by default. The law and the reports do not depend on it.
+
+    Notes
+    -----
+    The sampler draws from an alias table in integers, so the law is exactly weights/2^62. The estimator is least
+    squares weighted by the law at the design prior; it is unbiased at every distribution (``docs/proofs/table.md``).
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import TableMechanism
+    >>> answers = Domain(["no", "yes"])
+    >>> mechanism = TableMechanism.from_matrix(answers, [["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> mechanism.probability(0, 0)
+    Fraction(3, 4)
+    >>> TableMechanism(answers, [[3 * 2**60, 2**60], [2**60, 3 * 2**60]]) == mechanism
+    True
     """
 
     name = "table"
@@ -63,13 +89,38 @@ class TableMechanism(Mechanism):
         design_prior: Any = None,
         late: Callable[[], bool] = lambda: False,
     ) -> TableMechanism:
-        """Round a matrix of probabilities (one row per value) to integer weights.
+        """Round a matrix of probabilities to integer weights.
 
-        Without a policy each row is rounded on its own and no positive entry becomes zero. With one, rows that
-        must be equal are made equal, and the matrix is mixed with a constant column by nothing, or a power of two, at
-        which every rounded column lies in the policy's cone, exactly, and does not at half of it. When it is ``late``
-        2^-20 will do for all but small tables. ``design_prior``: the distribution, of positive probabilities, at which
-        the unbiased estimate is to have the least error; uniform unless given.
+        Without a policy each row is rounded separately, and no positive entry becomes zero. With a policy, rows that
+        must be equal are made equal. The matrix is then mixed with a constant column, by the least power of two at
+        which every rounded column lies exactly in the policy's cone, or not at all if it already does.
+
+        Parameters
+        ----------
+        domain
+            The values.
+        matrix
+            Probabilities, a row per value that sums to one, in domain order or with labels.
+        policy
+            The policy that the table must obey, or None.
+        design_prior
+            The distribution, with positive probabilities, at which the unbiased estimate has the least error; uniform
+            by default.
+        late
+            Returns whether time is short. The share 2^-20 of the constant column is then accepted for all but small
+            tables.
+
+        Returns
+        -------
+        TableMechanism
+            The table; it obeys the policy if one is given.
+
+        Raises
+        ------
+        InvalidInput
+            If a row is not a distribution, or the policy is over another domain.
+        NoMechanism
+            If no rounding that obeys the policy was found.
         """
         fixed = _checked_matrix(domain, matrix)
         if design_prior is not None:
@@ -83,7 +134,7 @@ class TableMechanism(Mechanism):
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
-        """The weights as the sampler draws from them."""
+        """The alias table that the sampler draws from."""
         return AliasTable.build(self.weights)
 
     def step(self, state: int, draws: Draws) -> Finished:
@@ -100,7 +151,18 @@ class TableMechanism(Mechanism):
         return Fraction(int(self.weights[x, report]), TOTAL)
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]]:  # noqa: ARG002
-        """Every column, as the integers it is made of."""
+        """Return every report with its likelihoods, in units of 2^-62.
+
+        Parameters
+        ----------
+        policy
+            The policy that the mechanism is audited against; every column is returned for any policy.
+
+        Returns
+        -------
+        Iterator of tuple
+            Pairs of a report and the likelihoods of all values for it.
+        """
         return ((y, [Fraction(weight) for weight in self.weights[:, y].tolist()]) for y in self.reports())
 
     def guess_probability(self) -> Fraction:
@@ -137,6 +199,7 @@ class TableMechanism(Mechanism):
 
 
 def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:
+    """Raise InvalidInput if a matrix does not have one row per value, all of one length."""
     if len(rows) != len(domain):
         raise InvalidInput(
             "TableMechanism", "the matrix", f"have {len(domain)} rows, one per value", f"{len(rows)} rows"
@@ -151,12 +214,13 @@ def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:
 
 
 def _rows(domain: Domain, table: Any, parameter: str) -> list[list[Any]]:
-    """Return the rows in domain order; those with labels are aligned by them."""
+    """Return the rows in domain order; rows with labels are aligned by them."""
     aligned = align_table(checked_domain("TableMechanism", domain), None, table, "TableMechanism", parameter)
     return aligned.tolist() if isinstance(aligned, np.ndarray) else [list(row) for row in aligned]
 
 
 def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
+    """Return integer weights as an array, or raise InvalidInput."""
     rows = _rows(domain, weights, "weights")
     _checked_shape(domain, rows)
     for label, row in zip(domain, rows, strict=True):
@@ -171,9 +235,10 @@ def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
 
 
 def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
+    """Return the design prior as integers, or raise InvalidInput."""
     aligned = align(domain, prior, "TableMechanism", "design_prior")
     weights = aligned.tolist() if isinstance(aligned, np.ndarray) else list(aligned)
-    # Positive, so that outputs of values that hardly occur still count.
+    # Weights must be positive, so that every possible output has a positive probability under the design prior.
     are_integers = all(isinstance(weight, int) and not isinstance(weight, bool) for weight in weights)
     if not are_integers or len(weights) != len(domain) or min(weights) < 1 or sum(weights) != TOTAL:
         must = f"be {len(domain)} positive integers that sum to 2^{TOTAL_BITS}"
@@ -184,7 +249,7 @@ def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
 
 
 def _checked_matrix(domain: Domain, matrix: Any) -> list[list[int]]:
-    """Return the matrix in units of 2^-128, far below what a weight resolves; what is positive stays positive."""
+    """Return the matrix in units of 2^-128, far finer than a weight; positive entries stay positive."""
     rows = _rows(domain, matrix, "the matrix")
     _checked_shape(domain, rows)
     fixed = []
@@ -197,7 +262,7 @@ def _checked_matrix(domain: Domain, matrix: Any) -> list[list[int]]:
                 raise InvalidInput("TableMechanism", f"Q({y} | {label!r})", "be a number", entry) from None
             if negative:
                 raise InvalidInput("TableMechanism", f"Q({y} | {label!r})", "be at least 0", entry)
-        # Doubles as the dyadic numbers they are: nothing here needs their decimals.
+        # Doubles are read as the dyadic numbers they are, not as their shortest decimals.
         values = [entry if isinstance(entry, float) else exact_fraction(entry) for entry in row]
         parts, whole = _over_one_denominator(values)
         doubles = any(isinstance(entry, float) for entry in row)
@@ -209,36 +274,38 @@ def _checked_matrix(domain: Domain, matrix: Any) -> list[list[int]]:
 
 
 def _over_one_denominator(values: Sequence[float | Fraction]) -> tuple[list[int], int]:
-    """Return integers and the one denominator under which they are these numbers."""
+    """Return integers and one common denominator that represent the numbers exactly."""
     ratios = [value.as_integer_ratio() for value in values]
     whole = math.lcm(*{denominator for _, denominator in ratios})
     return [numerator * (whole // denominator) for numerator, denominator in ratios], whole
 
 
 def _fixed(parts: Sequence[int]) -> list[int]:
-    """Return shares of their sum in units of 2^-128; what is positive stays positive."""
+    """Return fractions of the sum in units of 2^-128; positive entries stay positive."""
     total = sum(parts)
     return [max((part << _FIXED_BITS) // total, 1) if part else 0 for part in parts]
 
 
 def _rounded(matrix: list[list[int]]) -> npt.NDArray[np.int64]:
-    """Integer weights from fixed-point rows, by largest remainder; what is positive stays positive."""
+    """Round fixed-point rows to integer weights by largest remainder; positive entries stay positive."""
     return np.array([_rounded_row(row) for row in matrix], dtype=np.int64)
 
 
 def _rounded_row(row: list[int]) -> list[int]:
+    """Round one fixed-point row to integer weights."""
     shift = _FIXED_BITS - TOTAL_BITS
     weights = [max(entry >> shift, 1) if entry else 0 for entry in row]
     missing = TOTAL - sum(weights)
     by_remainder = sorted(range(len(row)), key=lambda y: ((weights[y] << shift) - row[y], y))
     for y in by_remainder[: max(missing, 0)]:
         weights[y] += 1
-    for _ in range(max(-missing, 0)):  # entries lifted to one are paid for by the largest
+    for _ in range(max(-missing, 0)):  # the largest entries compensate for entries that were raised to one
         weights[max(range(len(weights)), key=weights.__getitem__)] -= 1
     return weights
 
 
 def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], bool]) -> npt.NDArray[np.int64]:
+    """Round a matrix to integer weights that obey a policy."""
     equations = [] if isinstance(policy, PairwisePolicy) else policy.equations()
     if equations:
         return _rounded_with_equations(matrix, policy, equations)
@@ -251,7 +318,7 @@ def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], 
         weights = _rounded(matrix if bits is None else _mixed(matrix, mean, bits))
         return weights if rules.allows_all(weights.T.tolist()) else None
 
-    # A share that costs a millionth of the utility mostly suffices, and doubles see that it does: a first answer.
+    # First try a share that costs a millionth of the utility. It usually suffices, and doubles decide that quickly.
     best = obeying(_SAFE_MIX_BITS)
     entries = len(matrix) * len(mean)
 
@@ -261,7 +328,7 @@ def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], 
     unmixed = None if is_enough() else obeying(None)
     if unmixed is not None:
         return unmixed
-    # Shares 2^-bits that suffice, and that do not.
+    # Exponents of a share 2^-bits that suffices, and of one that does not.
     enough, short = (-1, _SAFE_MIX_BITS) if best is None else (_SAFE_MIX_BITS, _FIRST_MIX_BITS + 1)
     while short - enough > 1 and not is_enough():
         middle = (enough + short) // 2
@@ -271,18 +338,18 @@ def _rounded_within(matrix: list[list[int]], policy: Policy, late: Callable[[], 
         else:
             best, enough = weights, middle
     if best is None:
-        raise NoMechanism("no rounding of this matrix was found that obeys the policy")
+        raise NoMechanism(_NO_ROUNDING)
     return best
 
 
 def _rounded_with_equations(
     matrix: list[list[int]], policy: Policy, equations: list[list[Fraction]]
 ) -> npt.NDArray[np.int64]:
-    """Round to columns of integers that solve equations exactly, as a mixture with a constant cannot.
+    """Round to integer columns that solve the policy's equations exactly, which mixing with a constant cannot achieve.
 
-    Their integer solutions form a lattice that holds the constant. Columns are shrunk by the least power of two that
-    suffices, rounded in coordinates of a reduced basis, and lifted by a constant where that made them negative. What
-    is then missing of 2^62 solves the equations too, and goes to the likeliest output.
+    The integer solutions form a lattice that contains the constant vector. Columns are shrunk by the least power of two
+    that suffices and rounded in coordinates of a reduced basis. A column that became negative is raised by a constant.
+    The remainder to 2^62 also solves the equations, and is added to the likeliest output.
     """
     weights = _rounded(matrix)
     if policy.allows_all(weights.T.tolist()):
@@ -305,11 +372,12 @@ def _rounded_with_equations(
     first = bisect.bisect_left(bits, True, key=lambda bits: rounded(bits) is not None)
     weights_within = rounded(bits[first] if first < len(bits) else 0)
     if weights_within is None:
-        raise NoMechanism("no rounding of this matrix was found that obeys the policy")
+        raise NoMechanism(_NO_ROUNDING)
     return weights_within
 
 
 def _mixed(matrix: list[list[int]], constant: list[int], bits: int) -> list[list[int]]:
+    """Return the matrix mixed with a share 2^-bits of a constant column."""
     return [[entry + ((c - entry) >> bits) for entry, c in zip(row, constant, strict=True)] for row in matrix]
 
 
@@ -319,7 +387,7 @@ def _merged(matrix: list[list[int]], policy: Policy) -> list[list[int]]:
         return matrix
     codes = policy.epsilon_matrix().codes
     group = np.arange(len(matrix))
-    for x, other in np.argwhere(codes == codes[0, 0]).tolist():  # a diagonal level is zero, and so is its code
+    for x, other in np.argwhere(codes == codes[0, 0]).tolist():  # codes[0, 0] is the code of level zero
         if group[x] != group[other]:
             group[group == group[x]] = group[other]
     merged = list(matrix)

@@ -1,7 +1,7 @@
-"""Tables for policies that grow with a distance: the exponential mechanism, and better ones.
+"""Tables for policies that grow with a distance: the exponential mechanism and improvements of it.
 
-All answer with a value, and a value near the true one is likelier. E is the effective level throughout: the
-shortest path, which obeys E(x, z) ≤ E(x, y) + E(y, z).
+All report a value, and a value near the true one is likelier. E is the effective level throughout: the shortest path,
+which satisfies E(x, z) ≤ E(x, y) + E(y, z).
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from sfumato.policy import EpsilonMatrix, PairwisePolicy
 __all__ = ["best_exponential", "exponential", "sharp_exponential", "tight_exponential"]
 
 
-#: Weights are taken for a solution if every row of the matrix then misses one by no more than this.
+#: Maximum distance from one of a row's sum at which weights are accepted as a solution.
 _ROW_TOLERANCE = 1e-12
-#: Logarithms of sums of rows are good to about this; what they miss, the rounding to the policy mends.
+#: Precision of logarithms of row sums; rounding to the policy corrects the remaining error.
 _SUM_TOLERANCE = 1e-14
-#: The exponent is found to within this many halvings of ½.
+#: Number of bisection steps for the exponent, starting from an interval of length 1/2.
 _HALVINGS = 40
 
 
 def exponential(policy: PairwisePolicy) -> TableMechanism:
-    """Q(y|x) ∝ e^(-E(x,y)/2), the sum taken over all values y (McSherry and Talwar 2007).
+    """Return the exponential mechanism, Q(y|x) ∝ e^(-E(x,y)/2) over all values y (McSherry and Talwar 2007).
 
     By the triangle inequality e^(-E(x,y)/2) changes from x to x' by at most a factor e^(E(x,x')/2), and so does the sum
-    of each row: together e^E(x,x'). Both directions of a pair share one row sum, so where they differ the smaller
-    level is kept for both.
+    of each row; together they change by at most e^E(x,x'). Both directions of a pair share one row sum, so if their
+    levels differ the smaller one is used for both.
     """
     return _table(policy, _normalised(_symmetric(policy), 0.5))
 
 
 def sharp_exponential(policy: PairwisePolicy) -> TableMechanism:
-    """Q(y|x) ∝ e^(-β·E(x,y)) with a β in [½, 1] as large as these sums allow.
+    """Return the table Q(y|x) ∝ e^(-β·E(x,y)) with the largest β in [1/2, 1] that the row sums allow.
 
-    The sums Z of the rows mostly differ far less than the proof for β = ½ allows. What is needed is
-    ln Z_x' - ln Z_x ≤ (1-β)·E(x,x') for all pairs; where all Z are equal, as on a circle, β = 1.
+    The row sums Z usually differ far less than the proof for β = 1/2 allows. The condition is
+    ln Z_x' - ln Z_x ≤ (1-β)·E(x,x') for all pairs. If all Z are equal, as on a circle, β = 1.
     """
     matrix = _symmetric(policy)
     low, high = 0.5, 1.0
@@ -52,6 +52,7 @@ def sharp_exponential(policy: PairwisePolicy) -> TableMechanism:
 
 
 def _symmetric(policy: PairwisePolicy) -> Floats:
+    """Return the levels as a symmetric matrix, with the smaller level of both directions."""
     matrix = _epsilon_matrix(policy)
     if not np.array_equal(matrix.codes, matrix.codes.T):
         matrix = EpsilonMatrix(np.minimum(matrix.codes, matrix.codes.T), matrix.unit, matrix.table).closed()
@@ -59,31 +60,34 @@ def _symmetric(policy: PairwisePolicy) -> Floats:
 
 
 def _normalised(matrix: Floats, fraction: float) -> Floats:
+    """Return e^(-fraction·level), with rows that sum to one."""
     matrix = np.exp(-fraction * matrix)
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
 def _fits(matrix: Floats, fraction: float) -> bool:
+    """Return whether the row sums allow an exponent."""
     sums = np.log(np.exp(-fraction * matrix).sum(axis=1))
     allowed = (1 - fraction) * matrix if fraction < 1 else np.where(np.isinf(matrix), np.inf, 0.0)
     return bool((sums - sums[:, None] <= allowed + _SUM_TOLERANCE).all())
 
 
 def tight_exponential(policy: PairwisePolicy) -> TableMechanism:
-    """Q(y|x) = c_y·e^-E(y,x) with weights c ≥ 0 that make every row sum to one; else ``sharp_exponential``.
+    """Return Q(y|x) = c_y·e^-E(y,x) with weights c ≥ 0 that make every row sum to one, or else ``sharp_exponential``.
 
-    The ratio of two values in column y is e^(E(y,x')-E(y,x)) ≤ e^E(x,x'), whatever c, and equal to it at x = y: no
-    level is left unused. On a line this is the truncated geometric mechanism (Ghosh, Roughgarden and Sundararajan
-    2009), for one level between all values it is randomized response.
+    The ratio of two values in column y is e^(E(y,x')-E(y,x)) ≤ e^E(x,x') for any c, with equality at x = y, so every
+    level is used fully. On a line this is the truncated geometric mechanism (Ghosh, Roughgarden and Sundararajan 2009);
+    for one level between all values it is randomized response.
     """
     matrix = _epsilon_matrix(policy)
-    # Values at level zero from one another are one value: more than one output for them would make c ambiguous.
+    # Values at level zero from one another are treated as one value; several outputs for them would make c ambiguous.
     same = (matrix.codes == 0) & (matrix.codes.T == 0)
     stands_for = same.argmax(axis=1)
     chosen = np.unique(stands_for)
     apart = matrix.floats.T[np.ix_(chosen, chosen)]
     try:
-        # K = e^-E is nearly all ones at small levels, M = 1 - K is not: Mu = 1 gives Kc = 1 for c = u/(Σu - 1).
+        # At small levels K = e^-E is nearly all ones, so M = 1 - K is solved instead: Mu = 1 gives Kc = 1 for
+        # c = u/(Σu - 1).
         direction = np.linalg.solve(-np.expm1(-apart), np.ones(len(chosen)))
     except np.linalg.LinAlgError:
         return sharp_exponential(policy)
@@ -95,24 +99,30 @@ def tight_exponential(policy: PairwisePolicy) -> TableMechanism:
 
 
 def best_exponential(policy: PairwisePolicy) -> TableMechanism:
-    """The one of the sharp and the tight table that has the less risk at the uniform distribution.
+    """Return the sharp or the tight table, whichever has less risk at the uniform distribution.
 
-    Tight tables are the better ones at large levels. At small ones they answer nearly always with an outermost value,
-    which tells a mean well and the frequency of an inner value badly.
+    Tight tables are better at large levels. At small levels they nearly always report an outermost value, which suits
+    estimates of a mean but not the frequency of an inner value.
     """
     return min(sharp_exponential(policy), tight_exponential(policy), key=lambda mechanism: mechanism.risk(1))
 
 
 def _epsilon_matrix(policy: PairwisePolicy) -> EpsilonMatrix:
+    """Return the effective levels of a policy on pairs, or raise InvalidInput."""
     if not isinstance(policy, PairwisePolicy):
         raise InvalidInput("the exponential mechanism", "policy", "bind pairs of values", policy)
     if len(policy.domain) ** 2 > LARGEST_MATRIX:
         most = int(LARGEST_MATRIX**0.5)
         raise InvalidInput(
-            "the exponential mechanism", "policy", f"be over at most {most} values", f"{len(policy.domain)} values"
+            "the exponential mechanism",
+            "policy",
+            f"be over at most {most} values",
+            f"{len(policy.domain)} values",
+            hint="Merge values into fewer, coarser ones.",
         )
     return policy.effective_epsilon_matrix()
 
 
 def _table(policy: PairwisePolicy, matrix: Floats) -> TableMechanism:
+    """Return a matrix as a table that obeys the policy."""
     return TableMechanism.from_matrix(policy.domain, matrix, policy=policy)

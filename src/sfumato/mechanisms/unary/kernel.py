@@ -1,4 +1,4 @@
-"""Unary encoding: 64 bits of a report at once; lanes that equal their threshold are finished one by one."""
+"""Kernel of unary encoding: 64 bits of a report at once; lanes that tie with their threshold are finished singly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["build"]
 
 
 def build(mechanism: UnaryEncoding) -> Kernel:
-    """The kernel of one mechanism."""
+    """Return the kernel of a mechanism."""
     k, planes = len(mechanism.domain), mechanism.layout.planes
     rest = 64 - planes
     true_high, true_low = split(mechanism.own, rest)
