@@ -103,7 +103,7 @@ def test_help_imports_nothing_heavy() -> None:
         ("check nothing.toml", "Invalid value for 'POLICY': File 'nothing.toml' does not exist."),
         ("check --loud policy.toml", "No such option '--loud'"),
         ("check leaky.py", "leaky.py: the file must be a readable policy document; got"),
-        ("audit leaky.py --policy policy.toml", "a mechanism spec: the text must be JSON; got"),
+        ("audit leaky.py --policy policy.toml", "a mechanism spec: the document must be JSON; got"),
         ("audit leaky.py", "Missing option '--policy'."),
         ("audit-sampler --policy policy.toml", "Missing argument"),
         ("audit-sampler --policy policy.toml --trials 10 -- true", "audit_sampler: trials must be an int of at least"),

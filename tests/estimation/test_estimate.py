@@ -523,7 +523,7 @@ def test_outputs_that_no_value_gives_do_not_spoil_a_fit() -> None:
         counts[output] += 100
         spoiled = sf.estimate(mechanism, Aggregate(mechanism.hash, 1100, counts), "mle")
         assert spoiled.frequencies == pytest.approx(honest.frequencies, abs=1e-3)
-        with pytest.raises(InvalidInput, match="be outputs that some value can give"):
+        with pytest.raises(InvalidInput, match="include an output that some value can produce"):
             sf.estimate(mechanism, sf.aggregate(mechanism, [output]), "mle")
 
 
@@ -967,7 +967,7 @@ def test_a_bitmap_without_an_estimator_is_refused() -> None:
 
     foreign = Foreign()
     foreign.domain = R(2)
-    with pytest.raises(InvalidInput, match="must report an index, or have an estimator of its family; got Foreign"):
+    with pytest.raises(InvalidInput, match="must report an index, or have an estimator; got Foreign"):
         _ = foreign.estimator
 
 

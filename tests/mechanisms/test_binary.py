@@ -149,7 +149,10 @@ def test_the_best_mechanism_of_a_policy_has_its_levels() -> None:
         (lambda: BinaryOptimal(sf.Domain.range(3), 1, 1), "domain must have exactly two values; got 3"),
         (lambda: BinaryOptimal(COIN, -1, 1), "epsilon_first must be at least 0; got -1"),
         (lambda: BinaryOptimal(COIN, 1, "much"), "epsilon_second must be"),
-        (lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL], [TOTAL]]), "weights must be two by two; got '1 outputs'"),
+        (
+            lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL], [TOTAL]]),
+            "weights must have two rows and two columns; got '1 column'",
+        ),
         (lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL, 0]]), "2 rows, one per value"),
         (lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL, 0], [1, 1]]), "weights of 'yes' must sum to 2"),
         (lambda: BinaryOptimal.for_policy(sf.Uniform(sf.Domain.range(3), 1)), "be over exactly two values; got 3"),
@@ -166,7 +169,7 @@ def test_inconsistent_specs_are_refused() -> None:
     spec = BinaryOptimal(COIN, 1, 2).spec
     parameters = spec["parameters"]
     for wrong, culprit in (
-        ({**parameters, "weights": [[str(TOTAL)], [str(TOTAL)]]}, "be two by two"),
+        ({**parameters, "weights": [[str(TOTAL)], [str(TOTAL)]]}, "have two rows and two columns"),
         ({**parameters, "weights": [["1", "x"], ["1", "2"]]}, "be integers"),
         ({**parameters, "total_bits": 61}, "total_bits must be 62"),
         ({**parameters, "epsilon": "1"}, "total_bits must be 62"),

@@ -122,11 +122,11 @@ def test_decisions_beyond_the_fields_read_the_auxiliary_stream() -> None:
 
 def test_impossible_requests_are_refused() -> None:
     draws = BitDraws(ScriptedBits([0] * 9), one_field(4), 0)
-    with pytest.raises(ValueError, match="not a probability"):
+    with pytest.raises(ValueError, match="numerator/denominator must be a probability; got 2/1"):
         draws.bernoulli(2, 1)
-    with pytest.raises(ValueError, match="4 bits cannot choose among 17"):
+    with pytest.raises(ValueError, match=r"m must be in 1 … 2\^4 for a decision of 4 bits; got 17"):
         draws.below(17)
-    with pytest.raises(ValueError, match="wider than the denominator"):
+    with pytest.raises(ValueError, match="the width of the decision's field must be at most 1"):
         BitDraws(ScriptedBits([]), one_field(4), 0).bernoulli(1, 2)
 
 

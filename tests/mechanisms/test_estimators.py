@@ -272,7 +272,7 @@ def test_an_index_mechanism_without_an_estimator_has_the_efficient_one(monkeypat
 
 def test_a_law_that_cannot_be_inverted_or_written_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Neighbours, "name", "neighbours", raising=False)
-    with pytest.raises(LimitExceeded, match="needs the law of neighbours written out: 4000 values by 4001 outputs"):
+    with pytest.raises(LimitExceeded, match="needs the full matrix of neighbours, but 4000 values by 4001 outputs"):
         _ = Neighbours(R(4000)).estimator
 
     class Silent(Neighbours):

@@ -642,7 +642,7 @@ def test_what_does_not_fit_is_refused(part: str) -> None:
     too_short = given[part][:-1] if part != "auxiliary" else given[part].reshape(1, -1)
     scattered = np.repeat(given[part], 2, axis=0)[::2]
     for wrong in (wrong_type, too_short, scattered):
-        with pytest.raises(InvalidInput, match="must be contiguous"):
+        with pytest.raises(InvalidInput, match="must be a contiguous array of"):
             kernel.run(**{**given, part: wrong})
 
 

@@ -347,8 +347,8 @@ def test_far_levels_keep_the_promise(levels: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("blocks", "levels", "words"),
     [
-        ("aaaa", (1, 2), "at least two"),
-        ("abcd", (1, 2), "more than one value each"),
+        ("aaaa", (1, 2), "the number of blocks must be at least 2"),
+        ("abcd", (1, 2), "include a block of several values"),
         ("aabb", (1, "inf"), "across must be finite"),
         ("aabb", (2, 2), "below across"),
         ("aabb", ("inf", "inf"), "across must be finite"),
@@ -394,7 +394,7 @@ def test_composed_subsets_are_offered_for_as_many_blocks_as_they_take(blocks: in
 
 
 def test_unequal_blocks_are_refused_by_nested_subsets_only() -> None:
-    with pytest.raises(InvalidInput, match="one size"):
+    with pytest.raises(InvalidInput, match="have the same size"):
         NestedSubsets(R(5), "aabbb", 1, 2)
     assert ComposedSubsets(R(5), "aabbb", 1, 2).risk(1) > 0
 

@@ -208,7 +208,7 @@ def test_a_name_that_is_taken_is_rejected() -> None:
     class Taken(RandomizedResponse):
         name = "subset-selection"
 
-    with pytest.raises(InvalidInput, match=r"the name of the mechanism must not be that of .*SubsetSelection"):
+    with pytest.raises(InvalidInput, match=r"the name of the mechanism must differ from the name of .*SubsetSelection"):
         sf.register(Taken)
 
 
@@ -223,7 +223,7 @@ def test_a_class_without_a_name_of_its_own_is_rejected() -> None:
     class Nameless(RandomizedResponse):
         pass
 
-    with pytest.raises(InvalidInput, match="the class Nameless must define its name"):
+    with pytest.raises(InvalidInput, match="the class Nameless must define the class attribute name"):
         sf.register(Nameless)
 
 

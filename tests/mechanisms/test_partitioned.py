@@ -771,7 +771,7 @@ def test_bad_rows_are_refused_with_their_number() -> None:
             with pytest.raises(InvalidInput, match=f"report in row {row} must be a report of one of the parts"):
                 sf.aggregate(mechanism, rows)
             assert slow_reading(mechanism, report) is None, name
-    with pytest.raises(InvalidInput, match="row 1 must leave its last 1 bits zero"):
+    with pytest.raises(InvalidInput, match="row 1 must leave its last 1 bit zero"):
         sf.aggregate(mechanism, np.array([[0b11], [0b10000011]], np.uint8))
     for wrong in (np.zeros((2, 2), np.uint8), np.zeros(2, np.int64), np.zeros((2, 1), np.int64)):
         with pytest.raises(InvalidInput):
@@ -827,7 +827,7 @@ def test_strided_and_read_only_rows_are_counted_alike() -> None:
         ([1, 0, 0, 0, 0, 0, 1, 0], "counts of part 0 must sum to a multiple of 2"),
         ([2, 2, 0, 0, 0, 0, 2, 0], "be those of n = 2 reports; got 4"),
         ([1, 1, 0, 0, 0, 0, 0, 0], "be those of n = 2 reports; got 1"),
-        ([2, 0, 0, 0, 0, 0, 1, 0], "every count of part 0 must be at most the 1 reports of the part; got 2"),
+        ([2, 0, 0, 0, 0, 0, 1, 0], "every count of part 0 must be at most 1, the number of reports of the part; got 2"),
     ],
 )
 def test_counts_that_no_reports_have_are_refused(counts: list[int], culprit: str) -> None:
@@ -1037,16 +1037,16 @@ TWO = [RandomizedResponse(R(2), 1), RandomizedResponse(R(1), 1)]
 @pytest.mark.parametrize(
     ("blocks", "parts", "culprit"),
     [
-        ([0, 0], TWO, "a number for each of the 3 values"),
-        ([0, 0, 0.5], TWO, "a number for each of the 3 values"),
-        ([0, 0, -1], TWO, "a number for each of the 3 values"),
+        ([0, 0], TWO, "be 3 non-negative integers, one per value"),
+        ([0, 0, 0.5], TWO, "be 3 non-negative integers, one per value"),
+        ([0, 0, -1], TWO, "be 3 non-negative integers, one per value"),
         ([0, 0, True], TWO, None),
-        ([False, False, True], TWO, "a number for each of the 3 values"),
-        (["a", "a", "b"], TWO, "a number for each of the 3 values"),
-        ([[0], [0, 1]], TWO, "one row of numbers"),
+        ([False, False, True], TWO, "be 3 non-negative integers, one per value"),
+        (["a", "a", "b"], TWO, "be 3 non-negative integers, one per value"),
+        ([[0], [0, 1]], TWO, "one sequence of integers"),
         ([1, 1, 0], TWO, "numbered in order of first appearance"),
         ([0, 0, 2], TWO, "numbered in order of first appearance"),
-        ([0, 0, 1], TWO[:1], "one for each of the 2 blocks"),
+        ([0, 0, 1], TWO[:1], "be 2, one per block"),
         ([0, 0, 1], TWO[::-1], "the part of block 0 must be over its 2 values"),
         ([0, 0, 1], [UnaryEncoding(R(2), 1), TWO[1]], "the part of block 0 must be one of randomized-response"),
         ([0, 0, 1], [TWO[0], "rr"], "the part of block 1 must be one of randomized-response"),
@@ -1061,7 +1061,7 @@ def test_blocks_and_parts_that_do_not_fit_are_refused(blocks: Any, parts: Any, c
 
 
 def test_policies_and_names_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="let the block be known"):
+    with pytest.raises(InvalidInput, match="have an infinite level across blocks"):
         BlockMechanism.for_policy(sf.Blocks(R(4), [0, 0, 1, 1], 1, across=2))
     with pytest.raises(InvalidInput, match="inner must be one of rr, subset, hadamard; got 'unary'"):
         BlockMechanism.for_policy(sf.Blocks(R(4), [0, 0, 1, 1], 1), "unary")
@@ -1105,24 +1105,24 @@ KINDS: list[dict[str, Any]] = BLOCKS.parameters()["kinds"]
 @pytest.mark.parametrize(
     ("changes", "culprit"),
     [
-        ({"blocks": [0, 1, 1, 1, 1]}, "the part of block 0 must be over its 1 values"),
-        ({"blocks": [0, 0, 1, 1]}, "a number for each of the 5 values"),
-        ({"blocks": [[0], [0, 1]]}, "one row of numbers"),
-        ({"kind": [0, 2]}, "kind must be numbers of the 2 kinds"),
-        ({"kind": [0, True]}, "kind must be numbers of the 2 kinds"),
-        ({"kind": [0]}, "one for each of the 2 blocks"),
+        ({"blocks": [0, 1, 1, 1, 1]}, "the part of block 0 must be over its 1 value"),
+        ({"blocks": [0, 0, 1, 1]}, "be 5 non-negative integers, one per value"),
+        ({"blocks": [[0], [0, 1]]}, "one sequence of integers"),
+        ({"kind": [0, 2]}, "kind must be integers in 0 … 1"),
+        ({"kind": [0, True]}, "kind must be integers in 0 … 1"),
+        ({"kind": [0]}, "be 2, one per block"),
         ({"kind": 0}, "have all its parts"),
-        ({"kinds": {}}, "be blocks, kinds and the kind of each block"),
-        ({"kinds": [0, 1]}, "a part must have a mechanism, a size and parameters; got 0"),
+        ({"kinds": {}}, "have the keys blocks, kinds and kind"),
+        ({"kinds": [0, 1]}, "a part must have the keys mechanism, size and parameters; got 0"),
         ({"kinds": [{**KINDS[0], "mechanism": "table"}, KINDS[1]]}, "the mechanism of a part must be one of"),
         ({"kinds": [{**KINDS[0], "size": 0}, KINDS[1]]}, "k must be an int"),
         ({"kinds": [{**KINDS[0], "size": 3}, KINDS[1]]}, "the part of block 0 must be over its 2 values"),
-        ({"kinds": [{**KINDS[0], "parameters": "all"}, KINDS[1]]}, "a part must have a mechanism"),
+        ({"kinds": [{**KINDS[0], "parameters": "all"}, KINDS[1]]}, "a part must have the keys mechanism"),
         ({"kinds": [{**KINDS[0], "parameters": {"epsilon": "1", "magic": 1}}, KINDS[1]]}, "have all its parts"),
         ({"kinds": [{**KINDS[0], "parameters": {"epsilon": "1"}}, KINDS[1]]}, "parameters must be"),
         ({"kinds": [*KINDS, KINDS[0]]}, "parameters must be"),
         ({"kinds": KINDS[::-1], "kind": [1, 0]}, "parameters must be"),
-        ({"extra": 1}, "be blocks, kinds and the kind of each block"),
+        ({"extra": 1}, "have the keys blocks, kinds and kind"),
     ],
 )
 def test_tampered_block_specs_are_refused(changes: dict[str, Any], culprit: str) -> None:

@@ -491,11 +491,11 @@ def test_plan_and_design_offer_it() -> None:
         (lambda: PriorBinary(COIN, [0.5, 0.5], 1, "left"), "side must be one of both, upper, lower"),
         (
             lambda: PriorBinary(COIN, [0.5, 0.5], 1, weights=[[TOTAL], [TOTAL]]),
-            "PriorBinary: weights must be two by two",
+            "PriorBinary: weights must have two rows and two columns",
         ),
         (lambda: PriorBinary.for_policy(sf.Uniform(COIN, 1)), "be a prior policy; got 'uniform'"),
         (lambda: PriorBinary.for_policy(sf.Prior(sf.Domain.range(3), ["1/3"] * 3, 1)), "be over exactly two values"),
-        (lambda: PriorSymmetric.for_policy(sf.Prior(COIN, [1, 0], 1, "upper")), "be a prior policy of both sides"),
+        (lambda: PriorSymmetric.for_policy(sf.Prior(COIN, [1, 0], 1, "upper")), 'be a prior policy with side="both"'),
     ],
 )
 def test_bad_parameters_are_refused_by_name(build: Any, culprit: str) -> None:
@@ -507,7 +507,7 @@ def test_inconsistent_specs_are_refused() -> None:
     for mechanism in (PriorBinary(COIN, ["0.9", "0.1"], 1), PriorSymmetric(COIN, ["0.9", "0.1"], 1)):
         spec, parameters = mechanism.spec, mechanism.spec["parameters"]
         for wrong, culprit in (
-            ({**parameters, "weights": [[str(TOTAL)], [str(TOTAL)]]}, "be two by two"),
+            ({**parameters, "weights": [[str(TOTAL)], [str(TOTAL)]]}, "have two rows and two columns"),
             ({**parameters, "prior": ["1/2", "1/3"]}, "sum to one"),
             ({**parameters, "total_bits": 61}, "total_bits must be 62"),
             ({key: value for key, value in parameters.items() if key != "prior"}, "have all its parts"),

@@ -151,7 +151,7 @@ def test_many_values_beside_a_secret() -> None:
     for level in (0, "inf"):
         free = sf.Secret(product, "S", level, sf.Known([["1/100"] * 50] * 2))
         assert known_response(free).epsilon == Epsilon(level)
-    with pytest.raises(InvalidInput, match="have Known or AtLeast shares"):
+    with pytest.raises(InvalidInput, match="be a Secret policy under Known or AtLeast"):
         known_response(sf.Secret(product, "S", 1, sf.Anything()))
 
 
@@ -227,7 +227,7 @@ def test_short_reports_have_fewer_outputs(monkeypatch: pytest.MonkeyPatch) -> No
     assert prior_table(policy, 32).outputs == 20
     assert sf.plan(policy, n=1, max_bits=6).best.name == "prior-table"
     assert sf.design(policy, max_bits=6).bits <= 6
-    with pytest.raises(NoMechanism, match="more than 16 outputs"):
+    with pytest.raises(NoMechanism, match="more than the limit of 16 outputs"):
         prior_table(policy, 16)
     assert "prior-table" not in [row.name for row in sf.plan(policy, n=1, max_bits=4).rows]
 
@@ -236,7 +236,7 @@ def test_what_no_table_is_made_for() -> None:
     with pytest.raises(InvalidInput, match="have a uniform prior"):
         prior_table(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1))
     for epsilon in (0, "1e-30"):
-        with pytest.raises(NoMechanism, match="too near"):
+        with pytest.raises(NoMechanism, match="too close to one another"):
             prior_table(uniform(3, epsilon))
     assert "prior-table" not in candidates(uniform(129)).by_name
     assert "prior-table" not in candidates(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1)).by_name

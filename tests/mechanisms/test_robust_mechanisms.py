@@ -451,7 +451,7 @@ def test_specs_survive_and_inconsistent_ones_are_refused() -> None:
             with pytest.raises(InvalidInput, match=culprit):
                 sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], **wrong}})
     spec = ConditionalReporting.for_policy(policy).spec
-    for budget, culprit in (("much", "be a table"), ({"secret": math.nan}, "JSON"), ({"secret": "\ud800"}, "JSON")):
+    for budget, culprit in (("much", "be a dictionary"), ({"secret": math.nan}, "JSON"), ({"secret": "\ud800"}, "JSON")):
         with pytest.raises(InvalidInput, match=f"budget must .*{culprit}"):
             sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], "budget": budget}})
 
@@ -460,7 +460,7 @@ def test_specs_survive_and_inconsistent_ones_are_refused() -> None:
 def test_bad_policies_and_utilities_are_refused(kind: Any) -> None:
     domain = product(2, 2)
     for policy in (sf.Uniform(domain, 1), sf.Secret(domain, "S", 1, sf.Anything())):
-        assert "policy must be a Secret under ChiSquare" in refusal(kind.for_policy, policy)
+        assert "policy must be a Secret policy under ChiSquare" in refusal(kind.for_policy, policy)
     message = refusal(kind.for_policy, robust([[1, 2], [3, 4]]), "beauty")
     assert "utility must be one of estimation, mutual-information; got 'beauty'" in message
 
@@ -477,7 +477,7 @@ def test_bad_parameters_of_secret_randomized_response() -> None:
 
 def test_too_many_outputs_are_refused_with_what_to_use_instead() -> None:
     policy = robust(np.full((6, 6), 10))
-    with pytest.raises(LimitExceeded, match=r"7\^6 outputs, too many .* use conditional-rr"):
+    with pytest.raises(LimitExceeded, match=r"7\^6 outputs, too many .* Use conditional-rr"):
         ConditionalUnary.for_policy(policy)
     with pytest.raises(LimitExceeded):
         sf.design(policy, mechanism="conditional-unary")

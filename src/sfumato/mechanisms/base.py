@@ -566,7 +566,7 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
         try:
             spec = json.loads(spec)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput("a mechanism spec", "the string", "be JSON", str(error)) from None
+            raise InvalidInput("a mechanism spec", "the document", "be JSON", str(error)) from None
     if not isinstance(spec, dict):
         raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec)
     name = spec.get("mechanism")

@@ -255,7 +255,7 @@ class BitDraws:
         rest = width - prefix
         if rest < 0:
             raise ValueError(
-                f"bernoulli: the field of the decision must have at most {width} bits, as the denominator is "
+                f"bernoulli: the width of the decision's field must be at most {width}, because the denominator is "
                 f"2^{width}; got {prefix}"
             )
         high, low = numerator >> rest, numerator & (1 << rest) - 1

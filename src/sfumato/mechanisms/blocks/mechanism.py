@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, Epsilon
+from sfumato._core import INFINITE, Epsilon, quantity
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import InvalidInput, NoMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
@@ -75,7 +75,7 @@ class BlockMechanism(PartitionedMechanism):
             if not isinstance(part, tuple(KINDS.values())):
                 raise InvalidInput("BlockMechanism", of_block, f"be one of {', '.join(KINDS)}", part)
             if len(part.domain) != size:
-                raise InvalidInput("BlockMechanism", of_block, f"be over its {size} values", part)
+                raise InvalidInput("BlockMechanism", of_block, f"be over its {quantity(size, 'value')}", part)
         self._assemble(domain, parts, block_of, _places(block_of))
 
     @classmethod

@@ -303,7 +303,7 @@ class HistogramEstimator(Estimator):
 
     @abstractmethod
     def output_scores(self, weights: Floats) -> Floats:
-        """Return the contribution of each output to the estimate of Σ weight·frequency: the adjoint of ``frequencies``."""
+        """Return each output's contribution to the estimate of Σ weight·frequency: the adjoint of ``frequencies``."""
 
     @abstractmethod
     def adjoint(self, weights: Floats) -> Floats:

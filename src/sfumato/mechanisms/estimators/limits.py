@@ -11,7 +11,7 @@ empty. The probability that a limit is compared with is therefore relative to th
 
     P_t(S ≤ s) = α · min(1/2, P_0(S ≤ s)).
 
-This is the plain α/2 if the estimate is at or above its median at t = 0. If there is no solution, the limit is t = 0.
+This is the plain α/2 if the estimate is at or above its median at t = 0. Without a solution, the limit is t = 0.
 If no report counts for the value, this is the rule of three, (1 - t)^n = α. This rule only widens intervals, so their
 coverage does not decrease.
 """

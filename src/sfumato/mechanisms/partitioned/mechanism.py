@@ -231,7 +231,7 @@ class PartitionedMechanism(Mechanism):
             yield int(indices[x]), int(indices[other])
 
     def _column(self, x: int, other: int | None) -> tuple[int, list[Fraction]]:
-        """Return the report that favours x over another value, or over any if ``other`` is None, with its likelihoods."""
+        """Return the report that favours x over ``other``, or over any value if that is None, with its likelihoods."""
         part, number = int(self.part_of[x]), int(self.number_of[x])
         mixture = self.parts[part]
         if number == OUTSIDE and mixture.threshold:

@@ -26,7 +26,7 @@ class RowFormat(ReportFormat):
         spare = 8 * self.shape[0] - self.bits
         if spare:
             wrong = array[:, -1] >> 8 - spare != 0
-            must = f"have its last {quantity(spare, 'bit')} zero"
+            must = f"leave its last {quantity(spare, 'bit')} zero"
             self._refuse_rows(subject, first_row, array, wrong, must)
         self._check_rows(array, subject, first_row)
         return array
