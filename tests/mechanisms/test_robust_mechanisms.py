@@ -451,7 +451,11 @@ def test_specs_survive_and_inconsistent_ones_are_refused() -> None:
             with pytest.raises(InvalidInput, match=culprit):
                 sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], **wrong}})
     spec = ConditionalReporting.for_policy(policy).spec
-    for budget, culprit in (("much", "be a dictionary"), ({"secret": math.nan}, "JSON"), ({"secret": "\ud800"}, "JSON")):
+    for budget, culprit in (
+        ("much", "be a dictionary"),
+        ({"secret": math.nan}, "JSON"),
+        ({"secret": "\ud800"}, "JSON"),
+    ):
         with pytest.raises(InvalidInput, match=f"budget must .*{culprit}"):
             sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], "budget": budget}})
 
