@@ -433,7 +433,7 @@ class Mechanism(ABC):
         indices = [self.domain.index(label) for label in domain]
         return Channel(domain, [[self.probability(y, x) for y in reports] for x in indices], reports)
 
-    # -- the wire ----------------------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------------
 
     @functools.cached_property
     def report_format(self) -> ReportFormat:

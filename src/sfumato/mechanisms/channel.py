@@ -1,8 +1,11 @@
 """Exact channels of small mechanisms, with post-processing, composition and inference.
 
 The three properties of context-aware LDP (Acharya et al. 2020, Props. 1-3) are methods, so that they can be computed
-and checked: ``then`` preserves every policy, ``and_then`` adds two policies, and ``posterior`` changes the odds of two
-values by at most what the policy allows.
+and checked:
+
+- ``then`` preserves every policy;
+- ``and_then`` adds two policies;
+- ``posterior`` changes the odds of two values by at most what the policy allows.
 """
 
 from __future__ import annotations

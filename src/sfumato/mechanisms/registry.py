@@ -270,8 +270,8 @@ def register(
     Raises
     ------
     InvalidInput
-        If the class does not derive from Mechanism, lacks an abstract method, or has no name; if another mechanism has
-        its name; or if the report format is not one of the library's. A class that is defined again under the same
+        If the class does not derive from Mechanism, lacks an abstract method, has no name, or has the name of another
+        mechanism. Also if the report format is not one of the library's. A class that is defined again under the same
         module and name, as in a notebook, replaces the earlier one.
 
     Examples

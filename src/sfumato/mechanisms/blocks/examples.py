@@ -18,6 +18,7 @@ _TWO_AND_THREE = Blocks(_SMALL, "abbba", [1, "ln 3"])
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         BlockMechanism.for_policy(_TWO_AND_THREE, "rr"),
         BlockMechanism.for_policy(_TWO_AND_THREE, "subset"),
@@ -36,11 +37,13 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     policy = Blocks(Domain.range(7), "abbccdd", epsilon)
     return [BlockMechanism.for_policy(policy, inner) for inner in (None, "rr", "hadamard")]
 
 
 def _reports() -> list[Mechanism]:
+    """Return mechanisms for the vectors of batches."""
     return [
         BlockMechanism(
             Domain.range(12),
@@ -55,5 +58,5 @@ def _reports() -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws, _reports)

@@ -14,6 +14,7 @@ _SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         ComposedSubsets(_SMALL, "abbba", 1, 2),
         ComposedSubsets(_LARGE, [x % 5 for x in range(70)], "ln 2", 2),
@@ -21,6 +22,7 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     if epsilon == "inf":
         return []
     across = Epsilon(epsilon) + Epsilon(1)
@@ -29,5 +31,5 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws)

@@ -42,6 +42,7 @@ def build(mechanism: ComposedSubsets) -> Kernel:
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
+    """Write the reports of all values to ``out``; return the number of auxiliary words read."""
     (of_values, of_blocks), planes, block_of = parameters
     k, size, high, low, coin = of_values
     blocks, block_size, block_high, block_low, block_coin = of_blocks

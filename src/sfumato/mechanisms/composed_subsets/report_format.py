@@ -8,7 +8,7 @@ import numpy.typing as npt
 from sfumato._core import Integers, quantity
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.reports.base import exact_sum
+from sfumato.mechanisms.reports.base import AGGREGATE_AGAIN, exact_sum
 from sfumato.mechanisms.reports.bitmap import BitmapFormat
 
 __all__ = ["ComposedFormat"]
@@ -35,4 +35,5 @@ class ComposedFormat(BitmapFormat):
         expected = tuple(members * n for members in self._members)
         totals = exact_sum(values), exact_sum(blocks)
         if totals != expected:
-            raise InvalidInput("an aggregate", "counts of values and of blocks", f"sum to {expected}", totals)
+            parameter, must = "counts of values and of blocks", f"sum to {expected}"
+            raise InvalidInput("an aggregate", parameter, must, totals, hint=AGGREGATE_AGAIN)

@@ -13,6 +13,7 @@ _SMALL = Domain(["none", "flu", "hiv", "cancer", "other"])
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         HadamardResponse(_SMALL, 1),
         HadamardResponse(_SMALL, 3),
@@ -24,6 +25,7 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     shapes = ((7, 2, 7), (7, 4, 3), (7, 8, 3), (7, 16, 2), (1, 16, None), (2, 16, None), (3, 16, None))
     return [
         HadamardResponse(Domain.range(values), epsilon, block_size=size, blocks=blocks)
@@ -32,6 +34,7 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 
 def _reports() -> list[Mechanism]:
+    """Return mechanisms for the vectors of batches."""
     return [
         HadamardResponse(_SMALL, 1),
         HadamardResponse(_SMALL, 3, block_size=4, blocks=3),
@@ -40,5 +43,5 @@ def _reports() -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws, _reports)

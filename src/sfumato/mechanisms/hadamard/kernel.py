@@ -70,6 +70,7 @@ def _signed(column: Word, row: Word, force: bool) -> Word:
 
 @device
 def _quick_one_block(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
+    """Return the report from the frame alone, and whether it is an exception that needs more bits."""
     high, _, rows = parameters
     word = words[i]
     force = word >> half_bits(word)
@@ -80,6 +81,7 @@ def _quick_one_block(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Wo
 def _exact_one_block(
     x: Any, words: Words, i: Word, parameters: Any, auxiliary: Words, position: Word
 ) -> tuple[Word, Word]:
+    """Return the report as the scalar sampler does, and the new auxiliary position."""
     high, low, rows = parameters
     word = words[i]
     half = half_bits(word)
@@ -99,6 +101,7 @@ def _block_and_row(x: Any, rows: Word, multiplier: Word, shift: Word) -> tuple[W
 
 @device
 def _quick_blocks(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
+    """Return the report from the frame alone, and whether it is an exception that needs more bits."""
     high, _, rows, multiplier, shift, blocks, rejected = parameters
     word, other = words[TWO * i], words[TWO * i + ONE]
     true_block, row = _block_and_row(x, rows, multiplier, shift)
@@ -112,6 +115,7 @@ def _quick_blocks(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word,
 def _exact_blocks(
     x: Any, words: Words, i: Word, parameters: Any, auxiliary: Words, position: Word
 ) -> tuple[Word, Word]:
+    """Return the report as the scalar sampler does, and the new auxiliary position."""
     high, low, rows, multiplier, shift, blocks, _ = parameters
     word, other = words[TWO * i], words[TWO * i + ONE]
     true_block, row = _block_and_row(x, rows, multiplier, shift)

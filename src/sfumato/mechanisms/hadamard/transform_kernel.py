@@ -28,6 +28,7 @@ def transform_rows(rows: Floats, scale: float = 1.0) -> Floats:
 
 @kernel("Walsh-Hadamard transform")
 def _transform(vector: Floats, row_length: int) -> Any:
+    """Transform every row of ``vector`` in place."""
     # Indices are unsigned, because a check for negative indices would take as long as the sums.
     end, length = np.uint64(len(vector)), np.uint64(row_length)
     if length < EIGHT:

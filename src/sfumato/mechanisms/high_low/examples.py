@@ -16,6 +16,7 @@ _FEARED = ["flu", "hiv", "cancer"]
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         UtilityOptimizedRR(_SMALL, _FEARED, 1),
         UtilityOptimizedRR(_LARGE, range(1, 70, 3), "0.5"),
@@ -34,6 +35,7 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     seven = Domain.range(7)
     return [
         *(UtilityOptimizedRR(seven, range(count), epsilon) for count in (1, 4, 7)),
@@ -43,6 +45,7 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 
 def _reports() -> list[Mechanism]:
+    """Return mechanisms for the vectors of batches."""
     return [
         HighLowSubset(Domain.range(7), range(4), 1, 2),
         HighLowSubset(_LARGE, range(63), 1, 20),
@@ -50,5 +53,5 @@ def _reports() -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws, _reports)

@@ -76,6 +76,7 @@ def _in_words(rows: npt.NDArray[np.uint8]) -> Words:
 
 @kernel("histogram")
 def _histogram(indices: npt.NDArray[Any], counts: Integers) -> Any:
+    """Add the number of occurrences of each index to the counts."""
     if len(counts) <= _NEAR_COUNTS or len(indices) < len(counts):
         for i in range(len(indices)):
             counts[indices[i]] += 1

@@ -36,6 +36,8 @@ def by_deposit(bits: Word, n: Word) -> Word:
 
 @instruction
 def _deposit(typing_context: Any, source: Any, mask: Any) -> Any:  # noqa: ARG001
+    """Return the bits of ``source`` at the positions of the set bits of ``mask``."""
+
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         word = ir.IntType(64)
         pdep = builder.module.declare_intrinsic("llvm.x86.bmi.pdep.64", (), ir.FunctionType(word, (word, word)))

@@ -38,23 +38,31 @@ _NUMBERS, _DOUBLES = ir.VectorType(_NUMBER, int(SIXTEEN)), ir.VectorType(_DOUBLE
 
 
 class _Numbers(types.Type):
+    """Numba type of sixteen 32-bit numbers."""
+
     def __init__(self) -> None:
         super().__init__(name="sixteen numbers")
 
 
 class _Doubles(types.Type):
+    """Numba type of eight doubles."""
+
     def __init__(self) -> None:
         super().__init__(name="eight doubles")
 
 
 @register_model(_Numbers)
 class _NumbersModel(models.PrimitiveModel):
+    """Memory model of sixteen 32-bit numbers."""
+
     def __init__(self, manager: Any, fe_type: Any) -> None:
         super().__init__(manager, fe_type, _NUMBERS)  # type: ignore[no-untyped-call]
 
 
 @register_model(_Doubles)
 class _DoublesModel(models.PrimitiveModel):
+    """Memory model of eight doubles."""
+
     def __init__(self, manager: Any, fe_type: Any) -> None:
         super().__init__(manager, fe_type, _DOUBLES)  # type: ignore[no-untyped-call]
 

@@ -21,8 +21,8 @@ __all__ = ["NestedSubsetsEstimator"]
 class NestedSubsetsEstimator(Estimator):
     """Estimator from 2k + B counts: values in sets of high blocks, values in sets of low blocks, and high blocks.
 
-    With v the likelihoods relative to the uniform law, M their mean over the value's block, and the two ``spreads``
-    between and within blocks, p̂_x is the mean of φ_x = (v_x - M)/within + (M - 1)/between + 1/k.
+    Let v be the likelihoods relative to the uniform law, M their mean over the value's block, and between and within
+    the two ``spreads``. Then p̂_x is the mean of φ_x = (v_x - M)/within + (M - 1)/between + 1/k.
 
     Reports of a true value w follow the uniform law weighted by v_w. So E[φ_x φ_z | w] is a mean of φ_x φ_z v_w over
     uniform sets. It depends only on which of the three values, and which of their blocks, are equal.
@@ -179,9 +179,9 @@ class NestedSubsetsEstimator(Estimator):
 def _spreads(mechanism: NestedSubsets) -> tuple[Fraction, Fraction]:
     """Return the information between blocks and within blocks: two eigenvalues of E[v v'] under the uniform law.
 
-    E[v v'] has the eigenvalue k for the vector of ones, the first of these for differences between blocks, and the
-    second for differences within blocks. v·1 = k for every output, so at the uniform distribution all outputs are
-    equally likely, and the best unbiased estimate is E[v v']⁻¹ applied to the mean of v.
+    E[v v'] has the eigenvalue k for the vector of ones. It has the first of these eigenvalues for differences between
+    blocks, and the second for differences within blocks. Every output has v·1 = k, so at the uniform distribution all
+    outputs are equally likely. The best unbiased estimate there is E[v v']⁻¹ applied to the mean of v.
     """
     blocks, block_size = mechanism.blocks, mechanism.block_size
     fraction = Fraction(mechanism.high, blocks)

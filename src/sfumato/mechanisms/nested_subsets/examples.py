@@ -14,6 +14,7 @@ _LARGE = Domain.range(70)
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         NestedSubsets(Domain(["n", "e", "s", "w"]), "abba", 1, 3),
         NestedSubsets(Domain.range(12), "abcabcabcabc", "0.5", 1, high=2, sizes=[2, 1]),
@@ -22,11 +23,12 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     if epsilon == "inf":
         return []
     return [NestedSubsets(Domain.range(6), "aaabbb", epsilon, Epsilon(epsilon) + Epsilon(1))]
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws)

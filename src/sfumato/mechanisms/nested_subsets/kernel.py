@@ -69,6 +69,7 @@ def _repairs(mechanism: NestedSubsets) -> tuple[float, float]:
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
+    """Write the reports of all values to ``out``; return the number of auxiliary words read."""
     (blocks, block_size), (high_size, in_high, in_low), thresholds, coins, planes, order, rank = parameters
     (block_threshold, high_threshold, low_threshold), (block_coin, high_coin, low_coin) = thresholds, coins
     k = blocks * block_size

@@ -148,6 +148,7 @@ class NestedSubsets(NestedMechanism):
 
     @property
     def _coin_sizes(self) -> tuple[int, int]:
+        """Set sizes that the coins of values in high and in low blocks aim for."""
         # A set of size 0 is emptied at once. So if low blocks are empty, all values may have the coins of high blocks,
         # and a low block that becomes high needs few resizing steps.
         return (self.sizes[0], self.sizes[1] or self.sizes[0])

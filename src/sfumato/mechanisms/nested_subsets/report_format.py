@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sfumato._core import Integers, quantity
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
-from sfumato.mechanisms.reports.base import count_pieces
+from sfumato.mechanisms.reports.base import AGGREGATE_AGAIN, count_pieces
 from sfumato.mechanisms.reports.bitmap import BitmapFormat
 
 __all__ = ["NestedFormat"]
@@ -71,11 +71,12 @@ class NestedFormat(BitmapFormat):
         # The sum of a block's counts may exceed 64 bits, so it is computed in Python's integers.
         in_high, in_low, high = (part.astype(object) for part in np.split(counts, [size, 2 * size]))
         if high.sum() != mechanism.high * n:
-            raise InvalidInput("an aggregate", "counts of blocks", f"sum to {mechanism.high * n}", high.sum())
+            must = f"sum to {mechanism.high * n}"
+            raise InvalidInput("an aggregate", "counts of blocks", must, high.sum(), hint=AGGREGATE_AGAIN)
         for in_set, reports, each in zip((in_high, in_low), (high, n - high), mechanism.sizes, strict=True):
             block_totals = in_set[mechanism.order].reshape(mechanism.blocks, -1).sum(axis=1)
             wrong = block_totals != each * reports
             if wrong.any():
                 block = int(wrong.argmax())
-                must = f"sum to {each * reports[block]}"
-                raise InvalidInput("an aggregate", f"counts of the values of block {block}", must, block_totals[block])
+                parameter, must = f"counts of the values of block {block}", f"sum to {each * reports[block]}"
+                raise InvalidInput("an aggregate", parameter, must, block_totals[block], hint=AGGREGATE_AGAIN)

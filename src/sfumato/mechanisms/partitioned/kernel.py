@@ -124,6 +124,7 @@ def _index(
 def _run_indices(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[Any], parameters: Any
 ) -> Any:
+    """Write the reports of all values to ``out``; return the number of auxiliary words read."""
     (part_of, number_of, open_number_of), frame_words, parts, offsets = parameters
     last, all_parts = np.uint64(len(part_of) - 1), np.uint64(len(offsets) - 1)
     position, first = ZERO, ZERO
@@ -140,6 +141,7 @@ def _run_indices(
 def _run_partitioned(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
+    """Write the reports of all values to ``out``; return the number of auxiliary words read."""
     (part_of, number_of, open_number_of), frame_words, parts, subsets, all_parts, body_bits, bits = parameters
     sizes, members, equals, masks, starts = subsets
     highs, lows, _, _ = parts

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Integers
+from sfumato._core import Integers, quantity
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.reports.base import ReportFormat, count_pieces, exact_sum
+from sfumato.mechanisms.reports.base import AGGREGATE_AGAIN, ReportFormat, count_pieces, exact_sum
 from sfumato.mechanisms.reports.bitmap import RowFormat
 from sfumato.mechanisms.reports.index import IndexFormat
 
@@ -72,11 +72,13 @@ def _check_parts(mechanism: PartitionedMechanism, n: int, counts: Integers) -> N
         part_counts = counts[start : mechanism.count_offsets[number + 1]]
         reports, rest = divmod(exact_sum(part_counts), each)
         if rest:
-            must, got = f"sum to a multiple of {each}", f"a remainder of {rest}"
-            raise InvalidInput("an aggregate", f"the counts of part {number}", must, got)
+            must = f"sum to a multiple of {each}"
+            raise InvalidInput("an aggregate", f"the counts of part {number}", must, rest, hint=AGGREGATE_AGAIN)
         if part_counts.max() > reports:
             must = f"be at most {reports}, the number of reports of the part"
-            raise InvalidInput("an aggregate", f"every count of part {number}", must, int(part_counts.max()))
+            got = int(part_counts.max())
+            raise InvalidInput("an aggregate", f"every count of part {number}", must, got, hint=AGGREGATE_AGAIN)
         total += reports
     if total != n:
-        raise InvalidInput("an aggregate", "counts", f"be those of n = {n} reports", total)
+        must = f"be those of n = {quantity(n, 'report')}"
+        raise InvalidInput("an aggregate", "counts", must, total, hint=AGGREGATE_AGAIN)

@@ -100,6 +100,7 @@ def _body(rows: Rows, i: Word, group: Word, body_bits: Word) -> Word:
 
 @kernel("validity of parted reports")
 def _first_fault(rows: Rows, _: Words, parameters: Any) -> Any:
+    """Return the first row that is not a valid report, or the number of rows."""
     members, sizes, _offsets, open_values, body_bits, bits = parameters
     parts = np.uint64(len(members))
     groups = (bits + WORD_BITS - ONE) // WORD_BITS
@@ -127,6 +128,7 @@ def _first_fault(rows: Rows, _: Words, parameters: Any) -> Any:
 
 @kernel("counts of parted reports")
 def _add_counts(rows: Rows, counts: npt.NDArray[np.int64], parameters: Any) -> Any:
+    """Add the counts of validated reports."""
     members, _, offsets, _, body_bits, bits = parameters
     parts = np.uint64(len(members))
     groups = (bits + WORD_BITS - ONE) // WORD_BITS

@@ -124,7 +124,7 @@ class PriorBinary(BinaryMechanism):
         Notes
         -----
         The mechanism is optimal for ``Prior(..., side="lower")``. It violates the other side if P₁ < 1/(e^ε+1) or
-        P₁ > e^ε/(e^ε+1): at P₁ = 0.01 and ε = 1, a report makes the rare value e^4.15 times as probable.
+        P₁ > e^ε/(e^ε+1). For example, at P₁ = 0.01 and ε = 1 a report makes the rare value e^4.15 times as probable.
         """
         return cls(domain, prior, epsilon, "lower")
 

@@ -1,7 +1,8 @@
 """Designs for a prior over more than two values: known mechanisms at the greatest ε it allows, and a table.
 
-A prior binds the classical mechanisms less than the same ε between all values does: an output that is likelier on a
-set of d values also raises the average over the prior. Each mechanism here has the greatest ε that its own sets allow.
+A prior binds the classical mechanisms less than the same ε between all values does. The reason is that an output which
+is likelier on a set of d values also raises the average over the prior. Each mechanism here has the greatest ε that
+its own sets allow.
 So it obeys the prior policy, but not classical LDP at the policy's ε. ``docs/proofs/prior-designs.md`` has the proofs.
 """
 

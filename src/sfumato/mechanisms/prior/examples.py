@@ -15,6 +15,7 @@ _TWO = Domain(["no", "yes"])
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         PriorBinary(_TWO, ["0.99", "0.01"], 1),
         PriorBinary(_TWO, ["1/2", "1/2"], "ln 3"),
@@ -30,6 +31,7 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     two = Domain(["yes", "no"])
     return [
         PriorBinary.for_policy(Prior(two, ["1/3", "2/3"], epsilon)),
@@ -38,5 +40,5 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws)

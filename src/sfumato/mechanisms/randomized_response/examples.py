@@ -13,6 +13,7 @@ _SMALL = Domain(["none", "flu", "hiv", "cancer", "other"])
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         RandomizedResponse(_SMALL, 1),
         RandomizedResponse(Domain.range(1_000_003), "ln 3"),
@@ -22,10 +23,12 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     return [RandomizedResponse(Domain.range(7), epsilon)]
 
 
 def _reports() -> list[Mechanism]:
+    """Return mechanisms for the vectors of batches."""
     return [
         RandomizedResponse(_SMALL, 1),
         RandomizedResponse(Domain(["only"]), 1),
@@ -34,5 +37,5 @@ def _reports() -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws, _reports)

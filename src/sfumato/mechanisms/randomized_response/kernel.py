@@ -32,6 +32,7 @@ def build(mechanism: RandomizedResponse) -> Kernel:
 
 @device
 def _quick(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
+    """Return the report from the frame alone, and whether it is an exception that needs more bits."""
     high, _, k, rejected = parameters
     keep, product = words[i] >> INDEX_BITS, (words[i] & INDEX_MASK) * k
     report = np.uint64(x) if keep < high else product >> INDEX_BITS
@@ -40,6 +41,7 @@ def _quick(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
 
 @device
 def _exact(x: Any, words: Words, i: Word, parameters: Any, auxiliary: Words, position: Word) -> tuple[Word, Word]:
+    """Return the report as the scalar sampler does, and the new auxiliary position."""
     high, low, k, _ = parameters
     keep, position = bernoulli(words[i] >> INDEX_BITS, high, low, INDEX_BITS, auxiliary, position)
     other, position = below(words[i] & INDEX_MASK, k, auxiliary, position)

@@ -15,7 +15,7 @@ from sfumato._core import Integers, quantity
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.reports.columns import reports_from_column
 
-__all__ = ["SMALL_BATCH_BYTES", "ReportFormat", "count_pieces", "exact_sum"]
+__all__ = ["AGGREGATE_AGAIN", "SMALL_BATCH_BYTES", "ReportFormat", "count_pieces", "exact_sum"]
 
 #: Maximum number of counts of an aggregate; more would take over 32 GB.
 _MOST_COUNTS = 2**32
@@ -25,6 +25,8 @@ _PIECE = 2**18
 SMALL_BATCH_BYTES = 2**18
 #: Bytes of reports that are processed at a time; unpacked to one byte per bit they take eight times as much memory.
 _PIECE_BYTES = 2**21
+#: Next step in errors about counts that no reports have.
+AGGREGATE_AGAIN = "Aggregate the reports again with the mechanism that produced them."
 
 
 class ReportFormat(ABC):
@@ -265,7 +267,8 @@ class ReportFormat(ABC):
         if each is not None:
             total = exact_sum(counts)
             if total != each * n:
-                raise InvalidInput("an aggregate", "counts", f"sum to {each}·n = {each * n}", total)
+                must = f"sum to {each}·n = {each * n}"
+                raise InvalidInput("an aggregate", "counts", must, total, hint=AGGREGATE_AGAIN)
 
     def warm_up(self) -> None:
         """Load and compile the code that validates and counts, so that the first report does not wait for it."""

@@ -22,6 +22,7 @@ _PAIRS = Domain.product(S=["s", "t"], U=["u", "v"])
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         SecretRandomizedResponse(_PAIRS, "S", "ln 3"),
         SecretRandomizedResponse(Domain.product(U=["u", "v", "w"], S=range(3)), "S", 1),
@@ -51,6 +52,7 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     pairs = Domain.product(sex=["f", "m"], age=Domain.range(3))
     mechanisms: list[Mechanism] = [SecretRandomizedResponse(pairs, "sex", epsilon)]
     if epsilon not in ("0", "inf"):
@@ -68,5 +70,5 @@ def _weights(*rows: str) -> npt.NDArray[np.int64]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws)

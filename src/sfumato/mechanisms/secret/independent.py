@@ -50,7 +50,7 @@ class IndependentReporting(ReportingMechanism):
     -----
     This is Protocol 1 of Lopuhaä-Zwakenberg and Goseling (RLDP). Both responses are set responses: a set is 1 + x times
     likelier for its members than for other values. R² reveals about S only what U reveals. Theorem 15 bounds this by an
-    l1 distance. :meth:`for_policy` instead computes the greatest ratio over the confidence set, for every level of R²,
+    l1 distance. Instead, :meth:`for_policy` computes the greatest ratio over the confidence set, for every level of R²,
     and assigns the rest of ε to R¹. The proof is in ``docs/proofs/independent-reporting.md``.
 
     Examples

@@ -39,10 +39,15 @@ class SecretRandomizedResponse(SecretTable):
 
     Notes
     -----
-    Up to normalization, the probability of a report is e^ε for the true value, 1 for every value of another secret, and
-    e^-ε for every other value of the same secret (Lopuhaä-Zwakenberg and Goseling, RLDP, eq. 18). Values of different
-    secrets thus differ by at most e^ε in every output, so the secret is hidden under every distribution (``Secret``
-    under ``Anything``). Values of one secret may differ by e^2ε, which plain randomized response does not use.
+    Up to normalization, the probability of a report is (Lopuhaä-Zwakenberg and Goseling, RLDP, eq. 18):
+
+    - e^ε for the true value;
+    - 1 for every value of another secret;
+    - e^-ε for every other value of the same secret.
+
+    Values of different secrets thus differ by at most e^ε in every output, so the secret is hidden under every
+    distribution (``Secret`` under ``Anything``). Values of one secret may differ by e^2ε, which plain randomized
+    response does not use.
 
     At ε = 0 all outputs are equally likely; at ε = ∞ the report is the value. The weights are rounded so that the level
     holds exactly. A finite ε above 20 is treated as 20.

@@ -13,6 +13,7 @@ _SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         SubsetSelection(_SMALL, 1, 2),
         SubsetSelection(_LARGE, "0.5"),
@@ -21,10 +22,12 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     return [SubsetSelection(Domain.range(7), epsilon, size) for size in (1, 3, 6)]
 
 
 def _reports() -> list[Mechanism]:
+    """Return mechanisms for the vectors of batches."""
     return [
         SubsetSelection(_SMALL, 1, 2),
         SubsetSelection(_LARGE, 2),
@@ -32,5 +35,5 @@ def _reports() -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws, _reports)

@@ -72,6 +72,7 @@ def repairs(draws: MixtureDraws) -> tuple[float, float]:
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
+    """Write the reports of all values to ``out``; return the number of auxiliary words read."""
     k, size, high, low, coin = parameters
     groups = (k + WORD_BITS - ONE) // WORD_BITS
     chosen, space = np.empty(groups, dtype=np.uint64), subset_space(k)

@@ -1,6 +1,6 @@
 """Optimal mechanism for two values (Acharya et al. 2020, Thm 2), with Warner's and Mangat's as special cases.
 
-Any convex policy on two values is a cone in the plane with two edges, so one construction covers them all:
+Any convex policy on two values is a cone in the plane with two edges, so one construction covers them all.
 ``BinaryMechanism`` is the common base class, and ``weights_rounded_to_privacy`` computes the weights from the edges.
 """
 

@@ -17,6 +17,7 @@ _ROWS = [[2**62, 0, 0], [2**60, 2**61, 2**60], [2**62 // 3, 2**62 // 3, 2**62 - 
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         TableMechanism(Domain(["a", "b", "c"]), _ROWS),
         TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
@@ -30,6 +31,7 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     two = Domain(["yes", "no"])
     return [
         BinaryOptimal(two, epsilon, "1"),
@@ -38,6 +40,7 @@ def _laws(epsilon: str) -> list[Mechanism]:
 
 
 def _reports() -> list[Mechanism]:
+    """Return mechanisms for the vectors of batches."""
     return [
         TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
         TableMechanism(Domain(["a", "b"]), [[2**61, 2**60, 2**60], [2**60, 2**60, 2**61]]),
@@ -45,5 +48,5 @@ def _reports() -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws, _reports)

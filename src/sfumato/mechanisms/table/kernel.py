@@ -41,6 +41,7 @@ def _cell(x: Any, word: Word, last_row: Word, bin_bits: Word) -> tuple[Word, Wor
 
 @device
 def _quick(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
+    """Return the report from the frame alone, and whether it is an exception that needs more bits."""
     entries, _, last_row, bin_bits, _ = parameters
     word = words[i]
     half = half_bits(word)
@@ -52,6 +53,7 @@ def _quick(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
 
 @device
 def _exact(x: Any, words: Words, i: Word, parameters: Any, auxiliary: Words, position: Word) -> tuple[Word, Word]:
+    """Return the report as the scalar sampler does, and the new auxiliary position."""
     entries, thresholds, last_row, bin_bits, rest = parameters
     word = words[i]
     half = half_bits(word)

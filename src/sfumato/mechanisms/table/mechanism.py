@@ -92,8 +92,8 @@ class TableMechanism(Mechanism):
         """Round a matrix of probabilities to integer weights.
 
         Without a policy each row is rounded separately, and no positive entry becomes zero. With a policy, rows that
-        must be equal are made equal. The matrix is then mixed with a constant column, by the least power of two at
-        which every rounded column lies exactly in the policy's cone, or not at all if it already does.
+        must be equal are made equal. If a rounded column does not lie exactly in the policy's cone, the matrix is mixed
+        with a constant column, by the least power of two that suffices.
 
         Parameters
         ----------

@@ -28,8 +28,8 @@ _HALVINGS = 40
 def exponential(policy: PairwisePolicy) -> TableMechanism:
     """Return the exponential mechanism, Q(y|x) ∝ e^(-E(x,y)/2) over all values y (McSherry and Talwar 2007).
 
-    By the triangle inequality e^(-E(x,y)/2) changes from x to x' by at most a factor e^(E(x,x')/2), and so does the sum
-    of each row; together they change by at most e^E(x,x'). Both directions of a pair share one row sum, so if their
+    By the triangle inequality e^(-E(x,y)/2) changes from x to x' by at most a factor e^(E(x,x')/2). The sum of each row
+    does too, so together they change by at most e^E(x,x'). Both directions of a pair share one row sum, so if their
     levels differ the smaller one is used for both.
     """
     return _table(policy, _normalised(_symmetric(policy), 0.5))

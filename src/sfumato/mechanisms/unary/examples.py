@@ -13,6 +13,7 @@ _SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         UnaryEncoding(_SMALL, 1),
         UnaryEncoding(_LARGE, "0.5", optimized=True),
@@ -21,11 +22,13 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     seven = Domain.range(7)
     return [UnaryEncoding(seven, epsilon), UnaryEncoding(seven, epsilon, optimized=True)]
 
 
 def _reports() -> list[Mechanism]:
+    """Return mechanisms for the vectors of batches."""
     return [
         UnaryEncoding(_SMALL, 1),
         UnaryEncoding(Domain.range(16), 1, optimized=True),
@@ -34,5 +37,5 @@ def _reports() -> list[Mechanism]:
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws, _reports)

@@ -40,6 +40,7 @@ def build(mechanism: UnaryEncoding) -> Kernel:
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
+    """Write the reports of all values to ``out``; return the number of auxiliary words read."""
     k, rest, of_true, others = parameters
     groups = (k + WORD_BITS - ONE) // WORD_BITS
     planes = WORD_BITS - rest

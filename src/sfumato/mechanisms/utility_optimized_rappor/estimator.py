@@ -19,9 +19,12 @@ class UtilityOptimizedRapporEstimator(Estimator):
     """Estimator from the counts of set bits: p̂_x = (fraction_x - b_x)/g_x.
 
     A sensitive bit is set with probability a for its own value and b for any other value. A harmless bit is set with
-    probability c for its own value, and never for another. Bits are independent given the value. So both of two
-    sensitive bits are set in a fraction b² + (p_x+p_y)·b(a-b) of the reports, a sensitive and a harmless bit in
-    b·c·p_y, and two harmless bits in none.
+    probability c for its own value, and never for another. Bits are independent given the value. So the fraction of
+    reports in which both of two bits are set is:
+
+    - b² + (p_x+p_y)·b(a-b) for two sensitive bits;
+    - b·c·p_y for a sensitive and a harmless bit;
+    - 0 for two harmless bits.
     """
 
     def __init__(self, mechanism: UtilityOptimizedRappor) -> None:

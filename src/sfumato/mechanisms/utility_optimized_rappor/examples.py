@@ -13,6 +13,7 @@ _SMALL, _LARGE = Domain(["none", "flu", "hiv", "cancer", "other"]), Domain.range
 
 
 def _samplers() -> list[Mechanism]:
+    """Return mechanisms for the vectors of words and decisions."""
     return [
         UtilityOptimizedRappor(_SMALL, ["flu", "hiv", "cancer"], 1),
         UtilityOptimizedRappor(_LARGE, range(1, 70, 3), "0.5"),
@@ -22,9 +23,10 @@ def _samplers() -> list[Mechanism]:
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
+    """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     return [UtilityOptimizedRappor(Domain.range(7), range(count), epsilon) for count in (1, 4, 7)]
 
 
 def examples() -> Examples:
-    """Return the examples."""
+    """Return the examples of the family."""
     return Examples(_samplers, _laws)

@@ -38,6 +38,7 @@ def build(mechanism: UtilityOptimizedRappor) -> Kernel:
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
+    """Write the reports of all values to ``out``; return the number of auxiliary words read."""
     k, rest, sensitive, of_sensitive, of_harmless, others = parameters
     planes = WORD_BITS - rest
     position, first = ZERO, ZERO
