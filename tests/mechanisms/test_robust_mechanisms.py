@@ -481,7 +481,7 @@ def test_bad_parameters_of_secret_randomized_response() -> None:
 
 def test_too_many_outputs_are_refused_with_what_to_use_instead() -> None:
     policy = robust(np.full((6, 6), 10))
-    with pytest.raises(LimitExceeded, match=r"7\^6 outputs, too many .* Use conditional-rr"):
+    with pytest.raises(LimitExceeded, match=r'7\^6 outputs, too many .* Use mechanism="conditional-rr"'):
         ConditionalUnary.for_policy(policy)
     with pytest.raises(LimitExceeded):
         sf.design(policy, mechanism="conditional-unary")

@@ -29,7 +29,7 @@ class HighLowHadamard(HighLowMechanism):
     sensitive
         The sensitive values; all others are harmless.
     epsilon
-        The level ε at which a sensitive value can be denied.
+        The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
     block_size
         The number of columns per block, a power of two. By default it has the least risk at the uniform distribution.
         At large ε several small blocks are better than one.
@@ -92,7 +92,7 @@ class HighLowHadamard(HighLowMechanism):
         sensitive
             The s sensitive values.
         epsilon
-            The level ε at which a sensitive value can be denied.
+            The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
 
         Returns
         -------

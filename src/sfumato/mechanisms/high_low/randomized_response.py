@@ -27,7 +27,7 @@ class UtilityOptimizedRR(HighLowMechanism):
     sensitive
         The s sensitive values; all others are harmless.
     epsilon
-        The level ε at which a sensitive value can be denied.
+        The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
     threshold
         The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
 

@@ -32,7 +32,7 @@ class HighLowSubset(HighLowMechanism):
     sensitive
         The s sensitive values; all others are harmless.
     epsilon
-        The level ε at which a sensitive value can be denied.
+        The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
     size
         The number d of values in a subset. By default it has the least exact risk at the uniform distribution.
     threshold

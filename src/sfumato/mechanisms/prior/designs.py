@@ -172,13 +172,13 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
     if best is None:
         raise NoMechanism(
             f"a table over {k} values has more than the limit of {quantity(limit, 'output')}. "
-            "Increase max_bits, or use prior-subset."
+            'Increase max_bits, or use mechanism="prior-subset".'
         )
     columns = best[2]
     if not policy.allows(columns[0].tolist()):
         raise NoMechanism(
             f"a table has no three levels in steps of 2^-62 for a uniform prior at epsilon {policy.epsilon}. "
-            "Use prior-subset."
+            'Use mechanism="prior-subset".'
         )
     # Row x holds base[(x - shift) mod k] for every shift, so it has the sum of all bases, 2^62.
     shifts = (np.arange(k)[:, None] - np.arange(k)) % k
@@ -205,7 +205,9 @@ def _likelihoods(policy: Prior, bases: int) -> tuple[int, int, int, int]:
         if policy.side != "upper":
             low = -floor_of_ratio((Fraction(0), -mean), (Fraction(1), Fraction(0)), policy.epsilon)
     if not low <= mean <= high or low >= high:
-        raise NoMechanism("the levels of this prior policy are too close to one another for a table. Use prior-subset.")
+        raise NoMechanism(
+            'the levels of this prior policy are too close to one another for a table. Use mechanism="prior-subset".'
+        )
     count = min((total - k * low) // (high - low), k - 1)
     return high, count, total - count * high - (k - count - 1) * low, low
 

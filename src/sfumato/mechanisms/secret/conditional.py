@@ -181,7 +181,7 @@ class ConditionalUnary(ReportingMechanism):
             raise LimitExceeded(
                 f"a unary report over {quantity(size, 'secret')} and {quantity(others, 'value')} has "
                 f"{1 + others}^{size} outputs, too many for a table that is audited column by column. "
-                "Use conditional-rr."
+                'Use mechanism="conditional-rr".'
             )
 
         @functools.cache

@@ -138,6 +138,6 @@ def known_response(policy: Secret) -> RandomizedResponse:
     if not policy.allows([high if z == policy.cells[s, u] else low for z in range(len(policy.domain))]):
         raise Undecided(
             f"the exact test did not prove that randomized response at epsilon {mechanism.epsilon} obeys this secret "
-            "policy. Use secret-rr."
+            'policy. Use mechanism="secret-rr".'
         )
     return mechanism

@@ -150,7 +150,7 @@ class BinaryOptimal(BinaryMechanism):
         sensitive
             The sensitive value, which is always reported as itself.
         epsilon
-            The level ε at which the sensitive value can be denied.
+            The level ε. A report is at most e^ε times likelier for the sensitive value than for the harmless one.
 
         Returns
         -------

@@ -32,7 +32,7 @@ class UtilityOptimizedRappor(IndependentBits):
     sensitive
         The sensitive values; all others are harmless.
     epsilon
-        The level ε at which a sensitive value can be denied.
+        The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
     own
         The integer 2^64·θ, as a spec states it; computed from ``epsilon`` by default.
     other
@@ -49,9 +49,9 @@ class UtilityOptimizedRappor(IndependentBits):
     | sensitive | θ | 1-θ | 0 |
     | harmless | 1 - 1/s | 1-θ | 0 |
 
-    So T_x ≤ e^ε·T_x' for every sensitive x and any x', which is the constraint of ``HighLow``. The probabilities in the
-    column "its own bit" are rounded down, the others up. At ε = 0 all values have the same law. At ε = ∞ only the
-    value's own bit is set.
+    So every report is at most e^ε times likelier for a sensitive value than for any other value, which is the
+    constraint of ``HighLow``. The probabilities in the column "its own bit" are rounded down, the others up. At ε = 0
+    all values have the same law. At ε = ∞ only the value's own bit is set.
 
     Examples
     --------
