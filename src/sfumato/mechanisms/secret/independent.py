@@ -128,9 +128,9 @@ def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
     frequencies = confidence.frequencies
     designs: dict[float, _Design] = {}
 
-    def utility_of(bent: float) -> float:
-        # bent/(1 - bent) is the epsilon of R², from zero (bent = 0) to infinity (bent = 1).
-        gain = math.expm1(bent / (1 - bent)) if bent < _ALL else math.inf
+    def utility_of(position: float) -> float:
+        # position/(1 - position) is the epsilon of R², from zero (position = 0) to infinity (position = 1).
+        gain = math.expm1(position / (1 - position)) if position < _ALL else math.inf
         options = []
         for size in set_sizes(frequencies.shape[1], gain):
             left = epsilon - _leakage_of_secret(confidence, size, gain)
@@ -141,8 +141,8 @@ def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
                 ]
         if not options:
             return -math.inf
-        designs[bent] = max(options, key=lambda design: design.utility_of(frequencies, utility))
-        return designs[bent].utility_of(frequencies, utility)
+        designs[position] = max(options, key=lambda design: design.utility_of(frequencies, utility))
+        return designs[position].utility_of(frequencies, utility)
 
     (at,) = zoom(utility_of, (0.0, 1.0))
     utility_of(at)
