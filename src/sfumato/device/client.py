@@ -1,4 +1,4 @@
-"""The client of a collector."""
+"""Client for a collector's HTTP API."""
 
 from __future__ import annotations
 
@@ -23,18 +23,53 @@ __all__ = ["Client", "CollectionInfo", "Receipt"]
 
 _JSON = {"Content-Type": "application/json"}
 _BATCH = "application/vnd.sfumato.reports"
-#: A batch holds at most so many bytes of reports, unless its one report is longer, and so many reports.
+#: Maximum bytes of reports per batch, except that a batch always holds at least one report.
 _BATCH_BYTES = 2**20
+#: Maximum number of reports per batch.
 _BATCH_REPORTS = 2**20
 _NAME = re.compile("[A-Za-z0-9_-]{6,48}")
 
 
 @dataclass(frozen=True)
 class CollectionInfo:
-    """A collection as the collector describes it; ``mechanism`` has the stated hash and was audited against ``policy``.
+    """A collection as its collector describes it.
 
-    ``id``, ``title``, ``description``, ``state``, ``submission``, ``reports`` (how many) and ``previous`` (the id of
-    the version before) are those of docs/collector.md.
+    :meth:`Client.collection` returns it after three checks. The mechanism has the hash that the collector states, its
+    domain is that of the policy, and it obeys the policy.
+
+    Parameters
+    ----------
+    id
+        Identifier of the collection.
+    title
+        Title for people.
+    description
+        Longer description for people; may be empty.
+    state
+        ``"open"``, ``"closed"`` or ``"archived"``.
+    submission
+        Credential that a client needs to submit reports: ``"open"`` (none), ``"key"`` or ``"token"``.
+    reports
+        Number of reports that the collector has counted.
+    previous
+        Identifier of the previous version of this collection, or None.
+    policy
+        Privacy policy of the collection.
+    mechanism
+        Mechanism that randomizes values for this collection.
+
+    See Also
+    --------
+    Client.collection : Fetch the description of a collection.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> mechanism = sf.mechanisms.RandomizedResponse(domain, 1)
+    >>> info = sf.device.CollectionInfo("c1", "Smoking", "", "open", "key", 0, None, sf.Uniform(domain, 1), mechanism)
+    >>> info.mechanism.bits
+    1
     """
 
     id: str
@@ -50,26 +85,62 @@ class CollectionInfo:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The collector's confirmation that the reports of a batch are counted and stored."""
+    """Confirmation that the collector stored and counted the reports of a batch.
+
+    Parameters
+    ----------
+    batch
+        Name of the batch.
+    reports
+        Number of reports in the batch.
+
+    Examples
+    --------
+    >>> from sfumato.device import Receipt
+    >>> Receipt("monday-0", 250)
+    Receipt(batch='monday-0', reports=250)
+    """
 
     batch: str
     reports: int
 
 
 class Client:
-    """A collector at a URL. Requests that may be repeated are, up to ``attempts`` times, with growing pauses.
+    """Client for the collector at a URL.
 
-    ``token`` is whatever the collection or the operation asks for: its key, a one-time token, an admin token.
-    ``timeout`` is how many seconds one answer may take.
+    The client retries requests that are safe to repeat, with growing pauses between attempts.
 
-    Before it returns a mechanism or sends reports of it, the client audits the mechanism against the policy that the
-    collector serves with it: a device cannot rely on the collector's certificate alone. Each pair of mechanism and
-    policy is audited once per client; see ``collection``. ``audit_mechanisms=False`` leaves that to the caller.
+    Before the client returns a mechanism or sends reports of it, it audits the mechanism against the policy that the
+    collector serves with it. A device therefore does not rely on the collector's certificate. Each pair of mechanism
+    and policy is audited once per client.
 
+    Parameters
+    ----------
+    url
+        Address of the collector, such as ``https://collect.example``.
+    token
+        Credential for the collection or the operation: a collection key, a one-time token or an admin token.
+    attempts
+        Maximum number of attempts per request.
+    timeout
+        Maximum time to wait for one response, in seconds.
+    audit_mechanisms
+        Whether to audit mechanisms. Pass False only if the caller audits them.
+
+    Raises
+    ------
+    InvalidInput
+        If the URL, the token or a limit is invalid.
+
+    Examples
+    --------
+    >>> from sfumato.device import Client
+    >>> with Client("https://collect.example", token="...") as client:
+    ...     pass  # client.submit("c1", reports)
     >>> Client("ftp://collect.example")
     Traceback (most recent call last):
         ...
-    sfumato.errors.InvalidInput: Client: url must be that of a collector, such as https://collect.example; got 'ftp://collect.example'
+    sfumato.errors.InvalidInput: Client: url must be an address such as https://collect.example; got 'ftp://collect.example'
     """
 
     def __init__(
@@ -84,7 +155,7 @@ class Client:
         self._transport = Transport(url, token, attempts, timeout)
         self._audits = audit_mechanisms
         self._collections: dict[str, CollectionInfo] = {}
-        #: Hashes of a mechanism and of a policy that it obeys.
+        #: Hashes of the mechanism and the policy of every audit that passed.
         self._audited: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Client:
@@ -102,12 +173,12 @@ class Client:
     # -- collections -------------------------------------------------------------------------------------
 
     def collection(self, collection: str) -> CollectionInfo:
-        """Return what a client needs to know before it randomizes.
+        """Fetch the description of a collection and audit its mechanism.
 
         Parameters
         ----------
         collection
-            The id of the collection.
+            Identifier of the collection.
 
         Returns
         -------
@@ -117,29 +188,35 @@ class Client:
         Raises
         ------
         InvalidInput
-            If the mechanism does not have the stated hash, or the policy is over another domain.
+            If the mechanism does not have the stated hash, or the policy has a different domain.
         PolicyViolated
-            If the mechanism breaks the policy that is served with it.
+            If the mechanism violates the policy that the collector serves with it.
         NoAnswer
-            If the audit cannot decide that.
+            If the audit cannot decide whether the mechanism obeys the policy.
 
         Notes
         -----
-        The audit is ``sfumato.audit``, exact. It takes well under a second but for large domains: some 6 s for Hadamard
-        response over 100,000 values, 2 s for a table of 500 by 500.
+        The audit is the exact :func:`sfumato.audit`. It takes well under a second except for large domains: about 6 s
+        for Hadamard response over 100,000 values, and 2 s for a table of 500 by 500.
         """
         info = self._described(collection)
         self._audit(info)
         return info
 
     def _described(self, collection: str) -> CollectionInfo:
-        """Return the collection as it is served, its mechanism not audited."""
+        """Fetch a collection and check the hash of its mechanism, without an audit."""
         document = self._json("GET", _path(collection))
         if "mechanism" not in document:
-            raise self._transport.unreachable(f"no collector answers so: {shown(document)}")
+            raise self._transport.unexpected(shown(document))
         mechanism = mechanism_from_spec(document["mechanism"])
         if mechanism.hash != document["mechanism_hash"]:
-            raise InvalidInput("Client", "the mechanism's hash", f"be {mechanism.hash}", document["mechanism_hash"])
+            raise InvalidInput(
+                "Client",
+                "the mechanism's hash",
+                f"be {mechanism.hash}",
+                document["mechanism_hash"],
+                hint="Do not send reports. Ask the operator of the collector to check the collection.",
+            )
         info = CollectionInfo(
             document["id"],
             document["title"],
@@ -155,22 +232,50 @@ class Client:
         return info
 
     def _audit(self, info: CollectionInfo) -> None:
-        """Raise PolicyViolated unless the mechanism obeys the policy that is served with it."""
+        """Raise PolicyViolated unless the mechanism obeys the policy of its collection."""
         pair = (info.mechanism.hash, info.policy.hash)
         if self._audits and pair not in self._audited:
             audit(info.mechanism, info.policy).raise_if_violated()
             self._audited.add(pair)
 
     def certificate(self, collection: str) -> Certificate:
-        """The collection's proof; ``verify`` checks it."""
+        """Fetch the certificate of a collection.
+
+        Call :func:`sfumato.verify` to check the certificate.
+
+        Parameters
+        ----------
+        collection
+            Identifier of the collection.
+
+        Returns
+        -------
+        Certificate
+            The certificate that the collector serves.
+        """
         return Certificate.from_json(self._transport.ask("GET", _path(collection, "/certificate")).decode())
 
     def create(
         self, title: str, policy: Policy, mechanism: Mechanism | str | None = None, **about: Any
     ) -> tuple[str, str | None]:
-        """Open a collection with this title, as an administrator: its id, and its key if it asks for one.
+        """Create a collection. Requires an admin token.
 
-        ``about`` is what else docs/collector.md names: ``submission``, ``results``, ``keep_days`` and so on.
+        Parameters
+        ----------
+        title
+            Title for people.
+        policy
+            Privacy policy of the collection.
+        mechanism
+            Mechanism, or its short name. The collector designs one if this is None.
+        **about
+            Further fields of the request, such as ``submission``, ``results`` and ``keep_days``. The documentation of
+            the collector lists them.
+
+        Returns
+        -------
+        tuple of str and str or None
+            The identifier of the collection, and its key if submission requires one.
         """
         spec = mechanism.spec if isinstance(mechanism, Mechanism) else mechanism
         document = {"title": title, "policy": policy.to_dict(), "mechanism": spec, **about}
@@ -178,29 +283,90 @@ class Client:
         return created["collection"]["id"], created["key"]
 
     def change(self, collection: str, **change: Any) -> None:
-        """Open, close or archive a collection (``state=``), or change what else is said of it, such as ``title``."""
+        """Change fields of a collection. Requires an admin token.
+
+        Parameters
+        ----------
+        collection
+            Identifier of the collection.
+        **change
+            New values by field. ``state`` opens, closes or archives the collection; ``title`` renames it.
+        """
         self._json("PATCH", _path(collection), change)
 
     def tokens(self, collection: str, count: int) -> list[str]:
-        """New one-time tokens."""
+        """Create one-time tokens. Requires an admin token.
+
+        Parameters
+        ----------
+        collection
+            Identifier of the collection.
+        count
+            Number of tokens.
+
+        Returns
+        -------
+        list of str
+            The tokens.
+        """
         answer = self._json("POST", _path(collection, "/tokens"), {"count": count}, repeat=False)
         return list(answer["tokens"])
 
     def new_key(self, collection: str) -> str:
-        """Another key for a collection that asks for one; the one before is refused from now on."""
+        """Replace the key of a collection. Requires an admin token.
+
+        The collector rejects the previous key from now on.
+
+        Parameters
+        ----------
+        collection
+            Identifier of the collection.
+
+        Returns
+        -------
+        str
+            The new key.
+        """
         return str(self._json("POST", _path(collection, "/key"), repeat=False)["key"])
 
     # -- reports -----------------------------------------------------------------------------------------
 
     def submit(self, collection: str, reports: Any, *, batch: str | None = None) -> list[Receipt]:
-        """Send reports, an array or an iterator of arrays, and come back when every one is counted.
+        """Send reports and return when the collector has counted all of them.
 
-        Nothing is sent where the mechanism breaks the collection's policy: PolicyViolated, as ``collection`` says.
+        The client sends the reports in batches named ``batch-0``, ``batch-1`` and so on. The collector counts the same
+        reports under the same name once. A process that may be interrupted should therefore choose a name, and call
+        this method again with the same arguments after a failure.
 
-        They go out in batches named ``batch``-0, ``batch``-1, …, and the same reports under the same name are counted
-        once. So whoever may be interrupted gives a name, and calls it again with the same arguments. Without one there
-        is a new random name each time: where this fails, ``batch`` of the error is it, to be given with the same
-        reports, or a note where it was the iterator that failed; where the process ends, nobody knows it.
+        Parameters
+        ----------
+        collection
+            Identifier of the collection.
+        reports
+            Reports of the collection's mechanism, as an array or as an iterator of arrays.
+        batch
+            Name for the batches: 6 to 48 letters, digits, ``-`` or ``_``. The default is a new random name, which is
+            lost if the process ends.
+
+        Returns
+        -------
+        list of Receipt
+            One receipt per batch.
+
+        Raises
+        ------
+        InvalidInput
+            If the name or a report is invalid.
+        PolicyViolated
+            If the mechanism violates the policy of the collection. Nothing was sent.
+        CollectorRefused
+            If the collector rejected a batch. ``error.batch`` is the name of the batches.
+        CollectorUnreachable
+            If no response arrived. Retry with the same reports and ``batch=error.batch``.
+
+        Notes
+        -----
+        If reading the iterator fails, the error carries a note with the name of the batches.
         """
         name = new_batch_name() if batch is None else batch
         if not _NAME.fullmatch(name):
@@ -216,22 +382,37 @@ class Client:
         except (CollectorRefused, CollectorUnreachable) as error:
             error.name_batch(name)
             raise
-        except BaseException as error:  # the reports could not be read to their end, and some of them may be counted
-            error.add_note(f"(batch {name})")
+        except BaseException as error:  # reading the reports failed, but the collector may have counted some batches
+            error.add_note(
+                f"The collector may have counted some batches. Submit the same reports again with batch={name!r}."
+            )
             raise
 
     def _send(self, collection: str, receipt: Receipt, payload: bytes) -> Receipt:
-        """Send a batch until its receipt comes: another one is none."""
+        """Send a batch and check that the response is its receipt."""
         headers = {"Content-Type": _BATCH, "Idempotency-Key": receipt.batch}
         document = self._transport.ask_json("POST", _path(collection, "/reports"), payload, headers)
         if (document.get("batch"), document.get("reports")) != (receipt.batch, receipt.reports):
-            raise self._transport.unreachable(f"the answer must be the {receipt}; got {shown(document)}")
+            raise self._transport.unreachable(
+                f"the response must be {receipt}; got {shown(document)}. Submit the same reports again."
+            )
         return receipt
 
     # -- results -----------------------------------------------------------------------------------------
 
     def aggregate(self, collection: str) -> Aggregate:
-        """The exact counts: ``sfumato.estimate`` takes them."""
+        """Fetch the exact counts of a collection for :func:`sfumato.estimate`.
+
+        Parameters
+        ----------
+        collection
+            Identifier of the collection.
+
+        Returns
+        -------
+        Aggregate
+            The counts.
+        """
         mechanism = self._known(collection).mechanism
         headers = {"Accept": "application/vnd.sfumato.aggregate"}
         counts = Aggregate.from_bytes(self._transport.ask("GET", _path(collection, "/aggregate"), headers=headers))
@@ -241,27 +422,35 @@ class Client:
     # -- inside ------------------------------------------------------------------------------------------
 
     def _known(self, collection: str) -> CollectionInfo:
-        """Return the collection as it was last described, asked for only once."""
+        """Return the cached description of a collection, or fetch it."""
         return self._collections.get(collection) or self._described(collection)
 
     def _json(self, method: str, path: str, document: Any = None, *, repeat: bool = True) -> Any:
+        """Send a JSON document and return the JSON response."""
         body = None if document is None else json.dumps(document).encode()
         return self._transport.ask_json(method, path, body, _JSON, repeat=repeat)
 
 
 def new_batch_name() -> str:
-    """A name for batches that nobody else has."""
+    """Return a new random name for batches."""
     return secure.read(16).hex()
 
 
 def _path(collection: str, rest: str = "") -> str:
+    """Return the API path of a collection."""
     if not collection.isascii() or not collection.isalnum():
-        raise InvalidInput("Client", "collection", "be the id of a collection", collection)
+        raise InvalidInput(
+            "Client",
+            "collection",
+            "be the identifier of a collection: ASCII letters and digits",
+            collection,
+            hint="Copy it from the collection's page or from the link to it.",
+        )
     return f"/v1/collections/{collection}{rest}"
 
 
 def _batches(mechanism: Mechanism, reports: Any) -> Iterator[npt.NDArray[Any]]:
-    """The same batches however the reports were cut, so that the same name means the same payload."""
+    """Yield batches that do not depend on how the caller divided the reports, so equal names mean equal payloads."""
     rows = min(_BATCH_REPORTS, max(1, _BATCH_BYTES * 8 // max(mechanism.bits, 1)))
     for piece in mechanism.report_format.validated_pieces(reports):
         for start in range(0, len(piece), rows):

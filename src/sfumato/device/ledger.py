@@ -1,24 +1,29 @@
-"""What one person has spent over repeated collections, kept on their own device.
+"""The privacy that one person has spent over repeated collections, stored on their own device.
 
-A ledger lists releases: which collection asked, under which policy. Together they are a policy again, by the rule of
-its family (``Policy.compose``), and a *budget* is a policy too: a release is allowed iff what was spent, composed with
-it, implies the budget. That is decided exactly, and before anything is drawn.
+A ledger lists releases. A release records the collection that asked and the policy of the report. Several releases
+together satisfy a policy again, by the rule of its family (``Policy.compose``). A *budget* is also a policy. The ledger
+allows a release if and only if the composition of all releases implies the budget. It decides this exactly, and before
+it draws anything.
 
-Releases about different domains are different questions. Each is counted for itself; ``total`` adds up their worst-case
-levels, for correlated attributes compose too. Two questions over one and the same domain count as one: safe, but dear.
+Releases about different domains are different questions, and the ledger composes each question separately. ``total``
+adds up their worst-case levels, because answers may be correlated. Two questions over the same domain count as one
+question. That is safe, but it charges more than necessary.
 
-**The same value answers with the same report**, which is kept and costs nothing again. Three things follow. The report
-is a pseudonym: it links its sender within the collection. Someone who sees all reports of one person sees *when* the
-value changed, whatever the budget. And the ledger has to be saved before a report is sent: a report that was sent
-and forgotten was a release that nobody counts.
+**An unchanged value gets the same report again**, which the ledger stores and does not charge again. This has three
+consequences:
 
-**Nothing is spent twice.** Threads may share a ledger. Processes share its file: ``Ledger.open`` lets one after the
-other answer, and ``save`` refuses a file with releases that this ledger does not know.
+- The report is a pseudonym: it links its sender within the collection.
+- An observer of all reports of one person learns *when* the value changed, whatever the budget.
+- The ledger must be saved before a report is sent. Otherwise a release could happen that no ledger counts.
 
-**The file is as sensitive as the values.** A value is kept as its HMAC-SHA256, under a random key that lies in the same
-file. This keeps values out of sight (and makes equal values of different collections or ledgers look different); it
-stops nobody who has the file, since trying each value of the domain is quick. A password would have to live on the same
-device. So the file is made readable by its owner alone, and should be kept where the values themselves would be.
+**Nothing is spent twice.** Threads may share a ledger. Processes share its file: ``Ledger.open`` admits one process at
+a time, and ``save`` rejects a file with releases that this ledger does not know.
+
+**The file is as sensitive as the values.** The ledger stores a value as its HMAC-SHA256 under a random key in the same
+file. The HMAC hides values from a casual look, and makes equal values of different collections or ledgers look
+different. It does not stop an attacker who has the file, because trying each value of the domain is quick. A password
+would have to live on the same device. The file is therefore readable by its owner only, and should be stored as
+carefully as the values themselves.
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, locked, replacing
+from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, locked, quantity, replacing
 from sfumato.auditing import Certificate, audit, required_coverage
 from sfumato.device.privatization import privatize
 from sfumato.domain import Domain, checked_domain
@@ -77,13 +82,36 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Release:
-    """One release: who asked, under which policy, and what was answered.
+    """One release of a report, or one charge without a report.
 
-    ``classical`` is the ε of classical LDP that the mechanism keeps, where it keeps one. ``value`` is the keyed digest
-    of the value and ``report`` the serialised report; both are None for what was charged without an answer.
-    ``hiding`` is the ε at which the mechanism hides the secret of the policy whatever the distribution; it is proved by
-    an audit where the policy itself knows a distribution, and None elsewhere and where there is no such ε. It is also
-    None in ledgers of versions that did not record it; ``Ledger.prove`` adds it.
+    Parameters
+    ----------
+    collection
+        Name of the collection.
+    mechanism
+        Hash of the mechanism.
+    classical
+        Level of classical LDP that the mechanism satisfies, or None if it satisfies none.
+    policy
+        Policy that the report obeys.
+    value
+        Keyed digest of the value, or None for a charge without a report.
+    report
+        Serialized report, or None for a charge without a report.
+    hiding
+        Level at which the mechanism hides the secret of the policy for every distribution. An audit proves it if the
+        policy itself assumes a distribution. None for other policies, if no such level exists, and in ledgers of
+        versions that did not record it; :meth:`Ledger.prove` adds it there.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> mechanism = sf.mechanisms.RandomizedResponse(domain, 1)
+    >>> ledger = sf.Ledger()
+    >>> ledger.charge("smoking", mechanism, sf.Uniform(domain, 1))
+    >>> ledger.releases[0].worst_case
+    Epsilon('1')
     """
 
     collection: str
@@ -96,13 +124,13 @@ class Release:
 
     @property
     def worst_case(self) -> Epsilon:
-        """The least ε at which this release is known to keep classical LDP, whatever anybody knows."""
+        """Smallest known level of classical LDP that this release satisfies; infinite if there is none."""
         charged = self.against_anything
         return INFINITE if charged is None else _greatest_epsilon(charged)
 
     @property
     def against_anything(self) -> Policy | None:
-        """What is charged where the policy itself does not compose."""
+        """Policy to charge if the stated policy does not compose, or None if no such policy is known."""
         stated = _greatest_epsilon(self.policy)
         classical = stated if self.classical is None else min(self.classical, stated)
         if not classical.is_infinite:
@@ -115,9 +143,30 @@ class Release:
 
 @dataclass(frozen=True)
 class Cost:
-    """What an answer would cost: ``added`` (None if it is free), and ``total``, what would then be spent.
+    """Cost of an answer before it is given.
 
-    ``allowed``: it lies within the budget. ``words`` say all this to a person.
+    Parameters
+    ----------
+    added
+        Policy that the answer adds to the ledger, or None if the answer is free.
+    total
+        Policy that all releases about the question would satisfy together.
+    allowed
+        Whether the total stays within the budget.
+    words
+        Description for people.
+
+    See Also
+    --------
+    Ledger.cost_of_change : Compute the cost of an answer.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> mechanism, policy = sf.mechanisms.RandomizedResponse(domain, 1), sf.Uniform(domain, 1)
+    >>> print(sf.Ledger().cost_of_change("smoking", mechanism, policy, "yes"))
+    costs a uniform policy at epsilon 1; the total would become a uniform policy at epsilon 1
     """
 
     added: Policy | None
@@ -131,7 +180,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class _Account:
-    """A true statement about all releases of one question: ``parts``, one per release, compose to ``total``."""
+    """A valid account of all releases about one question: ``parts``, one per release, compose to ``total``."""
 
     parts: list[Policy]
     total: Policy
@@ -139,15 +188,25 @@ class _Account:
 
 
 class Ledger:
-    """What one person has spent, question by question.
+    """A record of the privacy that one person has spent on each question.
 
-    ``budget`` is the most that may be spent: a policy, or several, one per question. Without any, everything is
-    counted and nothing refused; with one, a question that it does not speak of is refused.
+    Parameters
+    ----------
+    budget
+        Upper limit on the spending: a policy, or several policies over different domains. Without a budget the ledger
+        counts every release and rejects none. With a budget, it rejects questions that the budget does not cover.
 
-    >>> from sfumato.mechanisms import RandomizedResponse
-    >>> domain = Domain(["yes", "no"])
-    >>> ledger = Ledger(budget=Uniform(domain, 1))
-    >>> ledger.charge("first", RandomizedResponse(domain, "0.7"), Uniform(domain, "0.7"))
+    Raises
+    ------
+    InvalidInput
+        If the budget is not made of policies, or two of them share a domain.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["yes", "no"])
+    >>> ledger = sf.Ledger(budget=sf.Uniform(domain, 1))
+    >>> ledger.charge("first", sf.mechanisms.RandomizedResponse(domain, "0.7"), sf.Uniform(domain, "0.7"))
     >>> ledger.remaining(domain)
     Epsilon('0.3')
     """
@@ -156,44 +215,79 @@ class Ledger:
         self._budgets = _read_budgets(budget)
         self._releases: list[Release] = []
         self._key = secure.read(_KEY_BYTES)
-        self._one_at_a_time = threading.RLock()  # what was checked against the budget is charged before the next is
+        self._one_at_a_time = threading.RLock()  # holds other threads off between the budget check and the charge
 
     # -- what was spent ----------------------------------------------------------------------------------
 
     @property
     def budget(self) -> tuple[Policy, ...]:
-        """The budget: at most one policy per question."""
+        """The policies of the budget, at most one per question."""
         return tuple(self._budgets.values())
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """Every release, the oldest first."""
+        """All releases, oldest first."""
         return tuple(self._releases)
 
     def spent(self, domain: Domain) -> Policy | None:
-        """What all releases about this question hold an observer to, together; None if there were none.
+        """Return the policy that all releases about a question satisfy together.
 
-        As Policy.compose has it: levels on pairs add, n releases under one prior take their sum and all but the
-        greatest once more. What does not compose (a secret under a known distribution; a prior beside another
-        policy) is counted at the ε of classical LDP that it keeps, and so is what only then lies within the budget. A
-        secret whose mechanism keeps none is counted at the ε that an audit proves whatever the distribution.
+        Parameters
+        ----------
+        domain
+            Domain of the question.
+
+        Returns
+        -------
+        Policy or None
+            The composed policy, or None if the ledger has no release about the question.
+
+        Raises
+        ------
+        CannotCompose
+            If no bound on the releases together is known.
+
+        Notes
+        -----
+        Releases compose by the rules of :meth:`Policy.compose <sfumato.policy.Policy.compose>`. Levels on pairs add.
+        For releases under one prior, the composed level is the sum of all levels plus the sum of all but the greatest.
+
+        Some releases do not compose: a secret under a known distribution, or a prior together with another policy. The
+        ledger counts them at the level of classical LDP that their mechanism satisfies. It does the same if only that
+        account lies within the budget. A secret whose mechanism satisfies no classical level is counted at the level
+        that an audit proves for every distribution.
         """
         releases = self._about(checked_domain("Ledger.spent", domain))
         return self._account(domain, releases).total if releases else None
 
     @property
     def total(self) -> Epsilon:
-        """The worst-case level of all questions together: the sum of theirs.
+        """Worst-case level of all questions together: the sum of the levels of the questions.
 
-        Whoever knows how answers depend on each other learns from one about the other, so levels add across questions.
-        Infinite where a policy allows some values to be told apart and the mechanism is not known to prevent it.
+        Levels add across questions because answers may depend on each other: an analyst who knows how learns from one
+        answer about another. The total is infinite if a policy lets some values be distinguished and the mechanism is
+        not known to prevent it.
         """
         return sum((self._worst_case(domain) for domain in self._questions()), ZERO)
 
     def remaining(self, domain: Domain) -> Epsilon | None:
-        """The greatest ε of classical LDP that one more release may have; None where nothing limits it.
+        """Return the greatest level of classical LDP that one more release may have.
 
-        Known for budgets and spendings on pairs of values; else Undecided: ask ``allows`` about a release.
+        Parameters
+        ----------
+        domain
+            Domain of the question.
+
+        Returns
+        -------
+        Epsilon or None
+            The level; zero if the budget does not cover the question, None if nothing limits the release.
+
+        Raises
+        ------
+        Undecided
+            If the budget or the spending is not a policy on pairs of values. Call :meth:`allows` for a specific
+            release.
         """
         budget = self._budgets.get(checked_domain("Ledger.remaining", domain))
         if budget is None:
@@ -204,7 +298,8 @@ class Ledger:
         used = [pairs for pairs in map(_on_pairs, totals) if pairs is not None]
         if limit is None or not used:
             raise Undecided(
-                f"what remains of a {budget.kind} budget after these releases is no single level; ask allows()"
+                f"the remainder of a {budget.kind} budget after these releases is not a single level. Call allows() "
+                "for a specific release."
             )
         left = max(_room(limit, pairs) for pairs in used)
         return None if left.is_infinite else left
@@ -212,9 +307,27 @@ class Ledger:
     # -- charging ----------------------------------------------------------------------------------------
 
     def allows(self, collection: str, mechanism: Mechanism, policy: Policy) -> bool:
-        """Whether ``charge`` would accept this release. Exact; what cannot be decided or composed is not allowed.
+        """Return whether :meth:`charge` would accept a release.
 
-        A mechanism that breaks the policy is no release of it: PolicyViolated.
+        Parameters
+        ----------
+        collection
+            Name of the collection.
+        mechanism
+            Mechanism that draws the report.
+        policy
+            Policy that the mechanism obeys.
+
+        Returns
+        -------
+        bool
+            Whether the release stays within the budget. False also if the releases do not compose, or if the comparison
+            with the budget cannot be decided.
+
+        Raises
+        ------
+        PolicyViolated
+            If the mechanism violates the policy.
         """
         try:
             return self._with(self._new(collection, mechanism, policy)).within
@@ -222,7 +335,26 @@ class Ledger:
             return False
 
     def charge(self, collection: str, mechanism: Mechanism, policy: Policy) -> None:
-        """Count a release, or refuse it: BudgetExceeded, CannotCompose, or PolicyViolated by the mechanism."""
+        """Record a release without drawing a report.
+
+        Parameters
+        ----------
+        collection
+            Name of the collection.
+        mechanism
+            Mechanism that draws the report.
+        policy
+            Policy that the mechanism obeys.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the release would exceed the budget. Nothing is recorded.
+        CannotCompose
+            If the releases about the question have no bound together.
+        PolicyViolated
+            If the mechanism violates the policy.
+        """
         release = self._new(collection, mechanism, policy)
         with self._one_at_a_time:
             self._check_budget(release)
@@ -238,12 +370,42 @@ class Ledger:
         allow_change: bool = False,
         stream: Stream | None = None,
     ) -> npt.NDArray[Any]:
-        """The report of one value, as ``privatize`` gives it: an array with one row.
+        """Return the report of a value, and record its release.
 
-        A value that this collection was answered before has its stored report again, free of charge. Another value is
-        refused (ValueChanged) unless ``allow_change``; it is then a new release and is charged. All is checked before
-        anything is drawn, and the report stands in the ledger when this returns: **save it before sending**.
-        ``stream`` is for tests only.
+        If the collection has received this value before, the ledger returns the stored report free of charge. A
+        different value is a new release: it needs ``allow_change=True`` and is charged. The ledger checks everything
+        before it draws the report. **Save the ledger before you send the report.**
+
+        Parameters
+        ----------
+        collection
+            Name of the collection.
+        mechanism
+            Mechanism that draws the report.
+        policy
+            Policy that the mechanism obeys.
+        value
+            Value to report.
+        allow_change
+            Whether to answer although the collection received another value before.
+        stream
+            Random words for tests. The default is secure randomness.
+
+        Returns
+        -------
+        numpy.ndarray
+            An array with one report, as :func:`sfumato.privatize` returns it.
+
+        Raises
+        ------
+        ValueChanged
+            If the collection received another value before and ``allow_change`` is False.
+        BudgetExceeded
+            If the release would exceed the budget.
+        CannotCompose
+            If the releases about the question have no bound together.
+        PolicyViolated
+            If the mechanism violates the policy.
         """
         with self._one_at_a_time:
             release, known = self._request(collection, mechanism, policy, value)
@@ -251,8 +413,8 @@ class Ledger:
                 return _restored(mechanism, known)
             if self._answered(collection) and not allow_change:
                 raise ValueChanged(
-                    f"collection {collection!r} was answered with another value; cost_of_change() says what a second "
-                    "answer costs, allow_change=True gives it"
+                    f"collection {collection!r} has already received a report of another value. Call cost_of_change() "
+                    "to see what a second report costs, and pass allow_change=True to give it."
                 )
             self._check_budget(release)
             reports: npt.NDArray[Any] = privatize(mechanism, [value], stream)
@@ -265,32 +427,50 @@ class Ledger:
             return reports
 
     def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
-        """What answering with this value would cost now, as a policy and in words. Nothing is drawn or charged."""
-        release, known = self._request(collection, mechanism, policy, value)
-        if known is None:
-            return self._cost(release)
-        total = self._account(policy.domain, self._about(policy.domain)).total
-        return Cost(None, total, True, "costs nothing: this value was answered, and its report is given again")
-
-    def prove(self, collection: str, mechanism: Mechanism) -> Epsilon:
-        """Prove the level at which the earlier releases of a collection hide their secret from anybody, and record it.
-
-        Use this for a ledger of a version that recorded no such level: its secrets under a known distribution do not
-        compose without one, so that a second release about the question raises CannotCompose. Releases that ``charge``
-        and ``answer`` count now have theirs.
+        """Return the cost of an answer. Nothing is drawn or recorded.
 
         Parameters
         ----------
         collection
-            The collection whose releases are charged at the level.
+            Name of the collection.
         mechanism
-            The mechanism that gave them: the same spec, and run by the same class. The ledger holds the hash of its
-            spec, which a class from elsewhere with another sampler may share, so it cannot complete itself.
+            Mechanism that would draw the report.
+        policy
+            Policy that the mechanism obeys.
+        value
+            Value to report.
+
+        Returns
+        -------
+        Cost
+            The cost as a policy and as a sentence.
+        """
+        release, known = self._request(collection, mechanism, policy, value)
+        if known is None:
+            return self._cost(release)
+        total = self._account(policy.domain, self._about(policy.domain)).total
+        return Cost(None, total, True, "free: the ledger returns the stored report of this value")
+
+    def prove(self, collection: str, mechanism: Mechanism) -> Epsilon:
+        """Prove and record the level at which earlier releases of a collection hide their secret.
+
+        Use this method for a ledger that was written by a version without such levels. Without them, releases of a
+        secret under a known distribution do not compose, and a second release about the question raises CannotCompose.
+        Releases that :meth:`charge` and :meth:`answer` record have their levels.
+
+        Parameters
+        ----------
+        collection
+            Name of the collection whose releases are charged at the level.
+        mechanism
+            Mechanism that drew the reports: the same spec, run by the same class. The ledger stores only the hash of
+            the spec, and a third-party class with another sampler may share it. The ledger therefore cannot rebuild the
+            mechanism.
 
         Returns
         -------
         Epsilon
-            The level that an audit of the mechanism proves, whatever the distribution.
+            The level that an audit of the mechanism proves for every distribution.
 
         Raises
         ------
@@ -306,13 +486,15 @@ class Ledger:
                     epsilon = _hiding_epsilon(mechanism, release.policy)
                     if epsilon is None:
                         raise CannotCompose(
-                            f"no epsilon is proved at which {mechanism.name!r} hides the secret of collection "
-                            f"{collection!r} whatever the distribution: some report of it may rule out a secret"
+                            f"no audit proves a level at which {mechanism.name!r} hides the secret of collection "
+                            f"{collection!r} for every distribution, because some report may rule out a secret. Accept "
+                            "no further release about this question."
                         )
                     proved[number] = epsilon
             if not proved:
-                must = f"have answered collection {collection!r}, under a secret whose level is not recorded"
-                raise InvalidInput("Ledger.prove", "mechanism", must, mechanism.name)
+                must = f"be that of a release of collection {collection!r} under a secret whose level is not recorded"
+                hint = "Ledger.releases lists the collections and the hashes of their mechanisms."
+                raise InvalidInput("Ledger.prove", "mechanism", must, mechanism.name, hint=hint)
             for number, epsilon in proved.items():
                 self._releases[number] = dataclasses.replace(self._releases[number], hiding=epsilon)
             return max(proved.values())
@@ -320,15 +502,19 @@ class Ledger:
     # -- inside ------------------------------------------------------------------------------------------
 
     def _questions(self) -> list[Domain]:
+        """Return the domains of all releases."""
         return list(dict.fromkeys(release.policy.domain for release in self._releases))
 
     def _about(self, domain: Domain) -> list[Release]:
+        """Return the releases about a question."""
         return [release for release in self._releases if release.policy.domain == domain]
 
     def _answered(self, collection: str) -> list[Release]:
+        """Return the releases of a collection that have a report."""
         return [r for r in self._releases if r.collection == collection and r.report is not None]
 
     def _new(self, collection: str, mechanism: Mechanism, policy: Policy) -> Release:
+        """Return a release for a mechanism that obeys the policy, or raise."""
         _check_name("Ledger", "collection", collection)
         if mechanism.domain != policy.domain:
             raise InvalidInput("Ledger", "policy", "have the mechanism's domain", policy.domain)
@@ -340,12 +526,13 @@ class Ledger:
     def _request(
         self, collection: str, mechanism: Mechanism, policy: Policy, value: object
     ) -> tuple[Release, bytes | None]:
-        """The release that this answer would be, and the report it already has."""
+        """Return the release that an answer would be, and its stored report if there is one."""
         index = mechanism.domain.encode_one(value)
         for earlier in self._answered(collection):
             if (earlier.mechanism, earlier.policy) != (mechanism.hash, policy):
-                must = f"be those of collection {collection!r}, which was answered; another one needs another name"
-                raise InvalidInput("Ledger", "mechanism and policy", must, mechanism.name)
+                must = f"be those of the earlier reports of collection {collection!r}"
+                hint = "Give a new collection a new name."
+                raise InvalidInput("Ledger", "mechanism and policy", must, mechanism.name, hint=hint)
         message = json.dumps([collection, mechanism.hash, index]).encode()
         digest = hmac.new(self._key, message, hashlib.sha256).hexdigest()
         for earlier in self._answered(collection):
@@ -354,10 +541,11 @@ class Ledger:
         return dataclasses.replace(self._new(collection, mechanism, policy), value=digest), None
 
     def _with(self, release: Release) -> _Account:
+        """Return the account of a question after one more release."""
         return self._account(release.policy.domain, [*self._about(release.policy.domain), release], added=release)
 
     def _account(self, domain: Domain, releases: list[Release], *, added: Release | None = None) -> _Account:
-        """The first true account that lies within the budget, else the first that composes."""
+        """Return the first account within the budget, or else the first that composes."""
         budget = self._budgets.get(domain)
         account: _Account | None = None
         for parts, total in _totals(releases):
@@ -371,24 +559,31 @@ class Ledger:
         return account
 
     def _check_budget(self, release: Release) -> None:
+        """Raise BudgetExceeded if a release does not fit the budget."""
         account = self._with(release)
         if not account.within:
             budget = self._budgets.get(release.policy.domain)
-            limit = "what the budget speaks of" if budget is None else f"the budget, {_summary(budget)}"
-            total = _summary(account.total)
+            problem = (
+                "the budget does not cover this question"
+                if budget is None
+                else f"the total would become {_summary(account.total)}, which exceeds the budget, {_summary(budget)}"
+            )
             raise BudgetExceeded(
-                f"collection {release.collection!r}: what is spent would become {total}, beyond {limit}"
+                f"collection {release.collection!r}: {problem}. Nothing was drawn or charged. Skip this "
+                "collection; a larger budget must be chosen when the ledger is created."
             )
 
     def _cost(self, release: Release) -> Cost:
+        """Return the cost of a new release."""
         account = self._with(release)
         added = account.parts[-1]
-        words = f"costs {_summary(added)}: what is spent would become {_summary(account.total)}"
+        words = f"costs {_summary(added)}; the total would become {_summary(account.total)}"
         if not account.within:
-            words += ", beyond the budget"
+            words += ", which exceeds the budget"
         return Cost(added, account.total, account.within, words)
 
     def _worst_case(self, domain: Domain) -> Epsilon:
+        """Return the smallest known level of classical LDP for all releases about a question."""
         releases = self._about(domain)
         one_by_one = sum((release.worst_case for release in releases), ZERO)
         return min(one_by_one, _greatest_epsilon(self._account(domain, releases).total))
@@ -396,7 +591,13 @@ class Ledger:
     # -- documents ---------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """The whole ledger as a JSON text, its key included."""
+        """Return the whole ledger as a JSON string, including its key.
+
+        Returns
+        -------
+        str
+            The document that :meth:`from_json` reads. It is as sensitive as the values.
+        """
         document = {
             "ledger": _VERSION,
             "key": self._key.hex(),
@@ -407,13 +608,32 @@ class Ledger:
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
-        """The ledger that ``to_json`` wrote; anything missing, unknown or misshapen is refused."""
+        """Read a ledger from a JSON string.
+
+        Parameters
+        ----------
+        text
+            Document that :meth:`to_json` returned.
+
+        Returns
+        -------
+        Ledger
+            An equal ledger.
+
+        Raises
+        ------
+        InvalidInput
+            If a key is missing, unknown or has the wrong type.
+        UnknownSpec
+            If a later version of Sfumato wrote the document.
+        """
         try:
             parsed = json.loads(text)
         except ValueError as error:
-            raise InvalidInput("a ledger", "the text", "be JSON", str(error)) from None
+            raise InvalidInput("a ledger", "the document", "be JSON", str(error)) from None
         if isinstance(parsed, dict) and parsed.get("ledger", _VERSION) != _VERSION:
-            raise UnknownSpec("a ledger", "its version", f"be {_VERSION}", parsed["ledger"])
+            hint = "Read this ledger with the version of Sfumato that wrote it, or a later one."
+            raise UnknownSpec("a ledger", "its version", f"be {_VERSION}", parsed["ledger"], hint=hint)
         document = check_keys("a ledger", "the document", parsed, required=("ledger", "key", "budget", "releases"))
         for part in ("budget", "releases"):
             if not isinstance(document[part], list):
@@ -422,16 +642,26 @@ class Ledger:
         ledger._key = _read_hex("key", document["key"], _KEY_BYTES)
         ledger._releases = [_read_release(i, release) for i, release in enumerate(document["releases"])]
         for domain in ledger._questions():
-            ledger.spent(domain)  # what does not compose cannot have been charged
+            ledger.spent(domain)  # releases that do not compose cannot have been charged
         return ledger
 
     @classmethod
     @contextmanager
     def open(cls, path: str | Path) -> Iterator[Ledger]:
-        """Open a ledger file exclusively and save it on exit. **Send reports only after the block.**
+        """Open a ledger file exclusively and save it on exit.
 
-        Other processes and threads that open or save this file wait. What was answered is saved also when the block
-        raises, for somebody may have seen it.
+        Other processes and threads that open or save this file wait. **Send reports only after the block.** The ledger
+        is also saved if the block raises, because a report may already be known to someone.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+
+        Yields
+        ------
+        Ledger
+            The ledger of the file.
         """
         with locked(path):
             ledger = cls.load(path)
@@ -443,10 +673,20 @@ class Ledger:
                     ledger.save(path)
 
     def save(self, path: str | Path) -> None:
-        """Write the ledger: whole or not at all, and readable by its owner alone.
+        """Write the ledger to a file that only its owner can read.
 
-        A ledger that is there already must be this one, as it was before: with other releases it is refused, for they
-        would be forgotten. Nothing that was answered since then may be sent; load the file and ask again.
+        The file is replaced as a whole or not at all.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+
+        Raises
+        ------
+        InvalidInput
+            If the file holds a ledger with releases that this ledger does not have. Saving would lose them. Do not send
+            what this ledger answered; load the file and answer again.
         """
         with locked(path), self._one_at_a_time:
             text = self.to_json()
@@ -457,21 +697,38 @@ class Ledger:
                 file.write(text.encode())
 
     def _check_continues(self, path: str | Path) -> None:
+        """Raise InvalidInput if the file holds releases that this ledger does not have."""
         try:
             text = Path(path).read_text(encoding="utf-8")
             is_ledger = "ledger" in json.loads(text)
         except (OSError, ValueError, TypeError):
-            return  # no ledger: what is there can be replaced, or refuses to be
+            return  # not a ledger: the write replaces the file, or fails
         known = Ledger.from_json(text).releases if is_ledger else ()
         if len(known) > len(self._releases) or not all(map(_continues, self._releases, known)):
-            must = (
-                "hold no release that this ledger does not know: nothing was saved, so send nothing and load it again"
-            )
-            raise InvalidInput(str(path), "the file", must, f"{len(known)} releases, {len(self._releases)} here")
+            must = "hold only releases that this ledger has"
+            got = f"{quantity(len(known), 'release')} in the file, {len(self._releases)} in this ledger"
+            hint = "Nothing was saved. Send no report of this ledger; load the file and answer again."
+            raise InvalidInput(str(path), "the file", must, got, hint=hint)
 
     @classmethod
     def load(cls, path: str | Path) -> Ledger:
-        """The ledger of a file."""
+        """Read a ledger file.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+
+        Returns
+        -------
+        Ledger
+            The ledger of the file.
+
+        Raises
+        ------
+        InvalidInput
+            If the file cannot be read, or does not hold a ledger.
+        """
         try:
             text = Path(path).read_text(encoding="utf-8")
         except OSError as error:
@@ -481,17 +738,22 @@ class Ledger:
         return cls.from_json(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_json, (self.to_json(),)  # a lock cannot be copied
+        return type(self).from_json, (self.to_json(),)  # a lock cannot be pickled
 
     def __repr__(self) -> str:
-        return f"Ledger({len(self._releases)} releases about {len(self._questions())} questions)"
+        releases, questions = quantity(len(self._releases), "release"), quantity(len(self._questions()), "question")
+        return f"Ledger({releases} about {questions})"
 
 
-# -- what releases hold an observer to -------------------------------------------------------------------
+# -- composition of releases -----------------------------------------------------------------------------
 
 
 def _accounts(releases: list[Release]) -> Iterator[list[Policy]]:
-    """Three ways to count the same releases: as stated; what binds no pairs against anything; all against anything."""
+    """Yield up to three valid accounts of the same releases.
+
+    First the stated policies; then, for policies that are not on pairs, their worst-case policies; then the worst-case
+    policies of all releases.
+    """
     anything = [release.against_anything for release in releases]
     stated = [release.policy for release in releases]
     yield stated
@@ -503,7 +765,7 @@ def _accounts(releases: list[Release]) -> Iterator[list[Policy]]:
 
 
 def _totals(releases: list[Release]) -> Iterator[tuple[list[Policy], Policy]]:
-    """Each account that composes, and what it composes to. All of them are true."""
+    """Yield each account that composes, with its total. All of them are valid."""
     for parts in _accounts(releases):
         try:
             yield parts, _composed(parts)
@@ -512,7 +774,7 @@ def _totals(releases: list[Release]) -> Iterator[tuple[list[Policy], Policy]]:
 
 
 def _room(limit: PairwisePolicy, used: PairwisePolicy) -> Epsilon:
-    """The greatest ε that may be added to every level of ``used`` without passing ``limit``; at least 0."""
+    """Return the greatest ε, at least 0, that can be added to every level of ``used`` within ``limit``."""
     indices = representatives(limit.classes(), used.classes())
     limits, uses = limit.epsilons_on(indices), used.effective_epsilons_on(indices)
     off_diagonal = ~np.eye(len(indices), dtype=bool)
@@ -523,7 +785,8 @@ def _room(limit: PairwisePolicy, used: PairwisePolicy) -> Epsilon:
 
 
 def _composed(policies: list[Policy]) -> Policy:
-    # Priors compose to Σ ε + Σ ε - max ε if the greatest comes first, and to more in any other order.
+    """Return the composition of policies in the order with the smallest result."""
+    # Priors compose to Σ ε + Σ ε - max ε if the greatest level comes first, and to more in any other order.
     priors = [policy for policy in policies if isinstance(policy, Prior)]
     if len(priors) == len(policies):
         policies = [*sorted(priors, key=lambda prior: prior.epsilon, reverse=True)]
@@ -531,13 +794,14 @@ def _composed(policies: list[Policy]) -> Policy:
 
 
 def _on_pairs(policy: Policy) -> PairwisePolicy | None:
+    """Return the policy as one on pairs of values, or None."""
     if isinstance(policy, Secret):
         return policy.as_pairwise
     return policy if isinstance(policy, PairwisePolicy) else None
 
 
 def _greatest_epsilon(policy: Policy) -> Epsilon:
-    """The ε of classical LDP that the policy implies."""
+    """Return the level of classical LDP that the policy implies."""
     if isinstance(policy, Prior):
         return policy.classical_epsilon
     pairwise = _on_pairs(policy)
@@ -550,53 +814,57 @@ def _greatest_epsilon(policy: Policy) -> Epsilon:
 
 
 def _classical_epsilon(mechanism: Mechanism) -> Epsilon | None:
-    """Return the ε that the mechanism states and keeps; the sampler of a class from elsewhere may do otherwise."""
+    """Return the classical level that a mechanism of the library states; other samplers may not satisfy theirs."""
     return mechanism.classical_epsilon() if is_library_mechanism(mechanism) else None
 
 
-@functools.lru_cache(maxsize=32)  # a client asks the same few questions again and again, and an audit may take a second
+@functools.lru_cache(maxsize=32)  # clients repeat a few questions, and an audit may take a second
 def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
-    """Refuse a charge below what the mechanism gives away: it would make every total here a lie."""
+    """Raise PolicyViolated if the mechanism violates the policy, because the charge would be too low."""
     classical = _classical_epsilon(mechanism)
     if classical is None or not _certainly_implies(Uniform(policy.domain, classical), policy):
-        # Of a class from elsewhere nobody has compared the sampler with its law but this audit.
+        # Only this audit compares the sampler of a third-party class with its law.
         audit(mechanism, policy).raise_if_violated(coverage=required_coverage(mechanism))
 
 
 def _needs_proof(release: Release) -> bool:
-    """Whether the release could be charged at a level against anything that is not recorded."""
+    """Return whether :meth:`Ledger.prove` could add a level to the release."""
     secret = isinstance(release.policy, Secret) and not isinstance(release.policy.distributions, Anything)
     return secret and release.against_anything is None
 
 
 def _why_unbounded(releases: list[Release], added: Release | None) -> str:
-    """Say which releases have no level that could be charged, and what to do about it."""
+    """Explain which releases have no level to charge, and what to do about it."""
 
     def named(some: Iterable[Release]) -> str:
         return ", ".join(repr(name) for name in dict.fromkeys(release.collection for release in some))
 
-    words = f"the releases of the collections {named(releases)} have no bound together"
+    noun = "collection" if len({release.collection for release in releases}) == 1 else "collections"
+    words = f"the releases of {noun} {named(releases)} have no bound together"
     if added is not None and added.against_anything is None:
-        return f"{words}, and the mechanism of {named([added])} keeps no epsilon against anything to charge instead"
+        return (
+            f"{words}, and the mechanism of {named([added])} satisfies no epsilon for every distribution that could be "
+            "charged instead. Do not answer this collection, or use a mechanism that obeys a policy on pairs of values."
+        )
     unknown = [release for release in releases if release.against_anything is None]
     if unknown:
-        words += f": for {named(unknown)} no epsilon against anything is recorded to charge instead"
+        words += f", because no epsilon for every distribution is recorded for {named(unknown)}"
     if any(map(_needs_proof, unknown)):
-        words += "; if the version that wrote it did not record any, Ledger.prove(collection, mechanism) adds it"
-    return words
+        return f"{words}. If an earlier version wrote this ledger, call Ledger.prove(collection, mechanism) to add it."
+    return f"{words}. Accept no further release about this question."
 
 
 def _continues(release: Release, known: Release) -> bool:
-    """Whether the release is the known one, to which a proved level may have been added."""
+    """Return whether the release is the known one, possibly with a proved level added."""
     return release == known or (known.hiding is None and dataclasses.replace(release, hiding=None) == known)
 
 
-@functools.lru_cache(maxsize=32)  # as above
+@functools.lru_cache(maxsize=32)  # for the same reason as above
 def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
-    """Return the least ε, as far as it is found, at which an audit proves that the secret is hidden from anybody.
+    """Return the smallest level found at which an audit proves that the secret is hidden for every distribution.
 
-    That is the level of the policy or of the mechanism, or a multiple of 10^-9. None where the policy composes by
-    itself, and where some report rules out a secret.
+    The level is that of the policy or of the mechanism, or a multiple of 10^-9. None if the policy composes by itself,
+    or if some report rules out a secret.
     """
     if not isinstance(policy, Secret) or isinstance(policy.distributions, Anything):
         return None
@@ -605,11 +873,11 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
         return audit(mechanism, Secret(policy.domain, policy.secret, epsilon, Anything()))
 
     try:
-        worst = audited(ZERO).worst  # at ε = 0 the greatest ratio of likelihoods comes closest to breaking it
+        worst = audited(ZERO).worst  # at ε = 0 the worst constraint has the greatest ratio of likelihoods
         if worst.names is None or worst.right == 0:
             return None
         reached = log_rounded_up([(worst.left, ZERO)], [(worst.right, ZERO)])
-        # Doubles chose the worst; should another be greater by a last digit, the next step covers it.
+        # The worst constraint was chosen in doubles; the next step covers another that is larger by a last digit.
         candidates = {reached, reached + Epsilon("0.000000001"), policy.epsilon, mechanism.stated_epsilon}
         for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
             certificate = audited(epsilon)
@@ -622,6 +890,7 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
 
 
 def _certainly_implies(first: Policy, second: Policy) -> bool:
+    """Return whether the first policy is known to imply the second."""
     try:
         return implies(first, second)
     except NoAnswer:
@@ -629,6 +898,7 @@ def _certainly_implies(first: Policy, second: Policy) -> bool:
 
 
 def _summary(policy: Policy) -> str:
+    """Describe a policy in a few words."""
     epsilon = getattr(policy, "epsilon", None)
     suffix = f" at epsilon {epsilon}" if isinstance(epsilon, Epsilon) else ""
     return f"a {policy.kind} policy{suffix}"
@@ -638,12 +908,13 @@ def _summary(policy: Policy) -> str:
 
 
 def _read_budgets(budget: Any) -> dict[Domain, Policy]:
+    """Return the policies of a budget by domain."""
     several = isinstance(budget, Iterable) and not isinstance(budget, str)
     policies = [] if budget is None else list(budget) if several else [budget]
     budgets: dict[Domain, Policy] = {}
     for policy in policies:
         if not isinstance(policy, Policy):
-            raise InvalidInput("Ledger", "budget", "be a policy, or several", policy)
+            raise InvalidInput("Ledger", "budget", "be a policy or a list of policies", policy)
         if policy.domain in budgets:
             raise InvalidInput("Ledger", "budget", "have one policy per domain", policy.domain)
         budgets[policy.domain] = policy
@@ -651,11 +922,13 @@ def _read_budgets(budget: Any) -> dict[Domain, Policy]:
 
 
 def _check_name(subject: str, parameter: str, name: object) -> None:
+    """Raise InvalidInput unless the name is a non-empty string."""
     if not isinstance(name, str) or not name:
-        raise InvalidInput(subject, parameter, "be a name", name)
+        raise InvalidInput(subject, parameter, "be a non-empty string", name)
 
 
 def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:
+    """Return a stored report as an array with one row."""
     if len(report) != (mechanism.bits + 7) // 8:
         must = f"have {(mechanism.bits + 7) // 8} bytes"
         raise InvalidInput("a ledger", "the stored report", must, f"{len(report)} bytes")
@@ -667,6 +940,7 @@ def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:
 
 
 def _release_document(release: Release) -> dict[str, Any]:
+    """Return a release as a JSON object."""
     return {
         "collection": release.collection,
         "mechanism": release.mechanism,
@@ -679,13 +953,14 @@ def _release_document(release: Release) -> dict[str, Any]:
 
 
 def _read_release(number: int, content: object) -> Release:
+    """Read a release from a JSON object."""
     entry = f"release {number}"
     keys = ("collection", "mechanism", "classical", "policy", "value", "report")
     document = check_keys("a ledger", entry, content, required=keys, optional=["hiding"])
     collection, classical = document["collection"], document["classical"]
     policy, hiding = policy_from_dict(document["policy"]), document.get("hiding")
     if hiding is not None and not isinstance(policy, Secret):
-        raise InvalidInput("a ledger", f"{entry}, hiding", "be stated of a secret only", hiding)
+        raise InvalidInput("a ledger", f"{entry}, hiding", "be absent unless the policy is a secret", hiding)
     value, report = document["value"], document["report"]
     _check_name("a ledger", f"{entry}, collection", collection)
     if (value is None) != (report is None):
@@ -702,6 +977,7 @@ def _read_release(number: int, content: object) -> Release:
 
 
 def _read_hex(name: str, digits: object, length: int | None = None) -> bytes:
+    """Read hexadecimal digits, and check their number."""
     try:
         data = bytes.fromhex(digits) if isinstance(digits, str) else None
     except ValueError:

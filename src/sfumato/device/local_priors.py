@@ -1,12 +1,12 @@
-"""Every user their own prior over a binary value: one report each, and the best estimate of how many hold the second.
+"""One prior per user over a binary value: one report each, and the best estimate of the number of ones.
 
-Each user is privatized as by ``PriorBinary`` under their own prior. Their parameters are integers, found for all of
-them at once by compiled code that ``user_thresholds`` states one by one. By Proposition 2 of Jiang, Li, Tandon the
-errors of independent users add, so the best mechanism for each is the best for all.
+Each user's report is drawn as by ``PriorBinary`` under the prior of that user. The parameters of all users are integers
+that compiled code computes at once; ``user_thresholds`` defines them for one user. By Proposition 2 of Jiang, Li and
+Tandon, the errors of independent users add. The best mechanism for each user is therefore the best for all.
 
-**A prior is visible**: it fixes the probabilities of a report, and whoever reads the report knows it. So it must be
-public, or that of a group to which people belong whatever their value, or itself released privately; ``prior_source``
-says which. A prior learnt from a person's private history tells that history.
+**A prior is visible.** It fixes the probabilities of a report, so the reader of the report knows it. A prior must
+therefore be public, or that of a group whose membership does not depend on the value, or itself released privately.
+``prior_source`` states which. A prior learned from a person's private history reveals that history.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike, Floats, Words, core_count, floor_of_ratio, read_integer
+from sfumato._core import Epsilon, EpsilonLike, Floats, Words, core_count, floor_of_ratio, quantity, read_integer
 from sfumato.auditing import Channel
 from sfumato.domain import Domain, align, checked_domain, labels_domain, library
 from sfumato.errors import InvalidInput
@@ -32,24 +32,24 @@ from sfumato.randomness import MAIN, SecureStream, Stream, keystream
 
 __all__ = ["DECLARATIONS", "LAYOUT", "EventEstimate", "LocalPriors", "LocalTotal", "user_thresholds"]
 
-#: What a prior may be, and what is thereby declared.
+#: Accepted origins of a prior, each with the statement that the caller makes by declaring it.
 DECLARATIONS = {
-    "public": "everyone could know it beforehand, without any of these people's data",
-    "cohort": "it is that of a group, and nobody's value decides to which group they belong",
-    "released": "it was estimated from reports that were private themselves, and their privacy was accounted for",
+    "public": "everyone could know the prior in advance, without data of these people",
+    "cohort": "the prior is that of a group, and membership does not depend on the value",
+    "released": "the prior was estimated from private reports, and their privacy was accounted for",
 }
 
-#: At this ε and above, e^-ε is less than 2^-62.
+#: Level above which e^-ε is less than 2^-62.
 _BELOW_ONE_UNIT = Epsilon(44)
 
-#: One decision a user (docs/words-to-decisions.md): report the first value, bernoulli(·, 2^62).
+#: One decision per user (docs/words-to-decisions.md): whether to report the first value, bernoulli(·, 2^62).
 LAYOUT = Layout(64, (Field.number(2, TOTAL_BITS),))
 
 
 def user_thresholds(prior: int, least: int) -> tuple[int, int]:
-    """How many of 2^62 reports name the first value, if the user holds the first and if they hold the second.
+    """Return the number of reports in 2^62 that name the first value, for each value that the user may have.
 
-    ``prior`` is 2^62·Pr(X=1), ``least`` is e^-ε·2^62 rounded up. Every rounding is to the private side:
+    ``prior`` is 2^62·Pr(X=1), and ``least`` is e^-ε·2^62 rounded up. Every rounding is towards more privacy; see
     ``docs/proofs/local-priors.md``.
     """
     first, second = _edge(TOTAL - prior, least), _edge(prior, least)
@@ -62,10 +62,10 @@ def user_thresholds(prior: int, least: int) -> tuple[int, int]:
 
 
 def _edge(prior: int, least: int) -> int:
-    """At least 2^62 times the least likelihood of the other value beside one of the value with this ``prior``."""
+    """Return an upper bound on 2^62 times the smallest likelihood of the other value, if that of this value is one."""
     other = TOTAL - prior
     edge = 0
-    # Of the two bounds the greater is in force, and only where its divisor is at least a half.
+    # The greater of the two bounds applies, and only if its divisor is at least a half.
     if other >= TOTAL // 2 - 2 and least > prior:
         edge = _up((least - prior) * TOTAL, other)
     below = TOTAL - _up(other * least, TOTAL)
@@ -75,15 +75,40 @@ def _edge(prior: int, least: int) -> int:
 
 
 def _up(numerator: int, denominator: int) -> int:
+    """Divide and round up."""
     return -(-numerator // denominator)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalTotal(EventEstimate):
-    """How many of ``n`` users hold the second value: ``value`` with its ``standard_error``.
+    """Estimated number of users with the second value.
 
-    ``events`` are what the error is made of: people whose value is not the one that their report makes likely.
-    ``unseen`` is 0, because every report counts. ``terms`` is empty, because the events give the limits.
+    Parameters
+    ----------
+    value
+        The estimate.
+    standard_error
+        Standard error of the estimate.
+    n
+        Number of users.
+    unseen
+        Always 0, because every report counts.
+    terms
+        Always empty, because the events determine the intervals.
+    events
+        Sources of the error: users whose value differs from the one that their report makes likely.
+
+    See Also
+    --------
+    LocalPriors.estimate : Compute a total from reports.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> users = sf.LocalPriors([0.2, 0.5, 0.9], epsilon=2, prior_source="public")
+    >>> total = users.estimate([0, 1, 1])
+    >>> total.n, round(total.value, 2)
+    (3, 1.95)
     """
 
     n: int
@@ -100,23 +125,66 @@ class LocalTotal(EventEstimate):
 
     @property
     def frequency(self) -> EventEstimate:
-        """The same number as a fraction of the users."""
+        """The total as a fraction of the users."""
         return self.scaled(1 / self.n)
 
     def merge(self, other: LocalTotal) -> LocalTotal:
-        """Return the total of both groups of users: independent, so variances add."""
+        """Add the total of another, independent group of users.
+
+        Parameters
+        ----------
+        other
+            Total of the other group.
+
+        Returns
+        -------
+        LocalTotal
+            The sum of both totals. Their variances add.
+        """
         error = float(np.hypot(self.standard_error, other.standard_error))
         return LocalTotal(self.value + other.value, error, self.n + other.n, events=self.events + other.events)
 
 
 class LocalPriors:
-    """Users with priors of their own, all at one ε. ``priors[i]`` is how probable the second value is for user i.
+    """Users with one prior each over a binary value, all at the same ε.
 
-    A prior is rounded to a multiple of 2^-62, and that is the prior a report is private under. ``prior_source`` must be
-    one of "public", "cohort" and "released": see ``DECLARATIONS``. Immutable.
+    A prior is rounded to a multiple of 2^-62, and the report is private under the rounded prior. Instances are
+    immutable.
 
-    Priors that are labelled with their users (a pandas Series, a mapping) fix the order of the users. Values, priors
-    and reports that are labelled too are then brought into it, and what has no labels is in this order already.
+    Parameters
+    ----------
+    priors
+        Probability of the second value for each user. Priors with labels (a pandas Series, a mapping) fix the order of
+        the users. Values, priors and reports with labels are then aligned by label; those without labels must have this
+        order.
+    epsilon
+        Privacy level of every report.
+    prior_source
+        Declaration of the origin of the priors:
+
+        - ``"public"``: everyone could know them in advance, without data of these users;
+        - ``"cohort"``: each is the prior of a group, and membership does not depend on the value;
+        - ``"released"``: they were estimated from private reports whose privacy was accounted for.
+    domain
+        Domain of exactly two values. The default is ``Domain([0, 1])``.
+
+    Raises
+    ------
+    InvalidInput
+        If a prior is not in [0, 1], the domain does not have two values, or ``prior_source`` is not declared.
+
+    Notes
+    -----
+    The mechanism and the estimate of the total are those of Jiang, Li and Tandon. The errors of independent users add
+    (their Proposition 2).
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> users = sf.LocalPriors([0.2, 0.5, 0.9], epsilon=2, prior_source="public")
+    >>> reports = users.privatize([0, 1, 1])
+    >>> users.estimate(reports).n
+    3
     """
 
     def __init__(
@@ -141,12 +209,12 @@ class LocalPriors:
 
     @property
     def priors(self) -> Floats:
-        """The priors as they count: the nearest doubles to multiples of 2^-62."""
+        """The rounded priors of all users: the nearest doubles to multiples of 2^-62."""
         return np.asarray(self._fixed / TOTAL)
 
     @functools.cached_property
     def thresholds(self) -> Words:
-        """A row of ``user_thresholds`` for each user."""
+        """The probabilities of the first report, in units of 2^-62: one row per user, one column per value."""
         from sfumato.mechanisms import write_thresholds
 
         thresholds = np.empty((len(self), 2), np.uint64)
@@ -163,26 +231,73 @@ class LocalPriors:
     # -- one user ----------------------------------------------------------------------------------------------
 
     def policy(self, user: int) -> Prior:
-        """What the report of one user promises."""
+        """Return the policy that the report of one user obeys.
+
+        Parameters
+        ----------
+        user
+            Position of the user.
+
+        Returns
+        -------
+        Prior
+            The policy under the prior of that user.
+        """
         prior = Fraction(int(self._fixed[user]), TOTAL)
         return Prior(self.domain, [1 - prior, prior], self.epsilon)
 
     def law(self, user: int) -> Channel:
-        """The exact law of one user's report."""
+        """Return the exact law of one user's report.
+
+        Parameters
+        ----------
+        user
+            Position of the user.
+
+        Returns
+        -------
+        Channel
+            The probability of each report for each value.
+        """
         rows = [Fraction(int(threshold), TOTAL) for threshold in self.thresholds[user]]
         return Channel(self.domain, [[p, 1 - p] for p in rows])
 
     def sample(self, user: int, x: int, draws: Draws) -> int:
-        """One report, of the value with index x: what ``privatize`` does for all."""
+        """Draw the report of one user, as :meth:`privatize` does for all users.
+
+        Parameters
+        ----------
+        user
+            Position of the user.
+        x
+            Index of the value, 0 or 1.
+        draws
+            Source of random decisions.
+
+        Returns
+        -------
+        int
+            The report, 0 or 1.
+        """
         return 0 if draws.bernoulli(int(self.thresholds[user, x]), TOTAL) else 1
 
     # -- all of them -------------------------------------------------------------------------------------------
 
     def privatize(self, values: Any, stream: Stream | None = None) -> Any:
-        """Return a report for the value of each user, 0 or 1, in the order of the users.
+        """Draw one report per user, 0 or 1, in the order of the users.
 
-        For a pandas Series, a Series named "report" with the labels of the users; for polars a Series, for Arrow an
-        array, for anything else a numpy array. Randomness is secure unless ``stream`` is given.
+        Parameters
+        ----------
+        values
+            Value of each user.
+        stream
+            Random words for simulations and tests. The default is secure randomness.
+
+        Returns
+        -------
+        array or column
+            For a pandas Series, a Series named "report" with the labels of the users. For polars a Series, for Arrow an
+            array, and otherwise a numpy array.
         """
         indices = self.domain.encode(self._by_user("values", values))
         self._check_count("values", len(indices))
@@ -201,36 +316,68 @@ class LocalPriors:
         return column if labels in (None, Domain.range(len(self))) else column.set_axis(list(self._users))
 
     def posterior_means(self, reports: Any) -> Floats:
-        """Pr(X=1|Y) of each user: what their report makes of their prior."""
+        """Return the posterior probability Pr(X=1|Y) of each user.
+
+        Parameters
+        ----------
+        reports
+            Report of each user.
+
+        Returns
+        -------
+        numpy.ndarray
+            The probability of the second value, given the prior and the report of the user.
+        """
         chosen = self._reports(reports)
         low, high = self._posteriors
         return np.where(chosen == 1, high, low)
 
     def estimate(self, reports: Any, method: str = "mmse") -> LocalTotal:
-        """How many users hold the second value.
+        """Estimate the number of users with the second value.
 
-        ``mmse``: Σ E[Xᵢ|Yᵢ], the least mean square error if the priors are right; its standard error is that of
-        Σ Xᵢ given the reports. ``unbiased``: right on average for every set of values, whatever the priors; far less
-        exact. If the two differ by more than their errors, the priors are wrong.
+        Parameters
+        ----------
+        reports
+            Report of each user.
+        method
+            ``"mmse"`` sums the posterior means E[X|Y]. Its mean squared error is the smallest possible if the priors
+            are right. Its standard error is that of the true total given the reports. ``"unbiased"`` is right on
+            average for every set of values, whatever the priors, but has a much larger error.
+
+        Returns
+        -------
+        LocalTotal
+            The estimate with its error.
+
+        Raises
+        ------
+        InvalidInput
+            If the method is unknown, or it is ``"unbiased"`` and the report of some user is independent of the value.
+
+        Notes
+        -----
+        If the two methods differ by more than their errors, the priors are wrong.
         """
         chosen = self._reports(reports)
         if method == "mmse":
             means = self.posterior_means(chosen)
             error = float(np.sum(means * (1 - means))) ** 0.5
             ones = np.ones(len(self))
-            # A user who holds the second value makes the total larger than the sum of the means: the error falls.
+            # A user with the second value makes the true total larger than the estimate, so the error decreases.
             return LocalTotal(float(means.sum()), error, len(self), events=tuple(Events.of(means, -ones, ones)))
         if method != "unbiased":
             raise InvalidInput("LocalPriors", "method", "be one of mmse, unbiased", method)
         thresholds = self.thresholds.astype(np.int64)
         gap = (thresholds[:, 0] - thresholds[:, 1]) / TOTAL
         if not gap.all():
-            raise InvalidInput("LocalPriors", "method", "not be 'unbiased' where a report tells nothing", method)
+            must = "not be 'unbiased', because the report of some user is independent of the value"
+            hint = "Use method='mmse', or a larger epsilon."
+            raise InvalidInput("LocalPriors", "method", must, method, hint=hint)
         ones = 1 - thresholds / TOTAL  # Pr(Y=1|x)
         each = (chosen - ones[:, 0]) / gap
         noise = ones * (1 - ones)
         variance = float(np.sum((noise[:, 0] + each * (noise[:, 1] - noise[:, 0])) / gap**2))
-        # How many hold each value is as uncertain as the total; at least one each is reckoned with.
+        # The number of users with each value is as uncertain as the total; assume at least one of each.
         events = []
         for x, holds in enumerate((1 - each, each)):
             weights = np.full(len(self), max(float(holds.sum()), 1.0) / len(self))
@@ -239,28 +386,41 @@ class LocalPriors:
 
     @property
     def errors(self) -> Floats:
-        """Each user's mean square error of E[X|Y] under their prior. They add (Proposition 2)."""
+        """Mean squared error of E[X|Y] under the prior of each user. Errors of different users add."""
         return self._error_parts(self.priors)[1]
 
     def error_if(self, true_priors: Any) -> tuple[float, float]:
-        """Bias and mean square error of the ``mmse`` total if the true priors are these, and not those assumed."""
+        """Return bias and mean squared error of the ``"mmse"`` total under other priors.
+
+        Parameters
+        ----------
+        true_priors
+            True probability of the second value for each user.
+
+        Returns
+        -------
+        tuple of float
+            The bias and the mean squared error of the total.
+        """
         true = _fixed_point("true_priors", self._by_user("true_priors", true_priors)) / TOTAL
         self._check_count("true_priors", len(true))
         biases, squares = self._error_parts(true)
         bias = float(biases.sum())
         return bias, float(np.sum(squares - biases**2)) + bias**2
 
-    # -- what these are made of --------------------------------------------------------------------------------
+    # -- parts of the computations -----------------------------------------------------------------------------
 
     @functools.cached_property
     def _posteriors(self) -> tuple[Floats, Floats]:
-        """Pr(X=1|Y=0) and Pr(X=1|Y=1)."""
+        """Return Pr(X=1|Y=0) and Pr(X=1|Y=1) of each user."""
         p, zeros = self.priors, self.thresholds / TOTAL
-        ones = (np.uint64(TOTAL) - self.thresholds) / TOTAL  # not 1 - zeros: a rare report keeps its digits
+        ones = (
+            np.uint64(TOTAL) - self.thresholds
+        ) / TOTAL  # not 1 - zeros, which would lose the digits of a rare report
         return _posterior(p, zeros), _posterior(p, ones)
 
     def _error_parts(self, true: Floats) -> tuple[Floats, Floats]:
-        """Each user's mean error and mean square error, for values drawn from ``true``."""
+        """Return the mean error and the mean squared error of each user, for values drawn from ``true``."""
         low, high = self._posteriors
         zeros = self.thresholds / TOTAL
         bias, square = np.zeros(len(self)), np.zeros(len(self))
@@ -271,6 +431,7 @@ class LocalPriors:
         return bias, square
 
     def _reports(self, reports: Any) -> npt.NDArray[np.uint8]:
+        """Return the reports as an array, or raise InvalidInput."""
         array = np.asarray(self._by_user("reports", reports))
         self._check_count("reports", array.shape[0] if array.ndim == 1 else -1)
         if array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
@@ -278,56 +439,60 @@ class LocalPriors:
         return array.astype(np.uint8)
 
     def _by_user(self, parameter: str, entries: Any) -> Any:
-        """Return entries in the order of the users: by label, where both these and the priors have labels."""
+        """Return entries in the order of the users, aligned by label if both the entries and the priors have labels."""
         if self._users is None:
             return entries
         labels = labels_domain(entries, "LocalPriors", parameter)
         if labels is not None and len(labels) < len(self._users):
             without = next(user for user in self._users if user not in labels)
-            raise InvalidInput("LocalPriors", parameter, "be one for each user", f"none for {without!r}")
+            raise InvalidInput("LocalPriors", parameter, "have one entry per user", f"no entry for {without!r}")
         return align(self._users, entries, "LocalPriors", parameter)
 
     def _check_count(self, parameter: str, count: int) -> None:
+        """Raise InvalidInput unless there is one entry per user."""
         if count != len(self):
-            raise InvalidInput("LocalPriors", parameter, f"be one for each of {len(self)} users", count)
+            raise InvalidInput(
+                "LocalPriors", parameter, f"have one entry for each of {quantity(len(self), 'user')}", count
+            )
 
 
 def _posterior(prior: Floats, likelihoods: Floats) -> Floats:
-    """P₁T₁/(P₀T₀ + P₁T₁); where the report is impossible, the prior."""
+    """Return P₁T₁/(P₀T₀ + P₁T₁), or the prior if the report is impossible."""
     joint = prior * likelihoods[:, 1]
     total = (1 - prior) * likelihoods[:, 0] + joint
     return np.divide(joint, total, out=prior.copy(), where=total > 0)
 
 
 def _check_declared(prior_source: str | None) -> None:
+    """Raise InvalidInput unless the origin of the priors is declared."""
     if prior_source not in DECLARATIONS:
         choices = ", ".join(repr(choice) for choice in DECLARATIONS)
         raise InvalidInput(
             "LocalPriors",
             "prior_source",
-            f"be declared as one of {choices}: a report shows the prior it was made with, so one learnt from a "
-            "person's private history must first be released privately",
+            f"be one of {choices}",
             prior_source,
+            hint="A report reveals its prior. Release a prior that was learned from private data privately first.",
         )
 
 
 def _fixed_point(parameter: str, priors: Any) -> Words:
-    """Probabilities as multiples of 2^-62."""
+    """Return probabilities as multiples of 2^-62."""
     try:
         array = np.asarray(priors, np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput("LocalPriors", parameter, "be a row of numbers in [0, 1]", priors) from None
+        raise InvalidInput("LocalPriors", parameter, "be a sequence of numbers in [0, 1]", priors) from None
     if array.ndim != 1 or len(array) == 0:
-        raise InvalidInput("LocalPriors", parameter, "be a row of at least one number", f"shape {array.shape}")
+        raise InvalidInput("LocalPriors", parameter, "be a sequence of at least one number", f"shape {array.shape}")
     wrong = ~((array >= 0) & (array <= 1))
     if wrong.any():
         user = int(wrong.argmax())
-        raise InvalidInput("LocalPriors", f"{parameter}: that of user {user}", "lie in [0, 1]", float(array[user]))
+        raise InvalidInput("LocalPriors", f"{parameter}[{user}]", "be in [0, 1]", float(array[user]))
     return np.asarray(np.rint(array * TOTAL).astype(np.uint64))
 
 
 def _least_rounded_up(epsilon: Epsilon) -> int:
-    """The least integer that is at least e^-ε·2^62: certified."""
+    """Return the smallest integer that is at least e^-ε·2^62, certified."""
     if epsilon.is_infinite:
         return 0
     if epsilon > _BELOW_ONE_UNIT:
@@ -336,6 +501,6 @@ def _least_rounded_up(epsilon: Epsilon) -> int:
 
 
 def _parts(count: int) -> Iterator[tuple[int, int]]:
-    """The users in as many parts as there are cores, if they are many."""
+    """Divide the users into one part per core, unless there are few."""
     size = max(-(-count // core_count()), 2**15)
     return ((start, min(start + size, count)) for start in range(0, count, size))

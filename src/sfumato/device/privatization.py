@@ -1,8 +1,8 @@
-"""The verb ``privatize``: values in, randomized reports out, with secure randomness and on all cores.
+"""The verb ``privatize``: turn values into randomized reports, with secure randomness and on all cores.
 
-Values are cut into chunks that each have random streams of their own (docs/words-to-decisions.md), so the number
-of threads changes nothing, and the compiled kernel gives the bytes that the scalar sampler would. The sampler
-itself serves where there is little to do, and mechanisms that have no kernel.
+Values are divided into chunks, and each chunk has separate random streams (docs/words-to-decisions.md). The number of
+threads therefore does not change the reports. The compiled kernel returns the same bytes as the scalar sampler. The
+scalar sampler handles small batches, and mechanisms without a kernel.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["privatize", "privatize_indices"]
 
-#: Below this many decisions the scalar sampler is done before numba is imported.
+#: Maximum number of decisions for the scalar sampler; it finishes fewer of them before numba is imported.
 _SMALL_BATCH_DECISIONS = 20_000
 #: Seconds between two calls of a progress function.
 _PROGRESS_INTERVAL = 0.1
@@ -50,28 +50,33 @@ def privatize(
         The mechanism that draws the reports.
     values
         A list, or a column of numpy, pandas, polars or Arrow. The values of a product or a grid may also be a table
-        with a column for each part. Every value is checked before anything is drawn.
+        with one column per part. Every value is checked before anything is drawn.
     stream
-        Random words for simulations and tests, :class:`InsecureSeeded`. Randomness is secure unless it is given.
+        Random words for simulations and tests: an :class:`InsecureSeeded`. The default is secure randomness.
     out
-        An array to write the reports to.
+        An array that receives the reports.
     threads
-        The number of threads; all cores unless given.
+        The number of threads. The default is one per core.
     progress
-        Called now and then with a :class:`Progress`.
+        A function that is called about ten times per second with a :class:`Progress`.
 
     Returns
     -------
     array or column
-        For a list or numpy array, an array: unsigned integers (indices of outputs), or one row of bytes per report.
-        For a pandas Series or DataFrame, a Series named "report" with the same index; for polars a Series, for Arrow an
-        array. Such a column has one element per report whatever the mechanism: an unsigned integer, or a string of
-        ``x`` and hex digits. If ``out`` is given, ``out``.
+        The reports. The type depends on ``values``:
+
+        - list or numpy array: an array of unsigned integers (indices of outputs), or of one row of bytes per report;
+        - pandas Series or DataFrame: a Series named "report" with the same index;
+        - polars: a Series;
+        - Arrow: an array.
+
+        A column has one element per report: an unsigned integer, or a string of ``x`` and hexadecimal digits. If
+        ``out`` is not None, the result is ``out``.
 
     Raises
     ------
     InvalidInput
-        If a value is not one of the domain; the message names its row.
+        If a value is not in the domain. The message names its row.
 
     Examples
     --------
@@ -81,11 +86,11 @@ def privatize(
     array([0, 1, 0], dtype=uint32)
     """
     checked_type("privatize", "the mechanism", mechanism, Mechanism)
-    if isinstance(values, (str, bytes)):  # only the type is named: an error must not carry a person's value needlessly
+    if isinstance(values, (str, bytes)):  # the message names only the type, because the value may be personal
         raise InvalidInput("privatize", "values", "be a list or a column of values ([value] for one)", type(values))
     if stream is not None and (isinstance(stream, type) or not hasattr(stream, "reserve")):
-        must = "be left out (randomness is then secure), or InsecureSeeded(seed) for simulations"
-        raise InvalidInput("privatize", "stream", must, stream)
+        hint = "Leave stream out for secure randomness."
+        raise InvalidInput("privatize", "stream", "be InsecureSeeded(seed), for simulations only", stream, hint=hint)
     indices = mechanism.domain.encode(values, copy=False)
     reports = privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
     return reports if out is not None else reports_to_column(reports, values)
@@ -100,10 +105,10 @@ def privatize_indices(
     threads: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> npt.NDArray[Any]:
-    """As ``privatize``, for values that are encoded already: every index must lie in the domain."""
+    """Randomize values that are already encoded as indices of the domain; see ``privatize``."""
     reports = _checked_out(mechanism, len(indices), out)
     if out is not None and np.may_share_memory(indices, out):
-        indices = indices.copy()  # values are looked at again after their neighbours' reports are written
+        indices = indices.copy()  # a kernel reads values again after it has written reports of others
     kernel = _kernel(mechanism, len(indices))
     if kernel is None and (stream is None or isinstance(stream, SecureStream)):
         _sample_securely(mechanism, indices, reports, progress)
@@ -125,7 +130,7 @@ def privatize_indices(
                 worker.run(work)
         else:
             shared = _Shared(work)
-            with ThreadPoolExecutor(len(workers) - 1) as pool:  # a new thread takes as long as some chunks to begin
+            with ThreadPoolExecutor(len(workers) - 1) as pool:  # starting a thread takes as long as some chunks
                 others = [pool.submit(worker.run, shared) for worker in workers[1:]]
                 workers[0].run(shared)
                 for other in others:
@@ -135,6 +140,7 @@ def privatize_indices(
 
 
 def _checked_out(mechanism: Mechanism, count: int, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    """Return the array that receives the reports."""
     shape, dtype = (count, *mechanism.report_format.shape), mechanism.report_format.dtype
     if out is None:
         return np.empty(shape, dtype)
@@ -145,6 +151,7 @@ def _checked_out(mechanism: Mechanism, count: int, out: npt.NDArray[Any] | None)
 
 
 def _thread_count(threads: int | None, chunks: int) -> int:
+    """Return the number of threads to use."""
     if threads is None:
         threads = core_count()
     if threads < 1:
@@ -153,6 +160,7 @@ def _thread_count(threads: int | None, chunks: int) -> int:
 
 
 def _kernel(mechanism: Mechanism, count: int) -> Kernel | None:
+    """Return the compiled kernel, or None if the batch is small or the mechanism has none."""
     if count * (len(mechanism.layout) + 1) <= _SMALL_BATCH_DECISIONS:
         return None
     from sfumato.mechanisms import kernel_for
@@ -164,6 +172,7 @@ def _kernel(mechanism: Mechanism, count: int) -> Kernel | None:
 
 
 def _store(mechanism: Mechanism, reports: npt.NDArray[Any], i: int, report: int) -> None:
+    """Write one report of the scalar sampler to the array."""
     reports[i] = (
         report if not mechanism.report_format.shape else np.frombuffer(mechanism.report_format.encode(report), np.uint8)
     )
@@ -172,6 +181,7 @@ def _store(mechanism: Mechanism, reports: npt.NDArray[Any], i: int, report: int)
 def _sample_securely(
     mechanism: Mechanism, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], progress: ProgressCallback | None
 ) -> None:
+    """Run the scalar sampler on all values with secure bits."""
     tracker = _Tracker(len(indices), progress)
     for i, x in enumerate(indices.tolist()):
         frame = secure.bits(mechanism.layout.frame_bits)
@@ -183,6 +193,7 @@ def _sample_securely(
 def _sample_chunk(
     mechanism: Mechanism, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], key: bytes, chunk: int
 ) -> None:
+    """Run the scalar sampler on one chunk with the words of a stream."""
     main, auxiliary = WordReader(key, chunk, MAIN), WordReader(key, chunk, AUXILIARY)
     for i, x in enumerate(indices.tolist()):
         frame = main.number(mechanism.layout.frame_bits)
@@ -193,7 +204,7 @@ def _sample_chunk(
 
 
 class _Shared:
-    """An iterator that several threads may take from."""
+    """An iterator that several threads may share."""
 
     def __init__(self, inner: Iterator[tuple[int, slice]]) -> None:
         self._inner = inner
@@ -208,12 +219,12 @@ class _Shared:
 
 
 class _Worker:
-    """One thread's buffers: the keystreams of the chunk at hand."""
+    """The buffers of one thread: the keystreams of its current chunk."""
 
     def __init__(
         self, kernel: Kernel, indices: npt.NDArray[np.int64], reports: npt.NDArray[Any], key: bytes, tracker: _Tracker
     ) -> None:
-        # Whatever is done once for all chunks is done here: while a thread runs Python the others may have to wait.
+        # Do everything that chunks share here, because other threads wait while one thread runs Python code.
         self._indices, self._reports = kernel.checked(indices, reports)
         self._run = kernel.run_checked
         self._auxiliary_words = functools.cache(kernel.auxiliary_words)
@@ -222,6 +233,7 @@ class _Worker:
         self._tracker = tracker
 
     def run(self, work: Iterator[tuple[int, slice]]) -> None:
+        """Randomize chunks until none is left."""
         for chunk, piece in work:
             values, reports = self._indices[piece], self._reports[piece]
             main = self._main.fill(chunk, MAIN, len(values) * self._frame_words)
@@ -232,7 +244,7 @@ class _Worker:
 
 
 class _Buffer:
-    """A reused array that holds the beginning of a keystream: fresh memory would cost a third of the speed."""
+    """A reused array with the beginning of a keystream; allocating new memory would cost a third of the speed."""
 
     def __init__(self, key: bytes, word: np.dtype[Any]) -> None:
         self._word = word
@@ -241,9 +253,10 @@ class _Buffer:
         self._cipher: Any = keystream(key, 0, MAIN)
 
     def fill(self, chunk: int, stream: int, count: int) -> npt.NDArray[Any]:
+        """Return the first ``count`` words of a stream of a chunk."""
         if len(self._words) != count:
             size = count * self._word.itemsize
-            if len(self._room) < size + 16:  # the cipher asks for a block of room
+            if len(self._room) < size + 16:  # the cipher needs one more block of space
                 self._room = np.empty(size + 16, np.uint8).data
             self._zeros = memoryview(bytes(size))
             self._words = np.frombuffer(self._room, self._word, count)
@@ -253,7 +266,7 @@ class _Buffer:
 
 
 class _Tracker:
-    """Counts values done, and tells a progress function of it, not too often."""
+    """Count finished values, and report progress at most ten times per second."""
 
     def __init__(self, total: int, progress: ProgressCallback | None) -> None:
         self._total, self._progress = total, progress
@@ -262,6 +275,7 @@ class _Tracker:
         self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
+        """Count finished values."""
         if self._progress is None:
             return
         with self._lock:
@@ -271,5 +285,6 @@ class _Tracker:
                 self._next = time.monotonic() + _PROGRESS_INTERVAL
 
     def finish(self) -> None:
+        """Report that all values are finished."""
         if self._progress is not None:
             self._progress(Progress(self._total, self._total, "values"))

@@ -1,9 +1,14 @@
 """Several questions to one person, who has one classical budget for all of them.
 
-There are three ways to divide it. *Split*: every question is answered, each at a part of ε; the parts add up to it.
-*Sample*: each person answers one question at the full ε; it is drawn beforehand, whatever the answers, and so tells
-nothing of them. *Joint*: one report about the combination of all answers, at the full ε; it alone tells how answers
-depend on each other. ``plan`` predicts the error of each.
+There are three ways to divide the budget:
+
+- *Split*: every person answers every question, each at a part of ε. The parts add up to ε.
+- *Sample*: every person answers one question at the full ε. The question is drawn beforehand and independently of the
+  answers, so it reveals nothing about them.
+- *Joint*: every person sends one report about the combination of all answers, at the full ε. Only this way shows how
+  answers depend on each other.
+
+``Questionnaire.plan`` predicts the error of each.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from sfumato._core import (
     checked_count,
     checked_type,
     exact_fraction,
+    quantity,
     read_items,
     read_string,
     reads_document,
@@ -43,30 +49,62 @@ from sfumato.randomness import AUXILIARY, Stream, WordReader, secure
 
 __all__ = ["CrossTable", "Questionnaire", "QuestionnairePlan", "Sampling", "Strategy", "cross_table"]
 
-#: Weights that people give: one per question, positive, in any unit.
+#: A positive weight per question, in any unit.
 Weights = Mapping[str, Any]
 
-#: Searched weights are multiples of 1/32 of an even fraction.
+#: Number of parts in an equal share; the search for weights moves whole parts.
 _PARTS = 32
-#: A joint report is not compared where its combinations times the answers of all questions exceed this.
+#: Maximum number of combinations times number of answers for which a plan compares a joint report; bounds its time.
 _LARGEST_JOINT = 10**7
-#: ``below`` reads 32 bits.
+#: Maximum common denominator of weights, because ``below`` reads 32 bits.
 _LARGEST_DENOMINATOR = 2**32
-#: Columns of numbers in a cross-table; a question with one of these names is renamed.
+#: Names of numeric columns in a cross-table; a question with one of these names is renamed.
 _TABLE_COLUMNS = ("frequency", "standard_error")
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Each person answers one question at the full ε: ``policies`` of the questions, and how often each is drawn."""
+    """A questionnaire where every person answers one question at the full ε.
+
+    Parameters
+    ----------
+    policies
+        Policy of each question.
+    weights
+        Probability with which each question is drawn.
+
+    See Also
+    --------
+    Questionnaire.sampled : Construct a sampling from the weights of the questions.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> health = sf.Questionnaire({"smokes": sf.Domain(["yes", "no"]), "age": sf.Domain.range(9)}, epsilon=2)
+    >>> sampling = health.sampled({"smokes": 1, "age": 3})
+    >>> sampling.weights
+    {'smokes': Fraction(1, 4), 'age': Fraction(3, 4)}
+    >>> sampling.choose(sf.InsecureSeeded(1)) in ("smokes", "age")
+    True
+    """
 
     policies: dict[str, Uniform]
     weights: dict[str, Fraction]
 
     def choose(self, stream: Stream | None = None) -> str:
-        """The question that one person answers: exactly by the weights, from secure bits.
+        """Draw the question that one person answers.
 
-        It must be drawn before the answers are looked at, and once per person. ``stream`` is for tests only.
+        Draw it once per person, and before anything looks at the answers.
+
+        Parameters
+        ----------
+        stream
+            Random words for tests. The default is secure randomness.
+
+        Returns
+        -------
+        str
+            The name of a question, drawn exactly with the probabilities ``weights``.
         """
         if stream is None:
             return self.draw(BitDraws(secure.bits))
@@ -74,7 +112,23 @@ class Sampling:
         return self.draw(BitDraws(WordReader(key, chunk, AUXILIARY).word))
 
     def draw(self, draws: Draws) -> str:
-        """The same, through any draws: one whole number below the common denominator of the weights."""
+        """Draw the question from a source of random decisions.
+
+        Parameters
+        ----------
+        draws
+            Source of the decision: one whole number below the common denominator of the weights.
+
+        Returns
+        -------
+        str
+            The name of a question.
+
+        Raises
+        ------
+        AssertionError
+            If the weights do not sum to one.
+        """
         denominator = math.lcm(*(weight.denominator for weight in self.weights.values()))
         left = draws.below(denominator)
         for name, weight in self.weights.items():
@@ -86,11 +140,34 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way to divide the budget, and the error to expect of it.
+    """One way to divide the budget, with its expected error.
 
-    ``risk`` is the expected squared l2 error, summed over ``risks`` of the questions. ``weights`` are shares of the
-    budget or of the people. ``mechanisms`` names for each question what answers it; a joint one answers all.
-    ``bits`` is the most that one person sends.
+    Parameters
+    ----------
+    name
+        Name of the strategy, such as ``"split evenly"``.
+    risk
+        Expected squared l2 error, summed over the questions.
+    risks
+        Expected squared l2 error of each question.
+    weights
+        Share of the budget (split) or of the people (sample) per question; None for a joint report.
+    mechanisms
+        Best mechanism for each question; a joint report has the same mechanism for all questions.
+    bits
+        Maximum number of bits that one person sends.
+
+    See Also
+    --------
+    Questionnaire.plan : Compare all strategies.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> health = sf.Questionnaire({"smokes": sf.Domain(["yes", "no"]), "sex": sf.Domain(["f", "m"])}, epsilon=1)
+    >>> best = health.plan(n=1000).best
+    >>> best.name, best.bits
+    ('sample evenly', 1)
     """
 
     name: str
@@ -103,7 +180,28 @@ class Strategy:
 
 @dataclass(frozen=True)
 class QuestionnairePlan:
-    """Every strategy for n people, the best first. ``left_out`` says what was not compared, and why."""
+    """All strategies for a questionnaire, best first.
+
+    Parameters
+    ----------
+    n
+        Number of people.
+    rows
+        The strategies in order of their total risk.
+    left_out
+        Description of strategies or mechanisms that were not compared, with the reason, or None.
+
+    See Also
+    --------
+    Questionnaire.plan : Construct a plan.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> health = sf.Questionnaire({"smokes": sf.Domain(["yes", "no"]), "sex": sf.Domain(["f", "m"])}, epsilon=1)
+    >>> len(health.plan(n=1000).rows)
+    5
+    """
 
     n: int
     rows: tuple[Strategy, ...]
@@ -111,20 +209,22 @@ class QuestionnairePlan:
 
     @property
     def best(self) -> Strategy:
-        """The least total risk; among equals the simplest."""
+        """The strategy with the smallest total risk, and the simplest one among equals."""
         return self.rows[0]
 
     @property
     def reason(self) -> str:
-        """Why the best strategy is recommended, in a sentence."""
+        """Sentence that explains why the best strategy is recommended."""
         best = self.best
         even = next(row for row in self.rows if row.name == "split evenly")
-        gain = f", {even.risk / best.risk:.3g} times less than splitting evenly" if best.risk < even.risk else ""
-        error = f"the least expected squared error over all questions of those compared ({best.risk:.3g}{gain})"
-        return f"{best.name}: {_HOW[best.name]}; {error}"
+        gain = f", compared with {even.risk:.3g} for splitting evenly" if best.risk < even.risk else ""
+        return (
+            f"{best.name}: {_HOW[best.name]}. This has the smallest expected squared error, summed over all questions, "
+            f"of the strategies compared ({best.risk:.3g}{gain})."
+        )
 
     def __str__(self) -> str:
-        lines = [f"{len(self.rows[0].risks)} questions, n = {self.n}"]
+        lines = [f"{quantity(len(self.rows[0].risks), 'question')}, {quantity(self.n, 'person')}"]
         lines.append(f"{'':2}{'strategy':18}{'l2 risk':>12}{'bits':>8}  weights")
         for row in self.rows:
             weights = ", ".join(f"{name} {weight}" for name, weight in (row.weights or {}).items())
@@ -135,18 +235,33 @@ class QuestionnairePlan:
 
 
 _HOW = {
-    "split evenly": "everybody answers all questions, each at an equal part of epsilon",
-    "split by weights": "everybody answers all questions, each at its own part of epsilon",
-    "sample evenly": "each person answers one question at the full epsilon",
-    "sample by weights": "each person answers one question at the full epsilon, some questions more often than others",
-    "joint": "everybody sends one report about all answers together",
+    "split evenly": "every person answers all questions, each at an equal part of epsilon",
+    "split by weights": "every person answers all questions, each at a separate part of epsilon",
+    "sample evenly": "every person answers one question at the full epsilon",
+    "sample by weights": "every person answers one question at the full epsilon, some questions more often than others",
+    "joint": "every person sends one report about all answers together",
 }
 
 
 class Questionnaire:
     """Questions that one person answers within one budget of classical LDP.
 
-    >>> health = Questionnaire({"smokes": Domain(["yes", "no"]), "age": Domain.range(9)}, epsilon=2)
+    Parameters
+    ----------
+    questions
+        Mapping from the names of at least two questions to their domains.
+    epsilon
+        Budget for all questions together; more than 0.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than two questions, a domain has fewer than two values, or epsilon is not positive.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> health = sf.Questionnaire({"smokes": sf.Domain(["yes", "no"]), "age": sf.Domain.range(9)}, epsilon=2)
     >>> {name: str(policy.epsilon) for name, policy in health.split({"smokes": 1, "age": 3}).items()}
     {'smokes': '0.5', 'age': '1.5'}
     """
@@ -155,41 +270,103 @@ class Questionnaire:
         self.questions = _read_questions(questions)
         self.epsilon = Epsilon(epsilon, subject="Questionnaire")
         if self.epsilon == ZERO:
-            raise InvalidInput("Questionnaire", "epsilon", "be more than 0: nothing can be asked for nothing", epsilon)
+            raise InvalidInput("Questionnaire", "epsilon", "be more than 0", epsilon)
 
     def split(self, weights: Weights | None = None) -> dict[str, Uniform]:
-        """The policy of each question if everybody answers all: parts of ε that add up to it exactly."""
+        """Return the policies for people who answer all questions.
+
+        Parameters
+        ----------
+        weights
+            Positive weight per question, in any unit. The default is equal weights.
+
+        Returns
+        -------
+        dict of str to Uniform
+            The policy of each question. The levels add up to epsilon exactly.
+        """
         fractions = self._fractions(weights)
         return {name: Uniform(domain, self.epsilon * fractions[name]) for name, domain in self.questions.items()}
 
     def sampled(self, weights: Weights | None = None) -> Sampling:
-        """One question per person, at the full ε: drawn with these weights, evenly unless given."""
+        """Return the policies for people who answer one question each.
+
+        Parameters
+        ----------
+        weights
+            Positive weight per question, in any unit. The default is equal weights.
+
+        Returns
+        -------
+        Sampling
+            The policies, all at the full epsilon, and the probabilities of the questions.
+
+        Raises
+        ------
+        InvalidInput
+            If the common denominator of the weights exceeds 2^32.
+        """
         fractions = self._fractions(weights)
         denominator = math.lcm(*(fraction.denominator for fraction in fractions.values()))
         if denominator > _LARGEST_DENOMINATOR:
             must = f"have a common denominator of at most {_LARGEST_DENOMINATOR}"
-            raise InvalidInput("Questionnaire", "weights", must, denominator)
+            hint = "Use weights with small whole numbers, such as 1 and 3."
+            raise InvalidInput("Questionnaire", "weights", must, denominator, hint=hint)
         return Sampling({name: Uniform(domain, self.epsilon) for name, domain in self.questions.items()}, fractions)
 
     def choose(self, stream: Stream | None = None, *, weights: Weights | None = None) -> str:
-        """The question that one person answers; see ``Sampling.choose``."""
+        """Draw the question that one person answers; see :meth:`Sampling.choose`.
+
+        Parameters
+        ----------
+        stream
+            Random words for tests. The default is secure randomness.
+        weights
+            Positive weight per question, in any unit. The default is equal weights.
+
+        Returns
+        -------
+        str
+            The name of a question.
+        """
         return self.sampled(weights).choose(stream)
 
     def joint(self) -> Uniform:
-        """The policy of one report about all answers: a ``Domain.product`` of the questions, at the full ε."""
+        """Return the policy for one report about all answers.
+
+        Returns
+        -------
+        Uniform
+            The policy over the product of all domains, at the full epsilon.
+        """
         return Uniform(Domain.product(**self.questions), self.epsilon)
 
     def plan(self, n: int) -> QuestionnairePlan:
-        """Predict the error of each strategy with n people: exact risks at uniform answers, summed over the questions.
+        """Predict the error of each strategy.
 
-        Weights are searched among multiples of 1/32 of an even fraction, from the even ones by ever smaller steps: what
-        is found is a local optimum. When questions are sampled, n·weight people are taken to answer each.
+        Parameters
+        ----------
+        n
+            Number of people.
+
+        Returns
+        -------
+        QuestionnairePlan
+            All strategies, best first.
+
+        Notes
+        -----
+        Risks are exact at uniform answers, and summed over the questions. For sampled questions, the plan assumes that
+        ``n · weight`` people answer each question.
+
+        The search for weights starts with equal ones and shifts shares between questions in smaller and smaller steps.
+        Weights are multiples of 1/32 of an equal share, and the result is a local optimum.
         """
         n = checked_count("Questionnaire.plan", n)
         best: dict[tuple[str, Fraction], Row] = {}
 
         def row(name: str, fraction: Fraction) -> Row:
-            """The best mechanism for one question at a fraction of ε, with the risk of one report."""
+            """Return the best mechanism for one question at a fraction of ε, with the risk of one report."""
             if (name, fraction) not in best:
                 best[name, fraction] = plan(Uniform(self.questions[name], self.epsilon * fraction), 1).best
             return best[name, fraction]
@@ -215,15 +392,15 @@ class Questionnaire:
         if combinations * answers <= _LARGEST_JOINT:
             joint, skipped = self._joint_strategy(n)
             rows.append(joint)
-            left_out = None if skipped is None else f"joint: not compared: {skipped}"
+            left_out = None if skipped is None else f"not compared for the joint report: {skipped}"
         else:
-            left_out = f"joint: not compared, for there are {combinations} combinations of answers"
+            left_out = f"joint: not compared, because there are {combinations} combinations of answers"
         return QuestionnairePlan(n, tuple(sorted(rows, key=lambda row: row.risk)), left_out)
 
     def _joint_strategy(self, n: int) -> tuple[Strategy, str | None]:
-        """The mechanism whose estimates of the questions' own frequencies are best, not those of the combinations.
+        """Return the mechanism with the best estimates of the frequencies of each question, and what its plan skipped.
 
-        And what its plan did not compare.
+        The best mechanism for the frequencies of all combinations may be another one.
         """
         policy = self.joint()
         candidates = []
@@ -240,7 +417,7 @@ class Questionnaire:
         return min(candidates, key=lambda row: (row.risk, row.bits)), compared.skipped
 
     def _fractions(self, weights: Weights | None) -> dict[str, Fraction]:
-        """The weights divided by their sum, exactly and in the order of the questions."""
+        """Return the weights divided by their sum, exactly and in the order of the questions."""
         exact = _read_weights(dict.fromkeys(self.questions, 1) if weights is None else weights, self.questions)
         whole = sum(exact.values(), Fraction(0))
         return {name: weight / whole for name, weight in exact.items()}
@@ -250,8 +427,11 @@ class Questionnaire:
 
 
 def _read_questions(questions: Any) -> dict[str, Domain]:
+    """Return the questions, or raise InvalidInput."""
     if not isinstance(questions, Mapping) or len(questions) < 2:
-        raise InvalidInput("Questionnaire", "questions", "be at least two names with their domains", questions)
+        raise InvalidInput(
+            "Questionnaire", "questions", "be a mapping from at least two names to their domains", questions
+        )
     for name, domain in questions.items():
         if not isinstance(name, str) or not isinstance(domain, Domain) or len(domain) < 2:
             must = "be a name with a Domain of at least two values"
@@ -260,6 +440,7 @@ def _read_questions(questions: Any) -> dict[str, Domain]:
 
 
 def _read_weights(weights: Any, questions: Mapping[str, Domain]) -> dict[str, Fraction]:
+    """Return the weights as exact fractions, or raise InvalidInput."""
     must = f"name each of the questions {', '.join(map(repr, questions))}"
     weights = read_mapping(weights, "Questionnaire", "weights", must)
     if set(weights) != set(questions):
@@ -276,7 +457,7 @@ def _read_weights(weights: Any, questions: Mapping[str, Domain]) -> dict[str, Fr
 
 
 def _best_fractions(cost: Callable[[str, Fraction], float], even: dict[str, Fraction]) -> dict[str, Fraction]:
-    """Return fractions that no transfer of one part from one question to another improves; coarse steps first."""
+    """Return fractions that no transfer of one part between two questions improves; start with large transfers."""
     if not math.isfinite(sum(cost(name, fraction) for name, fraction in even.items())):
         return even
     parts = dict.fromkeys(even, _PARTS)
@@ -289,30 +470,50 @@ def _best_fractions(cost: Callable[[str, Fraction], float], even: dict[str, Frac
     while step:
         gains = [(change(name, step), name) for name in even]
         losses = [(change(name, -step), name) for name in even if parts[name] > step]
-        gain, loss, to, giver = min(
-            ((gain, loss, to, giver) for gain, to in gains for loss, giver in losses if to != giver),
+        gain, loss, receiver, giver = min(
+            ((gain, loss, receiver, giver) for gain, receiver in gains for loss, giver in losses if receiver != giver),
             key=lambda move: move[0] + move[1],
             default=(0.0, 0.0, "", ""),
         )
         if gain + loss < 0:
-            parts[to] += step
+            parts[receiver] += step
             parts[giver] -= step
         else:
             step //= 2
     return {name: Fraction(part, whole) for name, part in parts.items()}
 
 
-# -- what joint reports tell -----------------------------------------------------------------------------
+# -- cross-tables of joint reports -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossTable(FrozenData, Result):
-    """How often the answers of two questions occur together: one row per answer of the first.
+    """Frequencies with which the answers of two questions occur together.
 
-    ``labels`` are the answers of both; ``frequencies`` and their ``standard_errors`` have one column per answer of the
-    second.
-    ``marginals`` has for each of the two questions its answers with their estimated frequencies. All follow from
-    the ``estimate`` of the joint answers: cells are its frequencies, marginals and errors those of its unbiased form.
+    The table has one row per answer of the first question and one column per answer of the second. Cells are the
+    frequencies of the estimate. Marginals and errors are those of its unbiased form.
+
+    Parameters
+    ----------
+    estimate
+        Estimate of the joint answers.
+    questions
+        Names of the two questions.
+
+    See Also
+    --------
+    cross_table : Construct a cross-table from an estimate.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain.product(smokes=sf.Domain(["yes", "no"]), sex=sf.Domain(["f", "m"]))
+    >>> result = sf.simulate(sf.Uniform(domain, 2), n=10_000, seed=1)
+    >>> table = sf.cross_table(result.estimate)
+    >>> table.labels
+    (('yes', 'no'), ('f', 'm'))
+    >>> table.frequencies.shape
+    (2, 2)
     """
 
     estimate: Estimate
@@ -342,7 +543,7 @@ class CrossTable(FrozenData, Result):
 
     @functools.cached_property
     def marginals(self) -> dict[str, dict[Any, LinearEstimate]]:
-        """For each of the two questions its answers with their estimated frequencies."""
+        """The estimated frequency of each answer, for each of the two questions."""
         domain = self.estimate.domain
         return {
             name: {
@@ -353,7 +554,7 @@ class CrossTable(FrozenData, Result):
         }
 
     def _table(self, vector: Floats) -> Floats:
-        """Return a number per combination of all answers, summed over the other questions."""
+        """Return the vector over all combinations as a table, summed over the other questions."""
         names = list(self.estimate.domain.factors)
         first, second = (names.index(name) for name in self.questions)
         others = tuple(axis for axis in range(len(names)) if axis not in (first, second))
@@ -373,13 +574,19 @@ class CrossTable(FrozenData, Result):
         }
 
     def _title(self) -> str:
-        return f"{self.questions[0]} by {self.questions[1]}, {self.estimate.n:,} reports"
+        return f"{self.questions[0]} by {self.questions[1]}, {quantity(self.estimate.n, 'report')}"
 
     def __repr__(self) -> str:
         return f"CrossTable(questions={self.questions}, n={self.estimate.n})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table as a document of plain JSON types, from which ``from_dict`` makes an equal one."""
+        """Return the table as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            The document that :meth:`from_dict` reads.
+        """
         return {
             "format": self.format,
             "version": 1,
@@ -390,7 +597,25 @@ class CrossTable(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> CrossTable:
-        """Return the table that ``to_dict`` described; see ``Estimate.from_dict`` for what is checked."""
+        """Read a table from a document.
+
+        Parameters
+        ----------
+        document
+            Document that :meth:`to_dict` returned. ``Estimate.from_dict`` checks the estimate in it.
+
+        Returns
+        -------
+        CrossTable
+            An equal table.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is incomplete, or has unknown keys.
+        UnknownSpec
+            If the document has another format or version.
+        """
         subject = "CrossTable.from_dict"
         document = check_keys(
             subject, "the document", document, required=("format", "version", "estimate", "questions")
@@ -416,10 +641,37 @@ class CrossTable(FrozenData, Result):
 
 
 def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None = None) -> CrossTable:
-    """Return the cross-table of two questions from joint reports, with the standard error of every cell.
+    """Return the cross-table of two questions from joint reports.
 
-    ``rows`` and ``columns`` name two factors of the estimate's ``Domain.product``; they may be left out where it has
-    only two. Cells are the estimate's frequencies; marginals and errors are those of its unbiased form.
+    Cells are the frequencies of the estimate. Marginals and errors are those of its unbiased form.
+
+    Parameters
+    ----------
+    estimate
+        Estimate over a ``Domain.product`` of the questions.
+    rows
+        Name of the question in the rows. May be None, like ``columns``, if there are only two questions.
+    columns
+        Name of the question in the columns.
+
+    Returns
+    -------
+    CrossTable
+        The table, with the standard error of every cell.
+
+    Raises
+    ------
+    InvalidInput
+        If the names are not two different questions of the estimate.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain.product(smokes=sf.Domain(["yes", "no"]), sex=sf.Domain(["f", "m"]))
+    >>> result = sf.simulate(sf.Uniform(domain, 2), n=10_000, seed=1)
+    >>> table = sf.cross_table(result.estimate, rows="sex", columns="smokes")
+    >>> table.questions
+    ('sex', 'smokes')
     """
     checked_type("cross_table", "the estimate", estimate, Estimate)
     domain = estimate.domain
@@ -427,9 +679,10 @@ def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None
     if rows is None and columns is None and len(factors) == 2:
         rows, columns = factors
     if rows not in factors or columns not in factors or rows == columns:
-        must = (
-            f"name two of the questions {', '.join(map(repr, factors)) or '(there are none: the domain is no product)'}"
-        )
+        if not factors:
+            hint = "Collect joint reports over Domain.product(...) to get a cross-table."
+            raise InvalidInput("cross_table", "estimate", "be over a product of questions", domain.kind, hint=hint)
+        must = f"name two of the questions {', '.join(map(repr, factors))}"
         raise InvalidInput("cross_table", "rows and columns", must, (rows, columns))
     assert rows is not None
     assert columns is not None
@@ -437,7 +690,7 @@ def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None
 
 
 def _indicators(domain: Domain, name: str) -> list[Floats]:
-    """For each answer of one question, which combinations have it: vectors of zeros and ones."""
+    """Return a vector of zeros and ones per answer of a question: the combinations that have this answer."""
     axis = list(domain.factors).index(name)
     size = domain.shape[axis]
     place = np.arange(size).reshape([-1 if i == axis else 1 for i in range(len(domain.shape))])

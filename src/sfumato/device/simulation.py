@@ -1,8 +1,8 @@
-"""The verb ``simulate``: a whole collection on paper, from people to estimate, beside what was predicted.
+"""The verb ``simulate``: a whole collection, from people to estimate, compared with its predicted error.
 
-People are drawn from the truth by the same exact sampler that privatizes them: a table with one row. Where they are
-too many for that, their counts are drawn from the law that these have. Nothing here is secure, and nothing that is
-simulated is anybody's.
+The same exact sampler that privatizes values also draws the people from the true distribution, as a table with one
+row. For large numbers of people, the counts are drawn from their exact law instead. Simulations use insecure
+randomness and contain no data of real people.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ __all__ = ["TRUTHS", "Simulation", "simulate"]
 
 _KEYS = ("mechanism", "truth", "estimate", "one_by_one")
 
-#: People are made, randomized and counted in pieces, so memory does not grow with their number.
+#: Number of people per piece; bounds memory.
 _PIECE = 2**19
-#: So many people are drawn one by one: the whole way of a report is then simulated, and it takes seconds.
+#: Maximum number of people drawn one by one by default; every report is then simulated, which takes seconds.
 _MOST_ONE_BY_ONE = 2**22
 
 #: Named truths over k values, as unnormalised weights.
@@ -61,12 +61,36 @@ TRUTHS: dict[str, Callable[[int], Floats]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(FrozenData, Result):
-    """The result of a simulated collection: the truth, the estimate, and the error compared with its prediction."""
+    """The result of a simulated collection.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism that randomized the values.
+    truth
+        True distribution of the values.
+    estimate
+        Estimate from the simulated reports.
+    one_by_one
+        Whether every report was drawn and counted. If False, the counts were drawn from their exact law.
+
+    See Also
+    --------
+    simulate : Simulate a collection.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> result = sf.simulate(sf.Uniform(sf.Domain(["no", "yes"]), 1), n=1000)
+    >>> result.estimate.n
+    1000
+    >>> round(result.predicted_l2, 4)
+    0.0023
+    """
 
     mechanism: Mechanism
     truth: Floats
     estimate: Estimate
-    #: Whether every report was made and counted; if not, the counts were drawn from their law.
     one_by_one: bool = True
 
     def __post_init__(self) -> None:
@@ -76,44 +100,54 @@ class Simulation(FrozenData, Result):
 
     @property
     def how(self) -> str:
-        """How the counts came about, in words."""
+        """Description of how the counts were drawn."""
         if not self.one_by_one:
             return "the counts were drawn from their exact law"
         if self.estimate.n <= _MOST_ONE_BY_ONE or count_law_for(self.mechanism) is not None:
             return "every report was drawn"
-        return f"every report was drawn: no law of the counts of {self.mechanism.name} is known"
+        return f"every report was drawn, because the law of the counts of {self.mechanism.name} is not known"
 
     @property
     def l2(self) -> float:
-        """The squared l2 error of the estimate."""
+        """Squared l2 error of the estimate."""
         return float(np.sum((self.estimate.frequencies - self.truth) ** 2))
 
     @property
     def tv(self) -> float:
-        """Half the l1 error of the estimate: the total variation error, where the estimate is a distribution.
+        """Half the l1 error of the estimate.
 
-        That of an unbiased estimate from few people may exceed 1.
+        This is the total variation error if the estimate is a distribution. For an unbiased estimate from few people it
+        may exceed 1.
         """
         return float(np.abs(self.estimate.frequencies - self.truth).sum()) / 2
 
     @property
     def predicted_l2(self) -> float:
-        """The expected squared l2 error of the unbiased estimate at the truth."""
+        """Expected squared l2 error of the unbiased estimate at the true distribution."""
         return self.mechanism.risk(self.estimate.n, self.truth)
 
     @property
     def predicted_tv(self) -> float:
-        """Half the expected l1 error of the unbiased estimate at the truth; from few people it may exceed 1."""
+        """Half the expected l1 error of the unbiased estimate at the true distribution.
+
+        With few people it may exceed 1.
+        """
         return expected_tv(self.mechanism, self.truth) / math.sqrt(self.estimate.n)
 
     @property
     def coverage(self) -> float:
-        """The share of values whose 95% interval holds the truth."""
+        """Share of values whose 95% interval contains the true frequency."""
         low, high = self.estimate.interval()
         return float(np.mean((low <= self.truth) & (self.truth <= high)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        """Return the result as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            The document that :meth:`from_dict` reads.
+        """
         return {
             "mechanism": self.mechanism.spec,
             "truth": self.truth.tolist(),
@@ -124,10 +158,22 @@ class Simulation(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Simulation:
-        """Return the result that a document holds: the inverse of ``to_dict``.
+        """Read a result from a document.
 
-        The estimate must be one from reports of the mechanism (see ``Estimate.from_dict`` for what is checked of it),
-        and the truth a distribution over its domain.
+        Parameters
+        ----------
+        document
+            Document that :meth:`to_dict` returned.
+
+        Returns
+        -------
+        Simulation
+            An equal result.
+
+        Raises
+        ------
+        InvalidInput
+            If the estimate does not belong to the mechanism, or the truth is not a distribution over its domain.
         """
         parts = check_keys("Simulation", "the document", document, required=_KEYS)
         mechanism = mechanism_from_spec(parts["mechanism"])
@@ -141,7 +187,15 @@ class Simulation(FrozenData, Result):
         return cls(mechanism, np.array(truth), answer, one_by_one)
 
     def plot(self) -> Figure:
-        """Draw the estimate with its intervals and the truth; needs matplotlib."""
+        """Draw the estimate with its intervals and the true distribution.
+
+        Requires matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         figure: Figure = plot_result(self)
         return figure
 
@@ -159,7 +213,7 @@ class Simulation(FrozenData, Result):
         return (
             f"{self.mechanism.name}, n = {self.estimate.n:,}, method {self.estimate.method}: squared l2 error "
             f"{self.l2:.4g} ({self.predicted_l2:.4g} predicted), total variation {self.tv:.4g} "
-            f"({self.predicted_tv:.4g} predicted), {self.coverage:.1%} of the 95% intervals hold the truth"
+            f"({self.predicted_tv:.4g} predicted), {self.coverage:.1%} of the 95% intervals contain the truth"
         )
 
     def __repr__(self) -> str:
@@ -176,15 +230,49 @@ def simulate(
     one_by_one: bool | None = None,
     progress: ProgressCallback | None = None,
 ) -> Simulation:
-    """Draw n people from a truth, privatize, aggregate, estimate.
+    """Simulate a collection: draw people, privatize, aggregate, estimate.
 
-    ``policy_or_mechanism`` is a mechanism, or a policy to design one for. n is at most 2^53. ``truth`` is a
-    distribution in the order of the domain, a mapping from values to their frequencies (the others have none), a pandas
-    Series or a frame with a frequency for every value, aligned by label, or one of ``"uniform"``, ``"zipf"`` and
-    ``"geometric"``.
-    ``one_by_one`` makes and counts every report; if False, the counts are drawn from their law, which takes seconds for
-    any n and has the same distribution. Left out, four million people are drawn one by one, and more where no law of
-    the counts is known.
+    Parameters
+    ----------
+    policy_or_mechanism
+        A mechanism, or a policy for which a mechanism is designed.
+    n
+        Number of people, at most 2^53.
+    truth
+        True distribution of the values, in one of these forms:
+
+        - a sequence in the order of the domain;
+        - a mapping from values to frequencies, where missing values have frequency 0;
+        - a pandas Series or a frame with a frequency for every value, aligned by label;
+        - ``"uniform"``, ``"zipf"`` or ``"geometric"``.
+    method
+        Method of :func:`estimate`.
+    seed
+        Seed of the insecure generator; the same seed gives the same result.
+    one_by_one
+        Whether to draw and count every report. If False, the counts are drawn from their exact law, which has the same
+        distribution and takes seconds for every ``n``. By default up to 2^22 (about four million) people are drawn one
+        by one, and more if the law of the counts is not known.
+    progress
+        A function that is called with a :class:`Progress` after each piece of work.
+
+    Returns
+    -------
+    Simulation
+        The truth, the estimate, and the error compared with its prediction.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is invalid, or ``one_by_one`` is False and the law of the counts is not known.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> policy = sf.Uniform(sf.Domain(["a", "b", "c"]), epsilon=1)
+    >>> result = sf.simulate(policy, n=10_000, truth="zipf", seed=1)
+    >>> result.l2 < 10 * result.predicted_l2
+    True
     """
     n = checked_count("simulate", n)
     if not isinstance(policy_or_mechanism, Mechanism):
@@ -194,7 +282,8 @@ def simulate(
     stream = InsecureSeeded(seed)
     law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else count_law_for(mechanism)
     if law is None and one_by_one is False:
-        raise InvalidInput("simulate", "one_by_one", "be True where no law of the counts is known", mechanism.name)
+        must = f"be True or None, because the law of the counts of {mechanism.name} is not known"
+        raise InvalidInput("simulate", "one_by_one", must, one_by_one)
     if law is None:
         counts = _counted_one_by_one(mechanism, distribution, n, stream, progress)
     else:
@@ -205,6 +294,7 @@ def simulate(
 
 
 def _distribution(truth: Any, domain: Domain) -> Floats:
+    """Return the true distribution as an array."""
     if truth is None or (isinstance(truth, str) and truth not in TRUTHS):
         raise InvalidInput("simulate", "truth", f"be a distribution, or one of {', '.join(TRUTHS)}", truth)
     if isinstance(truth, str):
@@ -216,11 +306,12 @@ def _distribution(truth: Any, domain: Domain) -> Floats:
 def _counted_one_by_one(
     mechanism: Mechanism, truth: Floats, n: int, stream: InsecureSeeded, progress: ProgressCallback | None
 ) -> Aggregate:
+    """Draw people, randomize their values and count the reports, piece by piece."""
     people = TableMechanism.from_matrix(Domain.range(1), [truth.tolist()])
     counts = Aggregate.empty(mechanism)
     for start in range(0, n, _PIECE):
-        anybody = np.zeros(min(_PIECE, n - start), dtype=np.int64)
-        values = privatize_indices(people, anybody, stream).astype(np.int64)
+        rows = np.zeros(min(_PIECE, n - start), dtype=np.int64)  # the table has one row: every person draws from it
+        values = privatize_indices(people, rows, stream).astype(np.int64)
         counts = counts.accumulate(mechanism, privatize_indices(mechanism, values, stream))
         if progress is not None:
             progress(Progress(start + len(values), n, "people"))

@@ -1,4 +1,4 @@
-"""One request to a collector, made again until it is answered. Only what may be repeated is sent this way."""
+"""HTTP requests to a collector, with retries."""
 
 from __future__ import annotations
 
@@ -16,50 +16,82 @@ from sfumato.randomness import secure
 
 __all__ = ["CollectorRefused", "CollectorUnreachable", "Transport"]
 
-#: Answers after which the same request may succeed.
+#: HTTP statuses after which a retry may succeed.
 _AGAIN = (408, 429, 500, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
 
 
 class _Failed(SfumatoError):
-    """A request came to nothing. ``batch`` is the name its reports were sent under, if it had any."""
+    """A request failed.
+
+    Attributes
+    ----------
+    batch
+        Name of the batches that the request belonged to, or None.
+    """
 
     batch: str | None = None
 
     def name_batch(self, batch: str) -> None:
-        """Say under which name, ``batch``, the same reports may be sent again."""
+        """Record the name of the batches, and add it to the message.
+
+        Parameters
+        ----------
+        batch
+            Name under which the caller can send the same reports again.
+        """
         self.batch = batch
         self.args = (f"{self} (batch {batch})",)
 
 
 class CollectorRefused(_Failed):
-    """The collector refused for good, with a status and a message.
+    """The collector rejected a request, and a retry would not help.
 
-    ``reason`` is one of those in docs/collector.md, ``row`` the report at fault.
+    Attributes
+    ----------
+    status
+        HTTP status of the response.
+    reason
+        Short reason; the documentation of the collector lists all of them.
+    row
+        Index of the report that the collector rejected, or None.
+    batch
+        Name of the batches of a submission, or None.
     """
 
     def __init__(self, status: int, reason: str, message: str, row: int | None) -> None:
-        super().__init__(f"the collector refused ({reason}): {message}")
+        super().__init__(f"the collector rejected the request ({reason}): {message}")
         self.status, self.reason, self.row = status, reason, row
 
 
 class CollectorUnreachable(_Failed):
-    """No answer of a collector came, however often it was asked. Whether the last request was heeded is not known."""
+    """No response of a collector arrived after all attempts.
+
+    The collector may have processed the last request, even though its response was lost. Submissions are safe to repeat
+    with the same reports and the same batch name.
+
+    Attributes
+    ----------
+    batch
+        Name of the batches of a submission, or None.
+    """
 
 
 class Transport:
-    """A connection that is kept open, and opened again when it was lost. For one thread."""
+    """A persistent connection that reconnects when it is lost. Use it from one thread."""
 
     def __init__(
         self, url: str, token: str | None, attempts: int, timeout: float, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._secure, self._host, self._port, self._base = _address(url)
         if token is not None and not _fits_a_line(token):
-            raise InvalidInput("Client", "token", "be of visible ASCII characters", "others")  # it is not to be shown
+            raise InvalidInput(
+                "Client", "token", "have only visible ASCII characters", "other characters"
+            )  # a secret: not shown
         if attempts < 1:
             raise InvalidInput("Client", "attempts", "be at least 1", attempts)
         if not timeout > 0:
-            raise InvalidInput("Client", "timeout", "be above 0 seconds", timeout)
+            raise InvalidInput("Client", "timeout", "be more than 0 seconds", timeout)
         self._token, self._attempts, self._timeout, self._sleep = token, attempts, timeout, sleep
         self._connection: http.client.HTTPConnection | None = None
 
@@ -72,16 +104,16 @@ class Transport:
         *,
         repeat: bool = True,
     ) -> bytes:
-        """The answer to a request; what cannot be repeated without harm is sent once."""
+        """Send a request and return the body of the response. Retry unless ``repeat`` is False."""
         sent = {"Accept": "*/*", **(headers or {})}
         if self._token is not None:
             sent["Authorization"] = f"Bearer {self._token}"
         if not repeat:
-            self.close()  # one that was kept open may be closed at the other end just now
+            self.close()  # the collector may be closing an idle connection just now, and this request has no retry
         pause, retry_after, problem = _FIRST_PAUSE, 0.0, ""
         for attempt in range(self._attempts):
             if attempt:
-                # Not before it was asked for, and not all clients at once.
+                # Wait at least as long as the collector asked, plus a random pause so that clients spread out.
                 self._sleep(retry_after + pause * (0.5 + secure.bits(16) / 2**17))
                 pause, retry_after = min(2 * pause, _LONGEST_PAUSE), 0.0
             try:
@@ -89,40 +121,47 @@ class Transport:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 problem = str(error) or type(error).__name__
-                if repeat or isinstance(error, ConnectionRefusedError):  # who refused it has not heard it
+                if repeat or isinstance(error, ConnectionRefusedError):  # a refused connection delivered nothing
                     continue
                 break
             if status < 300:
                 return answer
             if status < 400:
-                raise self.unreachable(
-                    f"the collector is not here, but at {response_headers.get('Location', 'another address')}"
-                )
+                location = response_headers.get("Location", "another address")
+                raise self.unreachable(f"the server redirects to {location}. Use the address of the collector itself.")
             refused = _refusal(status, answer)
             if status not in _AGAIN or not repeat:
                 raise refused
             retry_after, problem = _wait(response_headers), str(refused)
-        raise self.unreachable(problem)
+        attempts = "1 attempt" if self._attempts == 1 or not repeat else f"{self._attempts} attempts"
+        raise self.unreachable(f"{problem} (gave up after {attempts}). Check the address and the network, then retry.")
 
     def ask_json(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, repeat: bool = True
     ) -> dict[str, Any]:
-        """The document that is the answer."""
+        """Send a request and return the JSON object in the response."""
         answer = self.ask(method, path, body, headers, repeat=repeat)
         with contextlib.suppress(ValueError):
             document = json.loads(answer)
             if isinstance(document, dict):
                 return document
-        # Such as the page on which a network asks who one is.
-        raise self.unreachable(f"no collector answers so: {answer[:200].decode(errors='replace')}")
+        raise self.unexpected(answer[:200].decode(errors="replace"))  # such as the login page of a network
 
     def unreachable(self, problem: str) -> CollectorUnreachable:
-        """What to raise where no collector has answered."""
+        """Return the error to raise when no collector answered."""
         return CollectorUnreachable(f"{self._host}: {problem}")
+
+    def unexpected(self, answer: str) -> CollectorUnreachable:
+        """Return the error to raise when the response does not come from a collector."""
+        return self.unreachable(
+            f"the response does not come from a collector: {answer}. Check the URL, and that no proxy or login page "
+            "answers instead."
+        )
 
     def _once(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes, http.client.HTTPMessage]:
+        """Send a request once."""
         if self._connection is None:
             if self._secure:
                 context = ssl.create_default_context()
@@ -137,7 +176,7 @@ class Transport:
         try:
             self._connection.request(method, path, body, dict(headers))
         except (BrokenPipeError, ConnectionResetError):
-            whole = False  # who refuses need not read a long body to its end: the answer may be there
+            whole = False  # a server may reject a long body before it has read all of it: its response may be there
         answer = self._connection.getresponse()
         content = answer.read()
         if not whole:
@@ -152,29 +191,31 @@ class Transport:
 
 
 def _address(url: str) -> tuple[bool, str, int | None, str]:
-    """Whether the URL of a collector is one of https, and its host, port and path."""
-    with contextlib.suppress(ValueError):  # for a port that is no number, a host that cannot be one
+    """Return whether the URL uses https, and its host, port and path."""
+    with contextlib.suppress(ValueError):  # an invalid port or host
         parts = urllib.parse.urlsplit(url)
         host, path = (parts.hostname or "").encode("idna").decode(), parts.path.rstrip("/")
         plain = _fits_a_line(f"/{path}") and not parts.query and not parts.fragment
         if parts.scheme in ("http", "https") and host and plain:
             return parts.scheme == "https", host, parts.port, path
-    raise InvalidInput("Client", "url", "be that of a collector, such as https://collect.example", url)
+    raise InvalidInput("Client", "url", "be an address such as https://collect.example", url)
 
 
-def _fits_a_line(text: str) -> bool:
-    """Whether HTTP takes it as one word of a line."""
-    return text != "" and all("!" <= character <= "~" for character in text)
+def _fits_a_line(word: str) -> bool:
+    """Return whether the string is one word of visible ASCII characters, as HTTP headers require."""
+    return word != "" and all("!" <= character <= "~" for character in word)
 
 
 def _wait(headers: http.client.HTTPMessage) -> float:
+    """Return how many seconds the collector asked the client to wait."""
     seconds = headers.get("Retry-After", "0")
     return min(float(seconds), _LONGEST_PAUSE) if seconds.isdecimal() else 0.0
 
 
 def _refusal(status: int, answer: bytes) -> CollectorRefused:
+    """Return the error that a response describes."""
     try:
         error: Any = json.loads(answer)["error"]
         return CollectorRefused(status, error["reason"], error["message"], error["row"])
-    except (ValueError, KeyError, TypeError):  # a proxy's own page
+    except (ValueError, KeyError, TypeError):  # an error page of a proxy
         return CollectorRefused(status, f"status {status}", answer[:200].decode(errors="replace"), None)

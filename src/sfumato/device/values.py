@@ -1,13 +1,13 @@
-"""Columns of values on disk or from a pipe, read in pieces that ``Domain.encode`` and ``privatize`` take as they are.
+"""Read columns of raw values from files or a pipe, in pieces for ``Domain.encode`` and ``privatize``.
 
-Raw values: only what runs beside the people they belong to may import this module.
+Only code that runs on the device, next to the people whose values these are, may import this module.
 
     .csv                      a column under a header line
     .parquet .pq              a column
     .arrow .feather .ipc      a column
-    .txt, or no suffix        one value a line
-    -                         standard input: Parquet or Arrow if it begins so; else CSV if a column is named; else
-                              one value a line
+    .txt, or no suffix        one value per line
+    -                         standard input: Parquet or Arrow if it begins like such a file; otherwise CSV if a column
+                              is named, and one value per line if not
 """
 
 from __future__ import annotations
@@ -29,20 +29,23 @@ __all__ = ["read_values"]
 
 _CSV = (".csv",)
 _TEXT = (".txt", "")
-#: Values are read in pieces of this many rows.
+#: Number of rows per piece.
 _ROWS = 2**16
+#: Maximum length of a line, in characters.
 _LONGEST_LINE = 2**20
 
 
 def read_values(
     path: Path | str, column: str | Sequence[str] | None = None, *, domain: Domain | None = None
 ) -> Iterator[Any]:
-    """The values of a file, in pieces: lists of texts, or Arrow arrays; with several columns, a mapping of these.
+    """Yield the values of a file in pieces.
 
-    ``column`` may be left out where there is only one. A ``domain`` says which columns hold its parts (a product's
-    factors; a grid's latitude and longitude) where none is named, and what the texts of a text file stand for: ints,
-    floats, or ``true`` and ``false``. Nothing is guessed and nothing is dropped; what cannot be read is refused with
-    file and row.
+    A piece is a list of values or an Arrow array. With several columns it is a mapping from column names to these.
+    Nothing is guessed and nothing is dropped: a value that cannot be read raises InvalidInput with its file and row.
+
+    ``column`` may be None if the file has only one column. A ``domain`` states which columns to read if ``column`` is
+    None: the factors of a product, or latitude and longitude of a grid. It also states the type of values in CSV and
+    text files: int, float, or bool (``true`` and ``false``). Without a domain they are strings.
     """
     names = _names(column, domain)
     source = source_of(path, _CSV + PARQUET + ARROW + _TEXT)
@@ -52,7 +55,13 @@ def read_values(
         return
     is_csv = source.suffix in _CSV or (source.pipe is not None and bool(names))
     if names and not is_csv:
-        raise InvalidInput(shown, "the column", "not be named, for a text file has none", names)
+        raise InvalidInput(
+            shown,
+            "the column",
+            "not be named, because a text file has no columns",
+            names,
+            hint="Leave the column out, or use a CSV file.",
+        )
     with _text(source, newline="" if is_csv else "\n") as file:
         pieces = _from_csv(file, names, shown) if is_csv else _from_lines(file, shown)
         readers = _readers(domain, names)
@@ -64,7 +73,7 @@ def read_values(
 
 
 def _names(column: str | Sequence[str] | None, domain: Domain | None) -> list[str]:
-    """The columns to read; none means the only one."""
+    """Return the columns to read; an empty list means the only column."""
     if isinstance(column, str):
         return [column]
     if column is not None:
@@ -77,14 +86,16 @@ def _names(column: str | Sequence[str] | None, domain: Domain | None) -> list[st
 
 
 def _places(names: list[str], header: Sequence[str], path: str, hint: str = "") -> list[int]:
-    """Where the named columns stand in a header."""
+    """Return the positions of the named columns in a header."""
     shown = ", ".join(map(repr, header))
     if not names and len(header) != 1:
         raise InvalidInput(path, "the column", f"be named, one of {shown}", None)
     for name in names:
         times = list(header).count(name)
         if times > 1:
-            raise InvalidInput(path, f"the column {name!r}", "be there once", f"{times} of that name")
+            raise InvalidInput(
+                path, f"the column {name!r}", "occur once in the header", f"{times} columns of that name"
+            )
         if times == 0:
             raise InvalidInput(path, "the column", f"be one of {shown}{hint}", name)
     return [list(header).index(name) for name in names] or [0]
@@ -94,6 +105,7 @@ def _places(names: list[str], header: Sequence[str], path: str, hint: str = "") 
 
 
 def _from_columns(source: Source, names: list[str]) -> Iterator[Any]:
+    """Yield the pieces of a Parquet or Arrow file."""
     with open_columns(source) as file:
         places = _places(names, file.names, file.path)
         for batch in file.batches([file.names[place] for place in places], _ROWS):
@@ -101,31 +113,35 @@ def _from_columns(source: Source, names: list[str]) -> Iterator[Any]:
             yield columns if len(names) > 1 else batch.column(0)
 
 
-# -- texts -------------------------------------------------------------------------------------------------
+# -- text files --------------------------------------------------------------------------------------------
 
-#: For each column a list of texts; a text file has one, named "".
+#: A list of strings per column; the only column of a text file is named "".
 TextPiece = dict[str, list[str]]
 
 
 @contextmanager
 def _text(source: Source, newline: str) -> Iterator[TextIO]:
+    """Open a source as UTF-8 text."""
     try:
-        with source.open() as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline) as text:
-            yield text
+        with source.open() as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline) as text_file:
+            yield text_file
     except UnicodeDecodeError as error:
-        raise InvalidInput(source.shown, "the file", "be UTF-8 text", str(error)) from error
+        hint = "Save the file with the encoding UTF-8."
+        raise InvalidInput(source.shown, "the file", "be UTF-8 text", str(error), hint=hint) from error
 
 
 def _from_lines(file: TextIO, path: str) -> Iterator[TextPiece]:
+    """Yield the lines of a file in pieces."""
     row = 0
-    while texts := list(itertools.islice(_lines(file, path, row), _ROWS)):
-        yield {"": texts}
-        row += len(texts)
+    while lines := list(itertools.islice(_lines(file, path, row), _ROWS)):
+        yield {"": lines}
+        row += len(lines)
     if row == 0:
         raise InvalidInput(path, "the file", "hold at least one value", "an empty file")
 
 
 def _lines(file: TextIO, path: str, row: int) -> Iterator[str]:
+    """Yield lines without their line ends, and reject long ones."""
     while line := file.readline(_LONGEST_LINE + 1):
         if len(line) > _LONGEST_LINE:
             raise InvalidInput(path, f"row {row}", f"be at most {_LONGEST_LINE} characters long", line)
@@ -134,13 +150,14 @@ def _lines(file: TextIO, path: str, row: int) -> Iterator[str]:
 
 
 def _from_csv(file: TextIO, names: list[str], path: str) -> Iterator[TextPiece]:
+    """Yield the named columns of a CSV file in pieces."""
     lines = csv.reader(file, strict=True)
     try:
         header = next(lines, None)
         if header is None:
             raise InvalidInput(path, "the file", "have a header line", "an empty file")
         other = len(header) == 1 and any(mark in header[0] for mark in ";\t|")
-        places = _places(names, header, path, " (cells have commas between them)" if other else "")
+        places = _places(names, header, path, " (commas separate the cells)" if other else "")
         row = 0
         while piece := _csv_rows(lines, len(header), path, row):
             yield {name: [cells[place] for cells in piece] for name, place in zip(names or [""], places, strict=True)}
@@ -150,16 +167,17 @@ def _from_csv(file: TextIO, names: list[str], path: str) -> Iterator[TextPiece]:
 
 
 def _csv_rows(lines: Any, width: int, path: str, row: int) -> list[list[str]]:
+    """Return the next rows of a CSV file, and check their number of cells."""
     rows: list[list[str]] = []
     for cells in itertools.islice(lines, _ROWS):
-        if len(cells) != width:  # what they hold may be anybody's name: it is not to be shown
+        if len(cells) != width:  # the message does not show the cells, because they may hold personal data
             where = f"row {row + len(rows)} (line {lines.line_num})"
             raise InvalidInput(path, where, f"have {width} cell{'s' if width > 1 else ''}", len(cells))
         rows.append(cells)
     return rows
 
 
-# -- what texts stand for ----------------------------------------------------------------------------------
+# -- conversion of strings to values -----------------------------------------------------------------------
 
 Reader = Callable[[list[str], str, str, int], list[Any]]
 
@@ -168,7 +186,7 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASC
 
 
 def _readers(domain: Domain | None, names: list[str]) -> dict[str, Reader]:
-    """For each column what its texts stand for."""
+    """Return a function per column that converts its strings to values."""
     if domain is None:
         return dict.fromkeys(names or [""], _as_they_are)
     if domain.kind == "grid" and len(names) == 2:
@@ -179,28 +197,32 @@ def _readers(domain: Domain | None, names: list[str]) -> dict[str, Reader]:
     return dict.fromkeys(names or [""], _READERS.get(type(domain.label(0)), _as_they_are))
 
 
-def _as_they_are(texts: list[str], path: str, column: str, row: int) -> list[Any]:  # noqa: ARG001
-    return texts
+def _as_they_are(strings: list[str], path: str, column: str, row: int) -> list[Any]:  # noqa: ARG001
+    """Return strings unchanged."""
+    return strings
 
 
 def _reader(read: Callable[[str], Any], must: str) -> Reader:
-    def read_all(texts: list[str], path: str, column: str, row: int) -> list[Any]:
-        labels = list(map(read, texts))
+    """Return a function that converts strings and names the row of the first invalid one."""
+
+    def read_all(strings: list[str], path: str, column: str, row: int) -> list[Any]:
+        labels = list(map(read, strings))
         if None in labels:
             wrong = labels.index(None)
             where = f"row {row + wrong}" + (f" of the column {column!r}" if column else "")
-            raise InvalidInput(path, where, must, texts[wrong])
+            raise InvalidInput(path, where, must, strings[wrong])
         return labels
 
     return read_all
 
 
-def _bool(text: str) -> bool | None:
-    return {"true": True, "false": False}.get(text.lower())
+def _bool(string: str) -> bool | None:
+    """Read ``true`` or ``false``."""
+    return {"true": True, "false": False}.get(string.lower())
 
 
 _READERS: dict[type, Reader] = {
-    int: _reader(lambda text: int(text) if _INT.fullmatch(text) else None, "be a whole number in plain digits"),
-    float: _reader(lambda text: float(text) if _FLOAT.fullmatch(text) else None, "be a number"),
+    int: _reader(lambda string: int(string) if _INT.fullmatch(string) else None, "be a whole number in plain digits"),
+    float: _reader(lambda string: float(string) if _FLOAT.fullmatch(string) else None, "be a number"),
     bool: _reader(_bool, "be true or false"),
 }
