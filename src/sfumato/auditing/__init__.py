@@ -1,4 +1,4 @@
-"""Audits: exact proofs that a mechanism obeys a policy, and bounds for samplers that can only be run.
+"""Audits: exact proofs that a mechanism obeys a policy, and lower bounds for samplers without source code.
 
 ``audit`` reads the sampler that runs with a branching interpreter and returns a ``Certificate``.
 ``audit_sampler`` bounds the privacy loss of a black box from its outputs.

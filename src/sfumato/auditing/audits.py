@@ -1,12 +1,14 @@
-"""The exact audit: does this mechanism obey this policy?
+"""The exact audit: decide whether a mechanism obeys a policy.
 
-Three things are read, in this order. The *layout*: the bits of different decisions must be disjoint, or they are
-not independent. The *sampler*: the branching interpreter follows every branch of the code that runs, for all
-values where that is feasible, else for three of them, against the law the mechanism states; where even one value has
-too many branches, those of the same class over fewer values. The certificate says which. The *law*: each column, read
-or stated, is compared with the policy's cone in certified arithmetic.
+The audit checks three things in this order:
 
-What cannot be done exactly is refused with the reason.
+1. The *layout*: different decisions must use disjoint bits, because otherwise they are not independent.
+2. The *sampler*: the branching interpreter follows every branch of the code that runs, and compares the result with the
+   law that the mechanism states. It reads all values if that is feasible, otherwise a few of them. If even one value
+   has too many branches, it reads an instance of the same class over fewer values. The certificate states which.
+3. The *law*: each column, read or stated, is compared with the cone of the policy in certified arithmetic.
+
+The audit raises an error with the reason if it cannot decide exactly.
 """
 
 from __future__ import annotations
@@ -38,24 +40,62 @@ from sfumato.policy import UNCONSTRAINED, Policy, Prior, Secret, policy_from_dic
 
 __all__ = ["audit", "verify"]
 
-#: The interpreter gives up on one value after this many runs of the sampler…
+#: Maximum number of runs of the sampler for one value; bounds the time of an audit.
 _MOST_RUNS_PER_VALUE = 600_000
-#: …and reads every value only where all of them together take no more than this.
+#: Maximum number of runs for all values together; above it the audit reads only some values.
 _MOST_RUNS = 400_000
-#: The information that reports carry is summed over a law of at most this many entries.
+#: Maximum number of entries of a law whose mutual information is computed.
 _MOST_OUTPUTS = 20_000
 
-#: How evidence begins where the law was not read from the sampler, and what it says of one with too many branches.
+#: Beginning of the evidence if the law is the stated one, and the words for a sampler with too many branches. Stored in
+#: certificates: do not change.
 _STATED, _TOO_MANY = "stated law;", " the sampler has too many branches at this size to be read"
 
-#: An output, and the likelihood of each value for it (up to a common factor).
+#: A serialized report, and its likelihood under each value (up to a common factor).
 Column = tuple[bytes | None, list[Fraction]]
-#: The probability of each serialised report of one value.
+#: The probability of each serialized report of one value.
 OutputDistribution = dict[bytes, Fraction]
 
 
 def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
-    """An exact certificate that the mechanism obeys the policy, or of where it does not."""
+    """Prove that a mechanism obeys a policy, or find a violation.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism to audit.
+    policy
+        Policy over the domain of the mechanism.
+
+    Returns
+    -------
+    Certificate
+        An exact statement; ``holds`` is True if the mechanism obeys the policy.
+
+    Raises
+    ------
+    InvalidInput
+        If the mechanism and the policy have different domains.
+    Undecided
+        If the sampler of a third-party mechanism cannot be read.
+    LimitExceeded
+        If the law has too many outputs to compare with this policy.
+
+    Notes
+    -----
+    The audit reads the sampler that runs with a branching interpreter, and compares its exact law with the policy in
+    certified arithmetic. ``Certificate.coverage`` states how much of the sampler was read.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> mechanism = sf.mechanisms.RandomizedResponse(domain, epsilon=1)
+    >>> sf.audit(mechanism, sf.Uniform(domain, 1)).holds
+    True
+    >>> sf.audit(mechanism, sf.Uniform(domain, "0.5")).holds
+    False
+    """
     checked_type("audit", "the mechanism", mechanism, Mechanism)
     checked_type("audit", "the policy", policy, Policy)
     if mechanism.domain != policy.domain:
@@ -65,8 +105,8 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     fault = fault or reading.fault or _fault_of_format(mechanism)
     if fault is None and reading.coverage == "none" and required_coverage(mechanism) != "none":
         raise Undecided(
-            f"the sampler of {mechanism.name} cannot be read ({reading.evidence}), and its class is not one of the "
-            "library's, whose samplers are tested: bound its draws, or define audit_surrogate()"
+            f"the sampler of {mechanism.name} cannot be read ({reading.evidence}), and tests compare only the samplers "
+            "of the library with their laws. Bound the number of draws, or define audit_surrogate() in the class."
         )
     columns = _columns_read(reading) if reading.laws else stated_columns(mechanism, policy)
     worst, output = UNCONSTRAINED, None
@@ -89,20 +129,45 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
 
 
 def required_coverage(mechanism: Mechanism) -> Coverage:
-    """Return how much of a sampler must be read before the mechanism is relied on.
+    """Return how much of a sampler an audit must read before the mechanism can be trusted.
 
-    Tests compare the samplers of the library with their laws. Those of other classes only an audit compares.
+    Tests compare the samplers of the library with their laws. Only an audit compares those of other classes.
     """
     return "none" if is_library_mechanism(mechanism) else "surrogate"
 
 
 def verify(certificate: Certificate) -> Certificate:
-    """Repeat the audit from the certificate's own content, and refuse one that says something else.
+    """Repeat the audit of a certificate, and check that the certificate states the same result.
 
-    Everything that it states is compared, the evidence and the information too. Certificates from before ``read`` was
-    stated may use the words of that time for what this audit finds; earlier ones do not state the information.
+    Parameters
+    ----------
+    certificate
+        Certificate from :func:`audit` or :meth:`Certificate.from_json`.
+
+    Returns
+    -------
+    Certificate
+        The certificate of the repeated audit.
+
+    Raises
+    ------
+    InvalidInput
+        If the certificate states anything else than the repeated audit, including its evidence and its information.
+
+    Notes
+    -----
+    Certificates of early releases state no coverage, and may describe the evidence in other words. Still earlier ones
+    do not state the information. ``verify`` accepts both.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> certificate = sf.audit(sf.mechanisms.RandomizedResponse(domain, 1), sf.Uniform(domain, 1))
+    >>> sf.verify(certificate) == certificate
+    True
     """
-    checked_type("verify", "the certificate", certificate, Certificate, " (Certificate.from_json reads a text)")
+    checked_type("verify", "the certificate", certificate, Certificate, " (Certificate.from_json reads a JSON string)")
     mechanism = mechanism_from_spec(certificate.mechanism)
     repeated = audit(mechanism, policy_from_dict(certificate.policy))
     expected = repeated
@@ -111,12 +176,14 @@ def verify(certificate: Certificate) -> Certificate:
         evidence = certificate.evidence if known else repeated.evidence
         expected = dataclasses.replace(repeated, coverage=None, evidence=evidence)
     if expected != certificate or not _agree(certificate, repeated):
-        raise InvalidInput("a certificate", "its findings", f"be those of the audit: {repeated}", str(certificate))
+        must = f"be that of the repeated audit: {repeated}"
+        hint = "Do not trust this certificate. Run the audit again, and use its certificate."
+        raise InvalidInput("a certificate", "its statement", must, str(certificate), hint=hint)
     return repeated
 
 
 def _agree(certificate: Certificate, repeated: Certificate) -> bool:
-    """Return whether the two state the same information, or the certificate, which may be an early one, none at all."""
+    """Return whether both certificates state the same information, or the first, possibly an early one, states none."""
     stated = (certificate.information, certificate.information_bound)
     return stated == (None, None) or all(
         one == other or (one is not None and other is not None and math.isclose(one, other, rel_tol=1e-9))
@@ -125,9 +192,9 @@ def _agree(certificate: Certificate, repeated: Certificate) -> bool:
 
 
 def _evidence_before_read(mechanism: Mechanism, evidence: str) -> set[str]:
-    """Return what certificates without ``read`` may say where this audit has this evidence.
+    """Return the words for this evidence in certificates that state no coverage.
 
-    They read the same values, before mechanisms named ``kinds`` only three, and no smaller sampler of the class.
+    Those audits read the same values, only three before mechanisms had ``kinds``, and no smaller sampler of the class.
     """
     size = len(mechanism.domain)
     first_three = sorted({0, size // 2, size - 1})
@@ -143,7 +210,7 @@ def _evidence_before_read(mechanism: Mechanism, evidence: str) -> set[str]:
 
 
 def _information(reading: _Reading, policy: Prior) -> float | None:
-    """I(X;Y) at the prior, from the law that was read; None where it was not, or is long."""
+    """Return I(X;Y) at the prior in nats, or None if the law was not read or is too long."""
     if not reading.laws or sum(map(len, reading.laws)) > _MOST_OUTPUTS:
         return None
     averages: dict[bytes, Fraction] = {}
@@ -159,14 +226,14 @@ def _information(reading: _Reading, policy: Prior) -> float | None:
 
 
 def _fault_of_code(mechanism: Mechanism) -> str | None:
-    """The steps are what is read, so they must be what runs."""
+    """Return a fault if the mechanism overrides ``sample``, because the audit reads the steps instead."""
     if getattr(mechanism.sample, "__func__", None) is Mechanism.sample:
         return None
-    return "the sampler that runs is a sample() of its own, not the steps that an audit reads"
+    return "the class overrides sample(), so the sampler that runs is not the steps that the audit reads"
 
 
 def _fault_of_format(mechanism: Mechanism) -> str | None:
-    """The serialised reports are what is compared, so they must show all that a report says."""
+    """Return a fault if the report format is not one of the library's, because a report may then contain more data."""
     if is_library_format(mechanism.report_format):
         return None
     return "its report format is not one of the library's: reports may hold more than the audit compares"
@@ -177,7 +244,7 @@ def _fault_of_format(mechanism: Mechanism) -> str | None:
 
 @dataclass
 class _Reading:
-    """What the interpreter found: the law of every value, or that some values follow the stated law."""
+    """What the interpreter read: the law of every value, or the evidence that some values follow the stated law."""
 
     evidence: str
     coverage: Coverage
@@ -186,6 +253,7 @@ class _Reading:
 
 
 def _read_sampler(mechanism: Mechanism) -> _Reading:
+    """Read the sampler for all values, for some, or for a smaller instance of the class."""
     size, done = len(mechanism.domain), list[int]()
     try:
         if mechanism.outputs > _MOST_RUNS_PER_VALUE:  # one run gives one report
@@ -207,10 +275,12 @@ def _read_sampler(mechanism: Mechanism) -> _Reading:
 
 
 def _equal_there(mechanism: Mechanism, spots: Iterable[int]) -> str:
+    """Return the evidence that the sampler follows the stated law at some values."""
     return f"{_STATED} the sampler read on every branch of {_named(mechanism, spots)}, and equal to it there"
 
 
 def _equal_bits(mechanism: Mechanism, spots: Iterable[int]) -> str:
+    """Return the evidence that the sampler follows the stated law bit by bit at some values."""
     named = _named(mechanism, spots)
     return f"{_STATED} the sampler read bit by bit for {named}, where no bit before is set, and equal to it there"
 
@@ -218,7 +288,7 @@ def _equal_bits(mechanism: Mechanism, spots: Iterable[int]) -> str:
 def _laws_of_all(
     mechanism: Mechanism, known: Iterable[OutputDistribution] = (), runs: int = 0
 ) -> list[OutputDistribution] | None:
-    """The laws of all values, those ``known`` first; None where they take too many runs together."""
+    """Return the laws of all values, starting with ``known`` ones, or None if they take too many runs together."""
     laws = list(known)
     for x in range(len(laws), len(mechanism.domain)):
         try:
@@ -231,23 +301,24 @@ def _laws_of_all(
 
 
 def _spots(mechanism: Mechanism) -> list[int]:
-    """The values to read where there are too many for all, the first among them."""
+    """Return the values to read if there are too many to read all; the first value is always one of them."""
     size = len(mechanism.domain)
     return sorted({0, size // 2, size - 1, *mechanism.representatives()})
 
 
 def _named(mechanism: Mechanism, spots: Iterable[int]) -> str:
+    """Return labels as a list in words."""
     return ", ".join(repr(mechanism.domain.label(x)) for x in spots)
 
 
 def _read_smaller(mechanism: Mechanism, done: Sequence[int]) -> _Reading:
-    """Where all but the values ``done`` have too many branches: what the same class does over fewer values."""
+    """Read an instance of the same class over fewer values; ``done`` are the values that were already read."""
     evidence = f"{_equal_there(mechanism, done)}; for others" if done else _STATED
     evidence += _TOO_MANY
     try:
         audit_surrogate = surrogate_of(mechanism)
     except (InvalidInput, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        # A subclass that is made from something else.
+        # The constructor of a subclass takes other arguments.
         audit_surrogate = None
     laws = None if audit_surrogate is None else _laws_of_all(audit_surrogate)
     if audit_surrogate is None or laws is None:
@@ -260,6 +331,7 @@ def _read_smaller(mechanism: Mechanism, done: Sequence[int]) -> _Reading:
 
 
 def _read_bits(mechanism: IndependentBits) -> _Reading:
+    """Read a mechanism whose bits are independent, one bit at a time."""
     spots = _spots(mechanism)
     fault = next(filter(None, (_fault_of_bits(mechanism, x) for x in spots)), None)
     if fault:
@@ -270,7 +342,7 @@ def _read_bits(mechanism: IndependentBits) -> _Reading:
 
 
 def _fault_of_bits(mechanism: IndependentBits, x: int) -> str | None:
-    """Follow the steps of one value along the path where no bit is set: each decides its own bit, as is stated."""
+    """Follow the steps of one value while no bit is set, and check that each step decides its bit as stated."""
     size, label = len(mechanism.domain), mechanism.domain.label(x)
     report = 0
     if mechanism.start(x) != (x, 0, report):
@@ -297,15 +369,18 @@ def _fault_of_bits(mechanism: IndependentBits, x: int) -> str | None:
 
 
 def _fault_of_law(mechanism: Mechanism, x: int, law: OutputDistribution) -> str | None:
+    """Return how the law of one value differs from the stated one, or None."""
     return _constant_length_fault(law) or _stated_law_fault(mechanism, x, law)
 
 
 def _constant_length_fault(law: OutputDistribution) -> str | None:
+    """Return a fault if serialized reports differ in length."""
     lengths = {len(report) for report in law}
     return None if len(lengths) == 1 else f"serialised reports have different lengths: {sorted(lengths)} bytes"
 
 
 def _stated_law_fault(mechanism: Mechanism, x: int, law: OutputDistribution) -> str | None:
+    """Return the first report whose probability differs from the stated one, or None."""
     stated_total = 0
     for report in mechanism.reports():
         stated = mechanism.probability(report, x)
@@ -323,21 +398,22 @@ def _stated_law_fault(mechanism: Mechanism, x: int, law: OutputDistribution) -> 
 
 
 def _columns_read(reading: _Reading) -> Iterator[Column]:
+    """Yield the columns of the law that was read."""
     zero = Fraction(0)
     for report in sorted(set().union(*reading.laws)):
         yield report, [law.get(report, zero) for law in reading.laws]
 
 
 def stated_columns(mechanism: Mechanism, policy: Policy) -> Iterator[Column]:
-    """The columns of the stated law that can be the worst for this policy."""
+    """Yield the columns of the stated law that can be the worst for this policy."""
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else None
     columns = mechanism.worst_columns(policy if pairwise is None else pairwise)
     if columns is None:
         size = len(mechanism.domain)
         if size * mechanism.outputs > LARGEST_MATRIX:
             raise LimitExceeded(
-                f"{mechanism.name} over {size} values has too many outputs to go through, and no shorter statement of "
-                f"its law is known for a {policy.kind} policy"
+                f"{mechanism.name} over {size} values has too many outputs to compare one by one, and no shorter form "
+                f"of its law is known for a {policy.kind} policy. Use a smaller domain, or another mechanism."
             )
         columns = ((y, [mechanism.probability(y, x) for x in range(size)]) for y in mechanism.reports())
     for report, likelihoods in columns:

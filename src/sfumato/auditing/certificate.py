@@ -1,4 +1,4 @@
-"""The result of an audit: an exact statement about a mechanism and a policy that anyone can check again."""
+"""The result of an audit: an exact statement about a mechanism and a policy that anyone can verify."""
 
 from __future__ import annotations
 
@@ -29,33 +29,73 @@ __all__ = ["Certificate", "Coverage"]
 
 _FORMAT = "sfumato-certificate"
 _VERSION = 1
-#: The keys of a certificate, and those of its worst inequality.
+#: Keys of a certificate; then the keys of its worst constraint.
 _KEYS = (
     "format", "version", "holds", "worst", "output", "fault", "evidence", "read",
     "mechanism_hash", "policy_hash", "mechanism", "policy", "information",
 )  # fmt: skip
 _WORST = ("violated", "excess", "left", "right", "epsilon", "names")
 
-#: How much of the sampler an audit executed, from most to least: every branch of every value; some values; only an
-#: instance of the same class over fewer values; nothing.
+#: How much of the sampler an audit read, from most to least: every branch of every value; some values; only an instance
+#: of the same class over fewer values; nothing.
 Coverage = Literal["all", "some", "surrogate", "none"]
 _COVERAGES: tuple[Coverage, ...] = get_args(Coverage)
-#: The same in a file, under the key "read".
+#: The words for coverage in a file, under the key "read".
 _FILE_WORDS: dict[Coverage, str] = {"all": "all", "some": "some", "surrogate": "smaller", "none": "none"}
 
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Result):
-    """The result of an audit: an exact statement about a mechanism and a policy.
+    """An exact statement that a mechanism obeys a policy, or where it does not.
 
-    ``holds``: every column of the mechanism's law lies in the policy's cone, and the sampler showed no fault.
-    ``worst``: the inequality that comes closest to breaking, or breaks the most, in exact rationals (likelihoods
-    up to a factor common to the output). ``output``: the serialised report where that happens, in hex.
-    ``evidence``: which law was compared, and how much of it was read from the sampler itself. ``coverage``: the same in
-    one word: "all" values, on every branch; "some" of them, the others being as stated; "surrogate", only a sampler of
-    the same class over fewer values; "none". None in a certificate that does not state it.
-    ``information``: for a prior policy, the mutual information in nats between a value drawn from the prior and its
-    report, where the whole law was read; ``information_bound``: the most that any mechanism under that policy tells.
+    A certificate is true if the mechanism obeys the policy: ``if certificate: ...``.
+
+    Parameters
+    ----------
+    holds
+        Whether the mechanism obeys the policy: every column of its law lies in the cone of the policy, and the sampler
+        has no fault.
+    worst
+        The constraint that is closest to being violated, or violated the most, in exact rationals. Likelihoods are
+        known up to a factor that is common to the output.
+    output
+        Serialized report at which the worst constraint occurs, in hexadecimal digits.
+    fault
+        Fault of the sampler, or None.
+    evidence
+        Description of the law that was compared, and how much of it was read from the sampler.
+    mechanism
+        Spec of the mechanism.
+    policy
+        Document of the policy.
+    coverage
+        How much of the sampler was read:
+
+        - ``"all"``: every branch of every value;
+        - ``"some"``: every branch of some values, and the stated law for the others;
+        - ``"surrogate"``: only a sampler of the same class over fewer values;
+        - ``"none"``: nothing;
+        - None: not stated, in certificates of early releases.
+    information
+        For a prior policy whose whole law was read: the mutual information in nats between a value drawn from the prior
+        and its report.
+    information_bound
+        For a prior policy: an upper bound on the mutual information of every mechanism that obeys it.
+
+    See Also
+    --------
+    audit : Audit a mechanism.
+    verify : Check a certificate.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> certificate = sf.audit(sf.mechanisms.RandomizedResponse(domain, 1), sf.Uniform(domain, 1))
+    >>> certificate.holds, certificate.coverage
+    (True, 'all')
+    >>> certificate.worst.names
+    ('no', 'yes')
     """
 
     holds: bool
@@ -66,45 +106,80 @@ class Certificate(Result):
     mechanism: dict[str, Any]
     policy: dict[str, Any]
     coverage: Coverage | None = None
-    #: Doubles for people to read: two findings are the same whatever their last digits.
+    # Doubles for people to read; certificates that differ only in their last digits are equal.
     information: float | None = field(default=None, compare=False)
     information_bound: float | None = field(default=None, compare=False)
 
     @property
     def mechanism_hash(self) -> str:
-        """The hash of the mechanism that was audited."""
+        """Hash of the audited mechanism."""
         return canonical_hash(self.mechanism)
 
     @property
     def policy_hash(self) -> str:
-        """The hash of the policy that it was audited against."""
+        """Hash of the policy that the mechanism was audited against."""
         return canonical_hash(self.policy)
 
     def __hash__(self) -> int:
         return hash((self.holds, self.output, self.mechanism_hash, self.policy_hash))
 
     def raise_if_violated(self, *, coverage: Coverage = "none") -> Certificate:
-        """Return this certificate, or raise PolicyViolated with the reason.
+        """Return this certificate if the mechanism obeys the policy, and raise otherwise.
 
-        ``coverage`` is how much of the sampler must have been read at least; Undecided where it was less.
+        Parameters
+        ----------
+        coverage
+            How much of the sampler must have been read: ``"all"``, ``"some"``, ``"surrogate"`` or ``"none"``.
+
+        Returns
+        -------
+        Certificate
+            This certificate.
+
+        Raises
+        ------
+        PolicyViolated
+            If the mechanism does not obey the policy. The message states the pair of values and the output.
+        Undecided
+            If less of the sampler was read than ``coverage`` requires.
+        InvalidInput
+            If ``coverage`` is not one of the four words.
         """
         if coverage not in _COVERAGES:
             raise InvalidInput("raise_if_violated", "coverage", f"be one of {', '.join(_COVERAGES)}", coverage)
         if not self.holds:
-            raise PolicyViolated(self.summary())
+            raise PolicyViolated(
+                f"{self.summary()}. Do not use this mechanism; design(policy) returns one that obeys the policy."
+            )
         if _COVERAGES.index(self.coverage or "none") > _COVERAGES.index(coverage):
-            must = f"but the coverage had to be {coverage!r}, and it is {self.coverage!r}"
-            raise Undecided(f"{self.summary()}; {must} [{self.evidence}]")
+            raise Undecided(
+                f"{self.summary()}; but its coverage of the sampler is {self.coverage!r}, and {coverage!r} is required "
+                f"[{self.evidence}]. Define audit_surrogate() in the class of the mechanism, or audit a smaller domain."
+            )
         return self
 
     def summary(self) -> str:
-        """One sentence for a person."""
+        """Return the result as one sentence.
+
+        Returns
+        -------
+        str
+            A sentence with the mechanism, the policy and the tightest constraint.
+        """
         name, kind = self.mechanism["mechanism"], self.policy["policy"]["kind"]
         if self.fault:
             return f"{name} does not obey the {kind} policy: {self.fault}"
-        verb = "obeys" if self.holds else "does not obey"
-        where = "" if self.output is None else f", at output {_cut(self.output)}"
-        return f"{name} {verb} the {kind} policy: {self.worst}{where}"
+        verdict = f"{name} {'obeys' if self.holds else 'does not obey'} the {kind} policy"
+        if self.worst.names is None:
+            return f"{verdict}: it has no constraint"
+        first, second = self.worst.names
+        where = "" if self.output is None else f" at output {_cut(self.output)}"
+        if self.worst.right == 0:
+            ratio = "the likelihood ratio is infinite"
+        else:
+            ratio = f"the likelihood ratio is e^{self.worst.excess + float(self.worst.epsilon):.6g}"
+        limit = f"{'above' if self.worst.violated else 'within'} the limit e^{self.worst.epsilon}"
+        return f"{verdict}: for {first!r} against {second!r}{where}, {ratio}, {limit} (excess {self.worst.excess:.3g})"
 
     def __bool__(self) -> bool:
         return self.holds
@@ -113,7 +188,7 @@ class Certificate(Result):
         information = ""
         if self.information is not None and self.information_bound is not None:
             nats, most = f"{self.information:.6g}", f"{self.information_bound:.6g}"
-            information = f"; {nats} nats are revealed at the prior, of {most} allowed"
+            information = f"; a report reveals {nats} nats at the prior, and the policy allows at most {most}"
         return f"{self.summary()}{information} [{self.evidence}]"
 
     def __repr__(self) -> str:
@@ -136,7 +211,15 @@ class Certificate(Result):
         }
 
     def plot(self) -> Figure:
-        """Draw the epsilon that is allowed and the one that was found; needs matplotlib."""
+        """Draw the allowed epsilon and the one that the audit found.
+
+        Requires matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         figure: Figure = plot_result(self)
         return figure
 
@@ -144,19 +227,29 @@ class Certificate(Result):
         return self.summary()
 
     def verify(self) -> Certificate:
-        """Repeat the audit from the certificate's content; return it, or raise if it says something else.
+        """Repeat the audit and compare its result with this certificate; see :func:`sfumato.verify`.
 
-        The same as :func:`verify`.
+        Returns
+        -------
+        Certificate
+            The certificate of the repeated audit.
         """
         from sfumato.auditing.audits import verify
 
         return verify(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as the document that ``to_json`` writes; ``from_dict`` returns an equal one."""
+        """Return the certificate as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            The document that :meth:`to_json` writes and :meth:`from_dict` reads.
+        """
         return copy.deepcopy(self._document())
 
     def _document(self) -> dict[str, Any]:
+        """Return the document, which shares its parts with the certificate."""
         document: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -183,24 +276,66 @@ class Certificate(Result):
         return document
 
     def to_json(self) -> str:
-        """Return the certificate as a file: it holds the whole mechanism and the whole policy."""
+        """Return the certificate as a JSON string, with the whole mechanism and the whole policy.
+
+        Returns
+        -------
+        str
+            The document that :meth:`from_json` reads.
+        """
         return json.dumps(self._document(), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """Read a certificate; reject unknown and repeated keys. It is only as good as ``verify`` makes it."""
+        """Read a certificate from a JSON string.
+
+        Reading does not check that the statement is true. Call :meth:`verify` before you trust it.
+
+        Parameters
+        ----------
+        text
+            Document that :meth:`to_json` returned.
+
+        Returns
+        -------
+        Certificate
+            The certificate.
+
+        Raises
+        ------
+        InvalidInput
+            If a key is missing, unknown or repeated, or a hash does not match.
+        """
         try:
             document = json.loads(text, object_pairs_hook=_once_each)
         except InvalidInput:
             raise
         except (RecursionError, TypeError, ValueError) as error:
-            raise InvalidInput("a certificate", "the text", "be a complete JSON certificate", repr(error)) from None
+            raise InvalidInput("a certificate", "the document", "be a complete JSON certificate", repr(error)) from None
         return cls.from_dict(document)
 
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Certificate:
-        """Return the certificate that a document holds: the inverse of ``to_dict``. Reject unknown keys."""
+        """Read a certificate from a document.
+
+        Reading does not check that the statement is true. Call :meth:`verify` before you trust it.
+
+        Parameters
+        ----------
+        document
+            Document that :meth:`to_dict` returned.
+
+        Returns
+        -------
+        Certificate
+            The certificate.
+
+        Raises
+        ------
+        InvalidInput
+            If a key is missing or unknown, or a hash does not match.
+        """
         try:
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
                 raise InvalidInput(
@@ -228,7 +363,7 @@ class Certificate(Result):
         except InvalidInput:
             raise
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise InvalidInput("a certificate", "the text", "be a complete JSON certificate", repr(error)) from None
+            raise InvalidInput("a certificate", "the document", "be a complete JSON certificate", repr(error)) from None
         for part, actual in hashes.items():
             stated = document.get(f"{part}_hash")
             if stated != actual:
@@ -237,7 +372,7 @@ class Certificate(Result):
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; reject a key that occurs twice, because readers differ in which they believe."""
+    """Return a JSON object, and reject repeated keys, because readers differ in which one they use."""
     document = dict(pairs)
     if len(document) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -247,19 +382,22 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _flag(document: Mapping[str, Any], key: str) -> bool:
+    """Read a boolean."""
     if not isinstance(document[key], bool):
         raise InvalidInput("a certificate", key, "be true or false", document[key])
     return bool(document[key])
 
 
 def _text(document: Mapping[str, Any], key: str) -> str | None:
-    text = document[key]
-    if text is not None and not isinstance(text, str):
-        raise InvalidInput("a certificate", key, "be a text", text)
-    return text
+    """Read a string or null."""
+    string = document[key]
+    if string is not None and not isinstance(string, str):
+        raise InvalidInput("a certificate", key, "be a string or null", string)
+    return string
 
 
 def _coverage(document: Mapping[str, Any]) -> Coverage | None:
+    """Read the coverage, or None if the certificate does not state it."""
     if "read" not in document:  # certificates of the first release do not state it
         return None
     for coverage, word in _FILE_WORDS.items():
@@ -269,17 +407,19 @@ def _coverage(document: Mapping[str, Any]) -> Coverage | None:
 
 
 def _nats(document: Mapping[str, Any], part: str) -> float | None:
-    # Absent for other policies, and in certificates from before it was stated.
+    """Read a number of nats, or None."""
+    # Absent for other policies, and in certificates of early releases.
     if "information" not in document:
         return None
     stated = document["information"][part]
     check_keys("a certificate", "information", document["information"], optional=("nats", "bound"))
-    if stated is None and part == "nats":  # of a long law none is stated, but the bound always is
+    if stated is None and part == "nats":  # a certificate of a long law states only the bound
         return None
     if isinstance(stated, bool) or not isinstance(stated, (int, float)):
         raise TypeError(f"{part} must be a number, not {stated!r}")
     return float(stated)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:39]}…"
+def _cut(digits: str) -> str:
+    """Shorten a long string."""
+    return digits if len(digits) <= 40 else f"{digits[:39]}…"

@@ -1,8 +1,8 @@
-"""The branching interpreter: runs a sampler down every branch and returns its exact law.
+"""The branching interpreter: run a sampler down every branch and return its exact law.
 
-The sampler cannot tell it from real randomness; it only sees an object with ``bernoulli`` and ``below``. What
-comes out is therefore the law of the code that runs, as rationals. Equal states of a sampler are merged after
-each step, so the cost is the number of states, not of paths.
+A sampler sees only an object with ``bernoulli`` and ``below``, and cannot distinguish the interpreter from real
+randomness. The result is therefore the law of the code that runs, in exact rationals. The interpreter merges equal
+states of a sampler after each step, so its cost grows with the number of states, not of paths.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TooManyBranches(LimitExceeded):
 
 
 class _Path:
-    """Draws that follow a path through a sampler's decisions, and extend it by first outcomes where it ends."""
+    """Draws that follow a path through a sampler's decisions, and take the first outcome of every further decision."""
 
     __slots__ = ("_choices", "_depth", "_outcomes", "total", "weight")
 
@@ -32,16 +32,19 @@ class _Path:
         self._choices: list[int] = []
         self._outcomes: list[int] = []
         self._depth = 0
-        #: The probability of what was decided so far is weight / total.
+        #: The probability of the decisions so far is weight / total.
         self.weight = self.total = 1
 
     def restart(self) -> None:
-        """Go to the start of the same path."""
+        """Return to the start of the same path."""
         self._depth = 0
         self.weight = self.total = 1
 
     def turn(self) -> bool:
-        """Whether there is a next path; then this is it: another outcome of the last decision that has one left."""
+        """Move to the next path, and return whether there is one.
+
+        The next path takes another outcome of the last decision that has one left.
+        """
         while self._choices and self._choices[-1] == self._outcomes[-1] - 1:
             self._choices.pop()
             self._outcomes.pop()
@@ -50,6 +53,7 @@ class _Path:
         return bool(self._choices)
 
     def _choose(self, outcomes: int, total: int) -> int:
+        """Return the outcome of the next decision on this path."""
         depth = self._depth
         if depth == len(self._choices):
             self._choices.append(0)
@@ -59,22 +63,24 @@ class _Path:
         return self._choices[depth]
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
+        """Decide an event of probability numerator/denominator."""
         if not 0 <= numerator <= denominator:
-            raise ValueError(f"not a probability: {numerator}/{denominator}")
+            raise ValueError(f"bernoulli: numerator/denominator must be in [0, 1]; got {numerator}/{denominator}")
         if numerator in (0, denominator):
-            return numerator > 0  # certain: not a branch
+            return numerator > 0  # certain, so it does not branch
         happened = bool(self._choose(2, denominator))
         self.weight *= numerator if happened else denominator - numerator
         return happened
 
     def below(self, m: int) -> int:
+        """Decide a uniform whole number below m."""
         if m < 1:
-            raise ValueError(f"cannot choose among {m}")
+            raise ValueError(f"below(m): m must be at least 1; got {m}")
         return self._choose(m, m)
 
 
 def branches(run: Callable[[Draws], Result]) -> Iterator[tuple[Result, int, int]]:
-    """Every outcome of ``run``, with its weight and the total: its probability is weight/total."""
+    """Yield every outcome of ``run`` with a weight and a total; its probability is weight/total."""
     path = _Path()
     while True:
         path.restart()
@@ -84,23 +90,26 @@ def branches(run: Callable[[Draws], Result]) -> Iterator[tuple[Result, int, int]
 
 
 def sampler_law(mechanism: Mechanism, x: int, most_runs: int = 10**6) -> tuple[dict[bytes, Fraction], int]:
-    """The exact law of the *serialised* reports of one value, and how many runs it took to read."""
+    """Return the exact law of the *serialized* reports of one value, and the number of runs that it took."""
     law: dict[bytes, Fraction] = {}
     pending: dict[Hashable, Fraction] = {mechanism.start(x): Fraction(1)}
     runs = 0
     while pending:
-        # Over one denominator probabilities are added as integers: there are few denominators, and many branches.
-        weighed: dict[tuple[Any, int], int] = {}
+        # Add probabilities with the same denominator as integers: there are few denominators and many branches.
+        numerators: dict[tuple[Any, int], int] = {}
         for state, reached in pending.items():
             numerator, denominator = reached.as_integer_ratio()
             for result, weight, total in branches(lambda draws, state=state: mechanism.step(state, draws)):  # type: ignore[misc]
                 runs += 1
                 if runs > most_runs:
-                    raise TooManyBranches(f"the sampler of {mechanism.name} has more than {most_runs} branches")
+                    raise TooManyBranches(
+                        f"the sampler of {mechanism.name} has more than {most_runs} branches. Read it over a smaller "
+                        "domain."
+                    )
                 key = (result, denominator * total)
-                weighed[key] = weighed.get(key, 0) + numerator * weight
+                numerators[key] = numerators.get(key, 0) + numerator * weight
         pending = {}
-        for (result, denominator), numerator in weighed.items():
+        for (result, denominator), numerator in numerators.items():
             probability = Fraction(numerator, denominator)
             if isinstance(result, Finished):
                 report = mechanism.report_format.encode(result.report)

@@ -1,8 +1,8 @@
-"""What is left of a promise under a prior if the true prior is another one: exact audits against a set of priors.
+"""Exact audits against a set of priors: what a promise under one prior is worth if another prior is the true one.
 
-For one output with likelihoods T, a prior enters the rules only through its average π·T, which is linear in π, and
-T_x/(π·T) and (π·T)/T_x are both largest where that average is smallest or largest. So the worst over a convex set of
-priors is found at its corners: a list of priors stands for all their mixtures.
+For one output with likelihoods T, a prior π enters the rules only through the average π·T, which is linear in π. The
+ratios T_x/(π·T) and (π·T)/T_x are largest where that average is smallest or largest. The worst case over a convex set
+of priors is therefore at one of its corners, and a list of priors represents all their mixtures.
 """
 
 from __future__ import annotations
@@ -39,23 +39,62 @@ Distribution = tuple[Fraction, ...]
 
 
 class PriorSet(ABC):
-    """A convex set of priors over a domain."""
+    """A convex set of priors over a domain.
+
+    Subclasses define :meth:`extremes`.
+
+    Attributes
+    ----------
+    domain
+        Domain of the priors.
+    """
 
     domain: Domain
 
     @abstractmethod
     def extremes(self, likelihoods: Sequence[Fraction]) -> Iterator[Distribution]:
-        """Priors among which the average of these likelihoods is least and greatest over the whole set."""
+        """Yield priors that minimize and maximize the average of likelihoods over the whole set.
+
+        Parameters
+        ----------
+        likelihoods
+            Likelihood of one output for each value.
+
+        Yields
+        ------
+        tuple of Fraction
+            A prior. The smallest and the greatest average over the set occur among the priors yielded.
+        """
 
 
 class PriorMixtures(PriorSet):
-    """All mixtures of a few priors; each is a list in domain order, or has labels."""
+    """All mixtures of a few priors.
+
+    Parameters
+    ----------
+    domain
+        Domain of the priors.
+    priors
+        At least one prior. Each is a list in the order of the domain, or has labels (a mapping, a pandas Series).
+
+    Raises
+    ------
+    InvalidInput
+        If the list is empty, or an entry is not a distribution over the domain.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> priors = sf.auditing.PriorMixtures(sf.Domain(["no", "yes"]), [["0.9", "0.1"], ["0.8", "0.2"]])
+    >>> len(priors.priors)
+    2
+    """
 
     def __init__(self, domain: Domain, priors: Sequence[Sequence[Any] | Mapping[Any, Any]]) -> None:
         self.domain = checked_domain("PriorMixtures", domain)
         entries = read_list("PriorMixtures", "priors", "be a list of priors", priors)
         if not entries:
-            raise InvalidInput("PriorMixtures", "priors", "hold at least one", priors)
+            raise InvalidInput("PriorMixtures", "priors", "have at least one prior", priors)
         self.priors = [
             read_distribution("PriorMixtures", f"prior {i}", prior, domain) for i, prior in enumerate(entries)
         ]
@@ -65,9 +104,31 @@ class PriorMixtures(PriorSet):
 
 
 class PriorBox(PriorSet):
-    """All priors with ``low[x] ≤ π_x ≤ high[x]``: an interval for two values, a box cut by the simplex for more.
+    """All priors with ``low[x] ≤ π_x ≤ high[x]``.
 
-    The limits are lists in domain order, or have labels (a mapping, a pandas Series) and are aligned by them.
+    For two values this is an interval, and for more values a box intersected with the simplex.
+
+    Parameters
+    ----------
+    domain
+        Domain of the priors.
+    low
+        Smallest probability of each value: a list in the order of the domain, or a mapping or pandas Series that is
+        aligned by label.
+    high
+        Greatest probability of each value, in the same form.
+
+    Raises
+    ------
+    InvalidInput
+        If a limit is not in [0, 1], a lower limit exceeds the upper one, or no prior satisfies all limits.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> box = sf.PriorBox(sf.Domain(["no", "yes"]), low=["0.7", "0.1"], high=["0.9", "0.3"])
+    >>> box.low
+    (Fraction(7, 10), Fraction(1, 10))
     """
 
     def __init__(
@@ -80,18 +141,40 @@ class PriorBox(PriorSet):
                 raise InvalidInput("PriorBox", f"low of {label!r}", f"be at most its high, {float(most)}", float(least))
         if not sum(self.low) <= 1 <= sum(self.high):
             sums = f"sums of {float(sum(self.low)):.6g} and {float(sum(self.high)):.6g}"
-            raise InvalidInput("PriorBox", "low and high", "leave room for a sum of one", sums)
+            must = "have sums of at most one and at least one, respectively"
+            raise InvalidInput("PriorBox", "low and high", must, sums)
 
     @classmethod
     def around(cls, domain: Domain, prior: Sequence[Any] | Mapping[Any, Any], radius: Any) -> PriorBox:
-        """Every prior that differs by at most ``radius`` in each probability."""
-        centre = read_distribution("PriorBox", "prior", prior, checked_domain("PriorBox", domain))
+        """Return the set of priors that differ from one prior by at most ``radius`` in each probability.
+
+        Parameters
+        ----------
+        domain
+            Domain of the priors.
+        prior
+            Prior in the center.
+        radius
+            Maximum difference of each probability, at least 0.
+
+        Returns
+        -------
+        PriorBox
+            The set of priors.
+
+        Raises
+        ------
+        InvalidInput
+            If the prior is not a distribution, or the radius is negative.
+        """
+        center = read_distribution("PriorBox", "prior", prior, checked_domain("PriorBox", domain))
         reach = _number("radius", radius)
         if reach < 0:
             raise InvalidInput("PriorBox", "radius", "be at least 0", radius)
-        return cls(domain, [max(p - reach, Fraction(0)) for p in centre], [min(p + reach, Fraction(1)) for p in centre])
+        return cls(domain, [max(p - reach, Fraction(0)) for p in center], [min(p + reach, Fraction(1)) for p in center])
 
     def _limits(self, which: str, limits: Any) -> Distribution:
+        """Return limits as exact fractions in the order of the domain."""
         aligned = align(self.domain, limits, "PriorBox", which)
         numbers = read_list("PriorBox", which, f"be {len(self.domain)} numbers", aligned)
         if len(numbers) != len(self.domain):
@@ -99,11 +182,11 @@ class PriorBox(PriorSet):
         exact = tuple(_number(f"{which} of {label!r}", n) for label, n in zip(self.domain, numbers, strict=True))
         for label, limit in zip(self.domain, exact, strict=True):
             if not 0 <= limit <= 1:
-                raise InvalidInput("PriorBox", f"{which} of {label!r}", "lie in [0, 1]", float(limit))
+                raise InvalidInput("PriorBox", f"{which} of {label!r}", "be in [0, 1]", float(limit))
         return exact
 
     def extremes(self, likelihoods: Sequence[Fraction]) -> Iterator[Distribution]:
-        # The mass above the lower limits goes to the smallest likelihoods first, or to the largest.
+        # Give the mass above the lower limits to the smallest likelihoods first, then to the largest.
         ascending = sorted(range(len(likelihoods)), key=likelihoods.__getitem__)
         for order in (ascending, ascending[::-1]):
             prior = list(self.low)
@@ -117,10 +200,30 @@ class PriorBox(PriorSet):
 
 @dataclass(frozen=True, repr=False)
 class PriorSetAudit(Result):
-    """What was found at the worst prior of a set: ``certificate`` is that of the audit there, and can be checked again.
+    """The result of an audit against a set of priors.
 
-    ``epsilon``: the least ε that the mechanism keeps for every prior of the set, as a double; infinite where there is
-    none. ``holds`` is decided exactly.
+    Parameters
+    ----------
+    certificate
+        Certificate of the audit at the worst prior; anyone can verify it.
+    prior
+        The worst prior of the set.
+    epsilon
+        Smallest level that the mechanism satisfies for every prior of the set, as a double; infinite if there is none.
+        ``holds`` is decided exactly.
+
+    See Also
+    --------
+    audit_priors : Audit a mechanism against a set of priors.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> mechanism = sf.design(sf.Prior(domain, ["0.9", "0.1"], 1))
+    >>> result = sf.audit_priors(mechanism, sf.PriorBox.around(domain, ["0.9", "0.1"], "0.05"), epsilon=1)
+    >>> result.holds
+    False
     """
 
     certificate: Certificate
@@ -129,18 +232,40 @@ class PriorSetAudit(Result):
 
     @property
     def holds(self) -> bool:
-        """Whether the mechanism obeys, whichever prior of the set is the true one."""
+        """Whether the mechanism obeys the policy under every prior of the set."""
         return self.certificate.holds
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types, with exact fractions as strings."""
+        """Return the result as a document of plain JSON types, with exact fractions as strings.
+
+        Returns
+        -------
+        dict
+            The document that :meth:`from_dict` reads.
+        """
         prior = [str(probability) for probability in self.prior]
         return {"certificate": self.certificate.to_dict(), "prior": prior, "epsilon": number_document(self.epsilon)}
 
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> PriorSetAudit:
-        """Return the result that a document holds: the inverse of ``to_dict``."""
+        """Read a result from a document.
+
+        Parameters
+        ----------
+        document
+            Document that :meth:`to_dict` returned.
+
+        Returns
+        -------
+        PriorSetAudit
+            An equal result.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is incomplete, or the prior is not a distribution.
+        """
         parts = check_keys("PriorSetAudit", "the document", document, required=("certificate", "prior", "epsilon"))
         certificate = Certificate.from_dict(parts["certificate"])
         size = len(Domain.from_dict(certificate.mechanism["domain"]))
@@ -154,7 +279,8 @@ class PriorSetAudit(Result):
         return {"value": list(labels), "worst prior": [float(probability) for probability in self.prior]}
 
     def _title(self) -> str:
-        return f"{self.certificate.summary()}, at the worst prior; the least epsilon for all is {self.epsilon:.6g}"
+        least = f"the smallest epsilon for all priors is {self.epsilon:.6g}"
+        return f"at the worst prior, {self.certificate.summary()}; {least}"
 
     def __repr__(self) -> str:
         return f"<PriorSetAudit: {self._title()}>"
@@ -166,9 +292,39 @@ def audit_priors(
     epsilon: EpsilonLike,
     side: str = "both",
 ) -> PriorSetAudit:
-    """Does the mechanism keep ε-LIP whichever prior of the set is the true one? Exact.
+    """Decide whether a mechanism obeys a prior policy under every prior of a set.
 
-    ``priors`` is a set, or a list of priors, which stands for all their mixtures.
+    The decision is exact.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism to audit.
+    priors
+        A :class:`PriorSet`, or a list of priors, which represents all their mixtures.
+    epsilon
+        Level of the prior policy.
+    side
+        Side of the prior policy, as in :class:`Prior`.
+
+    Returns
+    -------
+    PriorSetAudit
+        The result at the worst prior.
+
+    Raises
+    ------
+    InvalidInput
+        If the priors are not over the domain of the mechanism.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(["no", "yes"])
+    >>> mechanism = sf.design(sf.Prior(domain, ["0.9", "0.1"], 1))
+    >>> result = sf.audit_priors(mechanism, [["0.9", "0.1"], ["0.95", "0.05"]], epsilon=1)
+    >>> result.holds, result.prior
+    (False, (Fraction(19, 20), Fraction(1, 20)))
     """
     domain = mechanism.domain
     chosen = priors if isinstance(priors, PriorSet) else PriorMixtures(domain, priors)
@@ -180,7 +336,7 @@ def audit_priors(
     for column in zip(*law.rows, strict=True):
         for prior in chosen.extremes(column) if any(column) else ():
             at = Prior(domain, prior, ZERO, side).worst(column)
-            # Compared as the rationals they are, so that the worst is the worst however close another comes.
+            # Compare exact rationals, so that the worst prior is the worst however close another one is.
             ratio = (True, Fraction(0)) if at.right == 0 else (False, at.left / at.right)
             if greatest is None or ratio > greatest:
                 greatest, sides, worst = ratio, (at.left, at.right), prior
@@ -188,6 +344,7 @@ def audit_priors(
 
 
 def _number(parameter: str, value: Any) -> Fraction:
+    """Return an exact fraction, or raise InvalidInput."""
     try:
         return exact_fraction(value)
     except (TypeError, ValueError, ArithmeticError):

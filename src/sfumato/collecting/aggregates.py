@@ -1,7 +1,7 @@
-"""The verb ``aggregate``: reports become exact integer counts that merge.
+"""The verb ``aggregate``: count reports exactly, in integers that merge.
 
-What is counted is all an estimate needs (``ReportFormat.count``). Counts add, so one process, many
-files, a database or a cluster give the same integers.
+The counts are all that an estimate needs (``ReportFormat.count``). Counts add, so one process, many files, a database
+or a cluster give the same integers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Integers, check_keys, checked_type
+from sfumato._core import Integers, check_keys, checked_type, quantity
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
@@ -30,9 +30,31 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """``counts`` of ``n`` reports of the mechanism with the hash ``mechanism_hash``. Immutable.
+    """Exact counts of reports of one mechanism.
 
-    ``merge`` and ``accumulate`` give new ones.
+    Instances are immutable; :meth:`merge` and :meth:`accumulate` return new ones.
+
+    Parameters
+    ----------
+    mechanism_hash
+        Hash of the mechanism.
+    n
+        Number of reports.
+    counts
+        Counts in the order of the mechanism's report format. No count exceeds ``n``.
+
+    Raises
+    ------
+    InvalidInput
+        If the hash, the number of reports or a count is invalid.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> counts = sf.aggregate(mechanism, [0, 1, 1])
+    >>> counts.merge(sf.aggregate(mechanism, [1])).counts
+    array([1, 3])
     """
 
     mechanism_hash: str
@@ -40,29 +62,55 @@ class Aggregate:
     counts: Integers
 
     def __post_init__(self) -> None:
-        if not _HASH.fullmatch(str(self.mechanism_hash)):  # a document may hold anything here
-            raise InvalidInput("an aggregate", "the mechanism's hash", "be 64 hex digits", self.mechanism_hash)
+        if not _HASH.fullmatch(str(self.mechanism_hash)):  # a JSON document may have any type here
+            raise InvalidInput("an aggregate", "mechanism_hash", "be 64 hexadecimal digits", self.mechanism_hash)
         if type(self.n) is not int or not 0 <= self.n <= _LARGEST:
             raise InvalidInput("an aggregate", "n", "be an integer in [0, 2^63 - 1]", self.n)
         counts = _as_counts(self.counts)
         wrong = (counts < 0) | (counts > self.n)
         if wrong.any():
-            raise InvalidInput("an aggregate", "every count", f"lie in [0, n = {self.n}]", int(counts[wrong.argmax()]))
+            raise InvalidInput("an aggregate", "every count", f"be in [0, n = {self.n}]", int(counts[wrong.argmax()]))
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.mechanism_hash, self.n, self.counts)  # the counts are read-only again
+        return type(self), (self.mechanism_hash, self.n, self.counts)  # the constructor makes the counts read-only
 
     @classmethod
     def empty(cls, mechanism: Mechanism) -> Aggregate:
-        """No reports yet."""
+        """Return the counts of no reports.
+
+        Parameters
+        ----------
+        mechanism
+            Mechanism of the reports.
+
+        Returns
+        -------
+        Aggregate
+            Zero counts.
+        """
         return cls(mechanism.hash, 0, np.zeros(mechanism.report_format.count_size, np.int64))
 
     def accumulate(self, mechanism: Mechanism, reports: Any) -> Aggregate:
-        """Return these counts plus those of more reports of the same mechanism, every one of them checked.
+        """Return these counts plus those of more reports of the same mechanism.
 
-        ``reports`` is an array, a column of pandas, polars or Arrow, or an iterator of such pieces.
+        Parameters
+        ----------
+        mechanism
+            Mechanism that produced the reports.
+        reports
+            An array, a column of pandas, polars or Arrow, or an iterator of such pieces. Every report is checked.
+
+        Returns
+        -------
+        Aggregate
+            The new counts.
+
+        Raises
+        ------
+        InvalidInput
+            If a report is invalid, or the mechanism is another one.
         """
         self.check(mechanism)
         counts = self.counts.copy()
@@ -74,16 +122,42 @@ class Aggregate:
         return Aggregate(self.mechanism_hash, n + first, counts)
 
     def merge(self, other: Aggregate) -> Aggregate:
-        """The aggregate of both sets of reports: associative and commutative."""
-        self._refuse_other(other.mechanism_hash)
+        """Return the counts of both sets of reports together.
+
+        Merging is associative and commutative.
+
+        Parameters
+        ----------
+        other
+            Counts of the same mechanism.
+
+        Returns
+        -------
+        Aggregate
+            The sum.
+
+        Raises
+        ------
+        InvalidInput
+            If the other counts belong to another mechanism, or the sum does not fit in 63 bits.
+        """
+        self._check_same(other.mechanism_hash)
         if len(self.counts) != len(other.counts):
-            raise InvalidInput("an aggregate", "the other's counts", f"be {len(self.counts)}", len(other.counts))
-        # No count exceeds its n, so none overflows unless n does, which is refused.
+            must = f"have {quantity(len(self.counts), 'entry')}"
+            raise InvalidInput("an aggregate", "the other counts", must, len(other.counts))
+        # No count exceeds its n, so a count overflows only if n does, which the constructor rejects.
         return Aggregate(self.mechanism_hash, self.n + other.n, self.counts + other.counts)
 
-    def _refuse_other(self, mechanism_hash: str) -> None:
+    def _check_same(self, mechanism_hash: str) -> None:
+        """Raise InvalidInput if the mechanism is another one."""
         if mechanism_hash != self.mechanism_hash:
-            raise InvalidInput("an aggregate", "the other mechanism", f"be {self.mechanism_hash}", mechanism_hash)
+            raise InvalidInput(
+                "an aggregate",
+                "the mechanism",
+                f"have the hash {self.mechanism_hash}",
+                mechanism_hash,
+                hint="Count and estimate reports of different mechanisms separately; combine() joins estimates.",
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Aggregate):
@@ -93,7 +167,13 @@ class Aggregate:
     __hash__ = None  # type: ignore[assignment]
 
     def to_json(self) -> str:
-        """The aggregate as a JSON text."""
+        """Return the counts as a JSON string.
+
+        Returns
+        -------
+        str
+            The document that :meth:`from_json` reads.
+        """
         document = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -105,12 +185,30 @@ class Aggregate:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Aggregate:
-        """The inverse of ``to_json``; refuses what it would not have written."""
+        """Read counts from a JSON string.
+
+        Parameters
+        ----------
+        text
+            Document that :meth:`to_json` returned.
+
+        Returns
+        -------
+        Aggregate
+            Equal counts.
+
+        Raises
+        ------
+        InvalidInput
+            If the document differs in any way from what :meth:`to_json` writes.
+        UnknownSpec
+            If the document has another format or version.
+        """
         try:
             document = json.loads(text)
         except ValueError as error:
-            must = "be JSON, the counts that aggregate makes of reports"
-            raise InvalidInput("an aggregate", "the text", must, str(error)) from None
+            hint = "Use the output of Aggregate.to_json() or of the command 'sfumato aggregate'."
+            raise InvalidInput("an aggregate", "the document", "be JSON", str(error), hint=hint) from None
         check_keys(
             "an aggregate", "the document", document, required=("format", "version", "mechanism_hash", "n", "counts")
         )
@@ -121,13 +219,37 @@ class Aggregate:
         return cls(document["mechanism_hash"], document["n"], document["counts"])
 
     def to_bytes(self) -> bytes:
-        """The aggregate in binary: magic, hash, n and the counts as little-endian 64-bit integers."""
+        """Return the counts in binary form.
+
+        Returns
+        -------
+        bytes
+            A header with the hash and the number of reports, then the counts as little-endian 64-bit integers.
+        """
         head = _MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(self.mechanism_hash) + self.n.to_bytes(8, "little")
         return head + self.counts.astype("<i8").tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Aggregate:
-        """The inverse of ``to_bytes``; refuses what it would not have written."""
+        """Read counts from their binary form.
+
+        Parameters
+        ----------
+        data
+            Bytes that :meth:`to_bytes` returned.
+
+        Returns
+        -------
+        Aggregate
+            Equal counts.
+
+        Raises
+        ------
+        InvalidInput
+            If the data differ in any way from what :meth:`to_bytes` writes.
+        UnknownSpec
+            If the data have another version.
+        """
         if data[:4] != _MAGIC:
             raise InvalidInput("an aggregate", "its first four bytes", f"be {_MAGIC!r}", data[:4])
         if len(data) < _HEADER_BYTES or len(data) % 8:
@@ -142,11 +264,22 @@ class Aggregate:
         return cls(data[8:40].hex(), int.from_bytes(data[40:_HEADER_BYTES], "little"), counts)
 
     def check(self, mechanism: Mechanism) -> None:
-        """Refuse to be read as counts of another mechanism, or of no possible reports."""
-        self._refuse_other(mechanism.hash)
+        """Raise an error unless these are counts of the mechanism that some set of reports can have.
+
+        Parameters
+        ----------
+        mechanism
+            Mechanism that produced the reports.
+
+        Raises
+        ------
+        InvalidInput
+            If the mechanism is another one, or no set of reports has these counts.
+        """
+        self._check_same(mechanism.hash)
         size = mechanism.report_format.count_size
         if len(self.counts) != size:
-            raise InvalidInput("an aggregate", "counts", f"have {size} entries", len(self.counts))
+            raise InvalidInput("an aggregate", "counts", f"have {quantity(size, 'entry')}", len(self.counts))
         mechanism.report_format.check_counts(self.n, self.counts)
 
 
@@ -169,17 +302,26 @@ def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
     Raises
     ------
     InvalidInput
-        If a report is missing or not one of the mechanism; the message names its row.
+        If a report is missing, or is not a report of the mechanism. The message names its row.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> sf.aggregate(mechanism, [0, 1, 1, 0, 1]).counts
+    array([2, 3])
     """
     checked_type("aggregate", "the mechanism", mechanism, Mechanism)
     return Aggregate.empty(mechanism).accumulate(mechanism, reports)
 
 
 def _as_counts(counts: Any) -> Integers:
-    """A fresh array of integers; texts, fractions and what does not fit 64 bits are refused."""
+    """Return a new array of integers, or raise InvalidInput."""
     if isinstance(counts, np.ndarray):
         if counts.ndim != 1 or counts.dtype != np.int64:
-            raise InvalidInput("an aggregate", "counts", "be a row of int64", f"{counts.dtype} of shape {counts.shape}")
+            raise InvalidInput(
+                "an aggregate", "counts", "be a one-dimensional int64 array", f"{counts.dtype} of shape {counts.shape}"
+            )
         return counts.copy()
     if not isinstance(counts, list) or not all(type(count) is int and 0 <= count <= _LARGEST for count in counts):
         raise InvalidInput("an aggregate", "counts", "be integers in [0, 2^63 - 1]", counts)

@@ -1,4 +1,4 @@
-"""The compact binary batch: a header that names the mechanism, then the reports, bit after bit.
+"""The compact binary batch: a header that names the mechanism, then the reports as consecutive bits.
 
     offset  bytes  content
          0      4  "SFUM"
@@ -9,9 +9,9 @@
         48      …  n·w bits, w = max(bits, 1): report i is bits i·w … (i+1)·w - 1, little-endian; then zero bits to a
                    whole byte
 
-There is one batch for given reports, and decoding is strict: whatever the encoder would not have written is refused.
-A report takes a bit even where the mechanism has a single output, so the length of a batch always bounds its reports.
-The same bytes are a file (``.sfb``), which is read and written in pieces.
+Equal reports give equal batches, and decoding is strict: it rejects everything that the encoder would not write. A
+report takes at least one bit, even if the mechanism has a single output, so the length of a batch bounds its number of
+reports. The same bytes are a file (``.sfb``), which is read and written in pieces.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import quantity
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
@@ -35,14 +36,62 @@ _COUNT_OFFSET = 40
 
 
 def encode_batch(mechanism: Mechanism, reports: Any) -> bytes:
-    """The batch of these reports."""
+    """Encode reports as a binary batch.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism that produced the reports.
+    reports
+        An array, a column of pandas, polars or Arrow, or an iterator of such pieces. Every report is checked.
+
+    Returns
+    -------
+    bytes
+        The batch.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> from sfumato.collecting import decode_batch, encode_batch
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> data = encode_batch(mechanism, [0, 1, 1])
+    >>> len(data), decode_batch(mechanism, data)
+    (49, array([0, 1, 1], dtype=uint32))
+    """
     file = io.BytesIO()
     write_batch(mechanism, file, mechanism.report_format.validated_pieces(reports, "a batch"))
     return file.getvalue()
 
 
 def decode_batch(mechanism: Mechanism, data: bytes) -> npt.NDArray[Any]:
-    """The reports of a batch, or InvalidInput with the reason."""
+    """Decode the reports of a binary batch.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism that produced the reports.
+    data
+        Batch that :func:`encode_batch` returned.
+
+    Returns
+    -------
+    numpy.ndarray
+        The reports.
+
+    Raises
+    ------
+    InvalidInput
+        If the batch is damaged, belongs to another mechanism, or has an invalid report.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> from sfumato.collecting import decode_batch, encode_batch
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> decode_batch(mechanism, encode_batch(mechanism, [1, 0]))
+    array([1, 0], dtype=uint32)
+    """
     pieces = list(read_batch(mechanism, io.BytesIO(data), len(data)))
     if len(pieces) == 1:
         return pieces[0]
@@ -50,9 +99,10 @@ def decode_batch(mechanism: Mechanism, data: bytes) -> npt.NDArray[Any]:
 
 
 def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArray[Any]]) -> int:
-    """Write checked reports to a seekable file, in pieces of which all but the last are a multiple of 8 long.
+    """Write checked reports to a seekable file, and return their number.
 
-    The answer is how many there were; only then is it written to the header.
+    All pieces except the last must have a length that is a multiple of 8. The number of reports is written to the
+    header last.
     """
     start = file.tell()
     file.write(batch_header(mechanism, 0))
@@ -70,14 +120,14 @@ def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
 def read_batch(
     mechanism: Mechanism, file: BinaryIO, length: int | None, subject: str = "a batch"
 ) -> Iterator[npt.NDArray[Any]]:
-    """The reports of a batch of ``length`` bytes, in pieces; the header and the length are checked before the first.
+    """Yield the reports of a batch of ``length`` bytes in pieces, after checking its header and length.
 
-    A pipe has no length beforehand (None): it must then end where the batch does, which is known after the last piece.
+    A pipe has no length in advance (None). It must then end with the batch, which is checked after the last piece.
     """
     count = _read_header(mechanism, file.read(HEADER_BYTES), subject)
     width = _width(mechanism)
     size = HEADER_BYTES + -(-count * width // 8)
-    must = f"be {size} bytes for {count} reports"
+    must = f"be {quantity(size, 'byte')} for {quantity(count, 'report')}"
     if length is not None and length != size:
         raise InvalidInput(subject, "its length", must, f"{length} bytes")
     rows = mechanism.report_format.piece_rows
@@ -90,15 +140,16 @@ def read_batch(
             raise InvalidInput(subject, "the bits after the last report", "be zero", int(packed[-1]))
         yield mechanism.report_format.validate(piece, subject, start)
     if file.read(1):
-        raise InvalidInput(subject, "its length", must, "more")
+        raise InvalidInput(subject, "its length", must, "more bytes")
 
 
 def batch_header(mechanism: Mechanism, count: int) -> bytes:
-    """What stands before so many reports."""
+    """Return the header of a batch with ``count`` reports."""
     return MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(mechanism.hash) + count.to_bytes(8, "little")
 
 
 def _read_header(mechanism: Mechanism, header: bytes, subject: str) -> int:
+    """Check a header, and return the number of reports."""
     if header[:4] != MAGIC:
         raise InvalidInput(subject, "its first four bytes", f"be {MAGIC!r}", header[:4])
     if len(header) < HEADER_BYTES:
@@ -108,11 +159,12 @@ def _read_header(mechanism: Mechanism, header: bytes, subject: str) -> int:
     if header[5:8] != bytes(3):
         raise InvalidInput(subject, "bytes 5 to 7", "be zero", header[5:8])
     if header[8:40].hex() != mechanism.hash:
-        raise InvalidInput(subject, "its mechanism", f"be {mechanism.hash}", header[8:40].hex())
+        raise InvalidInput(subject, "its mechanism", f"have the hash {mechanism.hash}", header[8:40].hex())
     return int.from_bytes(header[_COUNT_OFFSET:], "little")
 
 
 def _read_exactly(file: BinaryIO, size: int, subject: str, must: str) -> bytes:
+    """Read ``size`` bytes, or raise InvalidInput."""
     data = file.read(size)
     if len(data) != size:
         raise InvalidInput(subject, "its length", must, f"at least {size - len(data)} bytes fewer")
@@ -120,10 +172,12 @@ def _read_exactly(file: BinaryIO, size: int, subject: str, must: str) -> bytes:
 
 
 def _width(mechanism: Mechanism) -> int:
+    """Return the number of bits per report in a batch."""
     return max(mechanism.bits, 1)
 
 
 def _pack(reports: npt.NDArray[Any], width: int) -> bytes:
+    """Return reports as consecutive bits."""
     rows = _as_bytes(reports)
     if width == 8 * rows.shape[1]:
         return rows.tobytes()
@@ -131,11 +185,13 @@ def _pack(reports: npt.NDArray[Any], width: int) -> bytes:
 
 
 def _as_bytes(reports: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return each report as a row of bytes, least significant first."""
     little = np.ascontiguousarray(reports, reports.dtype.newbyteorder("<"))
     return little.view(np.uint8).reshape(len(reports), -1)
 
 
 def _unpack(packed: npt.NDArray[np.uint8], width: int, into: npt.NDArray[Any]) -> None:
+    """Read consecutive bits into an array of reports."""
     row_bytes = into.itemsize * (into.shape[1] if into.ndim > 1 else 1)
     rows = np.zeros((len(into), row_bytes), np.uint8)
     bits = np.unpackbits(packed, count=len(into) * width, bitorder="little").reshape(len(into), width)

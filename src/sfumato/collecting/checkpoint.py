@@ -1,4 +1,4 @@
-"""What was counted so far, and of which files: a document that is replaced whole, so it is never half right."""
+"""Checkpoints: the counts so far and the files that they cover. The file is always replaced as a whole."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ __all__ = ["Checkpoint", "State", "state_of"]
 _FORMAT = "sfumato-checkpoint"
 _VERSION = 1
 
-#: A file's size and age, by which it is seen whether the file changed.
+#: Size and modification time of a file, which reveal whether it changed.
 State = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class _File:
-    """How much of a file is counted: so many row groups, or None for all of it; and its state at that time."""
+    """How much of a file is counted, and its state at that time.
+
+    ``groups`` is the number of row groups that are counted, or None if the whole file is.
+    """
 
     state: State
     groups: int | None
@@ -34,27 +37,29 @@ class _File:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Counts, and by their paths the files that they are of."""
+    """Counts, and the files that they cover, by path."""
 
     counts: Aggregate
     files: dict[str, _File]
 
     @classmethod
     def start(cls, mechanism: Mechanism) -> Checkpoint:
-        """Nothing is counted yet."""
+        """Return a checkpoint without files."""
         return cls(Aggregate.empty(mechanism), {})
 
     @classmethod
     def read(cls, mechanism: Mechanism, path: Path | str, sources: Sequence[Source]) -> Checkpoint:
-        """The checkpoint of a file, or a new one if there is no file; refuses one of another mechanism or other files.
+        """Read a checkpoint, or return a new one if the file does not exist.
 
-        Files may be added to those it has, but none be left out: its counts are of them all. Only files can be gone on
-        with: a pipe is there once, and a file named twice would be counted once.
+        Reject a checkpoint of another mechanism, and one with files that ``sources`` does not list, because its counts
+        include them. ``sources`` may list further files. Only files can be resumed: a pipe cannot be read again, and a
+        file that is listed twice would be counted once.
         """
         names: set[str] = set()
         for source in sources:
             if source.pipe is not None:
-                raise InvalidInput("resume", "reports", "be files, not a pipe", "-")
+                hint = "Write the reports to a file first, or leave resume out."
+                raise InvalidInput("resume", "reports", "be files, not a pipe", "-", hint=hint)
             if _name(source) in names:
                 raise InvalidInput("resume", "reports", "name each file once", _name(source))
             names.add(_name(source))
@@ -70,33 +75,40 @@ class Checkpoint:
         checkpoint.counts.check(mechanism)
         for name in checkpoint.files:
             if name not in names:
-                raise InvalidInput(name, "the file", f"be named again, for its counts are in {path}", "others only")
+                raise InvalidInput(
+                    name, "the file", f"be listed again, because its counts are in {path}", "a list without it"
+                )
         return checkpoint
 
     def done(self, source: Source, state: State) -> int | None:
-        """How many row groups of a file in this state are counted already; None if all of it is."""
+        """Return the number of row groups of a file that are counted, or None if the whole file is."""
         known = self.files.get(_name(source)) if source.pipe is None else None
         if known is None:
             return 0
         if state != known.state:
-            raise InvalidInput(source.shown, "the file", "be as it was when a part of it was counted", "a changed one")
+            hint = "Restore the file, or delete the checkpoint and count all files again."
+            must = "be unchanged since a part of it was counted"
+            raise InvalidInput(source.shown, "the file", must, "a changed file", hint=hint)
         return known.groups
 
     def extended(self, counts: Aggregate, files_done: Sequence[tuple[Source, State, int | None]]) -> Checkpoint:
-        """With more counts, after which so many row groups of these files are counted, or all of them.
+        """Return a checkpoint with more counts, and with the number of row groups that are then counted per file.
 
-        Refuses files that are no longer in the state that they were in before they were counted: nobody knows what was.
+        Reject a file that changed while it was counted, because it is unknown which version was counted.
         """
         files = dict(self.files)
         for source, state, groups in files_done:
             if state_of(source) != state:
-                raise InvalidInput(source.shown, "the file", "stay as it is while it is counted", "a changed one")
+                hint = "Wait until the file is complete, then count it again."
+                raise InvalidInput(
+                    source.shown, "the file", "not change while it is counted", "a changed file", hint=hint
+                )
             if source.pipe is None:
                 files[_name(source)] = _File(state, groups)
         return Checkpoint(self.counts.merge(counts), files)
 
     def write(self, path: Path | str) -> None:
-        """Replace the file: a reader sees the old checkpoint or the new one."""
+        """Replace the file atomically: a reader sees the old checkpoint or the new one."""
         document = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -111,11 +123,11 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, text: str, shown: str) -> Checkpoint:
-        """The inverse of what ``write`` writes."""
+        """Read the document that ``write`` writes."""
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise InvalidInput(shown, "the text", "be JSON", str(error)) from None
+            raise InvalidInput(shown, "the document", "be JSON", str(error)) from None
         check_keys(shown, "the document", document, required=("format", "version", "counts", "files"))
         if document["format"] != _FORMAT or document["version"] != _VERSION:
             got = (document["format"], document["version"])
@@ -130,6 +142,7 @@ class Checkpoint:
 
 
 def _read_file(shown: str, entry: Any) -> _File:
+    """Read the entry of a file."""
     check_keys(shown, "a file", entry, required=("bytes", "modified", "row_groups"))
     size, modified, groups = entry["bytes"], entry["modified"], entry["row_groups"]
     for name, number in (("bytes", size), ("modified", modified), ("row_groups", 0 if groups is None else groups)):
@@ -139,11 +152,12 @@ def _read_file(shown: str, entry: Any) -> _File:
 
 
 def _name(source: Source) -> str:
+    """Return the absolute path of a source."""
     return str(Path(source.shown).resolve())
 
 
 def state_of(source: Source) -> State:
-    """The state of a file; a pipe, named or not, has but one, for it ages as it is read."""
+    """Return the state of a file; a pipe always has the same state, because reading changes its modification time."""
     if source.pipe is not None:
         return 0, 0
     try:

@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC, read column by column in pieces of bounded size; pyarrow is imported on first use."""
+"""Read columns of Parquet and Arrow IPC files in pieces of bounded size; pyarrow is imported on first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from sfumato._core import import_pyarrow
+from sfumato._core import import_pyarrow, quantity
 from sfumato.collecting.sources import ARROW, STREAM, Source, unreadable
 from sfumato.errors import InvalidInput
 
@@ -28,29 +28,32 @@ class ColumnFile:
 
     @property
     def names(self) -> list[str]:
-        """The names of its columns."""
+        """The names of the columns."""
         return [name for name, _ in self.types]
 
     def type_of(self, column: str) -> Any:
-        """The type of a column; one that is missing or there twice is refused with a list of those there."""
+        """Return the type of a column, or raise InvalidInput with the list of columns."""
         if self.names.count(column) != 1:
             raise InvalidInput(self.path, "the column", f"be one of {', '.join(map(repr, self.names))}", column)
         return dict(self.types)[column]
 
     @property
     def group_rows(self) -> list[int] | None:
-        """How many rows each row group of a Parquet file has; None for any other."""
+        """The number of rows in each row group of a Parquet file; None for other formats."""
         if not hasattr(self._reader, "iter_batches"):
             return None
         metadata = self._reader.metadata
         rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         if sum(rows) != metadata.num_rows:
-            must = f"have together the {metadata.num_rows} rows that its footer counts"
+            must = f"have {quantity(metadata.num_rows, 'row')} in total, as its footer states"
             raise InvalidInput(self.path, "its row groups", must, sum(rows))
         return rows
 
     def batches(self, columns: Sequence[str], rows: int, row_groups: range | None = None) -> Iterator[Any]:
-        """Record batches of these columns, of at most so many rows, in the file's order; of ``row_groups`` only."""
+        """Yield record batches of columns in the file's order, with at most ``rows`` rows each.
+
+        ``row_groups`` selects row groups of a Parquet file.
+        """
         with _refusing(self.path):
             if hasattr(self._reader, "iter_batches"):
                 counts = self.group_rows or []
@@ -60,15 +63,16 @@ class ColumnFile:
                     left -= batch.num_rows
                     yield batch
                 if left:
-                    raise InvalidInput(self.path, "the file", "have the rows that its footer counts", f"{left} fewer")
+                    raise InvalidInput(self.path, "the file", "have as many rows as its footer states", f"{left} fewer")
                 return
             for whole in self._record_batches():
                 batch = whole.select(list(columns))
-                batch.validate(full=True)  # Arrow IPC is memory as it lies in the file: nothing has looked at it yet
+                batch.validate(full=True)  # Arrow IPC is raw memory that nothing has checked yet
                 for start in range(0, batch.num_rows, rows):
                     yield batch.slice(start, rows)
 
     def _record_batches(self) -> Iterator[Any]:
+        """Yield the record batches of an Arrow file or stream."""
         if self._stream is None:
             yield from map(self._reader.get_batch, range(self._reader.num_record_batches))
             return
@@ -78,10 +82,10 @@ class ColumnFile:
 
 @contextmanager
 def open_columns(source: Source) -> Iterator[ColumnFile]:
-    """Open a Parquet or Arrow IPC file, or a pipe that brings one.
+    """Open a Parquet or Arrow IPC file, or a pipe with one.
 
-    Arrow streams are read as they come. The other formats have to be read from their end: a pipe with one of them is
-    held in memory, for it may bring raw values, which have no business on disk.
+    Arrow streams are read as they arrive. The other formats must be read from their end, so such a pipe is read into
+    memory. It is not written to disk, because it may contain raw values.
     """
     shown = source.shown
     pyarrow = import_pyarrow(f"reading {shown}")
@@ -105,7 +109,7 @@ def open_columns(source: Source) -> Iterator[ColumnFile]:
                 schema, metadata = reader.schema, reader.schema.metadata
             else:
                 parquet = import_pyarrow(shown, "pyarrow.parquet")
-                # A row group may be larger than memory: pages are read as they are needed, none beforehand.
+                # Read pages only when they are needed, because a row group may be larger than memory.
                 reader = parquet.ParquetFile(
                     file, page_checksum_verification=True, buffer_size=_BUFFER_BYTES, pre_buffer=False
                 )
@@ -115,10 +119,10 @@ def open_columns(source: Source) -> Iterator[ColumnFile]:
 
 
 class _Stream:
-    """The bytes of an Arrow IPC stream, as pyarrow asks for them.
+    """The bytes of an Arrow IPC stream, as pyarrow reads them.
 
-    pyarrow takes the end of the bytes for the end of the stream wherever a message ends, and so does not see that
-    whole messages are missing. A stream that has its end-of-stream mark never asks for more than there is.
+    pyarrow accepts the end of the bytes after any message as the end of the stream, and does not notice that whole
+    messages are missing. A stream with its end-of-stream mark never asks for more bytes than there are.
     """
 
     closed = False
@@ -127,27 +131,31 @@ class _Stream:
         self._pipe, self._cut = pipe, False
 
     def read(self, size: int) -> bytes:
+        """Read bytes, and remember whether fewer arrived."""
         data = self._pipe.read(size)
         self._cut |= len(data) < size
         return data
 
     def close(self) -> None:
-        """Nothing to do: the pipe is not ours to close."""
+        """Do nothing, because the caller closes the pipe."""
 
     def check_end(self, shown: str) -> None:
-        """Refuse a stream that was cut short, or goes on after its end."""
+        """Raise InvalidInput if the stream was truncated, or continues after its end."""
         if self._cut or self._pipe.read(1):
-            got = "one that was cut short" if self._cut else "more after it"
-            raise InvalidInput(shown, "the Arrow stream", "end with its end-of-stream mark", got)
+            got = "a truncated stream" if self._cut else "more bytes after it"
+            hint = "Check that the program that writes the pipe finished without an error."
+            raise InvalidInput(shown, "the Arrow stream", "end with its end-of-stream mark", got, hint=hint)
 
 
 @contextmanager
 def _refusing(path: str) -> Iterator[None]:
-    """What pyarrow says of a file that is cut short, damaged or of another kind, as a refusal of that file."""
+    """Convert the errors of pyarrow for truncated, damaged or other files to InvalidInput."""
     arrow_error = import_pyarrow(path).ArrowException
     try:
         yield
     except InvalidInput:
         raise
     except (arrow_error, OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(path, "the file", "be whole and of the kind it says it is", str(error)) from error
+        raise InvalidInput(
+            path, "the file", "be a complete file of the format that its name states", str(error)
+        ) from error

@@ -1,7 +1,7 @@
-"""Counting files: on all cores, in memory that does not grow with them, and from a checkpoint on if there is one.
+"""Count the reports of files on all cores, in bounded memory, and resume from a checkpoint.
 
-A Parquet file is counted by some row groups at a time, any other file whole. These units are taken in order, in rounds
-of some seconds; a checkpoint is written between rounds, so it never holds a part of a unit.
+A Parquet file is divided into units of some row groups; any other file is one unit. Units are counted in order, in
+rounds of some seconds. A checkpoint is written between rounds, so it never contains a part of a unit.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from sfumato.mechanisms import Mechanism
 
 __all__ = ["COUNTS", "aggregate_files"]
 
-#: Names of files that hold counts already end so.
+#: Suffix of files with counts.
 COUNTS = ".json"
-#: Minimum number of pieces per unit, if the file has them: opening a unit costs as much as counting one piece.
+#: Minimum number of pieces per unit, if the file has as many; opening a unit costs as much as counting one piece.
 _UNIT_PIECES = 8
-#: Seconds of work between two checkpoints, roughly.
+#: Approximate time between two checkpoints, in seconds.
 _ROUND_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """Some row groups of a file, or with None the whole file."""
+    """Some row groups of a file, or the whole file if ``groups`` is None."""
 
     source: Source
-    #: That of the file before anything of it was read.
+    #: State of the file before the first read.
     state: State
     groups: range | None
-    #: Whether the file is counted once this unit is.
+    #: Whether this is the last unit of the file.
     last: bool
 
     @property
     def done(self) -> int | None:
-        """How many row groups of the file are counted once this unit is; None if all of it is."""
+        """The number of row groups of the file that are counted after this unit; None if the whole file is."""
         return None if self.last or self.groups is None else self.groups.stop
 
 
@@ -66,24 +66,25 @@ def aggregate_files(
     mechanism
         The mechanism that produced the reports.
     paths
-        Report files (Parquet, Arrow, binary batches) and files of counts (.json), which are merged in.
+        Report files (Parquet, Arrow, binary batches) and files of counts (.json), which are merged.
     resume
-        The path of a checkpoint. What it says is counted is not counted again; it is written every few seconds, whole
-        or not at all. If the process ends early, the same call continues from there; files may be added.
+        Path of a checkpoint. Reports that it already includes are not counted again. The checkpoint is replaced
+        atomically every few seconds. If the process ends early, the same call continues from there. Files may be added
+        to ``paths``.
     progress
-        Called with a :class:`Progress` after every piece: the number of reports counted so far.
+        A function that is called after every piece with a :class:`Progress`: the number of reports counted so far.
     threads
-        The number of threads; all cores unless given.
+        The number of threads. The default is one per core.
 
     Returns
     -------
     Aggregate
-        The counts of all files: the same integers whatever the number of files and threads.
+        The counts of all files. They do not depend on the number of files and threads.
 
     Raises
     ------
     InvalidInput
-        If a report is invalid, or a file is damaged, of another mechanism, or changed since it was counted.
+        If a report is invalid, or a file is damaged, belongs to another mechanism, or changed since it was counted.
     MissingFile
         If a file does not exist.
 
@@ -111,10 +112,10 @@ def aggregate_files(
         raise InvalidInput("aggregate_files", "threads", "be at least 1", threads)
     units = _units(mechanism, sources, checkpoint)
     size = 1
-    while taken := list(islice(units, size)) if resume is not None else [*units]:
+    while round_units := list(islice(units, size)) if resume is not None else [*units]:
         start = time.monotonic()
-        counts = work.count(taken, cores)
-        checkpoint = checkpoint.extended(counts, [(unit.source, unit.state, unit.done) for unit in taken])
+        counts = work.count(round_units, cores)
+        checkpoint = checkpoint.extended(counts, [(unit.source, unit.state, unit.done) for unit in round_units])
         if resume is not None:
             checkpoint.write(resume)
             size = max(1, int(size * min(2.0, _ROUND_SECONDS / max(time.monotonic() - start, 1e-3))))
@@ -133,11 +134,12 @@ def _read_counts(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:
 
 
 def _unit_rows(mechanism: Mechanism) -> int:
-    """Return about how many reports are counted between two checkpoints."""
+    """Return the minimum number of reports per unit."""
     return _UNIT_PIECES * mechanism.report_format.piece_rows
 
 
 def _units(mechanism: Mechanism, sources: Sequence[Source], checkpoint: Checkpoint) -> Iterator[_Unit]:
+    """Yield the units that the checkpoint does not include."""
     enough = _unit_rows(mechanism)
     for source in sources:
         state = state_of(source)
@@ -157,16 +159,16 @@ def _units(mechanism: Mechanism, sources: Sequence[Source], checkpoint: Checkpoi
 
 
 class _Work:
-    """What the threads share while they count."""
+    """State that the threads share while they count."""
 
     def __init__(self, mechanism: Mechanism, progress: ProgressCallback | None, so_far: int) -> None:
         self._mechanism, self._progress, self._so_far = mechanism, progress, so_far
         self._lock = threading.Lock()
 
     def count(self, units: Sequence[_Unit], threads: int) -> Aggregate:
-        """The counts of some units. The refusal of the first that is refused, whatever the threads do."""
+        """Return the counts of units, or raise the error of the first invalid unit, whatever the order of threads."""
         waiting = iter(enumerate(units))
-        refusals: dict[int, BaseException] = {}
+        errors: dict[int, BaseException] = {}
         total = Aggregate.empty(self._mechanism)
 
         def run() -> Aggregate:
@@ -175,7 +177,7 @@ class _Work:
                 0,
                 Aggregate.empty(self._mechanism),
             )
-            while not refusals:
+            while not errors:
                 with self._lock:
                     number, unit = next(waiting, (-1, None))
                 if unit is None:
@@ -187,7 +189,7 @@ class _Work:
                     else:
                         n += self._count_unit(unit, counts)
                 except BaseException as error:
-                    refusals[number] = error
+                    errors[number] = error
             return merged.merge(Aggregate(self._mechanism.hash, n, counts))
 
         with ThreadPoolExecutor(min(threads, len(units))) as pool:
@@ -195,14 +197,15 @@ class _Work:
             try:
                 for future in futures:
                     total = total.merge(future.result())
-            except BaseException as error:  # an interrupt: let no thread begin another unit
-                refusals.setdefault(len(units), error)
+            except BaseException as error:  # after an interrupt, no thread starts another unit
+                errors.setdefault(len(units), error)
                 raise
-        if refusals:
-            raise refusals[min(refusals)]
+        if errors:
+            raise errors[min(errors)]
         return total
 
     def _count_unit(self, unit: _Unit, counts: Integers) -> int:
+        """Add the reports of a unit to the counts, and return their number."""
         n = 0
         for piece in read_reports(self._mechanism, unit.source, row_groups=unit.groups):
             self._mechanism.report_format.count(piece, counts)

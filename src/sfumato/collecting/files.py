@@ -1,12 +1,11 @@
-"""Reports on disk or in a pipe: Parquet, Arrow IPC, or the binary batch, by the end of the file's name.
+"""Read and write reports in files or a pipe: Parquet, Arrow IPC or the binary batch, by the suffix of the file.
 
-A column file has a column of reports, of the mechanism's own type and without nulls, and names the mechanism by its
-hash in the schema's metadata; ``docs/report-format.md`` has it byte for byte. Files are read and written in pieces, so
-memory stays bounded whatever their size.
+A column file has a column of reports of the mechanism's type, without nulls. The metadata of its schema contain the
+hash of the mechanism; ``docs/report-format.md`` specifies every byte. Files are read and written in pieces, so memory
+stays bounded for every size.
 
-A pipe is named ``-``. What is written to it is what a file would hold, a binary batch unless another format is asked
-for, or text (``sfumato.collecting.lines``); what is read from it is known by its first bytes, and may be an Arrow IPC
-stream too.
+A pipe is named ``-``. It carries the bytes of a file: by default a binary batch, or another format on request, or text
+(``sfumato.collecting.lines``). A reader recognizes the format by the first bytes, and also accepts an Arrow IPC stream.
 """
 
 from __future__ import annotations
@@ -38,17 +37,19 @@ __all__ = [
     "write_reports",
 ]
 
-#: Names of binary batches end so.
+#: Suffix of binary batches.
 BATCH = (".sfb",)
 REPORT_SUFFIXES = PARQUET + ARROW + BATCH
-#: The key of the mechanism's hash in a column file's metadata.
+#: Key of the mechanism's hash in the metadata of a column file.
 METADATA_KEY = b"sfumato.mechanism"
 
 
 def write_reports(
     mechanism: Mechanism, reports: Any, path: Path | str, *, column: str = REPORT_COLUMN, piped: str = ".sfb"
 ) -> int:
-    """Write reports to a file, whole or not at all.
+    """Write reports to a file.
+
+    The file is written as a whole or not at all.
 
     Parameters
     ----------
@@ -56,13 +57,14 @@ def write_reports(
         The mechanism that produced the reports.
     reports
         An array, a column of pandas, polars or Arrow, or an iterator of such pieces. Every report is checked. The same
-        reports give the same file, however they were cut into pieces.
+        reports give the same file, however they are divided into pieces.
     path
-        The file. The end of its name is the format: Parquet, Arrow or the binary batch; ``-`` is standard output.
+        Path of the file. Its suffix determines the format: Parquet, Arrow or the binary batch. ``-`` is standard
+        output.
     column
-        The name of the column of reports, in Parquet and Arrow files.
+        Name of the column of reports in Parquet and Arrow files.
     piped
-        The format on standard output.
+        Format on standard output, as a suffix.
 
     Returns
     -------
@@ -72,7 +74,16 @@ def write_reports(
     Raises
     ------
     InvalidInput
-        If a report is not one of the mechanism; nothing is written.
+        If a report is not a report of the mechanism. Nothing is written.
+
+    Examples
+    --------
+    >>> import sfumato as sf, tempfile
+    >>> from sfumato.collecting import write_reports
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_reports(mechanism, [1, 0, 1], f"{folder}/monday.sfb")
+    3
     """
     known = (*REPORT_SUFFIXES, LINES) if str(path) == PIPE else REPORT_SUFFIXES
     suffix = suffix_of(f"-{piped}" if str(path) == PIPE else path, known)
@@ -88,7 +99,7 @@ def write_reports(
 
 
 def rows_by_group(source: Source) -> list[int] | None:
-    """How many rows each row group of a Parquet file has; None for what is read whole, as a pipe is."""
+    """Return the number of rows in each row group of a Parquet file; None for sources that are read as a whole."""
     if source.pipe is not None or source.suffix not in PARQUET:
         return None
     with open_columns(source) as file:
@@ -98,7 +109,9 @@ def rows_by_group(source: Source) -> list[int] | None:
 def read_reports(
     mechanism: Mechanism, path: Path | str | Source, *, column: str = REPORT_COLUMN, row_groups: range | None = None
 ) -> Iterator[npt.NDArray[Any]]:
-    """Yield the reports of a file in arrays of bounded size, every report checked.
+    """Yield the reports of a file in arrays of bounded size.
+
+    Every report is checked.
 
     Parameters
     ----------
@@ -107,16 +120,31 @@ def read_reports(
     path
         A Parquet or Arrow file, a binary batch, or ``-`` for standard input.
     column
-        The name of the column of reports, in Parquet and Arrow files.
+        Name of the column of reports in Parquet and Arrow files.
     row_groups
-        The row groups of a Parquet file to read; all unless given.
+        Row groups of a Parquet file to read. The default is all.
+
+    Yields
+    ------
+    numpy.ndarray
+        The next reports.
 
     Raises
     ------
     InvalidInput
-        If the file is of another mechanism, damaged, or has an invalid report; the message names file and row.
+        If the file belongs to another mechanism, is damaged, or has an invalid report. The message names file and row.
     MissingFile
-        If there is no such file.
+        If the file does not exist.
+
+    Examples
+    --------
+    >>> import sfumato as sf, tempfile
+    >>> from sfumato.collecting import read_reports, write_reports
+    >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), epsilon=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_reports(mechanism, [1, 0, 1], f"{folder}/monday.sfb")
+    ...     print([piece.tolist() for piece in read_reports(mechanism, f"{folder}/monday.sfb")])
+    [[1, 0, 1]]
     """
     source = path if isinstance(path, Source) else source_of(path, REPORT_SUFFIXES)
     if source.suffix in BATCH:
@@ -142,6 +170,7 @@ def read_reports(
 
 
 def _column_type(mechanism: Mechanism) -> Any:
+    """Return the Arrow type of a column of reports."""
     pyarrow = import_pyarrow("a column of reports")
     if mechanism.report_format.shape:
         return pyarrow.binary(mechanism.report_format.shape[0])
@@ -151,6 +180,7 @@ def _column_type(mechanism: Mechanism) -> Any:
 def _write_columns(
     mechanism: Mechanism, file: BinaryIO, pieces: Iterator[npt.NDArray[Any]], column: str, *, arrow: bool
 ) -> int:
+    """Write a Parquet or Arrow file, and return the number of reports."""
     pyarrow = import_pyarrow("a column of reports")
     kind = _column_type(mechanism)
     metadata = {METADATA_KEY: mechanism.hash.encode()}
@@ -159,7 +189,9 @@ def _write_columns(
         writer = import_pyarrow("a column of reports", "pyarrow.ipc").new_file(file, schema)
     else:
         parquet = import_pyarrow("a column of reports", "pyarrow.parquet")
-        has_repeats = not mechanism.report_format.shape  # indices repeat, and a dictionary packs them; bitmaps do not
+        has_repeats = (
+            not mechanism.report_format.shape
+        )  # a dictionary compresses indices, which repeat, but not bitmaps
         writer = parquet.ParquetWriter(
             file, schema, compression="zstd", use_dictionary=has_repeats, write_page_checksum=True
         )
@@ -173,18 +205,26 @@ def _write_columns(
 
 
 def _check_schema(mechanism: Mechanism, file: ColumnFile, column: str) -> None:
+    """Raise InvalidInput unless the file has reports of the mechanism."""
     column_type = file.type_of(column)
     mechanism_hash = file.metadata.get(METADATA_KEY)
     if mechanism_hash != mechanism.hash.encode():
         name = METADATA_KEY.decode()
         got = "none" if mechanism_hash is None else mechanism_hash.decode(errors="replace")
-        raise InvalidInput(file.path, f"the mechanism in its metadata ({name})", f"be {mechanism.hash}", got)
+        raise InvalidInput(
+            file.path,
+            f"the hash of the mechanism in its metadata ({name})",
+            f"be {mechanism.hash}",
+            got,
+            hint="Use the mechanism that produced the reports, and files that write_reports or privatize wrote.",
+        )
     kind = _column_type(mechanism)
     if column_type != kind:
-        raise InvalidInput(file.path, f"the column {column!r}", f"be {kind}", str(column_type))
+        raise InvalidInput(file.path, f"the column {column!r}", f"have the type {kind}", str(column_type))
 
 
 def _from_arrow(mechanism: Mechanism, column: Any, path: str, first_row: int) -> npt.NDArray[Any]:
+    """Return a column of reports as a checked array."""
     if column.null_count:
         row = first_row + int(column.is_null().to_numpy(zero_copy_only=False).argmax())
         raise InvalidInput(path, f"the report in row {row}", "not be null", None)

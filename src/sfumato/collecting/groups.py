@@ -18,7 +18,7 @@ _FUNCTION = "aggregate_groups"
 
 
 def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, Aggregate]:
-    """Count reports exactly, for each public group of people.
+    """Count reports exactly for each public group of people.
 
     Parameters
     ----------
@@ -27,18 +27,18 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
     reports
         An array of reports, or a column of pandas, polars or Arrow.
     by
-        The group of each report, a list or a column of the same length. Groups are public: the mechanism protects the
-        value of a person, not the group.
+        Group of each report: a list or a column of the same length. Groups are public: the mechanism protects the value
+        of a person, not the group.
 
     Returns
     -------
     dict
-        The :class:`Aggregate` of each group, sorted by group; :func:`estimate_groups` takes it.
+        The :class:`Aggregate` of each group, sorted by group, for :func:`estimate_groups`.
 
     Raises
     ------
     InvalidInput
-        If a report is invalid or a group is missing; the message names the row.
+        If a report is invalid or a group is missing. The message names the row.
 
     Examples
     --------
@@ -51,10 +51,11 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
     checked_type(_FUNCTION, "the mechanism", mechanism, Mechanism)
     array = mechanism.report_format.validate(reports)
     if library(reports) == library(by) == "pandas" and not _have_one_index(reports, by):
-        raise InvalidInput(_FUNCTION, "by", "have the index of the reports", by.index)
+        hint = "Pass by.to_numpy() if the rows correspond by position."
+        raise InvalidInput(_FUNCTION, "by", "have the index of the reports", by.index, hint=hint)
     groups, codes = _codes(by)
     if len(codes) != len(array):
-        raise InvalidInput(_FUNCTION, "by", f"have one group for each of the {len(array)} reports", len(codes))
+        raise InvalidInput(_FUNCTION, "by", f"have one group per report, {len(array)} in total", len(codes))
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(groups))).tolist()
     aggregates, start = {}, 0
@@ -67,11 +68,12 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
 
 
 def _have_one_index(reports: Any, by: Any) -> bool:
+    """Return whether two pandas columns have the same index, if both have one."""
     return not hasattr(reports, "index") or not hasattr(by, "index") or bool(reports.index.equals(by.index))
 
 
 def _codes(by: Any) -> tuple[list[Any], Integers]:
-    """Return the groups that occur, in order, and the position of each row's group among them."""
+    """Return the groups in order, and the position of each row's group among them."""
     column = read_column(by, At(_FUNCTION, "by"))
     if isinstance(column, Numbers) and column.nulls is None and not np.isnan(column.array).any():
         values, codes = np.unique(column.array, return_inverse=True)
@@ -94,7 +96,7 @@ def _codes(by: Any) -> tuple[list[Any], Integers]:
 
 
 def _sort(groups: list[Any], codes: Integers) -> tuple[list[Any], Integers]:
-    """Return the groups sorted and their codes; as they are if they cannot be compared."""
+    """Return the groups sorted with their codes, or unchanged if they cannot be compared."""
     try:
         order = sorted(range(len(groups)), key=groups.__getitem__)
     except TypeError:

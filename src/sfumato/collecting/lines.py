@@ -1,11 +1,11 @@
-"""Reports as text, for pipes: a line that names the mechanism, a report a line, and a line that counts them.
+"""Reports as text for pipes: a line that names the mechanism, one report per line, and a line with their number.
 
     sfumato-reports 1 <hash>      version, and SHA-256 of the mechanism's canonical spec
-    <report>                      an index in plain digits; any other report as its bytes, two hex digits each
+    <report>                      an index in plain digits, or the bytes of a report as two hexadecimal digits each
     end <n>                       number of reports
 
-There is one text for given reports, and reading is strict: whatever would not have been written is refused. The last
-line is there so that a text cut short is noticed.
+Equal reports give equal lines, and reading is strict: it rejects everything that the writer would not write. The last
+line reveals truncation.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from sfumato._core import quantity
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
@@ -24,12 +25,12 @@ __all__ = ["BEGINNING", "read_lines", "write_lines"]
 BEGINNING = b"sfumato-reports "
 _VERSION = "1"
 _END = b"end "
-#: No header, index or last line is longer.
+#: Maximum length of the header, of an index and of the last line.
 _LONGEST_LINE = 128
 
 
 def write_lines(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArray[Any]]) -> int:
-    """Write checked reports; how many there were."""
+    """Write checked reports, and return their number."""
     file.write(_header(mechanism))
     count = 0
     for piece in pieces:
@@ -40,7 +41,7 @@ def write_lines(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
 
 
 def read_lines(mechanism: Mechanism, file: BinaryIO, subject: str) -> Iterator[npt.NDArray[Any]]:
-    """The reports of a text, in pieces, every one checked; the last line is checked after the last piece."""
+    """Yield reports in pieces, and check the last line after the last piece."""
     _check_header(mechanism, file.readline(_LONGEST_LINE), subject)
     rows = mechanism.report_format.piece_rows
     longest = max(_LONGEST_LINE, 2 * sum(mechanism.report_format.shape) + 1)
@@ -55,47 +56,56 @@ def read_lines(mechanism: Mechanism, file: BinaryIO, subject: str) -> Iterator[n
         count += len(lines)
     last = _last_line(count)
     if line != last or file.read(1):
-        got = "more after it" if line == last else line
-        raise InvalidInput(
-            subject, "its last line", f"be {last.decode().strip()!r}, the number of reports that came", got
-        )
+        got = "more lines after it" if line == last else line
+        must = f"be {last.decode().strip()!r}, the number of reports before it"
+        hint = "Check that the program that writes the pipe finished without an error."
+        raise InvalidInput(subject, "its last line", must, got, hint=hint)
 
 
 def _header(mechanism: Mechanism) -> bytes:
+    """Return the first line."""
     return BEGINNING + f"{_VERSION} {mechanism.hash}\n".encode()
 
 
 def _last_line(count: int) -> bytes:
+    """Return the last line."""
     return _END + f"{count}\n".encode()
 
 
 def _check_header(mechanism: Mechanism, line: bytes, subject: str) -> None:
+    """Raise an error unless the first line names the version and the mechanism."""
     version, _, mechanism_hash = line.removeprefix(BEGINNING).decode(errors="replace").partition(" ")
     if version != _VERSION:
         raise UnknownSpec(subject, "its version", f"be {_VERSION}", version)
     if line != _header(mechanism):
-        raise InvalidInput(subject, "its mechanism", f"be {mechanism.hash}", mechanism_hash.removesuffix("\n"))
+        raise InvalidInput(
+            subject, "its mechanism", f"have the hash {mechanism.hash}", mechanism_hash.removesuffix("\n")
+        )
 
 
 def _lines(reports: npt.NDArray[Any]) -> list[bytes]:
+    """Return reports as lines."""
     if reports.ndim == 1:
         return [b"%d\n" % index for index in reports.tolist()]
     return [row.tobytes().hex().encode() + b"\n" for row in reports]
 
 
 def _reports(mechanism: Mechanism, lines: list[bytes], subject: str, first_row: int) -> npt.NDArray[Any]:
+    """Read lines as checked reports."""
     width = sum(mechanism.report_format.shape)
     must = (
-        f"be {width} bytes in lower-case hex digits" if width else f"be in 0 … {mechanism.outputs - 1}, in plain digits"
+        f"be {quantity(width, 'byte')} in lower-case hexadecimal digits"
+        if width
+        else f"be in 0 … {mechanism.outputs - 1}, in plain digits"
     )
     reports = np.empty((len(lines), *mechanism.report_format.shape), mechanism.report_format.dtype)
     for row, line in enumerate(lines):
         try:
             reports[row] = np.frombuffer(bytes.fromhex(line.decode()), np.uint8) if width else int(line)
-        except (ValueError, OverflowError):  # an odd digit, another width, an int that does not fit
+        except (ValueError, OverflowError):  # an invalid digit, a wrong width, or an int that is too large
             raise InvalidInput(subject, f"the report in row {first_row + row}", must, line) from None
     checked = mechanism.report_format.validate(reports, subject, first_row)
     for row, (line, canonical) in enumerate(zip(lines, _lines(checked), strict=True)):
-        if line != canonical:  # spaces, signs, leading zeros, capitals, or no line end
+        if line != canonical:  # spaces, signs, leading zeros, capitals, or a missing line end
             raise InvalidInput(subject, f"the report in row {first_row + row}", must, line)
     return checked

@@ -1,4 +1,4 @@
-"""Where values and reports are read from: a file, whose name says its format, or a pipe, whose first bytes do."""
+"""Sources of values and reports: a file, whose suffix states its format, or a pipe, whose first bytes do."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = [
     "unreadable",
 ]
 
-#: Names of Parquet files, and of Arrow IPC files (Feather version 2 is the same format), end so.
+#: Suffixes of Parquet files, and of Arrow IPC files (Feather version 2 is the same format).
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
-#: The Arrow IPC stream, and reports as text: both by pipe only.
+#: Formats that only a pipe can have: the Arrow IPC stream, and reports as text.
 STREAM = ".arrows"
 LINES = ".lines"
 
 _STANDARD_INPUT = "standard input"
 
-#: How the formats begin. A text may begin with PAR1 too, but it does not go on with the byte that opens the first page
-#: or the footer of a Parquet file (field 1, an i32, in Thrift's compact protocol).
+#: First bytes of each format. Text may begin with PAR1 too, but not with the byte after it, which opens the first page or
+#: the footer of a Parquet file (field 1, an i32, in Thrift's compact protocol).
 _BEGINNINGS = {
     ".parquet": b"PAR1\x15",
     ".arrow": b"ARROW1\0\0",
@@ -52,23 +52,23 @@ _BUFFER_BYTES = 2**18
 
 @dataclass(frozen=True)
 class Source:
-    """A file or standard input, and its format as the end of a file's name; "" is text."""
+    """A file or standard input, and its format as a suffix; "" is text."""
 
     shown: str
     suffix: str
-    #: Standard input from its first byte on.
+    #: Standard input from its first byte, or None for a file.
     pipe: BinaryIO | None = None
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """The file, or the pipe, which is there once only."""
+        """Open the file, or return the pipe, which can be read once."""
         try:
             if self.pipe is not None:
                 yield self.pipe
                 return
             with Path(self.shown).open("rb") as file:
                 yield file
-        except UnreadableFile:  # of another file, which the block opened
+        except UnreadableFile:  # from another file that the block opened
             raise
         except OSError as error:
             raise unreadable(self.shown, error) from error
@@ -80,13 +80,13 @@ def unreadable(shown: str, error: OSError) -> UnreadableFile:
 
 
 def source_of(path: Path | str, known: Sequence[str]) -> Source:
-    """The source that a path names, if its format is one of those known; ``-`` is standard input."""
+    """Return the source that a path names, if its format is a known one; ``-`` is standard input."""
     if str(path) != PIPE:
         return Source(str(path), suffix_of(path, known))
     pipe = standard_input()
     beginning = pipe.read(_LONGEST_BEGINNING)
     whole = io.BufferedReader(_Rejoined(beginning, pipe), _BUFFER_BYTES)
-    also = {STREAM: ".arrow", LINES: ".sfb"}  # who knows the one format, knows the other by pipe
+    also = {STREAM: ".arrow", LINES: ".sfb"}  # a reader of the file format also reads its form for pipes
     formats = [suffix for suffix in _BEGINNINGS if also.get(suffix, suffix) in known]
     for suffix in formats:
         if beginning.startswith(_BEGINNINGS[suffix]):
@@ -94,12 +94,18 @@ def source_of(path: Path | str, known: Sequence[str]) -> Source:
     if "" in known:
         return Source(_STANDARD_INPUT, "", whole)
     if not beginning:
-        raise InvalidInput(_STANDARD_INPUT, "the pipe", "not be empty", "nothing")
-    raise InvalidInput(_STANDARD_INPUT, "its first bytes", f"begin one of {', '.join(formats)}", beginning)
+        hint = "Check that the program that writes the pipe finished without an error."
+        raise InvalidInput(_STANDARD_INPUT, "the pipe", "not be empty", "nothing", hint=hint)
+    raise InvalidInput(
+        _STANDARD_INPUT,
+        "the data",
+        f"have one of the formats {', '.join(formats)}",
+        f"data that begin with {beginning!r}",
+    )
 
 
 def suffix_of(path: Path | str, known: Sequence[str]) -> str:
-    """The end of a file's name, which says its format."""
+    """Return the suffix of a file, which states its format."""
     suffix = Path(path).suffix.lower()
     if suffix not in known:
         raise InvalidInput(str(path), "the file name", f"end in one of {', '.join(known)}", suffix)
@@ -107,14 +113,14 @@ def suffix_of(path: Path | str, known: Sequence[str]) -> str:
 
 
 def standard_input() -> BinaryIO:
-    """The bytes of standard input."""
+    """Return standard input as a binary stream."""
     if sys.stdin is None:
-        raise InvalidInput(_STANDARD_INPUT, "the pipe", "be open", "nothing")
+        raise InvalidInput(_STANDARD_INPUT, "the pipe", "be open", "a process without standard input")
     return sys.stdin.buffer
 
 
 class _Rejoined(io.RawIOBase):
-    """A pipe and the bytes that were read from it to know its format. Closing it leaves the pipe open."""
+    """A pipe, including the bytes that were read to recognize its format. Closing it leaves the pipe open."""
 
     def __init__(self, beginning: bytes, rest: BinaryIO) -> None:
         self._beginning, self._rest = beginning, rest

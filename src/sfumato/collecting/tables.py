@@ -1,4 +1,4 @@
-"""Result tables on disk: CSV, Parquet or Arrow, by the end of the file's name, whole or not at all; `-` is a pipe."""
+"""Write tables of results as CSV, Parquet or Arrow, by the suffix of the file. A file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CSV = (".csv",)
 
 
 def write_table(path: Path | str, table: Any, *, piped: str = ".csv") -> None:
-    """Write an Arrow table; ``piped`` is the format on standard output, if ``path`` is ``-``."""
+    """Write an Arrow table; ``piped`` is the format on standard output if ``path`` is ``-``."""
     suffix = suffix_of(f"-{piped}" if str(path) == PIPE else path, _CSV + PARQUET + ARROW)
     with writing(path) as file:
         if suffix in _CSV:

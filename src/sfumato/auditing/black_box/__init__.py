@@ -1,9 +1,10 @@
-"""The black-box audit: a lower bound on the epsilon of any sampler, also of code that is not ours.
+"""The black-box audit: a lower bound on the epsilon of any sampler, even without its source code.
 
-A sampler is called many times on a few values. On the first half of its outputs events are proposed, on the second half
-they are tested, so that looking costs nothing in validity. With exact limits on both probabilities of an event,
+The audit calls a sampler many times on a few values. It proposes events on the first half of the outputs and tests them
+on the second half, so that the search does not affect the validity of the tests. With exact limits on both
+probabilities of an event,
 
-    epsilon ≥ ln(least probability under x / greatest probability under x')
+    epsilon ≥ ln(lower limit of the probability under x / upper limit of the probability under x')
 
 holds for all tested events together at the stated confidence (Bonferroni over the tests and both limits).
 """
@@ -31,15 +32,15 @@ from sfumato.policy import EpsilonMatrix, PairwisePolicy, Policy, Prior, Secret,
 __all__ = ["SamplerAudit", "audit_sampler"]
 
 _FEWEST_TRIALS = 1000
-#: Far below any number of trials that could ever reach it, and far above what doubles cannot hold.
+#: Smallest accepted 1 - confidence; no feasible number of trials reaches it, and doubles still represent it.
 _LEAST_ALPHA = Fraction(1, 10**100)
-#: How many values are compared unless they are named.
+#: Maximum number of values to compare by default.
 _MOST_VALUES = 4
-#: Events of each family that are followed through the first half, and that are tested on the second.
+#: Number of events per family that are counted in all of the first half, and number that are tested on the second half.
 _FOLLOWED, _TESTED = 8, 2
-#: The alpha of the limits that rank events of which more will be seen.
+#: Alpha of the limits that rank events before all of the first half is counted.
 _WHILE_LOOKING = 0.05
-#: Tested events whose exact limits are computed: those with the greatest estimated bounds.
+#: Number of tested events whose exact limits are computed: those with the greatest estimated bounds.
 _FINALISTS = 5
 
 
@@ -53,17 +54,55 @@ def audit_sampler(
     batch: bool = False,
     progress: ProgressCallback | None = None,
 ) -> SamplerAudit:
-    """Look for evidence that a sampler, any callable, breaks a policy. **Silence proves nothing; a finding does.**
+    """Search for evidence that a sampler violates a policy.
 
-    ``sampler(value)`` takes a label of the policy's domain and returns bytes, a str, an int, a bool, or a list, tuple
-    or array of ints or bools. With ``batch=True`` it is ``sampler(value, n)`` and returns n of them, as a list or as an
-    array whose first axis is n. Each value gets ``trials`` calls, in blocks, so memory stays bounded.
+    A violation that the audit reports is proved at the stated confidence. **If the audit finds no violation, that
+    proves nothing.**
 
-    A sampler that obeys the policy is reported as violating it with probability at most ``1 - confidence``, provided
-    that its calls are independent: a sampler that remembers its answers must be made to forget them.
+    Parameters
+    ----------
+    sampler
+        Function to audit. ``sampler(value)`` takes a value of the policy's domain and returns one output: bytes, str,
+        int, bool, or a list, tuple or array of ints or bools.
+    policy
+        Policy that the sampler should obey.
+    trials
+        Number of outputs per value, at least 1,000.
+    confidence
+        Probability with which a sampler that obeys the policy is not accused. This requires independent calls: if a
+        sampler stores its answers, clear its memory before each call.
+    values
+        Values to compare. The default is up to four values spread over the domain, including two at the smallest
+        epsilon of the policy.
+    batch
+        Whether the function is ``sampler(value, n)`` and returns n outputs, as a list or as an array whose first axis
+        has length n.
+    progress
+        A function that is called after each block of calls with a :class:`Progress`.
 
-    ``values`` are those to compare; by default up to four spread over the domain, two of them at the policy's least
-    epsilon. ``progress`` is called now and then with a :class:`Progress` that counts calls.
+    Returns
+    -------
+    SamplerAudit
+        The strongest evidence, with a lower bound on epsilon.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is invalid, or the outputs have different or unsupported types.
+    Undecided
+        If the policy constrains no two values directly.
+
+    Notes
+    -----
+    The sampler is called in blocks, so memory stays bounded. Limits on probabilities are certified Clopper-Pearson
+    limits.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> policy = sf.Uniform(sf.Domain(["no", "yes"]), 1)
+    >>> sf.audit_sampler(lambda value: value == "yes", policy, trials=1000).violated  # a sampler without noise
+    True
     """
     if isinstance(trials, bool) or not hasattr(trials, "__index__") or operator.index(trials) < _FEWEST_TRIALS:
         raise InvalidInput("audit_sampler", "trials", f"be an int of at least {_FEWEST_TRIALS}", trials)
@@ -72,7 +111,7 @@ def audit_sampler(
     except (TypeError, ValueError):
         risk = Fraction(0)
     if not _LEAST_ALPHA <= risk < 1:
-        raise InvalidInput("audit_sampler", "confidence", "lie strictly between 0 and 1", confidence)
+        raise InvalidInput("audit_sampler", "confidence", "be strictly between 0 and 1", confidence)
     trials = operator.index(trials)
     indices, epsilons = _compared(policy, values)
     labels = [policy.domain.label(x) for x in indices]
@@ -81,7 +120,7 @@ def audit_sampler(
 
     source = Source(sampler, labels, batch, trials, progress)
     half = trials // 2
-    # Only the ranking depends on these guesses: the alpha of one limit, and how far to trust what may be followed up.
+    # This alpha only ranks events; the validity of the tests does not depend on it.
     limit_alpha = float(risk) / (len(pairs) * 2 * 2 * 8)
     samples = source.samples(half)
     sampled = len(samples[0])
@@ -92,7 +131,7 @@ def audit_sampler(
     if sampled < half:
         candidates = source.count(candidates, half - sampled)
     chosen = {
-        pair: [candidate.afresh() for candidate in best_of_each_family(candidates[pair], limit_alpha, _TESTED)]
+        pair: [candidate.without_counts() for candidate in best_of_each_family(candidates[pair], limit_alpha, _TESTED)]
         for pair in pairs
     }
     tested = source.count(chosen, trials - half)
@@ -101,7 +140,7 @@ def audit_sampler(
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Turns counts into the result: the event whose bound exceeds its pair's epsilon the most, or comes closest."""
+    """Selects the event whose bound exceeds the epsilon of its pair the most, or comes closest to it."""
 
     epsilons: EpsilonMatrix
     labels: Sequence[object]
@@ -110,6 +149,7 @@ class _Verdict:
     tests: int
 
     def of(self, tested: Mapping[Pair, list[Candidate]]) -> SamplerAudit:
+        """Return the result for all tested events."""
         every = [(pair, candidate) for pair, candidates in tested.items() for candidate in candidates]
         result, is_learned = self._strongest(every)
         plain = [(pair, candidate) for pair, candidate in every if not candidate.is_learned]
@@ -119,6 +159,7 @@ class _Verdict:
         return result
 
     def _strongest(self, tested: Sequence[tuple[Pair, Candidate]]) -> tuple[SamplerAudit, bool]:
+        """Return the strongest result, and whether its event is a learned score."""
         estimates = estimated_bounds([candidate for _, candidate in tested], float(self._each))
         estimates -= [float(self.epsilons.at(*pair)) for pair, _ in tested]
         finalists = [tested[place] for place in np.argsort(-estimates, kind="stable")[:_FINALISTS]]
@@ -127,10 +168,11 @@ class _Verdict:
 
     @property
     def _each(self) -> Fraction:
-        """What each limit may err: Bonferroni over the tests, and two limits a test."""
+        """Error probability of each limit: Bonferroni over the tests, with two limits per test."""
         return self.alpha / (2 * self.tests)
 
     def _exactly(self, pair: Pair, candidate: Candidate) -> SamplerAudit:
+        """Return the result for one event with exact limits."""
         least = clopper_pearson_lower(candidate.counts[0], candidate.looked, self._each)
         greatest = clopper_pearson_upper(candidate.counts[1], candidate.looked, self._each)
         epsilon = self.epsilons.at(*pair)
@@ -149,21 +191,24 @@ class _Verdict:
 
 
 def _ln_down(ratio: Fraction) -> float:
-    """ln(ratio) rounded down; 0 where it is negative, because no epsilon is."""
+    """Return ln(ratio) rounded down, or 0 if it is negative."""
     return max(0.0, math.log(ratio) * (1 - 2**-50)) if ratio > 1 else 0.0
 
 
-# -- what is compared --------------------------------------------------------------------------------------
+# -- the values to compare ---------------------------------------------------------------------------------
 
 
 def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], EpsilonMatrix]:
-    """The values to compare, and what the rules between them imply together."""
+    """Return the values to compare, and the epsilons that all constraints imply between them."""
     pairwise = _as_pairwise(policy)
     size = len(policy.domain)
     if values is None:
         least, (x, other) = pairwise.least
         if least.is_infinite:
-            raise Undecided(f"this {policy.kind} policy asks nothing of any two values")
+            raise Undecided(
+                f"this {policy.kind} policy constrains no two values, so no sampler violates it. Audit the sampler "
+                "against a policy with a finite epsilon."
+            )
         spread = [x, other, 0, 1, size - 1, size // 2]
         indices = sorted(list(dict.fromkeys(spread))[:_MOST_VALUES])
     else:
@@ -177,11 +222,12 @@ def _compared(policy: Policy, values: Sequence[Any] | None) -> tuple[list[int], 
             raise InvalidInput("audit_sampler", "values", "be at least two different values", values)
     epsilons = pairwise.epsilons_on(np.array(indices)).closed()
     if epsilons.least()[0].is_infinite:
-        raise InvalidInput("audit_sampler", "values", "hold two that the policy asks something of", values)
+        raise InvalidInput("audit_sampler", "values", "include two values that the policy constrains", values)
     return indices, epsilons
 
 
 def _as_pairwise(policy: Policy) -> PairwisePolicy:
+    """Return constraints on pairs of values that the policy implies."""
     if isinstance(policy, PairwisePolicy):
         return policy
     if isinstance(policy, Prior):
@@ -189,6 +235,6 @@ def _as_pairwise(policy: Policy) -> PairwisePolicy:
     if isinstance(policy, Secret) and policy.as_pairwise is not None:
         return policy.as_pairwise
     raise Undecided(
-        f"a {policy.kind} policy that knows a distribution compares mixtures of values: no two values have a level "
-        "that their outputs could exceed"
+        f"a {policy.kind} policy under a known distribution compares mixtures of values, so no two values have an "
+        "epsilon to test. Audit the sampler against Secret(..., Anything()) or a policy on pairs of values."
     )

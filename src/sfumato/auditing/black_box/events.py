@@ -1,4 +1,4 @@
-"""Events: sets of outputs that words describe, and how much each promises to show."""
+"""Events: sets of outputs with a description in words, and estimates of how much each can prove."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sfumato.auditing.black_box.outputs import Outputs
 
 __all__ = ["LEARNED", "Candidate", "Event", "Pair", "best_of_each_family", "estimated_bounds", "ln_ratio"]
 
-#: The family of the events that are level sets of learned scores.
+#: Name of the family of level sets of learned scores.
 LEARNED = "learned"
 
 Pair = tuple[int, int]
@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """A set of outputs, the sentence that an output is in it, and the sentence that it is not."""
+    """A set of outputs, with the sentences that an output is in it and that it is not."""
 
     holds: Callable[[Outputs], Mask]
     yes: str
@@ -33,7 +33,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An event (or its denial), and how often it was seen in ``looked`` outputs of either value of a pair."""
+    """An event or its complement, with its counts in ``looked`` outputs of each value of a pair."""
 
     family: str
     event: Event
@@ -46,32 +46,33 @@ class Candidate:
 
     @property
     def is_learned(self) -> bool:
+        """Whether the event is a level set of a learned score."""
         return self.family == LEARNED
 
     def denial(self) -> Candidate:
-        """That it did not happen."""
+        """Return the complement of the event."""
         counts = (self.looked - self.counts[0], self.looked - self.counts[1])
         return replace(self, denied=not self.denied, counts=counts)
 
     def plus(self, counts: tuple[int, int], looked: int) -> Candidate:
-        """With what was seen of the event itself in more outputs."""
-        mine = [looked - count if self.denied else count for count in counts]
-        both = (self.counts[0] + mine[0], self.counts[1] + mine[1])
-        return replace(self, counts=both, looked=self.looked + looked)
+        """Return the candidate with the counts of the event in further outputs added."""
+        added = [looked - count if self.denied else count for count in counts]
+        sums = (self.counts[0] + added[0], self.counts[1] + added[1])
+        return replace(self, counts=sums, looked=self.looked + looked)
 
-    def afresh(self) -> Candidate:
-        """With all that was seen forgotten."""
+    def without_counts(self) -> Candidate:
+        """Return the candidate with its counts reset to zero."""
         return replace(self, counts=(0, 0), looked=0)
 
 
 def ln_ratio(low: Floats, high: Floats) -> Floats:
-    """ln(low/high); minus infinity where low is zero."""
+    """Return ln(low/high), or minus infinity where low is zero."""
     with np.errstate(divide="ignore"):
         return np.log(low) - np.log(np.maximum(high, math.ulp(0.0)))
 
 
 def estimated_bounds(candidates: Sequence[Candidate], alpha: float) -> Floats:
-    """ln of the least probability under the first value over the greatest under the second: Chernoff limits."""
+    """Return lower bounds on epsilon from Chernoff limits, for ranking."""
     counts = np.array([candidate.counts for candidate in candidates]).reshape(-1, 2)
     looked = np.array([candidate.looked for candidate in candidates])
     low = chernoff_lower(counts[:, 0], looked, alpha)
@@ -79,13 +80,13 @@ def estimated_bounds(candidates: Sequence[Candidate], alpha: float) -> Floats:
 
 
 def best_of_each_family(candidates: Sequence[Candidate], alpha: float, most: int) -> list[Candidate]:
-    """The most promising events of each family; those that promise nothing only where all do."""
+    """Return the events of each family with the greatest bounds, and at least one event."""
     bounds = estimated_bounds(candidates, alpha)
     best: list[Candidate] = []
     for place in np.argsort(-bounds, kind="stable"):
         candidate = candidates[place]
         alike = sum(other.family == candidate.family for other in best)
-        # Seen equally often: nearly always the same set by another name.
+        # Equal counts nearly always mean the same set of outputs under another name.
         same = any((other.counts, other.looked) == (candidate.counts, candidate.looked) for other in best)
         if alike < most and not same and (bounds[place] > 0 or not best):
             best.append(candidate)

@@ -1,10 +1,10 @@
-"""Which events are worth a test: found by looking at some outputs of each value.
+"""Propose events for testing, from a sample of the outputs of each value.
 
-Events come in *families* (whole outputs, lengths, items at a position, …), counted for all values at once. From the
-counts of a family a score can be learned as well: the sum of the log-likelihood ratios of what an output shows (naive
-Bayes). Its level sets are events too, and see leaks that no single item shows.
+Events belong to *families*: whole outputs, lengths, items at a position and so on. Each family is counted for all
+values at once. The counts of a family also define a learned score: the sum of the log-likelihood ratios of the parts of
+an output (naive Bayes). The level sets of a score are events too, and detect leaks that no single item shows.
 
-Nothing here needs to be right for an audit to be valid: events are tested on outputs that were not looked at.
+The validity of an audit does not depend on this module, because events are tested on other outputs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from sfumato.auditing.black_box.outputs import Outputs
 __all__ = ["propose"]
 
 _PREFIXES = (2, 3, 4, 8)
-#: Most cells of a table of positions by items. Rarer items, and bytes beyond it, are not looked at one by one.
+#: Maximum number of cells in a table of positions by items; rarer items and later positions have no separate events.
 _LARGEST_TABLE = 2**22
-#: How many thresholds of a learned score are tried.
+#: Number of thresholds to try for a learned score.
 _THRESHOLDS = 64
 
 Codes = npt.NDArray[np.integer[Any]]
@@ -36,7 +36,7 @@ Score = Callable[[Outputs], Floats]
 
 
 def propose(samples: Sequence[Outputs], pairs: Sequence[Pair], alpha: float, most: int) -> dict[Pair, list[Candidate]]:
-    """For each pair of values, up to ``most`` promising events of each family. All samples have one size."""
+    """Return up to ``most`` promising events of each family for each pair of values. All samples have the same size."""
     look = _Look(samples)
     proposed: dict[Pair, list[Candidate]] = {pair: [] for pair in pairs}
     for family in look.families():
@@ -52,14 +52,14 @@ def propose(samples: Sequence[Outputs], pairs: Sequence[Pair], alpha: float, mos
     return proposed
 
 
-# -- looking at samples ----------------------------------------------------------------------------------
+# -- families of events in samples -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """Events of one kind: ``counts[value, half, i]`` of event i in either half of each value's sample.
+    """Events of one kind, with ``counts[value, half, i]`` of event i in each half of each value's sample.
 
-    ``score`` makes, of one weight for each event, the function that adds up the weights of an output's events.
+    ``score`` takes one weight per event, and returns the function that adds up the weights of an output's events.
     """
 
     name: str
@@ -69,20 +69,21 @@ class _Family:
     _cache: dict[int, Event] = field(default_factory=dict)
 
     def event(self, i: int) -> Event:
-        """Event i, the same object each time: pairs that share it are counted once."""
+        """Return event i, always the same object, so that pairs of values share its counts."""
         if i not in self._cache:
             self._cache[i] = self.make(i)
         return self._cache[i]
 
     @functools.cached_property
     def totals(self) -> Integers:
+        """The counts of both halves together."""
         return np.asarray(self.counts.sum(axis=1))
 
 
 class _Look:
-    """The samples, one below the other, and the families of events found in them.
+    """The samples of all values in one array, and the families of events in them.
 
-    Scores are learned on one half of each sample, and their thresholds chosen on the other.
+    Scores are learned on one half of each sample, and their thresholds are chosen on the other half.
     """
 
     def __init__(self, samples: Sequence[Outputs]) -> None:
@@ -95,7 +96,7 @@ class _Look:
         self.halves = [[self.all.rows(slice(s + which, s + self.size, 2)) for which in (0, 1)] for s in starts]
 
     def families(self) -> Iterator[_Family]:
-        """Simple events first: of two that promise the same, the first is taken."""
+        """Yield the families, simple ones first, because the first of two equally promising events is chosen."""
         outputs = self.all
         has_parts = outputs.type_name not in {"int", "bool"}
         coder = _Coder(outputs)
@@ -117,6 +118,7 @@ class _Look:
     # -- one family each --
 
     def _lengths(self) -> _Family:
+        """Return the family of lengths."""
         distinct, place = np.unique(self.all.lengths, return_inverse=True)
 
         def event(i: int) -> Event:
@@ -130,15 +132,16 @@ class _Look:
         return _Family("length", self._counts(place, len(distinct)), event)
 
     def _fingerprints(self, prefix: int | None) -> _Family:
+        """Return the family of whole outputs, or of their first ``prefix`` items."""
         distinct, first, place = np.unique(self.all.fingerprints(prefix), return_index=True, return_inverse=True)
         verbs = ("is", "is not") if prefix is None else ("begins with", "does not begin with")
 
         def event(i: int) -> Event:
-            text, key = self.all.text(int(first[i]), prefix), distinct[i]
+            output, key = self.all.text(int(first[i]), prefix), distinct[i]
             return Event(
                 lambda outputs: outputs.fingerprints(prefix) == key,
-                f"the output {verbs[0]} {text}",
-                f"the output {verbs[1]} {text}",
+                f"the output {verbs[0]} {output}",
+                f"the output {verbs[1]} {output}",
             )
 
         def score(weights: Floats) -> Score:
@@ -153,7 +156,7 @@ class _Look:
         return _Family(name, self._counts(place, len(distinct)), event, score if prefix is None else None)
 
     def _table(self, coder: _Coder) -> Integers:
-        """``table[value, half, position, code]``."""
+        """Return the counts ``table[value, half, position, code]``."""
         cells = coder.positions * coder.size
         offsets = np.arange(coder.positions) * coder.size
         table = np.empty((self.values, 2, cells), dtype=np.int64)
@@ -163,14 +166,15 @@ class _Look:
         return table.reshape(self.values, 2, coder.positions, coder.size)
 
     def _items(self, coder: _Coder, table: Integers) -> _Family:
+        """Return the family of items at each position."""
         noun = {"bytes": "byte", "str": "character"}.get(self.all.type_name, "item")
 
         def event(i: int) -> Event:
             position, code = divmod(i, coder.size - 1)
             item = coder.item(code + 1)
             name = f"the first {noun}" if position == 0 else f"{noun} {position} (counted from 0)"
-            text = self.all.item_text(item)
-            return Event(lambda outputs: outputs.at(position) == item, f"{name} is {text}", f"{name} is not {text}")
+            shown = self.all.item_text(item)
+            return Event(lambda outputs: outputs.at(position) == item, f"{name} is {shown}", f"{name} is not {shown}")
 
         def score(weights: Floats) -> Score:
             return _table_score(coder, np.pad(weights.reshape(coder.positions, -1), ((0, 0), (1, 0))))
@@ -178,12 +182,13 @@ class _Look:
         return _Family("items", table[..., 1:].reshape(self.values, 2, -1), event, score)
 
     def _bits(self, coder: _Coder, table: Integers) -> _Family:
+        """Return the family of bits that are 1."""
         bit_of = np.arange(256)[:, None] >> np.arange(8) & 1
 
         def event(i: int) -> Event:
             position, bit = divmod(i, 8)
             name = f"bit {bit} of byte {position}" if self.all.type_name == "bytes" else f"bit {i} of the output"
-            # Where there is no byte, the fill has zeros in its low bits.
+            # The fill value in place of a missing byte has zeros in its low bits.
             return Event(lambda outputs: (outputs.at(position) >> bit & 1) == 1, f"{name} is 1", f"{name} is 0")
 
         def score(weights: Floats) -> Score:
@@ -192,6 +197,7 @@ class _Look:
         return _Family("bits", (table[..., 1:] @ bit_of).reshape(self.values, 2, -1), event, score)
 
     def _occurrences(self, coder: _Coder) -> _Family:
+        """Return the family of items that occur anywhere in an output."""
         counts = np.empty((self.values, 2, coder.size), dtype=np.int64)
         for value, which in itertools.product(range(self.values), (0, 1)):
             codes = coder.distinct_codes(self.halves[value][which])
@@ -199,11 +205,11 @@ class _Look:
 
         def event(i: int) -> Event:
             item = coder.item(i + 1)
-            text = self.all.item_text(item)
+            shown = self.all.item_text(item)
             return Event(
                 lambda outputs: np.asarray((outputs.items == item).any(axis=1)),
-                f"{text} occurs in the output",
-                f"{text} does not occur in the output",
+                f"{shown} occurs in the output",
+                f"{shown} does not occur in the output",
             )
 
         def score(weights: Floats) -> Score:
@@ -213,13 +219,14 @@ class _Look:
         return _Family("occurrences", counts[..., 1:], event, score)
 
     def _counts(self, place: Codes, events: int) -> Integers:
+        """Return the counts of events per value and half."""
         flat = np.bincount(self.group * events + place, minlength=self.values * 2 * events)
         return flat.reshape(self.values, 2, events)
 
     # -- the most promising --
 
     def best(self, family: _Family, pair: Pair, low: Floats, high: Floats, most: int) -> list[Candidate]:
-        """The events of a family, or their denials, with the greatest estimated bounds."""
+        """Return the events of a family, or their complements, with the greatest estimated bounds."""
         x, other = pair
         events = low.shape[1]
         bounds = np.concatenate([ln_ratio(low[x], high[other]), ln_ratio(1 - high[x], 1 - low[other])])
@@ -233,23 +240,23 @@ class _Look:
         return candidates
 
     def learn(self, family: _Family, x: int, other: int, alpha: float, most: int) -> dict[Pair, list[Candidate]]:
-        """Level sets of a score learned on the first half: high scores for x, low ones for the other value."""
+        """Return level sets of a score learned on the first half: high scores for x, low scores for the other value."""
         assert family.score is not None
         a, b = family.counts[x, 0] + 0.5, family.counts[other, 0] + 0.5
         weights = np.log(a / b)
-        if family.name == "bits":  # a bit that is 0 tells something as well
+        if family.name == "bits":  # a bit that is 0 is evidence too
             half = len(self.halves[x][0])
             weights -= np.log((half + 1 - a) / (half + 1 - b))
         score = family.score(weights)
-        mine, theirs = np.sort(score(self.halves[x][1])), np.sort(score(self.halves[other][1]))
-        # A little below a score that was seen: rounding must not decide whether an output is in the set.
-        thresholds = np.quantile(np.concatenate([mine, theirs]), np.linspace(0, 1, _THRESHOLDS + 1)[1:]) - 1e-9
+        first, second = np.sort(score(self.halves[x][1])), np.sort(score(self.halves[other][1]))
+        # Slightly below an observed score, so that rounding does not decide whether an output is in the set.
+        thresholds = np.quantile(np.concatenate([first, second]), np.linspace(0, 1, _THRESHOLDS + 1)[1:]) - 1e-9
         up, down = [], []
         for threshold in np.unique(thresholds).tolist():
             event = _level_set(score, threshold, f"the score learned from {family.name}")
-            counts = [len(scores) - int(np.searchsorted(scores, threshold)) for scores in (mine, theirs)]
-            up.append(Candidate(LEARNED, event, False, (counts[0], counts[1]), len(mine)))
-            down.append(Candidate(LEARNED, event, False, (counts[1], counts[0]), len(mine)).denial())
+            counts = [len(scores) - int(np.searchsorted(scores, threshold)) for scores in (first, second)]
+            up.append(Candidate(LEARNED, event, False, (counts[0], counts[1]), len(first)))
+            down.append(Candidate(LEARNED, event, False, (counts[1], counts[0]), len(first)).denial())
         return {
             pair: [candidates[i] for i in np.argsort(-estimated_bounds(candidates, alpha), kind="stable")[:most]]
             for pair, candidates in (((x, other), up), ((other, x), down))
@@ -257,6 +264,7 @@ class _Look:
 
 
 def _level_set(score: Score, threshold: float, name: str) -> Event:
+    """Return the event that a score is at least a threshold."""
     return Event(
         lambda outputs: outputs.once(score, score) >= threshold,
         f"{name} is at least {threshold:.6g}",
@@ -265,6 +273,7 @@ def _level_set(score: Score, threshold: float, name: str) -> Event:
 
 
 def _distinct_limits(counts: Integers, trials: int, alpha: float) -> Floats:
+    """Return Chernoff limits, computed once per distinct count."""
     distinct, place = np.unique(counts, return_inverse=True)
     return chernoff_lower(distinct, trials, alpha)[place].reshape(counts.shape)
 
@@ -273,9 +282,10 @@ def _distinct_limits(counts: Integers, trials: int, alpha: float) -> Floats:
 
 
 class _Coder:
-    """Numbers the items that outputs are made of: bytes from 1 in order, others by a dictionary of the frequent ones.
+    """Encode the items of outputs as small numbers.
 
-    Code 0 means no item, or one too rare to have a code.
+    Bytes have codes from 1 in their order; other items have codes from a dictionary of the frequent ones. Code 0 stands
+    for a missing item, or one that is too rare for a code.
     """
 
     def __init__(self, outputs: Outputs) -> None:
@@ -292,10 +302,11 @@ class _Coder:
         self.positions = min(outputs.width, _LARGEST_TABLE // self.size)
 
     def item(self, code: int) -> int:
+        """Return the item of a code."""
         return code - 1 if self._dictionary is None else int(self._dictionary[code - 1])
 
     def codes(self, outputs: Outputs) -> Codes:
-        """The codes at the first positions."""
+        """Return the codes at the first positions of each output."""
         return outputs.once(self, self._codes)
 
     def _codes(self, outputs: Outputs) -> Codes:
@@ -309,7 +320,7 @@ class _Coder:
         return codes
 
     def distinct_codes(self, outputs: Outputs) -> Codes:
-        """The codes of each output in ascending order, 0 in place of one that was there before."""
+        """Return the codes of each output in ascending order, with repetitions replaced by 0."""
         return outputs.once((self, "distinct"), self._distinct_codes)
 
     def _distinct_codes(self, outputs: Outputs) -> Codes:
@@ -320,6 +331,6 @@ class _Coder:
 
 
 def _table_score(coder: _Coder, weights: Floats) -> Score:
-    """The sum of ``weights[position, code]`` over an output's positions."""
+    """Return the score that sums ``weights[position, code]`` over the positions of an output."""
     flat, offsets = weights.ravel(), np.arange(coder.positions) * coder.size
     return lambda outputs: np.asarray(flat[coder.codes(outputs) + offsets].sum(axis=1))

@@ -17,6 +17,7 @@ from sfumato._core import (
     number_document,
     percent,
     plot_result,
+    quantity,
     read_flag,
     read_integer,
     read_items,
@@ -39,32 +40,46 @@ _KEYS = (
 
 @dataclass(frozen=True, repr=False)
 class SamplerAudit(Result):
-    """The result of a black-box audit: ``epsilon_lower`` is a lower bound, never an upper one.
+    """The result of a black-box audit: a lower bound on epsilon, never an upper one.
 
     Parameters
     ----------
     violated
-        Whether the bound exceeds ``epsilon``. False means that nothing was found, and proves nothing.
+        Whether the bound exceeds ``epsilon``. False means that the audit found no violation, which proves nothing.
     epsilon_lower
         Lower bound on the epsilon between the two values, at the stated confidence.
     epsilon
-        What the policy allows between the two values.
+        Epsilon that the policy allows between the two values.
     pair
         The two values.
     event
-        The outputs that tell the two values apart.
+        Description of the outputs that distinguish the two values.
     counts
-        How many of ``tested`` outputs were in the event, for the first value and for the second.
+        Number of tested outputs in the event, for the first value and for the second.
     tested
-        Number of outputs of each value that the events were tested on.
+        Number of outputs of each value on which the events were tested.
     trials
         Number of outputs that were drawn for each value.
     alpha
         Maximum probability that a sampler that obeys the policy is accused: 1 minus the confidence.
     tests
-        Number of events that were tested in all.
+        Number of events that were tested in total.
     plain
-        Where the event is a learned score: the strongest violation that a person can check by eye, if there is one.
+        If the event is a learned score: the strongest violation with an event that a person can check by eye, or None.
+
+    See Also
+    --------
+    audit_sampler : Audit a sampler.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> policy = sf.Uniform(sf.Domain(["no", "yes"]), 1)
+    >>> result = sf.audit_sampler(lambda value: value == "yes", policy, trials=1000)
+    >>> result.violated, result.pair
+    (True, ('no', 'yes'))
+    >>> round(result.epsilon_lower, 1)
+    3.4
     """
 
     violated: bool
@@ -81,31 +96,60 @@ class SamplerAudit(Result):
 
     @property
     def confidence(self) -> float:
-        """Probability that a sampler that obeys the policy is not accused, at least."""
+        """Smallest probability that a sampler that obeys the policy is not accused."""
         return float(1 - exact_fraction(self.alpha))
 
     def raise_if_violated(self) -> SamplerAudit:
-        """Return this result, or raise PolicyViolated with the reason."""
+        """Return this result if no violation was found, and raise otherwise.
+
+        Returns
+        -------
+        SamplerAudit
+            This result.
+
+        Raises
+        ------
+        PolicyViolated
+            If the sampler violates the policy.
+        """
         if self.violated:
-            raise PolicyViolated(self.summary())
+            raise PolicyViolated(f"{self.summary()}. Do not use this sampler.")
         return self
 
     def summary(self) -> str:
-        """Return the result in a sentence."""
-        verdict = "the sampler violates the policy" if self.violated else "nothing found, which proves nothing"
-        also = "" if self.plain is None else f"; more plainly, {self.plain._finding()}"
-        return f"{verdict}: {self._finding()}{also} (confidence {percent(self.confidence)})"
+        """Return the result as text for people.
+
+        Returns
+        -------
+        str
+            The verdict, the evidence and the confidence.
+        """
+        plain = "" if self.plain is None else f"; with an event that is easy to check, {self.plain._finding()}"
+        return f"{self._verdict()}: {self._finding()}{plain} (confidence {percent(self.confidence)})"
+
+    def _verdict(self) -> str:
+        """Return whether the sampler violates the policy, in words."""
+        if self.violated:
+            return "the sampler violates the policy"
+        return "no violation found, which does not prove that the sampler obeys the policy"
 
     def _finding(self) -> str:
+        """Describe the bound and the event."""
         first, second = self.pair
         return (
             f"epsilon is at least {math.floor(self.epsilon_lower * 1000) / 1000:.3f} for {first!r} against {second!r}, "
-            f"where {self.epsilon} is allowed: {self.event} in {self.counts[0]:,} of {self.tested:,} outputs for "
-            f"{first!r}, in {self.counts[1]:,} for {second!r}"
+            f"and the policy allows {self.epsilon}; {self.event} in {self.counts[0]:,} of "
+            f"{quantity(self.tested, 'output')} for {first!r}, and in {self.counts[1]:,} for {second!r}"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types; ``from_dict`` returns an equal result."""
+        """Return the result as a document of plain JSON types.
+
+        Returns
+        -------
+        dict
+            The document that :meth:`from_dict` reads.
+        """
         document = {"level" if name == "epsilon" else name: value for name, value in vars(self).items()}
         return {
             **document,
@@ -119,7 +163,23 @@ class SamplerAudit(Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> SamplerAudit:
-        """Return the result that a document holds: the inverse of ``to_dict``. Its findings are trusted."""
+        """Read a result from a document. Its statements are not checked again.
+
+        Parameters
+        ----------
+        document
+            Document that :meth:`to_dict` returned.
+
+        Returns
+        -------
+        SamplerAudit
+            An equal result.
+
+        Raises
+        ------
+        InvalidInput
+            If the document is incomplete, or a count exceeds the number of tested outputs.
+        """
         subject = "SamplerAudit"
         parts = check_keys(subject, "the document", document, required=_KEYS)
         first, second = read_items(subject, "pair", parts["pair"], 2)
@@ -142,7 +202,13 @@ class SamplerAudit(Result):
         )
 
     def to_json(self) -> str:
-        """Return the result as a JSON text."""
+        """Return the result as a JSON string.
+
+        Returns
+        -------
+        str
+            The document of :meth:`to_dict` as JSON.
+        """
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
@@ -160,16 +226,23 @@ class SamplerAudit(Result):
         }
 
     def plot(self) -> Figure:
-        """Draw the epsilon that is allowed and the one that was found; needs matplotlib."""
+        """Draw the allowed epsilon and the lower bound that the audit found.
+
+        Requires matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         figure: Figure = plot_result(self)
         return figure
 
     def _title(self) -> str:
-        verdict = "the sampler violates the policy" if self.violated else "nothing found, which proves nothing"
-        return f"{verdict} (confidence {percent(self.confidence)})"
+        return f"{self._verdict()} (confidence {percent(self.confidence)})"
 
     def __str__(self) -> str:
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<SamplerAudit: {self._title()}, epsilon at least {self.epsilon_lower:.4g}, {self.epsilon} allowed>"
+        return f"<SamplerAudit: {self._title()}, epsilon at least {self.epsilon_lower:.4g}, allowed {self.epsilon}>"

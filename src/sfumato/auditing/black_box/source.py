@@ -1,4 +1,4 @@
-"""Where outputs come from: the sampler, called block by block, so that memory stays bounded."""
+"""Call the sampler in blocks, so that memory stays bounded."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sfumato.errors import InvalidInput
 
 __all__ = ["Source"]
 
-#: Items (of all outputs together) that are read at once, and that are kept of each value to look at.
+#: Maximum number of items per block, and per value in the sample from which events are proposed; bounds memory.
 _BLOCK_ITEMS, _LOOK_ITEMS = 2**21, 2**21
 _FIRST_BLOCK, _LARGEST_BLOCK = 256, 2**16
 
 
 class Source:
-    """Calls the sampler, and counts events in what it returns."""
+    """Calls the sampler, and counts events in its outputs."""
 
     def __init__(
         self,
@@ -36,13 +36,14 @@ class Source:
         self._block = _FIRST_BLOCK
 
     def _draw(self, i: int, n: int) -> Outputs:
+        """Draw n outputs of value i."""
         label = self._labels[i]
         outputs = read_outputs(self._sampler(label, n) if self._batch else [self._sampler(label) for _ in range(n)], n)
         if self._type_name not in (None, outputs.type_name):
             raise InvalidInput(
                 "audit_sampler",
                 "every output",
-                "be of one type",
+                "have the same type",
                 f"{self._type_name} and, for {label!r}, {outputs.type_name}",
             )
         self._type_name = outputs.type_name
@@ -53,13 +54,14 @@ class Source:
         return outputs
 
     def _blocks(self, i: int, n: int) -> Iterator[Outputs]:
+        """Draw n outputs of value i in blocks."""
         while n:
             rows = min(n, self._block)
             yield self._draw(i, rows)
             n -= rows
 
     def samples(self, most: int) -> list[Outputs]:
-        """As many outputs of each value as may be kept, at most ``most``."""
+        """Draw the outputs from which events are proposed: at most ``most`` per value, in bounded memory."""
         count = range(len(self._labels))
         first = [self._draw(i, min(most, _FIRST_BLOCK)) for i in count]
         width = max(1, *(outputs.width for outputs in first))
@@ -67,14 +69,14 @@ class Source:
         return [Outputs.joined([first[i], *self._blocks(i, more)]) for i in count]
 
     def count(self, candidates: Mapping[Pair, list[Candidate]], n: int) -> dict[Pair, list[Candidate]]:
-        """The same candidates, with their counts in n more outputs of each value."""
+        """Return the same candidates with their counts in n more outputs of each value added."""
         counts: list[dict[Event, int]] = []
         for i in range(len(self._labels)):
-            mine = dict.fromkeys((c.event for pair, listed in candidates.items() if i in pair for c in listed), 0)
+            events = dict.fromkeys((c.event for pair, listed in candidates.items() if i in pair for c in listed), 0)
             for outputs in self._blocks(i, n):
-                for event in mine:
-                    mine[event] += int(np.count_nonzero(event.holds(outputs)))
-            counts.append(mine)
+                for event in events:
+                    events[event] += int(np.count_nonzero(event.holds(outputs)))
+            counts.append(events)
         return {
             (i, j): [c.plus((counts[i][c.event], counts[j][c.event]), n) for c in listed]
             for (i, j), listed in candidates.items()
