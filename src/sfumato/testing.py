@@ -1,6 +1,6 @@
-"""The contract every mechanism keeps, as a test suite to inherit; and what it is built from.
+"""The contract that every mechanism must satisfy, as a test suite to inherit, and its parts.
 
-A mechanism of your own is tested like ours:
+Third-party mechanisms can run the tests of the library:
 
     from sfumato.testing import MechanismContract
 
@@ -8,8 +8,8 @@ A mechanism of your own is tested like ours:
         def make(self, domain, epsilon):
             return MyMechanism(domain, epsilon)
 
-Each case is a small random domain and epsilon, from a fixed seed. On those the branching interpreter reads the exact
-law of the sampler, so nothing here is statistical and nothing can flake.
+Each case is a small random domain and epsilon from a fixed seed. The branching interpreter reads the exact law of the
+sampler on these cases. The tests are therefore deterministic and cannot fail by chance.
 """
 
 from __future__ import annotations
@@ -32,7 +32,28 @@ __all__ = ["MechanismContract", "ScriptedBits", "check_law", "random_cases", "ra
 
 
 def random_cases(count: int, seed: int, sizes: Sequence[int] = range(2, 9)) -> Iterator[tuple[Domain, Epsilon]]:
-    """Domains of small ``sizes`` with epsilons from 0.001 to 16, even in the logarithm; some are ln of a rational."""
+    """Yield random domains and epsilons for tests.
+
+    Parameters
+    ----------
+    count
+        Number of cases.
+    seed
+        Seed of the generator; the same seed gives the same cases.
+    sizes
+        Sizes of the domains.
+
+    Yields
+    ------
+    tuple of Domain and Epsilon
+        A case. Epsilons range from 0.001 to 16, uniformly in the logarithm; every fifth is the logarithm of a rational.
+
+    Examples
+    --------
+    >>> from sfumato.testing import random_cases
+    >>> len(list(random_cases(10, seed=1)))
+    10
+    """
     generator = random.Random(seed)
     for number in range(count):
         size = generator.choice(list(sizes))
@@ -44,37 +65,72 @@ def random_cases(count: int, seed: int, sizes: Sequence[int] = range(2, 9)) -> I
 
 
 def random_distribution(size: int, generator: random.Random) -> list[Fraction]:
-    """A random exact distribution on ``size`` values, some of zero probability, drawn by the generator."""
+    """Return a random exact distribution, in which some values may have probability zero.
+
+    Parameters
+    ----------
+    size
+        Number of values.
+    generator
+        Generator that draws the weights.
+
+    Returns
+    -------
+    list of Fraction
+        Probabilities that sum to one.
+
+    Examples
+    --------
+    >>> import random
+    >>> from sfumato.testing import random_distribution
+    >>> sum(random_distribution(5, random.Random(1)))
+    Fraction(1, 1)
+    """
     weights = [generator.choice([0, 1, 1, 2, 5, 17]) for _ in range(size)]
     weights[generator.randrange(size)] += 1
     return [Fraction(weight, sum(weights)) for weight in weights]
 
 
 class ScriptedBits:
-    """Auxiliary bits from a list, for tests that force a tie or a rejection; refuses to give more than it has."""
+    """Auxiliary bits from a list, for tests that force a tie or a rejection.
+
+    Calling an instance with a width returns the next value. A call after the last value raises an IndexError.
+
+    Parameters
+    ----------
+    values
+        Numbers to return, in order.
+
+    Examples
+    --------
+    >>> from sfumato.testing import ScriptedBits
+    >>> bits = ScriptedBits([3, 0])
+    >>> bits(2), bits.left
+    (3, 1)
+    """
 
     def __init__(self, values: Sequence[int]) -> None:
         self._values = list(values)[::-1]
 
     def __call__(self, width: int) -> int:
         if not self._values:
-            raise IndexError("the script gives no more bits")
+            raise IndexError("the script has no more bits: add values to ScriptedBits, or check the sampler's draws")
         value = self._values.pop()
         if value >> width:
-            raise ValueError(f"{value} does not fit {width} bits")
+            raise ValueError(f"the scripted value {value} must fit in {width} bits")
         return value
 
     @property
     def left(self) -> int:
-        """How many values were not asked for."""
+        """Number of values that were not returned yet."""
         return len(self._values)
 
 
 def check_law(mechanism: Mechanism) -> None:
-    """Raise AssertionError unless the sampler of a mechanism has exactly the law that the mechanism states.
+    """Raise AssertionError unless the sampler has exactly the law that the mechanism states.
 
-    An audit reads the law of the sampler, and estimates are computed by the stated law: both are right only if the two
-    are equal. Every branch of every value is read, so the domain must be small.
+    An audit reads the law of the sampler, and estimates use the stated law. Both are right only if the two laws are
+    equal. The check reads every branch of every value, so the domain must be small.
 
     Parameters
     ----------
@@ -90,6 +146,7 @@ def check_law(mechanism: Mechanism) -> None:
     --------
     >>> from sfumato import Domain
     >>> from sfumato.mechanisms import RandomizedResponse
+    >>> from sfumato.testing import check_law
     >>> check_law(RandomizedResponse(Domain(["yes", "no"]), 1))
     """
     for x, label in enumerate(mechanism.domain):
@@ -100,33 +157,83 @@ def check_law(mechanism: Mechanism) -> None:
             if (probability := mechanism.probability(y, x))
         }
         assert sum(law.values()) == 1, f"the probabilities of the reports of {label!r} sum to {sum(law.values())}"
-        assert law == stated, f"the sampler does not have the law that is stated for {label!r}"
+        assert law == stated, f"the sampler does not have the law that the mechanism states for {label!r}"
 
 
 class MechanismContract(ABC):
-    """What must hold for a mechanism that promises ε-LDP; override ``policy`` for other promises."""
+    """Tests for a mechanism that promises ε-LDP. Override ``policy`` for other promises.
 
-    #: Whether the mechanism spends its whole budget, so that the audit must fail just below it.
+    Subclass it in a test module, and define ``make``. pytest then collects its tests.
+
+    Attributes
+    ----------
+    tight
+        Whether the mechanism spends its whole budget, so that the audit must fail just below epsilon.
+    cases
+        Number of random cases.
+    seed
+        Seed of the cases.
+    sizes
+        Sizes of the domains.
+    """
+
     tight = True
-    #: Cases, and their seed. The default is what the project's own mechanisms must pass.
-    cases = 200
+    cases = 200  # the mechanisms of the library must pass this number
     seed = 20240229
     sizes: Sequence[int] = range(2, 9)
 
     @abstractmethod
     def make(self, domain: Domain, epsilon: Epsilon) -> Mechanism:
-        """The mechanism under test."""
+        """Construct the mechanism under test.
+
+        Parameters
+        ----------
+        domain
+            Domain of a case.
+        epsilon
+            Privacy level of a case.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism.
+        """
 
     def policy(self, domain: Domain, epsilon: Epsilon) -> Policy:
-        """What the mechanism promises."""
+        """Return the policy that the mechanism promises to obey.
+
+        Parameters
+        ----------
+        domain
+            Domain of a case.
+        epsilon
+            Privacy level of a case.
+
+        Returns
+        -------
+        Policy
+            The policy; ``Uniform(domain, epsilon)`` by default.
+        """
         return Uniform(domain, epsilon)
 
     def mechanisms(self, count: int | None = None) -> Iterator[tuple[Mechanism, Epsilon]]:
-        """The mechanism on each case."""
+        """Yield the mechanism for each case.
+
+        Parameters
+        ----------
+        count
+            Number of cases. The default is ``cases``.
+
+        Yields
+        ------
+        tuple of Mechanism and Epsilon
+            The mechanism and its epsilon.
+        """
         for domain, epsilon in random_cases(self.cases if count is None else count, self.seed, self.sizes):
             yield self.make(domain, epsilon), epsilon
 
     def _each(self, check: Callable[[Mechanism, Epsilon], None], count: int | None = None) -> None:
+        """Run a check on each case, and name the case in its errors."""
         for mechanism, epsilon in self.mechanisms(count):
             try:
                 check(mechanism, epsilon)
@@ -142,12 +249,14 @@ class MechanismContract(ABC):
             assert certificate.holds, certificate
             below = epsilon * Fraction(10**9 - 1, 10**9)
             if self.tight:
-                assert not audit(mechanism, self.policy(mechanism.domain, below)).holds, "holds below epsilon too"
+                assert not audit(mechanism, self.policy(mechanism.domain, below)).holds, (
+                    "the audit also holds below epsilon: set tight = False if this is intended"
+                )
 
         self._each(check)
 
     def test_the_probability_of_a_right_guess_is_that_of_the_law(self) -> None:
-        """A closed form must equal the sum over all reports."""
+        """Check that the closed form equals the sum over all reports."""
 
         def check(mechanism: Mechanism, _: Epsilon) -> None:
             assert mechanism.guess_probability() == Mechanism.guess_probability(mechanism)
@@ -155,7 +264,7 @@ class MechanismContract(ABC):
         self._each(check, self.cases // 4)
 
     def test_the_shortened_audit_agrees_with_the_full_one(self) -> None:
-        """Large audits look at a few columns; on small domains those must be the worst of all columns."""
+        """Check that the few columns that large audits compare are the worst of all columns."""
         generator = random.Random(self.seed)
 
         def check(mechanism: Mechanism, epsilon: Epsilon) -> None:
@@ -166,16 +275,16 @@ class MechanismContract(ABC):
                     (policy.worst(column) for _, column in stated_columns(mechanism, policy)), key=lambda w: w.rank
                 )
                 assert full.violated == short.violated, (full, short)
-                same = full.excess == short.excess  # also where both are infinite
+                same = full.excess == short.excess  # also if both are infinite
                 assert same or abs(full.excess - short.excess) < 1e-12, (full, short)
 
         self._each(check, 60)
 
     def test_reports_are_canonical_and_of_constant_length(self) -> None:
         def check(mechanism: Mechanism, _: Epsilon) -> None:
-            serialised = [mechanism.report_format.encode(y) for y in mechanism.reports()]
-            assert len(set(serialised)) == mechanism.outputs
-            assert {len(report) for report in serialised} == {(mechanism.bits + 7) // 8}
+            serialized = [mechanism.report_format.encode(y) for y in mechanism.reports()]
+            assert len(set(serialized)) == mechanism.outputs
+            assert {len(report) for report in serialized} == {(mechanism.bits + 7) // 8}
 
         self._each(check, 30)
 
@@ -208,9 +317,9 @@ class MechanismContract(ABC):
             assert all(each.fault() is None for each in mechanism.layouts())
             for decision, field in zip(self._decisions(mechanism), map(layout.field, range(len(layout))), strict=False):
                 if decision.kind == "bernoulli":
-                    assert decision.arguments[1] >= 1 << field.width, "a field wider than its denominator"
+                    assert decision.arguments[1] >= 1 << field.width, "the field is wider than its denominator"
                 else:
-                    assert decision.arguments[0] <= 1 << field.width, "a field too narrow for its choices"
+                    assert decision.arguments[0] <= 1 << field.width, "the field is too narrow for its choices"
 
         self._each(check, 30)
 
@@ -228,11 +337,13 @@ class MechanismContract(ABC):
         self._each(check, 30)
 
     def _decisions(self, mechanism: Mechanism) -> list[Decision]:
+        """Return the decisions of one run of the sampler."""
         recording = RecordingDraws(_random_draws(mechanism, 0, random.Random(self.seed)))
         mechanism.sample(0, recording)
         return recording.decisions
 
 
 def _random_draws(mechanism: Mechanism, x: int, generator: random.Random) -> BitDraws:
+    """Return draws from an insecure generator."""
     layout = mechanism.layout_of(x)
     return BitDraws(generator.getrandbits, layout, generator.getrandbits(layout.frame_bits))

@@ -36,8 +36,8 @@ LINES = ".lines"
 
 _STANDARD_INPUT = "standard input"
 
-#: First bytes of each format. Text may begin with PAR1 too, but not with the byte after it, which opens the first page or
-#: the footer of a Parquet file (field 1, an i32, in Thrift's compact protocol).
+#: First bytes of each format. Text may begin with PAR1 too, but not with the byte after it, which opens the first page
+#: or the footer of a Parquet file (field 1, an i32, in Thrift's compact protocol).
 _BEGINNINGS = {
     ".parquet": b"PAR1\x15",
     ".arrow": b"ARROW1\0\0",

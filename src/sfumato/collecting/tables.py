@@ -1,4 +1,4 @@
-"""Write tables of results as CSV, Parquet or Arrow, by the suffix of the file. A file is written whole or not at all."""
+"""Write result tables as CSV, Parquet or Arrow, by the suffix of the file. Files are written whole or not at all."""
 
 from __future__ import annotations
 

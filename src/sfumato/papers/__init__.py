@@ -1,6 +1,6 @@
-"""The papers' figures and tables again: ``sfumato reproduce NAME``.
+"""Reproduce the figures and tables of the papers: ``sfumato reproduce NAME``.
 
-To add an experiment, add a file to ``experiments``: the command knows every module there that has an ``EXPERIMENT``.
+To add an experiment, add a module with an ``EXPERIMENT`` to ``experiments``. The command finds every such module.
 """
 
 from sfumato.papers import data

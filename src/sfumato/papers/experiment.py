@@ -1,4 +1,4 @@
-"""An experiment and how it is run; the list of all there are."""
+"""Experiments, how they run, and the list of all of them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,37 @@ __all__ = ["Experiment", "Run", "all_experiments", "experiment_named"]
 T = TypeVar("T")
 
 
-def _nobody_watches(_progress: Progress) -> None:
-    pass
+def _ignore(_progress: Progress) -> None:
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """How to run an experiment: ``quick`` takes the fewest and smallest cases that still show what is done."""
+    """Options of a run.
+
+    Parameters
+    ----------
+    quick
+        Whether to run only the fewest and smallest cases that still show the method.
+    seed
+        Seed of the random numbers.
+    folder
+        Folder with data files. If None, experiments invent stand-ins.
+    progress
+        A function that is called with the progress.
+    """
 
     quick: bool = False
     seed: int = 0
-    #: Where data files lie; stand-ins are invented if None.
     folder: Path | None = None
-    progress: ProgressCallback = _nobody_watches
+    progress: ProgressCallback = _ignore
 
     def of(self, quick: T, full: T) -> T:
-        """The one or the other."""
+        """Return the first value for a quick run, and the second otherwise."""
         return quick if self.quick else full
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
-        """The items one after the other, while the progress bar moves."""
+        """Yield the items, and report progress."""
         known = list(items)
         for done, item in enumerate(known):
             self.progress(Progress(done, len(known), "cases"))
@@ -47,7 +58,7 @@ class Run:
         self.progress(Progress(len(known), len(known), "cases"))
 
     def seeds(self) -> Iterator[int]:
-        """One seed after the other for the parts of an experiment; those of another seed are others."""
+        """Yield a different seed for each part of an experiment."""
         number = self.seed * 1_000_003
         while True:
             yield number
@@ -64,14 +75,14 @@ class Experiment:
 
     name: str
     title: str
-    #: Where in which paper.
+    #: Paper, and figure or table in it.
     place: str
     run: _Runnable
 
 
 @functools.cache
 def all_experiments() -> dict[str, Experiment]:
-    """All experiments by name; figure 2 before figure 10."""
+    """Return all experiments by name, with figure 2 before figure 10."""
     package = importlib.import_module("sfumato.papers.experiments")
     names = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")]
     experiments: list[Experiment] = [importlib.import_module(f"{package.__name__}.{name}").EXPERIMENT for name in names]
@@ -79,7 +90,7 @@ def all_experiments() -> dict[str, Experiment]:
 
 
 def experiment_named(name: str) -> Experiment:
-    """An experiment, or a refusal that lists those there are."""
+    """Return the experiment with a name, or raise InvalidInput with the list of names."""
     known = all_experiments()
     if name not in known:
         raise InvalidInput("reproduce", "the name", f"be one of {', '.join(known)}", name)
@@ -87,5 +98,5 @@ def experiment_named(name: str) -> Experiment:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts numbers as numbers."""
+    """Return a sort key that orders numbers by value."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""Figures of experiments: panels of curves next to each other."""
+"""Figures of experiments: panels of curves in rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["Curve", "Panel", "draw"]
 
 #: Maximum number of panels in a row.
-_MOST_BESIDE = 4
+_PANELS_PER_ROW = 4
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of one label; ``ours`` is drawn bold, what the paper got wrong (``printed``) dashed."""
+    """A labelled curve; ``ours`` is drawn bold, and ``printed``, an erroneous curve of the paper, is dashed."""
 
     label: str
     x: Sequence[float]
@@ -41,8 +41,8 @@ class Panel:
 
 
 def draw(title: str, panels: Sequence[Panel]) -> Figure:
-    """All panels in one figure; labels that all panels share are explained once."""
-    across = min(len(panels), _MOST_BESIDE)
+    """Draw all panels in one figure, with one legend if all panels have the same labels."""
+    across = min(len(panels), _PANELS_PER_ROW)
     down = -(-len(panels) // across)
     figure: Figure = import_optional("matplotlib.figure", "plot", "drawing a figure").Figure(
         figsize=(1.2 + 3.4 * across, 0.6 + 2.9 * down), layout="constrained"
@@ -60,9 +60,10 @@ def draw(title: str, panels: Sequence[Panel]) -> Figure:
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:
+    """Draw one panel."""
     for curve in panel.curves:
         if curve.points:
-            # As a picture: thousands of points would make a large file.
+            # Rasterize the points, because thousands of vector points make a large file.
             axes.plot(curve.x, curve.y, ".", markersize=3, alpha=0.5, rasterized=True, label=curve.label)
             continue
         style = "--" if curve.printed else "-"

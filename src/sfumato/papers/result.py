@@ -1,4 +1,4 @@
-"""What an experiment gives: rows with the published numbers, what the paper says of them, and a figure."""
+"""Results of experiments: rows with published and measured numbers, claims of the paper, and a figure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FIXED = ("setting", "published", "measured", "ours")
 
 @dataclass(frozen=True)
 class Row:
-    """One setting: the number printed in the paper, the same measured here, and what our best mechanism does.
+    """One setting: the number in the paper, the same number measured here, and the number of our best mechanism.
 
-    ``published`` is None where the paper has only a curve, ``ours`` where there is nothing to go beyond. ``details``
+    ``published`` is None if the paper shows only a curve. ``ours`` is None if no better mechanism exists. ``details``
     are further columns.
     """
 
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper's text says of its figure, whether that was found here, and what was found."""
+    """A statement of the paper about its figure, whether it holds here, and the finding."""
 
     text: str
     holds: bool
@@ -41,10 +41,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Result:
-    """One experiment, run once.
+    """The result of one run of an experiment.
 
-    ``quantity`` says what the numbers are, ``ours_is`` what stands in the column "ours", ``notes`` how far the numbers
-    are from the published ones, and why.
+    ``quantity`` describes the numbers, ``ours_is`` describes the column "ours", and ``notes`` explain differences from
+    the published numbers.
     """
 
     quantity: str
@@ -56,7 +56,7 @@ class Result:
     sources: tuple[Loaded[Any], ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """All but the figure, for JSON; what is infinite or undefined is null there."""
+        """Return everything but the figure as a JSON document; infinite and undefined numbers are null."""
         return {
             "quantity": self.quantity,
             "ours_is": self.ours_is,
@@ -76,7 +76,7 @@ class Result:
         }
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Headings and cells as text; a column that would be empty is left out."""
+        """Return headings and cells as strings, without empty columns."""
         document = self.document()["rows"]
         names = list(dict.fromkeys([*_FIXED, *(name for row in document for name in row)]))
         columns = [name for name in names if any(row.get(name) is not None for row in document)]
@@ -84,12 +84,14 @@ class Result:
 
 
 def _finite(value: Any) -> Any:
+    """Return a number or a string, or None if the number is not finite."""
     if isinstance(value, str) or value is None:
         return value
     return float(value) if math.isfinite(value) else None
 
 
 def _text(value: Any) -> str:
+    """Return a cell as a string."""
     if value is None:
         return ""
     return value if isinstance(value, str) else f"{value:.4g}"

@@ -1,7 +1,7 @@
-"""Privatize a DataFrame and count report tables on Spark, with the code that runs on one machine.
+"""Privatize DataFrames and count report tables on Spark, with the code that runs on one machine.
 
-The executors run the same samplers, kernels and readers, and Spark adds up their counts: the integers are those of
-one process. Sfumato must be installed where the executors run. ``docs/spark.md`` shows how.
+The executors run the same samplers, kernels and readers, and Spark adds up their counts. The counts are the same
+integers as those of one process. Sfumato must be installed on the executors; ``docs/spark.md`` shows how.
 """
 
 from sfumato.spark.counting import aggregate, aggregate_files

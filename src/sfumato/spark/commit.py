@@ -1,8 +1,8 @@
-"""Commit a table in one step, so that it appears whole or not at all, whichever tasks fail.
+"""Commit a table in one step, so that it appears as a whole or not at all, whichever tasks fail.
 
-Every attempt of a task writes its own file in a hidden folder next to the table. Spark reports to the driver which
-attempt it accepts for each partition. The driver moves those files to a second folder, which no task knows, and renames
-that folder to the table: the one step that readers see. Files of other attempts never get there.
+Every attempt of a task writes a separate file in a hidden folder next to the table. Spark reports to the driver which
+attempt it accepts for each partition. The driver moves those files to a second folder that no task knows, and renames
+that folder to the table. Readers see only this last step. Files of other attempts never become part of the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class TableCommit:
-    """A table that is not published yet: where the tasks put its files."""
+    """A table that is not published yet, and the folder where tasks put its files."""
 
     #: URI of the parent folder of the table. The two names below are not URI-encoded.
     folder: str
@@ -41,7 +41,7 @@ class TableCommit:
 
     @property
     def attempts(self) -> str:
-        """Return the URI of the folder where tasks put their files."""
+        """URI of the folder where tasks put their files."""
         return f"{self.folder}/{quote(self.temporary)}/attempts"
 
     def publish(self, files: Sequence[str]) -> None:
@@ -82,6 +82,7 @@ def put_file(local: Path, folder: str) -> None:
 
 
 def _prepare_commit(spark: SparkSession, path: str) -> TableCommit:
+    """Return the commit of a new table, or raise InvalidInput if the path is unsuitable."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
     java, configuration = hadoop(spark)
@@ -89,10 +90,10 @@ def _prepare_commit(spark: SparkSession, path: str) -> TableCommit:
         requested = java.org.apache.hadoop.fs.Path(path)
         filesystem = requested.getFileSystem(configuration)
         qualified = filesystem.makeQualified(requested)
-        # resolvePath looks behind links and mounts: what has to rename the table is the file system that holds it.
+        # resolvePath follows links and mounts, because the file system that stores the table must rename it.
         folder = filesystem.resolvePath(qualified.getParent()).toUri()
     except Py4JJavaError as error:
-        raise InvalidInput(path, "the path", "lie in a folder that is there", str(error.java_exception)) from error
+        raise InvalidInput(path, "the path", "be in an existing folder", str(error.java_exception)) from error
     if folder.getScheme() not in _RENAMING:
         must = f"be on a file system that renames a folder in one step ({', '.join(_RENAMING)})"
         raise InvalidInput(path, "the path", must, folder.getScheme())
@@ -102,11 +103,14 @@ def _prepare_commit(spark: SparkSession, path: str) -> TableCommit:
 
 
 def _open(uri: str) -> tuple[Any, str]:
+    """Return the file system of a URI, and the path on it."""
     filesystem, path = import_pyarrow("a table of reports", "pyarrow.fs").FileSystem.from_uri(uri)
     return filesystem, path
 
 
 def _require_absent(filesystem: Any, path: str) -> None:
+    """Raise InvalidInput if the path exists."""
     missing = import_pyarrow("a table of reports", "pyarrow.fs").FileType.NotFound
     if filesystem.get_file_info(path).type != missing:
-        raise InvalidInput(path, "the path", "be new", "one that is taken")
+        hint = "Choose another path, or delete the existing table."
+        raise InvalidInput(path, "the path", "not exist yet", "an existing file or folder", hint=hint)

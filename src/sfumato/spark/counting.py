@@ -32,17 +32,37 @@ _GROUPED_OUTPUTS = 2**16
 _PART = "counts binary, error string"
 
 Reports: TypeAlias = Iterator[npt.NDArray[Any]]
-#: The counts of a part of the reports, or an error message; None of no part.
+#: The counts of a part of the reports, an error message, or None for an empty part.
 Part: TypeAlias = Aggregate | str | None
 #: Counts Arrow batches on an executor.
 Counter: TypeAlias = Callable[[Mechanism, Iterable[Any]], Aggregate]
 
 
 def aggregate(mechanism: Mechanism, table: DataFrame) -> Aggregate:
-    """Count a DataFrame of reports, as ``privatize`` and ``read_table`` give it.
+    """Count the reports of a DataFrame exactly.
 
-    The metadata of its column names the mechanism. When tables of several mechanisms are united, Spark keeps the
-    metadata of the first only: count each table separately, and merge the counts.
+    Parameters
+    ----------
+    mechanism
+        Mechanism that produced the reports.
+    table
+        DataFrame from :func:`privatize` or :func:`read_table`. The metadata of its column ``report`` name the
+        mechanism.
+
+    Returns
+    -------
+    Aggregate
+        The same counts as on one machine.
+
+    Raises
+    ------
+    InvalidInput
+        If the table has reports of another mechanism, or an invalid report.
+
+    Notes
+    -----
+    A union of tables keeps only the metadata of the first table. Count tables of different mechanisms separately, and
+    merge the counts.
     """
     check_table(mechanism, table)
     counts = Aggregate.empty(mechanism)  # rejects a mechanism of too many outputs before anything starts
@@ -56,10 +76,31 @@ def aggregate(mechanism: Mechanism, table: DataFrame) -> Aggregate:
 
 
 def aggregate_files(mechanism: Mechanism, spark: SparkSession, *paths: str) -> Aggregate:
-    """Count report files, and folders of them, at Hadoop paths.
+    """Count the reports of files and folders exactly.
 
-    The executors open local files, or files of a mounted share, themselves and read them by row groups. Other files are
-    sent to the executors whole. Spark decodes only remote Parquet files larger than 128 MiB: that is slower, but
+    Parameters
+    ----------
+    mechanism
+        Mechanism that produced the reports.
+    spark
+        Spark session.
+    *paths
+        Hadoop paths of report files, and of folders with report files.
+
+    Returns
+    -------
+    Aggregate
+        The same counts as on one machine.
+
+    Raises
+    ------
+    InvalidInput
+        If a file is damaged, belongs to another mechanism, or has an invalid report.
+
+    Notes
+    -----
+    The executors open local files and files of a mounted share themselves, and read them by row groups. Other files are
+    sent to the executors as a whole. Spark decodes only remote Parquet files larger than 128 MiB. That is slower, but
     spreads one file over all executors.
     """
     counts = Aggregate.empty(mechanism)
@@ -74,6 +115,7 @@ def aggregate_files(mechanism: Mechanism, spark: SparkSession, *paths: str) -> A
 
 
 def _of_local(mechanism: Mechanism, spark: SparkSession, files: Sequence[str]) -> Aggregate:
+    """Count files that every executor can open."""
     context = spark.sparkContext
     splits = split_files(files, REPORT_SUFFIXES, context.defaultParallelism)
     parts = context.parallelize(splits, max(1, len(splits)))
@@ -81,12 +123,14 @@ def _of_local(mechanism: Mechanism, spark: SparkSession, files: Sequence[str]) -
 
 
 def _of_frame(mechanism: Mechanism, frame: DataFrame, count: Counter) -> Aggregate:
+    """Count the rows of a DataFrame on the executors."""
     with silence_pandas_warning():
         parts = frame.mapInArrow(functools.partial(_count_partition, mechanism.to_json(), count), _PART)
     return _merge_parts(mechanism, parts.rdd.map(_part_of_row))
 
 
 def _merge_parts(mechanism: Mechanism, parts: RDD[Part]) -> Aggregate:
+    """Return the sum of all parts, or raise the first error."""
     merged = parts.treeAggregate(None, _merge_two, _merge_two)
     if isinstance(merged, str):
         raise Refused("aggregate on Spark", merged)
@@ -99,7 +143,7 @@ def _merge_parts(mechanism: Mechanism, parts: RDD[Part]) -> Aggregate:
 
 
 def _merge_two(one: Part, other: Part) -> Part:
-    """Return the sum of two parts; of two errors the first in order, so that the result does not depend on timing."""
+    """Return the sum of two parts, or the first of two errors in alphabetical order, independently of timing."""
     if one is None or other is None:
         return other if one is None else one
     if isinstance(one, Aggregate) and isinstance(other, Aggregate):
@@ -130,16 +174,19 @@ def _count_partition(spec: str, count: Counter, batches: Iterable[Any]) -> Itera
 
 
 def _part_of_row(row: Any) -> Part:
+    """Return the part that a row of counts or of an error describes."""
     counts, error = row
     return str(error) if counts is None else Aggregate.from_bytes(bytes(counts))
 
 
 def _count_files(mechanism: Mechanism, batches: Iterable[Any]) -> Aggregate:
+    """Count files that Spark sent as a whole."""
     reports = (read_reports(mechanism, source) for source in sources(batches, REPORT_SUFFIXES))
     return Aggregate.empty(mechanism).accumulate(mechanism, itertools.chain.from_iterable(reports))
 
 
 def _count_table(mechanism: Mechanism, batches: Iterable[Any]) -> Aggregate:
+    """Count the reports in Arrow batches."""
     return Aggregate.empty(mechanism).accumulate(mechanism, _reports_of_table(mechanism, batches))
 
 
@@ -155,6 +202,7 @@ def _count_groups(mechanism: Mechanism, batches: Iterable[Any]) -> Aggregate:
 
 
 def _reports_of_table(mechanism: Mechanism, batches: Iterable[Any]) -> Reports:
+    """Yield the reports of Arrow batches as arrays."""
     pyarrow = import_pyarrow("Spark")
     for batch in batches:
         column = batch.column(0)

@@ -1,6 +1,6 @@
-"""Recognize DataFrames that only scan Parquet files: the executors can read such files without Spark.
+"""Recognize DataFrames that only scan Parquet files, because the executors can read such files without Spark.
 
-The files are taken from Spark's optimized plan, which must consist of columns of one scan and no other step.
+The files come from Spark's optimized plan, which must consist of columns of one scan and no other step.
 """
 
 from __future__ import annotations
@@ -53,11 +53,13 @@ def _scanned_files(frame: DataFrame) -> list[str] | None:
     relation = plan.relation()
     if _class(relation) != f"{_SOURCES}.HadoopFsRelation":
         return None
-    # A table of a catalog, or a format that is Parquet with deletions, lists and reads its files in its own way.
+    # Tables of a catalog, and formats that add deletions to Parquet, list and read their files differently.
     plain = (f"{_SOURCES}.InMemoryFileIndex", f"{_SOURCES}.parquet.ParquetFileFormat")
     if (_class(relation.location()), _class(relation.fileFormat())) != plain:
         return None
-    if not set(frame.columns) <= set(relation.dataSchema().fieldNames()):  # the others are in the names of folders
+    if not set(frame.columns) <= set(
+        relation.dataSchema().fieldNames()
+    ):  # other columns are encoded in the names of folders
         return None
     uris = list(relation.location().inputFiles())
     if not all(uri.startswith("file:") and uri.lower().endswith(PARQUET) for uri in uris):
@@ -75,10 +77,12 @@ def _is_column(expression: Any) -> bool:
 
 
 def _class(thing: Any) -> str:
+    """Return the Java class name of an object."""
     return str(thing.getClass().getName())
 
 
 def _listed(seq: Any) -> list[Any]:
+    """Return a Scala sequence as a list."""
     return [seq.apply(place) for place in range(seq.size())]
 
 

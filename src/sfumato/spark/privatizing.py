@@ -1,7 +1,7 @@
-"""``privatize`` on Spark: reports are written eagerly, once, and then read back as a table.
+"""``privatize`` on Spark: write reports eagerly, once, and read them back as a table.
 
-Spark would run a lazy plan again for every action on it, and each run would draw again, so one person would report
-several times. Hence the reports are written eagerly, and the returned DataFrame reads them.
+Spark runs a lazy plan again for every action on it. Each run would draw new reports, so one person would report several
+times. The reports are therefore written eagerly, and the returned DataFrame reads them.
 """
 
 from __future__ import annotations
@@ -46,11 +46,32 @@ Result: TypeAlias = tuple[int, str | None, str | None]
 
 
 def privatize(mechanism: Mechanism, frame: DataFrame, path: str, column: Columns = None) -> DataFrame:
-    """Randomize a column of a DataFrame into a new table of reports at ``path``, and return that table.
+    """Randomize a column of a DataFrame into a new table of reports.
 
-    ``path`` is a Hadoop path, on a file system that renames a folder in one step. Several columns are the parts of a
-    product or a grid; the default is all columns. Every executor draws from the operating system's randomness.
-    Unknown values and nulls raise InvalidInput, and then there is no table.
+    Parameters
+    ----------
+    mechanism
+        Mechanism that draws the reports.
+    frame
+        DataFrame with one value per row.
+    path
+        Hadoop path of the new table, on a file system that renames a folder in one step.
+    column
+        Name of the column of values. Several names are the parts of a product or a grid. The default is all columns.
+
+    Returns
+    -------
+    DataFrame
+        The table of reports at ``path``.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is null or not in the domain, or the path exists. No table is written.
+
+    Notes
+    -----
+    Every executor draws from the randomness of the operating system.
     """
     names = _columns(mechanism, column, frame.columns, "the DataFrame")
     return _write_table(mechanism, frame.sparkSession, path, [_of_frame(frame, names)])
@@ -63,10 +84,35 @@ def privatize_files(
     path: str,
     column: Columns = None,
 ) -> DataFrame:
-    """Privatize Parquet or Arrow files, and folders of them, at Hadoop paths; see ``privatize``.
+    """Randomize a column of files into a new table of reports; see :func:`privatize`.
 
-    The executors open local files, or files of a mounted share, themselves and read them by row groups. Other files are
-    sent to the executors whole. Spark decodes only remote Parquet files larger than 128 MiB: that is slower, but
+    Parameters
+    ----------
+    mechanism
+        Mechanism that draws the reports.
+    spark
+        Spark session.
+    values
+        Hadoop paths of Parquet or Arrow files, and of folders with such files.
+    path
+        Hadoop path of the new table, on a file system that renames a folder in one step.
+    column
+        Name of the column of values. Several names are the parts of a product or a grid. The default is all columns.
+
+    Returns
+    -------
+    DataFrame
+        The table of reports at ``path``.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is null or not in the domain, or the path exists. No table is written.
+
+    Notes
+    -----
+    The executors open local files and files of a mounted share themselves, and read them by row groups. Other files are
+    sent to the executors as a whole. Spark decodes only remote Parquet files larger than 128 MiB. That is slower, but
     spreads one file over all executors.
     """
     files = find_files(spark, values)
@@ -82,12 +128,14 @@ def privatize_files(
 
 
 def _of_local(spark: SparkSession, files: Sequence[str], column: Columns) -> tuple[RDD[Any], Reader]:
+    """Return the splits of files that every executor can open, and their reader."""
     context = spark.sparkContext
     splits = split_files(files, PARQUET + ARROW, context.defaultParallelism)
     return context.parallelize(splits, max(1, len(splits))), functools.partial(_indices_of_splits, column)
 
 
 def _of_frame(frame: DataFrame, names: Sequence[str]) -> tuple[RDD[Any] | DataFrame, Reader]:
+    """Return a DataFrame or the files that it scans, and their reader."""
     selected = frame.select([quoted(name) for name in names])
     files = value_files(selected)
     return (selected, _indices) if files is None else _of_local(frame.sparkSession, files, list(names))
@@ -105,6 +153,7 @@ def _columns(mechanism: Mechanism, column: Columns, available: list[str], where:
 def _write_table(
     mechanism: Mechanism, spark: SparkSession, path: str, parts: Sequence[tuple[RDD[Any] | DataFrame, Reader]]
 ) -> DataFrame:
+    """Run the tasks, publish their files as a table, and read the table."""
     refuse_speculation(spark)
     spec = mechanism.to_json()
     files: list[str] = []
@@ -116,12 +165,13 @@ def _write_table(
                     raise Refused(f"privatize on Spark, partition {partition}", error)
                 files.append(file)
         if not files:
-            raise InvalidInput("privatize on Spark", "the values", "have at least one row", "none")
+            raise InvalidInput("privatize on Spark", "the values", "have at least one row", "no rows")
         commit.publish(files)
     return read_table(mechanism, spark, path)
 
 
 def _run(part: RDD[Any] | DataFrame, task: Callable[[Iterable[Any]], Iterator[Result]]) -> list[Any]:
+    """Run a task on every partition, and collect the results."""
     if not hasattr(part, "mapInArrow"):
         return part.mapPartitions(task).collect()
     with silence_pandas_warning():
@@ -167,16 +217,19 @@ def _as_batches(task: Callable[[Iterable[Any]], Iterator[Result]], batches: Iter
 
 
 def _indices_of_splits(column: Columns, mechanism: Mechanism, splits: Iterable[Sequence[Piece]]) -> Indices:
+    """Yield the indices of the values in splits of local files."""
     for source, groups in itertools.chain.from_iterable(splits):
         yield from _indices_of_file(column, mechanism, source, groups)
 
 
 def _indices_of_files(column: Columns, mechanism: Mechanism, batches: Iterable[Any]) -> Indices:
+    """Yield the indices of the values in files that Spark sent as a whole."""
     for source in sources(batches, PARQUET + ARROW):
         yield from _indices_of_file(column, mechanism, source, None)
 
 
 def _indices_of_file(column: Columns, mechanism: Mechanism, source: Source, groups: range | None) -> Indices:
+    """Yield the indices of the values in one file."""
     with open_columns(source) as file:
         names = _columns(mechanism, column, file.names, file.path)
         first_row = 0 if groups is None else sum((file.group_rows or [])[: groups.start])
@@ -188,17 +241,17 @@ def _indices_of_file(column: Columns, mechanism: Mechanism, source: Source, grou
 
 def _indices(mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0) -> Indices:
     """Yield the values' indices, in pieces large enough for a kernel call."""
-    held: list[npt.NDArray[np.int64]] = []
+    buffered: list[npt.NDArray[np.int64]] = []
     waiting, row = 0, first_row
     for batch in batches:
         values = (
             batch.column(0) if batch.num_columns == 1 else dict(zip(batch.schema.names, batch.columns, strict=True))
         )
-        held.append(mechanism.domain.encode(values, first_row=row))
+        buffered.append(mechanism.domain.encode(values, first_row=row))
         row += batch.num_rows
         waiting += batch.num_rows
         if waiting >= ROWS_PER_BATCH:
-            yield np.concatenate(held)
-            held, waiting = [], 0
+            yield np.concatenate(buffered)
+            buffered, waiting = [], 0
     if waiting:
-        yield np.concatenate(held)
+        yield np.concatenate(buffered)

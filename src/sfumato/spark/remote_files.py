@@ -1,8 +1,8 @@
 """Find files and decide how each reaches the executors, which read them with the code of one machine.
 
-That is far cheaper than to have Spark decode them row by row, and raises the same errors. The executors open local
-files, or files of a mounted share, themselves (``splits``). Remote files, which only Hadoop's libraries can read, are
-sent whole; a large one is left to Spark, which can spread it over all executors.
+That is much faster than decoding by Spark row by row, and raises the same errors. The executors open local files and
+files of a mounted share themselves (``splits``). Remote files, which only Hadoop's libraries can read, are sent as a
+whole. Spark decodes a large remote file, because it can spread one file over all executors.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ class InputFiles:
 
 
 def find_files(spark: SparkSession, paths: Sequence[str]) -> InputFiles:
-    """Find the files at these paths, including those in folders; each may be named once."""
+    """Find the files at these paths and in their folders, and reject duplicates."""
     from pyspark.errors import AnalysisException
 
     shown = ", ".join(paths)
     if len(set(paths)) != len(paths):
-        raise InvalidInput("Spark", "the paths", "each be named once", shown)
+        raise InvalidInput("Spark", "the paths", "be different", shown)
     try:
         binary = spark.read.format("binaryFile").load(list(paths))
     except AnalysisException as error:
         raise InvalidInput(shown, "the path", "be readable", str(error)) from error
     uris = binary.inputFiles()
     if not uris:
-        raise InvalidInput(shown, "the path", "hold at least one file", "none")
+        raise InvalidInput(shown, "the path", "contain at least one file", "an empty folder")
     local = local_paths(uri for uri in uris if uri.startswith(_LOCAL))
     if len(local) == len(uris):
         return InputFiles(local, None, [])
     remote = binary.where(~binary["path"].startswith(_LOCAL))
     rows = remote.select("path", "length").collect()
     if len({row["path"] for row in rows}) != len(rows):  # a folder and a file in it
-        raise InvalidInput("Spark", "the files at the paths", "each be named once", shown)
+        raise InvalidInput("Spark", "the paths", "list each file once, directly or through its folder", shown)
     large = [row["path"] for row in rows if row["length"] > _MAX_REMOTE_BYTES]
     small = remote.where(binary["length"] <= _MAX_REMOTE_BYTES).select("path", "content")
     return InputFiles(local, None if len(large) == len(rows) else small, large)

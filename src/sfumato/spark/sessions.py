@@ -20,15 +20,15 @@ __all__ = ["ROWS_PER_BATCH", "hadoop", "refuse_speculation", "session", "silence
 
 #: Minimum rows per kernel call.
 ROWS_PER_BATCH = 2**16
-#: Maximum rows and bytes of an Arrow batch; Spark's default of 10,000 rows makes the transfer slow.
-_ROWS_HANDED_OVER = 2**18
-_BYTES_HANDED_OVER = 2**25
+#: Maximum number of rows and bytes in an Arrow batch; Spark's default of 10,000 rows makes the transfer slow.
+_BATCH_ROWS = 2**18
+_BATCH_BYTES = 2**25
 
 _SPECULATION = "spark.speculation"
 _SETTINGS = {
     _SPECULATION: "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_HANDED_OVER),
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES_HANDED_OVER),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES),
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -37,7 +37,7 @@ _SETTINGS = {
 
 @contextmanager
 def silence_pandas_warning() -> Iterator[None]:
-    """Silence Spark's warning about pandas 3: the data here is Arrow, and pandas is not used."""
+    """Silence Spark's warning about pandas 3, because this package uses Arrow and not pandas."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         yield
@@ -45,10 +45,25 @@ def silence_pandas_warning() -> Iterator[None]:
 
 @contextmanager
 def session(master: str = "local[*]") -> Iterator[SparkSession]:
-    """Start a session on a master (``local[*]``, ``local-cluster[2,1,1024]``, ``spark://host:7077``); stop it on exit.
+    """Start a Spark session, and stop it on exit.
 
-    An active session of this process is used, and left open, if it has the same master. Spark is taken from the
-    installed package, and Python from this environment, unless SPARK_HOME and PYSPARK_PYTHON say otherwise.
+    The function reuses an active session of this process with the same master, and leaves it open. Spark comes from the
+    installed package, and Python from this environment, unless SPARK_HOME and PYSPARK_PYTHON name others.
+
+    Parameters
+    ----------
+    master
+        Spark master: ``local[*]``, ``local-cluster[2,1,1024]``, ``spark://host:7077`` and so on.
+
+    Yields
+    ------
+    SparkSession
+        The session.
+
+    Raises
+    ------
+    InvalidInput
+        If the active session has another master, or Java is missing.
     """
     with silence_pandas_warning():
         pyspark = import_optional("pyspark", "spark", "the engine Spark")
@@ -58,7 +73,8 @@ def session(master: str = "local[*]") -> Iterator[SparkSession]:
         active = SparkSession.getActiveSession()
         if active is not None:
             if active.sparkContext.master != master:
-                raise InvalidInput("Spark", "master", f"be that of the session, {active.sparkContext.master}", master)
+                must = f"be that of the active session, {active.sparkContext.master}"
+                raise InvalidInput("Spark", "master", must, master, hint="Stop the active session first.")
             yield active
             return
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
@@ -77,10 +93,13 @@ def session(master: str = "local[*]") -> Iterator[SparkSession]:
 
 
 def refuse_speculation(spark: SparkSession) -> None:
-    """Raise InvalidInput if speculation is on: a second copy of a task would draw a second report per person."""
+    """Raise InvalidInput if speculation is on, because a second copy of a task would draw more reports."""
     setting = spark.sparkContext.getConf().get(_SPECULATION, "false")
     if str(setting).lower() != "false":
-        raise InvalidInput("privatize on Spark", _SPECULATION, "be false", setting)
+        hint = (
+            "Start the session with spark.speculation=false; a speculative task would draw a second report per person."
+        )
+        raise InvalidInput("privatize on Spark", _SPECULATION, "be false", setting, hint=hint)
 
 
 def hadoop(spark: SparkSession) -> tuple[Any, Any]:

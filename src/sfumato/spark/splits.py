@@ -1,6 +1,6 @@
 """Divide files that every executor can open into splits of about equal size, one per task.
 
-A Parquet file is divided between row groups, any other file is read whole.
+A Parquet file is divided between row groups; any other file is read as a whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Piece: TypeAlias = tuple[Source, range | None]
 
 #: Maximum bytes per split, if its files can be divided; bounds the work that a failed task repeats.
 _MAX_SPLIT_BYTES = 2**27
-#: A file is divided if it is larger than this fraction of a split. To open a smaller one costs more than its imbalance.
+#: A file is divided if it is larger than 1/8 of a split; opening a smaller file again costs more than the imbalance.
 _PARTS = 8
 
 

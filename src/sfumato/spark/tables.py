@@ -1,4 +1,4 @@
-"""Tables of reports as DataFrames: a column ``report`` whose metadata names the mechanism, as the files do."""
+"""Tables of reports as DataFrames: a column ``report`` whose metadata name the mechanism, as in the files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,32 @@ def quoted(name: str) -> str:
 
 
 def read_table(mechanism: Mechanism, spark: SparkSession, *paths: str) -> DataFrame:
-    """Read reports from Parquet files, and folders of them, at Hadoop paths; check every footer.
+    """Read reports from Parquet files and folders.
 
-    Spark has no unsigned types: an index of up to 32 bits is a ``bigint`` there, a longer one a ``decimal``. All other
+    The footer of every file is checked.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism that produced the reports.
+    spark
+        Spark session.
+    *paths
+        Hadoop paths of Parquet files, and of folders with such files.
+
+    Returns
+    -------
+    DataFrame
+        The reports, in a column ``report`` whose metadata name the mechanism.
+
+    Raises
+    ------
+    InvalidInput
+        If a file is not a report file of the mechanism.
+
+    Notes
+    -----
+    Spark has no unsigned types. An index of up to 32 bits is a ``bigint``, and a longer one a ``decimal``. All other
     reports are ``binary``.
     """
     table = read_parquet(spark, *paths)
@@ -41,21 +64,24 @@ def read_parquet(spark: SparkSession, *paths: str) -> DataFrame:
     try:
         return spark.read.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
     except AnalysisException as error:
-        raise InvalidInput(", ".join(paths), "the path", "hold Parquet files", str(error)) from error
+        raise InvalidInput(
+            ", ".join(paths), "the path", "name Parquet files or folders with them", str(error)
+        ) from error
 
 
 def check_table(mechanism: Mechanism, table: DataFrame) -> None:
-    """Raise InvalidInput unless the metadata of a DataFrame says that it holds reports of this mechanism."""
+    """Raise InvalidInput unless the metadata of a DataFrame name this mechanism."""
     if table.columns.count(REPORT_COLUMN) != 1:
         raise InvalidInput("aggregate on Spark", "the column", f"be one of {table.columns}", REPORT_COLUMN)
     stored_hash = table.schema[REPORT_COLUMN].metadata.get(_KEY)
     if stored_hash != mechanism.hash:
         where = f"the mechanism in the metadata of its column ({_KEY})"
-        raise InvalidInput("aggregate on Spark", where, f"be {mechanism.hash}", stored_hash)
+        hint = "Read the reports with sfumato.spark.read_table, or use the mechanism that produced them."
+        raise InvalidInput("aggregate on Spark", where, f"have the hash {mechanism.hash}", stored_hash, hint=hint)
 
 
 def _check_footer(mechanism: Mechanism, spark: SparkSession, file: str) -> None:
-    """Check a footer as ``read_reports`` does; Spark shows neither the metadata nor the type of a file."""
+    """Check a footer as ``read_reports`` does, because Spark shows neither the metadata nor the type of a file."""
     java, configuration = hadoop(spark)
     path = java.org.apache.hadoop.fs.Path(java.java.net.URI(file))
     input_file = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, configuration)
@@ -66,16 +92,17 @@ def _check_footer(mechanism: Mechanism, spark: SparkSession, file: str) -> None:
     finally:
         reader.close()
     if stored_hash != mechanism.hash:
-        must = f"be {mechanism.hash}"
-        raise InvalidInput(
-            file, f"the mechanism in its metadata ({_KEY})", must, "none" if stored_hash is None else stored_hash
-        )
+        where = f"the hash of the mechanism in its metadata ({_KEY})"
+        got = "none" if stored_hash is None else stored_hash
+        hint = "Use the mechanism that produced the reports."
+        raise InvalidInput(file, where, f"be {mechanism.hash}", got, hint=hint)
     kind = _type_of(schema) if schema.containsField(REPORT_COLUMN) else "missing"
     if kind != _parquet_type(mechanism):
-        raise InvalidInput(file, f"the column {REPORT_COLUMN!r}", f"be {_parquet_type(mechanism)}", kind)
+        raise InvalidInput(file, f"the column {REPORT_COLUMN!r}", f"have the type {_parquet_type(mechanism)}", kind)
 
 
 def _type_of(schema: Any) -> str:
+    """Return the Parquet type of the column of reports."""
     column = schema.getType(REPORT_COLUMN)
     if not column.isPrimitive():
         return "a group"
@@ -86,6 +113,7 @@ def _type_of(schema: Any) -> str:
 
 
 def _parquet_type(mechanism: Mechanism) -> str:
+    """Return the Parquet type that the reports of the mechanism have."""
     if mechanism.report_format.shape:
         return f"FIXED_LEN_BYTE_ARRAY({mechanism.report_format.shape[0]})"
     bits = 8 * mechanism.report_format.dtype.itemsize

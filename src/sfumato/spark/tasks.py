@@ -1,4 +1,4 @@
-"""Helpers of both kinds of task on an executor: the mechanism, and the error that is returned to the driver."""
+"""Helpers for tasks on an executor: the mechanism, and the error that a task returns to the driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["Refused", "mechanism_of"]
 class Refused(InvalidInput):
     """An error that an executor reported.
 
-    Tasks return errors as data: if a task raised one, Spark would retry the same rows, and bury the message in a trace.
+    Tasks return errors as data. If a task raised one, Spark would retry the same rows, and hide the message in a
+    traceback.
     """
 
     def __init__(self, where: str, message: str) -> None:

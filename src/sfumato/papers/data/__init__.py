@@ -1,7 +1,8 @@
-"""Public data sets that the papers used, read from their original files, from smaller copies, or stood in for.
+"""Public data sets of the papers, from the original files, from smaller copies, or from stand-ins.
 
-Nothing is fetched. ``sfumato reproduce --data DIR`` and the variable ``SFUMATO_DATA`` name a folder with the files;
-``docs/reproduce.md`` says where they are published. What was read is always said, and a stand-in is called one.
+Nothing is downloaded. ``sfumato reproduce --data DIR`` and the environment variable ``SFUMATO_DATA`` name a folder with
+the files; ``docs/reproduce.md`` states where they are published. Results always state the source of the data, and mark
+stand-ins.
 """
 
 from sfumato.papers.data.adult import census_column, census_table

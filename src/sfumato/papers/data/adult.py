@@ -19,13 +19,40 @@ _COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship",
     "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
-#: How many values the attributes of RLDP Figure 10 have, "?" among them.
+#: Number of values of each attribute in RLDP Figure 10, including "?".
 SIZES = {"sex": 2, "race": 5, "relationship": 6, "occupation": 15, "education": 16, "native-country": 42}
 PEOPLE = 32_561
 
 
 def census_column(folder: Path | None, name: str) -> Loaded[npt.NDArray[np.str_]]:
-    """The attribute with this name of every person: from the original file, from a table, or invented."""
+    """Return one attribute of every person in Adult.
+
+    The data come from the original file ``adult.data``, from ``adult.parquet``, or from a stand-in.
+
+    Parameters
+    ----------
+    folder
+        Folder with the data files, or None for the stand-in.
+    name
+        Attribute: ``"sex"``, ``"race"``, ``"relationship"``, ``"occupation"``, ``"education"`` or ``"native-country"``.
+
+    Returns
+    -------
+    Loaded
+        An array of strings, one per person, with its source.
+
+    Raises
+    ------
+    InvalidInput
+        If the attribute is unknown, or a line of the file is malformed.
+
+    Examples
+    --------
+    >>> from sfumato.papers.data import census_column
+    >>> column = census_column(None, "sex")
+    >>> len(column.value), column.stand_in
+    (32561, True)
+    """
     if name not in SIZES:
         raise InvalidInput("census_column", "name", f"be one of {', '.join(SIZES)}", name)
     original = first_existing(folder, _ORIGINAL)
@@ -34,11 +61,35 @@ def census_column(folder: Path | None, name: str) -> Loaded[npt.NDArray[np.str_]
     table = first_existing(folder, _TABLE)
     if table is not None:
         return Loaded(parquet_columns(table, name)[0].astype(np.str_), f"all people, from {table.name}", False)
-    return Loaded(_invented(name), "a stand-in: invented people, half of whom are alike in all they say", True)
+    return Loaded(
+        _invented(name), "a stand-in: invented people, half of them with attributes that depend on each other", True
+    )
 
 
 def census_table(folder: Path | None, secret: str, other: str) -> Loaded[npt.NDArray[np.int64]]:
-    """How many people have each pair of values: a row per value of the secret, values in alphabetical order."""
+    """Count the people with each pair of attribute values in Adult.
+
+    Parameters
+    ----------
+    folder
+        Folder with the data files, or None for the stand-in.
+    secret
+        Attribute in the rows.
+    other
+        Attribute in the columns.
+
+    Returns
+    -------
+    Loaded
+        A table of counts with values in alphabetical order, and its source.
+
+    Examples
+    --------
+    >>> from sfumato.papers.data import census_table
+    >>> table = census_table(None, "sex", "race")
+    >>> table.value.shape, int(table.value.sum())
+    ((2, 5), 32561)
+    """
     rows, columns = (census_column(folder, name) for name in (secret, other))
     labels, row_of = np.unique(rows.value, return_inverse=True)
     others, column_of = np.unique(columns.value, return_inverse=True)
@@ -48,22 +99,23 @@ def census_table(folder: Path | None, secret: str, other: str) -> Loaded[npt.NDA
 
 
 def _read(path: Path, place: int) -> list[str]:
+    """Return one field of every line."""
     values = []
     with text_lines(path) as lines:
         for number, line in enumerate(lines, 1):
             fields = line.strip().split(", ")
             if len(fields) == len(_COLUMNS):
                 values.append(fields[place])
-            elif fields != [""]:  # the file ends in an empty line
+            elif fields != [""]:  # the last line of the file is empty
                 raise bad_line(path, number, f"have {len(_COLUMNS)} fields", line)
     return values
 
 
 def _invented(name: str) -> npt.NDArray[np.str_]:
-    """Half of the people say what their number in a common order gives, the others what falls to them."""
+    """Return invented values, which depend on the other attributes for half of the people."""
     size = SIZES[name]
     alike = SeededNumbers(8).uniforms(2 * PEOPLE).reshape(2, -1)
     independent = SeededNumbers(100 + list(SIZES).index(name)).uniforms(PEOPLE)
     chosen = np.where(alike[0] < 0.5, alike[1], independent)
-    # Squares make the first values more frequent than the last.
+    # Squaring makes the first values more frequent than the last.
     return np.array([f"{name} {value:02d}" for value in (size * chosen**2).astype(int)])

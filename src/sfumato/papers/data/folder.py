@@ -1,4 +1,4 @@
-"""Where data files lie, and what was read of them."""
+"""The folder of data files, and functions that read them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sfumato.errors import InvalidInput
 
 __all__ = ["VARIABLE", "Loaded", "bad_line", "data_folder", "first_existing", "parquet_columns", "text_lines"]
 
-#: The environment variable that names the folder.
+#: Environment variable with the path of the folder.
 VARIABLE = "SFUMATO_DATA"
 
 T = TypeVar("T")
@@ -24,7 +24,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Loaded(Generic[T]):
-    """What was read, its ``source`` in words, and whether it only stands in for what a paper used."""
+    """Data with their source.
+
+    Parameters
+    ----------
+    value
+        The data.
+    source
+        Description of the source.
+    stand_in
+        Whether the data only replace those that a paper used.
+
+    Examples
+    --------
+    >>> from sfumato.papers.data import page_clicks
+    >>> loaded = page_clicks(None)
+    >>> loaded.stand_in, loaded.source
+    (True, 'a stand-in: invented clicks with Zipf frequencies')
+    """
 
     value: T
     source: str
@@ -32,36 +49,61 @@ class Loaded(Generic[T]):
 
 
 def data_folder(path: Path | str | None = None) -> Path | None:
-    """The folder that was given, or that ``SFUMATO_DATA`` names; None if neither is. It must be there."""
-    named = path if path is not None else os.environ.get(VARIABLE) or None
-    if named is None:
+    """Return the folder with data files.
+
+    Parameters
+    ----------
+    path
+        Path of the folder. The default is the environment variable ``SFUMATO_DATA``.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The folder, or None if neither the path nor the variable is set.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder does not exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sfumato.papers.data import data_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data_folder(folder).is_dir()
+    True
+    """
+    name = path if path is not None else os.environ.get(VARIABLE) or None
+    if name is None:
         return None
-    folder = Path(named)
+    folder = Path(name)
     if not folder.is_dir():
         where = "--data" if path is not None else VARIABLE
-        raise InvalidInput(where, "the folder", "be a directory that is there", str(named))
+        raise InvalidInput(where, "the folder", "be an existing directory", str(name))
     return folder
 
 
 def first_existing(folder: Path | None, *names: str) -> Path | None:
-    """The first of these files that is in the folder."""
+    """Return the first of these files that exists in the folder."""
     paths = [] if folder is None else [folder / name for name in names]
     return next((path for path in paths if path.is_file()), None)
 
 
 @contextmanager
 def text_lines(path: Path) -> Iterator[Iterator[str]]:
-    """The lines of a text file, unpacked if its name ends in .gz."""
+    """Open a text file, and decompress it if its suffix is .gz."""
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as raw:
         yield iter(io.TextIOWrapper(raw, encoding="utf-8"))
 
 
 def parquet_columns(path: Path, *names: str) -> list[Any]:
-    """Columns of a Parquet file as numpy arrays."""
+    """Return columns of a Parquet file as numpy arrays."""
     table = import_pyarrow(f"reading {path.name}", "pyarrow.parquet").read_table(path, columns=list(names))
     return [table.column(name).to_numpy() for name in names]
 
 
 def bad_line(path: Path, number: int, must: str, line: str) -> InvalidInput:
-    """The error for a line that is not as the file's format has it."""
-    return InvalidInput(path.name, f"line {number}", must, line.rstrip("\n"))
+    """Return the error for a line that does not have the format of the file."""
+    hint = "Download the original file again; docs/reproduce.md names its source."
+    return InvalidInput(path.name, f"line {number}", must, line.rstrip("\n"), hint=hint)

@@ -1,4 +1,4 @@
-"""Gowalla check-ins (SNAP loc-gowalla): a map of the United States, and who was in a district of Britain.
+"""Gowalla check-ins (SNAP loc-gowalla): a map of the United States, and the visitors of a district of Britain.
 
 E. Cho, S. A. Myers, J. Leskovec: Friendship and Mobility, KDD 2011.
 """
@@ -20,7 +20,7 @@ from sfumato.papers.data.seeded import SeededNumbers
 __all__ = ["COLUMNS", "ROWS", "Users", "district_users", "us_grid"]
 
 
-#: The file as SNAP publishes it: user, time, latitude, longitude and place, separated by tabs; newest first.
+#: The file that SNAP publishes: user, time, latitude, longitude and place, separated by tabs, newest first.
 _ORIGINAL = ("loc-gowalla_totalCheckins.txt", "loc-gowalla_totalCheckins.txt.gz")
 _COARSE, _FINE = "gowalla_world_256x256.npz", "gowalla_us_grid_125x350_subset.npz"
 _USERS = "gowalla_user_prior_value.parquet"
@@ -28,14 +28,30 @@ _USERS = "gowalla_user_prior_value.parquet"
 #: Cells of 0.2 degrees in 25..50 N, 130..60 W (Acharya et al. 2020, section 7).
 ROWS, COLUMNS = 125, 350
 _SOUTH, _WEST, _DEGREES = 25.0, -130.0, 0.2
-#: Cities of the invented map, and the fraction of people who are in none.
+#: Number of cities in the invented map, and the fraction of people outside all cities.
 _CITIES, _ANYWHERE = 300, 0.1
-#: Users of the invented district, and the fraction of them who were ever there.
+#: Number of invented users, and the fraction of them who ever visited the district.
 _INVENTED_USERS, _VISITORS = 1000, 0.07
 
 
 class Users(NamedTuple):
-    """For each user: the fraction of earlier check-ins in the district (``priors``), and whether the last one was."""
+    """Users of Gowalla, with their prior and their value for a district.
+
+    Parameters
+    ----------
+    priors
+        Fraction of the earlier check-ins of each user in the district.
+    values
+        Whether the last check-in of each user was in the district.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato.papers.data import Users
+    >>> users = Users(np.array([0.0, 0.4]), np.array([False, True]))
+    >>> users.values.sum()
+    np.int64(1)
+    """
 
     priors: Floats
     values: npt.NDArray[np.bool_]
@@ -45,7 +61,26 @@ class Users(NamedTuple):
 
 
 def us_grid(folder: Path | None) -> Loaded[Floats]:
-    """Check-ins in each of 125 x 350 cells: from the original file, refined from the coarse map, or invented."""
+    """Return the number of check-ins in each of 125 x 350 cells of the United States.
+
+    The data come from the original file, from a coarse map that is refined with a subset, or from a stand-in.
+
+    Parameters
+    ----------
+    folder
+        Folder with the data files, or None for the stand-in.
+
+    Returns
+    -------
+    Loaded
+        An array of 125 rows (south to north) and 350 columns (west to east), with its source.
+
+    Examples
+    --------
+    >>> from sfumato.papers.data import us_grid
+    >>> us_grid(None).value.shape
+    (125, 350)
+    """
     original = first_existing(folder, *_ORIGINAL)
     if original is not None:
         return Loaded(_counted(original), f"all check-ins in the box, from {original.name}", False)
@@ -53,13 +88,14 @@ def us_grid(folder: Path | None) -> Loaded[Floats]:
     if coarse is not None and fine is not None:
         source = (
             f"a stand-in: all check-ins on a coarse grid ({coarse.name}), divided among cells of 0.2 degrees in "
-            f"proportion to one more than a subset of them has there ({fine.name})"
+            f"proportion to the counts of a subset plus one ({fine.name})"
         )
         return Loaded(_refined(coarse, fine), source, True)
     return Loaded(_invented(), "a stand-in: an invented map of cities with Zipf sizes", True)
 
 
 def _check_ins(path: Path) -> Iterator[tuple[str, float, float]]:
+    """Yield user, latitude and longitude of every check-in."""
     with text_lines(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -70,9 +106,10 @@ def _check_ins(path: Path) -> Iterator[tuple[str, float, float]]:
 
 
 def _counted(path: Path) -> Floats:
+    """Count the check-ins of the original file per cell."""
     grid = np.zeros((ROWS, COLUMNS))
     for _, latitude, longitude in _check_ins(path):
-        # 0.2 degrees are no double: five cells a degree are.
+        # A double cannot represent 0.2 degrees exactly, but it can represent 5 cells per degree.
         row, column = math.floor((latitude - _SOUTH) * 5), math.floor((longitude - _WEST) * 5)
         if 0 <= row < ROWS and 0 <= column < COLUMNS:
             grid[row, column] += 1
@@ -80,9 +117,9 @@ def _counted(path: Path) -> Floats:
 
 
 def _refined(coarse: Path, fine: Path) -> Floats:
-    """Each coarse cell's check-ins, divided by Laplace's rule of succession: in proportion to what the subset has, + 1.
+    """Divide the check-ins of each coarse cell in proportion to the subset plus one (Laplace's rule of succession).
 
-    Cells that border on two coarse ones belong to both, by area.
+    Cells that overlap two coarse cells belong to both, by area.
     """
     world, subset = np.load(coarse), np.load(fine)["hist"].astype(np.float64)
     latitude = _overlaps(world["lat_edges"], np.asarray(_SOUTH + _DEGREES * np.arange(ROWS + 1), np.float64))
@@ -96,12 +133,13 @@ def _refined(coarse: Path, fine: Path) -> Floats:
 
 
 def _overlaps(coarse: Floats, fine: Floats) -> Floats:
-    """How many degrees each fine interval (rows) and each coarse one (columns) have in common."""
+    """Return the overlap in degrees of each fine interval (rows) with each coarse interval (columns)."""
     low = np.maximum(fine[:-1, None], coarse[None, :-1])
     return np.asarray(np.clip(np.minimum(fine[1:, None], coarse[None, 1:]) - low, 0, None))
 
 
 def _invented() -> Floats:
+    """Return an invented map of cities."""
     numbers = SeededNumbers(5)
     row, column = np.mgrid[:ROWS, :COLUMNS]
     density = np.zeros((ROWS, COLUMNS))
@@ -118,7 +156,27 @@ def _invented() -> Floats:
 
 
 def district_users(folder: Path | None) -> Loaded[Users]:
-    """Load users: the fraction of earlier check-ins in 50..55 N, 5..0 W (Jiang et al., section V-B), and the last."""
+    """Return users with their prior and their value for the district 50..55 N, 5..0 W.
+
+    The district is that of Jiang et al., section V-B. The data come from the original file, from 1,000 of its users, or
+    from a stand-in.
+
+    Parameters
+    ----------
+    folder
+        Folder with the data files, or None for the stand-in.
+
+    Returns
+    -------
+    Loaded
+        The :class:`Users`, with their source.
+
+    Examples
+    --------
+    >>> from sfumato.papers.data import district_users
+    >>> len(district_users(None).value.priors)
+    1000
+    """
     original = first_existing(folder, *_ORIGINAL)
     if original is not None:
         return Loaded(_last_of_each(original), f"every user with two check-ins or more, from {original.name}", False)
@@ -131,11 +189,13 @@ def district_users(folder: Path | None) -> Loaded[Users]:
     numbers = SeededNumbers(6)
     seldom, fraction, last = numbers.uniforms(3 * _INVENTED_USERS).reshape(3, -1)
     invented = np.where(seldom < _VISITORS, fraction**2, 0.0)
-    return Loaded(Users(invented, last < invented), "a stand-in: invented users, few of whom were ever there", True)
+    return Loaded(
+        Users(invented, last < invented), "a stand-in: invented users, few of whom ever visited the district", True
+    )
 
 
 def _last_of_each(path: Path) -> Users:
-    """The file has each user's check-ins together, the newest first."""
+    """Return the users of the original file, which lists the check-ins of each user together, newest first."""
     last: dict[str, bool] = {}
     earlier: dict[str, list[int]] = {}
     for user, latitude, longitude in _check_ins(path):

@@ -1,4 +1,4 @@
-"""Kosarak: clicks on the pages of a Hungarian news portal (FIMI repository, given by F. Bodon)."""
+"""Kosarak: clicks on the pages of a Hungarian news portal (FIMI repository, provided by F. Bodon)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,31 @@ __all__ = ["PAGES", "page_clicks"]
 _ORIGINAL = ("kosarak.dat", "kosarak.dat.gz")
 _COUNTS = "kosarak_page_counts.npz"
 
-#: Pages and clicks of the whole file.
+#: Number of pages and of clicks in the whole file.
 PAGES, CLICKS = 41_270, 8_019_015
 
 
 def page_clicks(folder: Path | None) -> Loaded[npt.NDArray[np.float64]]:
-    """How often each page was clicked: from the original file, from an estimate of its counts, or invented."""
+    """Return the number of clicks on each page of Kosarak.
+
+    The data come from the original file, from an estimate of its counts, or from a stand-in.
+
+    Parameters
+    ----------
+    folder
+        Folder with the data files, or None for the stand-in.
+
+    Returns
+    -------
+    Loaded
+        An array with one number per page, and its source.
+
+    Examples
+    --------
+    >>> from sfumato.papers.data import page_clicks
+    >>> len(page_clicks(None).value)
+    41270
+    """
     original = first_existing(folder, *_ORIGINAL)
     if original is not None:
         return Loaded(_counted(original), f"all clicks, from {original.name}", False)
@@ -32,14 +51,14 @@ def page_clicks(folder: Path | None) -> Loaded[npt.NDArray[np.float64]]:
 
 
 def _counted(path: Path) -> npt.NDArray[np.float64]:
-    """One session a line, the numbers of its pages separated by blanks; pages count from one."""
+    """Count the clicks of the original file: one session per line, with page numbers from one, separated by spaces."""
     clicks = np.zeros(PAGES + 1)
     with text_lines(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 pages = np.array(line.split(), dtype=np.int64)
             except ValueError:
-                raise bad_line(path, number, "be page numbers separated by blanks", line) from None
+                raise bad_line(path, number, "be page numbers separated by spaces", line) from None
             if len(pages) and not 1 <= pages.min() <= pages.max() <= PAGES:
                 raise bad_line(path, number, f"have page numbers from 1 to {PAGES}", line)
             np.add.at(clicks, pages, 1)

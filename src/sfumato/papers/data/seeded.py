@@ -12,27 +12,96 @@ __all__ = ["SeededNumbers"]
 
 
 class SeededNumbers:
-    """Draws numbers and counts; the same seed gives the same numbers to the same sequence of calls."""
+    """A reproducible generator of numbers and counts for simulations; not secure.
+
+    Parameters
+    ----------
+    seed
+        Seed; the same seed and the same sequence of calls give the same numbers.
+
+    Examples
+    --------
+    >>> from sfumato.papers.data import SeededNumbers
+    >>> int(SeededNumbers(1).multinomial(100, [0.5, 0.5]).sum())
+    100
+    """
 
     def __init__(self, seed: int) -> None:
         self._generator = insecure_generator(seed)
 
     def uniforms(self, count: int) -> Floats:
-        """Doubles in [0, 1)."""
+        """Draw uniform doubles in [0, 1).
+
+        Parameters
+        ----------
+        count
+            Number of draws.
+
+        Returns
+        -------
+        numpy.ndarray
+            The numbers.
+        """
         return self._generator.random(count)
 
     def normals(self, count: int) -> Floats:
-        """Standard normal doubles."""
+        """Draw standard normal doubles.
+
+        Parameters
+        ----------
+        count
+            Number of draws.
+
+        Returns
+        -------
+        numpy.ndarray
+            The numbers.
+        """
         return self._generator.standard_normal(count)
 
     def jeffreys(self, cells: int) -> Floats:
-        """A distribution on ``cells`` from the Jeffreys prior, Dirichlet(½, …, ½)."""
+        """Draw a distribution from the Jeffreys prior, Dirichlet(½, …, ½).
+
+        Parameters
+        ----------
+        cells
+            Number of outcomes.
+
+        Returns
+        -------
+        numpy.ndarray
+            Probabilities that sum to one.
+        """
         return self._generator.dirichlet(np.full(cells, 0.5))
 
     def multinomial(self, n: int, distribution: Floats) -> Integers:
-        """How n people fall on the outcomes of a distribution."""
+        """Draw the number of people per outcome.
+
+        Parameters
+        ----------
+        n
+            Number of people.
+        distribution
+            Probability of each outcome.
+
+        Returns
+        -------
+        numpy.ndarray
+            Counts that sum to ``n``.
+        """
         return self._generator.multinomial(n, distribution)
 
     def shuffled(self, count: int) -> npt.NDArray[np.intp]:
-        """The numbers 0, 1, …, count - 1 in random order."""
+        """Draw a random permutation.
+
+        Parameters
+        ----------
+        count
+            Length of the permutation.
+
+        Returns
+        -------
+        numpy.ndarray
+            The numbers 0, 1, …, count - 1 in random order.
+        """
         return self._generator.permutation(count)
