@@ -18,41 +18,62 @@ from sfumato.papers.experiment import all_experiments
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES = DOCS / "figures" / "reproduce"
-#: Longer tables are thinned out; the command prints all of their rows.
+#: Maximum number of rows in a table of the page; the command prints all rows.
 MOST_ROWS = 16
 
-HEAD = """# The papers again
+HEAD = """# Reproducing the papers
 
-`sfumato reproduce NAME` runs an experiment of the papers that Sfumato implements: each number beside the published
-one, and beside what our best mechanism does in its place. It draws the figure, says what the paper's text claims and
-whether that was found, and how far the numbers are from the published ones, and why. `--list` names the experiments,
-`--all` runs them, `--quick` takes seconds, `--json` answers for programs, `-o DIR` writes figure, table and JSON of
-each.
+`sfumato reproduce NAME` runs an experiment from one of the papers that Sfumato implements. The result has:
+
+- each number next to the published one, and next to that of our best mechanism;
+- the figure;
+- the claims of the paper, and whether the run confirms them;
+- notes that explain differences from the published numbers.
+
+| option | meaning |
+|---|---|
+| `--list` | list the experiments |
+| `--all` | run all experiments |
+| `--quick` | run small cases that take seconds |
+| `--json` | print JSON for programs |
+| `-o DIR` | write figure, table and JSON of each experiment to a folder |
+| `--data DIR` | read data files from a folder |
 
     sfumato reproduce icml-table1 --data data -o results
 
-Nothing is fetched. `--data DIR`, or the variable `SFUMATO_DATA`, names a folder with data files; what is not there is
-stood in for, and the answer says so:
+## Data
 
-| file in the folder | what it is | where it is published |
+Nothing is downloaded. `--data DIR`, or the environment variable `SFUMATO_DATA`, names a folder with data files. An
+experiment replaces a missing file by a stand-in, and its result says so.
+
+| file in the folder | content | published by |
 |---|---|---|
 | `loc-gowalla_totalCheckins.txt` or `.txt.gz` | 6,442,890 check-ins | SNAP (Stanford), data set loc-gowalla |
-| `kosarak.dat` or `.dat.gz` | 990,002 sessions of a news portal | FIMI repository, given by F. Bodon |
+| `kosarak.dat` or `.dat.gz` | 990,002 sessions of a news portal | FIMI repository, provided by F. Bodon |
 | `adult.data` | 32,561 people of the 1994 US census | UCI Machine Learning Repository, data set Adult |
 
-Smaller copies are read where these are missing: `gowalla_world_256x256.npz` (all check-ins on a coarse grid, from
-DPBench) with `gowalla_us_grid_125x350_subset.npz` (a subset on the grid of the paper),
-`gowalla_user_prior_value.parquet`, `kosarak_page_counts.npz` and `adult.parquet`. Where there is nothing at all, a
-map of cities, clicks and people are invented.
+If these files are missing, the experiments read smaller copies:
 
-This page was written by `scripts/make_reproduce_page.py` from a full run on those smaller copies (two shared cores,
-seed 0). Where an experiment has fewer draws than the paper, its notes say so. "Found" and "not found" are about what
-the paper's text says; (ours) marks what we say. [Errata](errata.md) has the places where the papers are wrong.
+| file | content |
+|---|---|
+| `gowalla_world_256x256.npz` | all check-ins on a coarse grid, from DPBench |
+| `gowalla_us_grid_125x350_subset.npz` | a subset of the check-ins on the grid of the paper |
+| `gowalla_user_prior_value.parquet` | 1,000 users with their prior and their value |
+| `kosarak_page_counts.npz` | an estimate of the clicks per page |
+| `adult.parquet` | the people of Adult |
+
+Without any file, the experiments invent a map of cities, clicks and people.
+
+## How to read this page
+
+`scripts/make_reproduce_page.py` wrote this page from a full run on the smaller copies (two shared cores, seed 0).
+"Confirmed" and "not confirmed" refer to claims of the papers; "(ours)" marks our own claims. If an experiment has fewer
+draws than the paper, its notes say so. [Errata](errata.md) lists the places where the papers are wrong.
 """
 
 
 def section(name: str, document: dict[str, Any]) -> str:
-    """One experiment: figure, table, remarks."""
+    """Return the section of one experiment: figure, table and remarks."""
     rows = document["rows"]
     shown = thinned(rows)
     columns = [column for column in dict.fromkeys(key for row in rows for key in row) if _any(shown, column)]
@@ -69,28 +90,29 @@ def section(name: str, document: dict[str, Any]) -> str:
         "",
     ]
     if len(shown) < len(rows):
-        lines += [f"{len(shown)} of {len(rows)} rows.", ""]
+        lines += [f"The table shows {len(shown)} of {len(rows)} rows.", ""]
     lines += [f"- Data: {each['source']}." for each in document["data"]]
     lines += [f"- Ours: {document['ours_is']}."] if document["ours_is"] else []
     lines += [
-        f"- {'Found' if each['holds'] else '**Not found**'}: {_text(each['claim'])}: {_text(each['found'])}."
+        f"- {'Confirmed' if each['holds'] else '**Not confirmed**'}: {_text(each['claim'])}. "
+        f"Result: {_text(each['found'])}."
         for each in document["claims"]
     ]
     lines += [f"- {note}" for note in document["notes"]]
-    lines += [f"- It took {document['seconds']:.0f} s.", ""]
+    lines += [f"- The run took {document['seconds']:.0f} s.", ""]
     return "\n".join(lines)
 
 
 def thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every so many rows of a long table; published numbers stay where they are few."""
+    """Return evenly spaced rows of a long table, and all rows with published numbers if those are few."""
     step = max(1, -(-len(rows) // MOST_ROWS))
     few = sum(row["published"] is not None for row in rows) < len(rows) / 2
     return [row for place, row in enumerate(rows) if place % step == 0 or (few and row["published"] is not None)]
 
 
 def small(svg: str) -> str:
-    """Places to a hundredth of a point; no indentation, no comments, no names of parts, one font."""
-    svg = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", svg)
+    """Shorten an SVG: round coordinates to 0.01 points, and drop indentation, comments, identifiers and fonts."""
+    svg = re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}", svg)
     svg = re.sub(r"'DejaVu Sans',[^;]*sans-serif", "sans-serif", svg)
     svg = re.sub(r" *<!--.*?-->\n", "", svg)
     svg = re.sub(r' id="(?:matplotlib\.)?[a-z0-9]+_\d+"', "", svg)
@@ -112,7 +134,7 @@ def main(folder: Path) -> None:
     parts = [HEAD]
     for name in all_experiments():
         if not (folder / f"{name}.json").exists():
-            print(f"no result of {name} in {folder}: left out")
+            print(f"skipped {name}: {folder} has no result of it; run sfumato reproduce {name} -o {folder}")
             continue
         document = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         assert not document["quick"], name

@@ -88,7 +88,10 @@ def _remarks(result: Result, document: dict[str, Any]) -> list[str]:
     lines = [f"Data: {each.source}." for each in result.sources]
     if result.ours_is:
         lines.append(f"Ours: {result.ours_is}.")
-    lines += [f"{'Found' if each.holds else 'Not found'}: {each.text}: {each.finding}." for each in result.claims]
+    lines += [
+        f"{'Confirmed' if each.holds else 'Not confirmed'}: {each.text}. Result: {each.finding}."
+        for each in result.claims
+    ]
     size = ", quick" if document["quick"] else ""
     return [*lines, *result.notes, f"Seed {document['seed']}{size}, {document['seconds']} s."]
 

@@ -1,1 +1,1 @@
-"""One module an experiment; those with an underscore in front are what several share."""
+"""One module per experiment; modules with a leading underscore are shared by several."""

@@ -1,4 +1,4 @@
-"""What the experiments with block-structured privacy share: mechanisms, truths, and one run's error."""
+"""Shared parts of the experiments on block-structured privacy: mechanisms and the error of one run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["best", "published", "total_variation"]
 
 
 def published(domain: Domain, labels: Integers | None, epsilon: EpsilonLike) -> Mechanism:
-    """Hadamard response in each block (Acharya et al. 2020, section 6); without labels all values are one block.
+    """Return Hadamard response in each block (Acharya et al. 2020, section 6); without labels, in a single block.
 
-    The least power of two above the size of a block is the number of its columns; at ε = 1 nothing is gained by
-    several smaller matrices in a block.
+    The number of columns is the smallest power of two above the size of a block. At ε = 1, several smaller matrices per
+    block gain nothing.
     """
     if labels is None:
         return HadamardResponse(domain, epsilon, block_size=1 << len(domain).bit_length())
@@ -24,12 +24,12 @@ def published(domain: Domain, labels: Integers | None, epsilon: EpsilonLike) -> 
 
 
 def best(domain: Domain, labels: Integers | None, epsilon: EpsilonLike) -> Mechanism:
-    """What ``sf.design`` takes: subset selection, in each block where there are any."""
+    """Return the mechanism that ``sf.design`` chooses: subset selection, per block if there are blocks."""
     if labels is None:
         return SubsetSelection(domain, epsilon)
     return BlockMechanism.for_policy(Blocks(domain, labels, epsilon))
 
 
 def total_variation(first: Floats, second: Floats) -> float:
-    """Half the l1 distance."""
+    """Return half the l1 distance."""
     return float(np.abs(first - second).sum()) / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["PAIRS", "QUICK_PAIRS"]
 
-#: The text names the attributes and, of the pairs, only 6 x 42; these are ours.
+#: The paper names the attributes, but only one pair, 6 x 42; we chose the others.
 PAIRS = (
     ("sex", "race"),
     ("race", "sex"),

@@ -15,7 +15,10 @@ __all__ = ["MECHANISMS", "REGIMES", "Compared", "published_hadamard"]
 
 
 def published_hadamard(domain: Domain, epsilon: str) -> HadamardResponse:
-    """The published rule: as many matrices as the greatest power of two below e^ε and 2k (Acharya et al. 2019)."""
+    """Return Hadamard response with the published number of matrices (Acharya et al. 2019).
+
+    The number is the greatest power of two that is at most e^ε and 2k.
+    """
     k = len(domain)
     blocks = 2 ** math.floor(min(float(epsilon) / math.log(2), math.log2(2 * k)))
     size = 1 << max(1, (-(-k // blocks)).bit_length())  # at least ⌈k/B⌉ + 1 rows
@@ -26,9 +29,8 @@ def published_hadamard(domain: Domain, epsilon: str) -> HadamardResponse:
 class Compared:
     """A mechanism of the slides.
 
-    ``make`` builds it. ``needed_bits`` are those without which a report cannot be written, for people who are spread
-    evenly over the values. ``published_risk`` is the formula of the slides, where there is one, and ``our_risk`` that
-    of the best mechanism of its kind.
+    ``make`` constructs it. ``needed_bits`` is the minimum number of bits per report if all values are equally frequent.
+    ``published_risk`` is the formula of the slides, or None. ``our_risk`` is that of the best mechanism of this kind.
     """
 
     make: Callable[[Domain, str], Mechanism]
@@ -38,33 +40,38 @@ class Compared:
 
 
 def _length(mechanism: Mechanism) -> float:
+    """Return the length of a report in bits."""
     return mechanism.bits
 
 
 def _set_number(mechanism: Mechanism) -> float:
-    """The bits that number the subsets."""
+    """Return the number of bits that number all subsets."""
     return math.log2(mechanism.outputs)
 
 
 def _entropy_of_bits(mechanism: Mechanism) -> float:
+    """Return an upper bound on the entropy of a bitmap."""
     k = len(mechanism.domain)
     other = 1 / (1 + math.exp(float(mechanism.parameters()["epsilon"]) / 2))
-    # One bit for each value, independent given the value; which value it is adds at most log2 k.
+    # One bit per value, independent given the true value; the true value adds at most log2 k.
     noise = -other * math.log2(other) - (1 - other) * math.log2(1 - other)
     return min(k * noise + math.log2(k), k)
 
 
 def _response_risk(domain: Domain, epsilon: str) -> float:
+    """Return the published risk of randomized response."""
     k, t = len(domain), math.exp(float(epsilon))
     return ((t + k - 1) / (t - 1)) ** 2 * (1 - 1 / k)
 
 
 def _subset_risk(domain: Domain, epsilon: str) -> float:
+    """Return the published risk of subset selection."""
     k, t, d = len(domain), math.exp(float(epsilon)), SubsetSelection(domain, epsilon).size
     return (k - 1) ** 2 / (k * (t - 1) ** 2) * (d * t + k - d) ** 2 / (d * (k - d))
 
 
 def _least_risk(domain: Domain, epsilon: str) -> float | None:
+    """Return the smallest risk of any mechanism."""
     return least_risk(Uniform(domain, epsilon))
 
 

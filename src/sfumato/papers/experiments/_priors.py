@@ -1,4 +1,4 @@
-"""What the experiments with localized information privacy (LIP) share. Errors are √(E/N), as the paper plots them."""
+"""Shared parts of the experiments on localized information privacy (LIP). Errors are √(E/N), as in the paper."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COIN = Domain(["0", "1"])
 
 
 def models(priors: Floats, epsilon: float) -> dict[str, float]:
-    """√(E/N) of the models that the paper compares, for users with these priors: as printed, and corrected."""
+    """Return √(E/N) of the models in the paper, as printed and corrected, for users with these priors."""
     half = epsilon / 2
     curves = {
         "ε-Opt-LDP": lip.optimal_ldp_mse(priors, epsilon),
@@ -51,23 +51,23 @@ def models(priors: Floats, epsilon: float) -> dict[str, float]:
 
 
 def printed_and_corrected(p1: float, epsilon: float) -> tuple[PriorBinary, PriorBinary, Prior]:
-    """Theorem 2's mechanism as printed, the corrected one, and the policy that both are meant for."""
+    """Return the mechanism of Theorem 2 as printed, the corrected mechanism, and the policy of both."""
     policy = Prior(_COIN, [f"{1 - p1:.6g}", f"{p1:.6g}"], f"{epsilon:g}")
     return PriorBinary.one_sided_as_printed(_COIN, policy.prior, policy.epsilon), PriorBinary.for_policy(policy), policy
 
 
 def error_of(mechanism: Mechanism, policy: Prior) -> float:
-    """The mean square error of one user, from the exact law of the sampler."""
+    """Return the mean squared error of one user, from the exact law of the sampler."""
     return lip.mmse(mechanism, policy.prior)
 
 
 def audited_epsilon(mechanism: Mechanism, policy: Prior) -> float:
-    """The ε of the policy that the audit finds a mechanism to keep."""
+    """Return the level of the policy that a mechanism satisfies, by an audit."""
     return float(policy.epsilon) + float(audit(mechanism, policy).worst.excess)
 
 
 def rows_of(name: str, priors: Floats, epsilons: list[float]) -> tuple[list[Row], dict[str, list[float]]]:
-    """A row for each ε, and the curves: measured is ε-Opt-LIP as the paper has it, ours the corrected optimum."""
+    """Return a row per ε, and the curves; "measured" is ε-Opt-LIP as printed, "ours" the corrected optimum."""
     errors_at = [models(priors, epsilon) for epsilon in epsilons]
     rows = []
     for epsilon, errors in zip(epsilons, errors_at, strict=True):
@@ -84,7 +84,7 @@ def rows_of(name: str, priors: Floats, epsilons: list[float]) -> tuple[list[Row]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The models on several sets of users: rows, panels, the claims of ``beats``, where ε-Opt-LIP is not worse."""
+    """The models on several sets of users; ``better`` states whether ε-Opt-LIP is never worse than ε-Opt-LDP."""
 
     rows: tuple[Row, ...]
     panels: tuple[Panel, ...]
@@ -104,7 +104,7 @@ class Comparison:
         )
 
     def result(self, claim: str, where: str, notes: Sequence[str], sources: Sequence[Loaded[Any]] = ()) -> Result:
-        """The result of an experiment, whose first claim is about the sets ``where``."""
+        """Return the result of an experiment; ``where`` is the format of the finding for its first claim."""
         return Result(
             quantity="√(E/N); measured: ε-Opt-LIP as printed (Theorem 2)",
             ours_is="the corrected optimum of ε-LIP for each user",
@@ -120,7 +120,7 @@ class Comparison:
 
 
 def panel(title: str, epsilons: list[float], curves: dict[str, list[float]], log: str = "y") -> Panel:
-    """The curves, dashed where they are those of the printed mechanism."""
+    """Return a panel with the curves; those of the printed mechanism are dashed."""
     return Panel(
         title,
         "ε",
@@ -134,15 +134,19 @@ def panel(title: str, epsilons: list[float], curves: dict[str, list[float]], log
 
 
 def beats(where: str, epsilons: list[float], curves: dict[str, list[float]]) -> Claim:
-    """The claim that ε/2-LIP is better than ε-LDP somewhere, which Theorem 1 of the paper rules out."""
+    """Return the claim that ε/2-LIP is better than ε-LDP for some ε, which Theorem 1 of the paper rules out."""
     ldp, ours = np.array(curves["ε-Opt-LDP"]), np.array(curves["ε/2-Opt-LIP"])
     printed = np.array(curves["ε/2-Opt-LIP as printed"])
     at = [epsilon for epsilon, better in zip(epsilons, printed < ldp * (1 - 1e-12), strict=True) if better]
     shown = f"ε = {min(at):g} to {max(at):g}" if at else "no ε"
     holds = bool((ours < ldp * (1 - 1e-12)).any())
-    corrected = "somewhere" if holds else "nowhere (an ε/2-LIP mechanism is ε-LDP, and Opt-LDP is the best of those)"
+    corrected = (
+        "the corrected one is better for some ε"
+        if holds
+        else "the corrected one is never better, because an ε/2-LIP mechanism is ε-LDP and Opt-LDP is the best of those"
+    )
     return Claim(
         f"ε/2-Opt-LIP is better than ε-Opt-LDP for smaller ε ({where})",
         holds,
-        f"with the printed mechanism, which breaks ε/2-LIP, at {shown}; with the corrected one {corrected}",
+        f"the printed mechanism, which violates ε/2-LIP, is better at {shown}; {corrected}",
     )

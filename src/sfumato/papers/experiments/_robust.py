@@ -1,9 +1,9 @@
-"""The protocols of the robust LDP paper as it has them: its own budgets, and what they tell of X at P̂.
+"""The protocols of the robust LDP paper with the budgets of the paper, and their mutual information with X at P̂.
 
 Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Differential Privacy (RLDP). Our mechanisms
-of the same names compute the noise over the confidence set instead; these bound it by l1 distances (Theorems 15, 17,
-19), so that a table of 6 x 42 cells takes milliseconds. Corrected only where the text cannot be meant: next to another
-secret s' Protocol 3 draws from P̂(U|s'), and a secret that was never seen has d_s = 2.
+of the same names compute the noise over the confidence set. The protocols here bound it by l1 distances (Theorems 15,
+17, 19), so that a table of 6 x 42 cells takes milliseconds. Two statements of the paper are corrected: with another
+secret s', Protocol 3 draws from P̂(U|s'); and a secret that does not occur in the counts has d_s = 2.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ __all__ = [
 
 PAPER = "Lopuhaä-Zwakenberg, Goseling: The Privacy-Utility Tradeoff of Robust Local Differential Privacy"
 ALPHA = "0.05"
-#: One budget is searched on this many points, two on this many each; then twice on finer grids around the best point.
+#: Grid points per budget, by number of budgets; and number of finer grids around the best point.
 _POINTS, _ZOOMS = {1: 33, 2: 11}, 2
-#: The set itself is designed for up to this many cells, and this many seconds.
+#: Maximum number of cells for an optimal design over the confidence set, and its time limit in seconds.
 _MOST_CELLS, _SECONDS = 9, 5.0
-#: Independent reporting is computed over the set for at most this many cells.
+#: Maximum number of cells for independent reporting over the confidence set.
 _MOST_INDEPENDENT = 25
 
 
 class Table(NamedTuple):
-    """Counts of n people and the radius B of the confidence set; ``truth`` is what they were drawn from."""
+    """Counts of n people, the radius B of the confidence set, and the true distribution."""
 
     counts: npt.NDArray[np.int64]
     radius: float
@@ -62,36 +62,36 @@ class Table(NamedTuple):
 
     @classmethod
     def draw(cls, numbers: SeededNumbers, shape: tuple[int, int], n: int, alpha: str = ALPHA) -> Table:
-        """n people from a distribution of the Jeffreys prior."""
+        """Draw n people from a distribution that is drawn from the Jeffreys prior."""
         truth = numbers.jeffreys(shape[0] * shape[1])
         return cls(numbers.multinomial(n, truth).reshape(shape), radius_of(n, shape, alpha), truth.reshape(shape))
 
     @classmethod
     def counted(cls, counts: npt.NDArray[np.int64], alpha: str = ALPHA) -> Table:
-        """Of data whose distribution nobody knows."""
+        """Return the table of real data; the empirical distribution replaces the unknown true one."""
         rows, columns = counts.shape
         n = int(counts.sum())
         return cls(counts, radius_of(n, (rows, columns), alpha), counts / n)
 
     @property
     def frequencies(self) -> Floats:
-        """P̂."""
+        """The empirical distribution P̂."""
         return np.asarray(self.counts / self.counts.sum(), np.float64)
 
     @property
     def laws(self) -> Floats:
-        """P̂(U|s), a row per secret; uniform for one that was never seen."""
+        """P̂(U|s), one row per secret; uniform for a secret that does not occur."""
         totals = self.counts.sum(axis=1, keepdims=True)
         laws = np.where(totals > 0, self.counts / np.maximum(totals, 1), 1 / self.counts.shape[1])
         return np.asarray(laws, np.float64)
 
     @property
     def entropy(self) -> float:
-        """H(X) at P̂."""
+        """The entropy H(X) at P̂."""
         return float(_entropy(self.frequencies.ravel()))
 
     def distances(self) -> Floats:
-        """d_s of eq. 65."""
+        """Return d_s of eq. 65."""
         totals = self.frequencies.sum(axis=1)
         safe = np.where(totals > 0, totals, 1.0)
         radius = ((np.sqrt(self.radius + 1) - 1 + safe) / safe) ** 2 - 1  # B_s, Lemma 8
@@ -101,7 +101,7 @@ class Table(NamedTuple):
         return np.where(totals > 0, distances, 2.0)
 
     def policy(self, epsilon: str, alpha: str = ALPHA) -> Secret:
-        """The robust policy itself."""
+        """Return the robust policy."""
         rows, columns = self.counts.shape
         domain = Domain.product(S=[f"s{s}" for s in range(rows)], U=[f"u{u}" for u in range(columns)])
         return Secret(domain, "S", epsilon, ChiSquare(self.counts.tolist(), alpha))
@@ -109,14 +109,14 @@ class Table(NamedTuple):
 
 @functools.cache
 def radius_of(n: int, shape: tuple[int, int], alpha: str) -> float:
-    """B of eq. 3."""
+    """Return B of eq. 3."""
     counts = np.zeros(shape, np.int64)
     counts[0, 0] = n
     return float(ChiSquare(counts.tolist(), alpha).radius)
 
 
 class Best(NamedTuple):
-    """What the best budget tells of X at P̂, in nats, and that budget."""
+    """The best budget, and its mutual information with X at P̂ in nats."""
 
     information: float
     budget: dict[str, float]
@@ -126,12 +126,12 @@ class Best(NamedTuple):
 
 
 def _entropy(law: Floats) -> Floats:
-    """H of the laws along the last axis."""
+    """Return the entropy of the laws along the last axis."""
     return np.asarray(-np.sum(law * np.log(np.where(law > 0, law, 1.0)), axis=-1))
 
 
 def _response_information(law: Floats, gain: Floats) -> Floats:
-    """I(R(V);V) for V of this law along the last axis, R randomized response at ε = ln(1 + gain)."""
+    """Return I(R(V);V) for V with this law along the last axis and randomized response R at ε = ln(1 + gain)."""
     values = law.shape[-1]
     output = (1 + gain[..., None] * law) / (values + gain[..., None])
     same, other = (1 + gain) / (values + gain), 1 / (values + gain)
@@ -140,7 +140,7 @@ def _response_information(law: Floats, gain: Floats) -> Floats:
 
 
 def _searched(objective: Callable[..., Floats], *ranges: tuple[float, float]) -> tuple[float, list[float]]:
-    """The greatest value on a box, and where: a grid, ends included, then finer ones around the best point."""
+    """Return the greatest value on a box and its point: search a grid, then finer grids around the best point."""
     low, high = [a for a, _ in ranges], [b for _, b in ranges]
     best, point, count = -np.inf, low, _POINTS[len(ranges)]
     for _ in range(1 + _ZOOMS):
@@ -160,7 +160,7 @@ def _searched(objective: Callable[..., Floats], *ranges: tuple[float, float]) ->
 
 
 def independent(table: Table, epsilon: float) -> Best:
-    """IR: Theorem 15's δ₂ for U, the rest of ε for S, both through randomized response."""
+    """Return IR: randomized response of U at δ₂ of Theorem 15, and of S at the rest of ε."""
     frequencies, laws = table.frequencies, table.laws
     apart = max(np.abs(a - b).sum() for a, b in itertools.combinations(laws, 2))
     distance = min(2.0, 2 * table.distances().max() + apart)
@@ -180,7 +180,7 @@ def independent(table: Table, epsilon: float) -> Best:
 
 
 def conditional(table: Table, epsilon: float) -> Best:
-    """GRR-CR: S̃ at ε₁ = ε - ε₂, and U with it at Theorem 17's δ_s where S̃ = S."""
+    """Return GRR-CR: S̃ at ε₁ = ε - ε₂, and U at δ_s of Theorem 17 if S̃ = S."""
     secrets, laws, distances = table.frequencies.sum(axis=1), table.laws, table.distances()
     size = len(secrets)
 
@@ -197,7 +197,7 @@ def conditional(table: Table, epsilon: float) -> Best:
 
 
 def unary(table: Table, epsilon: float) -> Best:
-    """UE-CR: a set of secrets with parameters κ and λ, and U with the true one. Theorem 19: ε₂ ≤ ε/2."""
+    """Return UE-CR: a set of secrets with parameters κ and λ, and U with the true one. Theorem 19: ε₂ ≤ ε/2."""
     secrets, laws, distances = table.frequencies.sum(axis=1), table.laws, table.distances()
     members = np.array(list(itertools.product((False, True), repeat=len(secrets))))
     inside, sizes = members @ secrets, members.sum(axis=1)
@@ -206,7 +206,7 @@ def unary(table: Table, epsilon: float) -> Best:
         spread = inclusion + (1 - inclusion) * np.exp(epsilon - second)  # κ/λ; and (1-κ)/(1-λ) is that over e^ε₁
         other = inclusion / spread
         within, without = spread[:, None], (spread / np.exp(epsilon - second))[:, None]
-        # 0^0 = 1: with κ = λ = 1 only the set of all secrets is left.
+        # 0^0 = 1, so at κ = λ = 1 only the set of all secrets remains.
         base = other[:, None] ** sizes * (1 - other)[:, None] ** (len(secrets) - sizes)
         mean = within * inside + without * (1 - inside)
         each = within * inside * np.log(within) + without * (1 - inside) * np.log(without) - mean * np.log(mean)
@@ -226,13 +226,13 @@ def unary(table: Table, epsilon: float) -> Best:
 
 
 def _conditional_information(secrets: Floats, laws: Floats, distances: Floats, second: Floats) -> Floats:
-    """I(Rˢ(U);U|S) with δ_s = ln(1 + 2(e^ε₂ - 1)/d_s)."""
+    """Return I(Rˢ(U);U|S) with δ_s = ln(1 + 2(e^ε₂ - 1)/d_s)."""
     gains = 2 * np.expm1(second)[:, None] / distances
     return np.asarray(_response_information(np.broadcast_to(laws, (len(second), *laws.shape)), gains) @ secrets)
 
 
 def secret_response(table: Table, epsilon: float) -> Best:
-    """SRR, eq. 18."""
+    """Return SRR, eq. 18."""
     frequencies, t = table.frequencies, np.exp(epsilon)
     others, cells = frequencies.shape[1], frequencies.size
     total = t + (others - 1) / t + cells - others
@@ -243,7 +243,7 @@ def secret_response(table: Table, epsilon: float) -> Best:
 
 
 def randomized_response(table: Table, epsilon: float) -> Best:
-    """GRR over all pairs."""
+    """Return GRR over all pairs."""
     return Best(float(_response_information(table.frequencies.ravel(), np.expm1(np.array(epsilon)))), {})
 
 
@@ -257,21 +257,21 @@ PROTOCOLS: dict[str, Callable[[Table, float], Best]] = {
 
 
 def information_fractions(table: Table, epsilon: float) -> dict[str, float]:
-    """I(X;Y)/H(X) at P̂ of each protocol."""
+    """Return I(X;Y)/H(X) at P̂ of each protocol."""
     return {name: protocol(table, epsilon).information / table.entropy for name, protocol in PROTOCOLS.items()}
 
 
 def averages(tables: Iterable[Table], epsilon: float) -> dict[str, float]:
-    """The mean of I(X;Y)/H(X) over tables."""
+    """Return the mean of I(X;Y)/H(X) over tables."""
     fractions = [information_fractions(table, epsilon) for table in tables]
     return {name: float(np.mean([each[name] for each in fractions])) for name in PROTOCOLS}
 
 
-# -- their channels, to look at them under other distributions, and to audit them ----------------------------------
+# -- the channels of the protocols, for other distributions and for audits -------------------------------------
 
 
 def matrices(table: Table, epsilon: float) -> dict[str, Floats]:
-    """Rows (s, u); the channels of IR, GRR-CR and UE-CR with their best budgets."""
+    """Return the channels of IR, GRR-CR and UE-CR with their best budgets; rows are (s, u)."""
     laws, distances = table.laws, table.distances()
     secrets, others = laws.shape
     of_ir, of_cr, of_ue = (PROTOCOLS[name](table, epsilon).budget for name in ("IR", "GRR-CR", "UE-CR"))
@@ -281,7 +281,7 @@ def matrices(table: Table, epsilon: float) -> dict[str, Floats]:
     }
 
     def lanes(second: float) -> list[tuple[Floats, Floats]]:
-        """For each secret the response to each u, and the law of a report that was drawn from P̂(U|s)."""
+        """Return for each secret the response to each u, and the law of a report of U drawn from P̂(U|s)."""
         responses = [_response(others, 2 * float(np.expm1(second)) / distance) for distance in distances]
         return [(response, law @ response) for law, response in zip(laws, responses, strict=True)]
 
@@ -304,6 +304,7 @@ def matrices(table: Table, epsilon: float) -> dict[str, Floats]:
 
 
 def _response(values: int, gain: float) -> Floats:
+    """Return the matrix of randomized response at ε = ln(1 + gain)."""
     return np.asarray((1 + gain * np.eye(values)) / (values + gain))
 
 
@@ -311,12 +312,12 @@ def _response(values: int, gain: float) -> Floats:
 
 
 def epsilon_text(epsilon: float) -> str:
-    """ε as a policy takes it."""
+    """Return ε as a string for a policy."""
     return f"{epsilon:g}"
 
 
 def polyopt(table: Table, epsilon: float, seconds: float | None = None) -> Optimum:
-    """The best mechanism for the polytope around the confidence set: the paper's PolyOpt, by our solver."""
+    """Return the best mechanism for the polytope around the confidence set: PolyOpt of the paper, by our solver."""
     policy = table.policy(epsilon_text(epsilon))
     assert isinstance(policy.distributions, ChiSquare)
     around = Secret(policy.domain, "S", policy.epsilon, policy.distributions.polytope())
@@ -324,7 +325,7 @@ def polyopt(table: Table, epsilon: float, seconds: float | None = None) -> Optim
 
 
 def our_optimum(table: Table, epsilon: float, seconds: float = _SECONDS) -> float:
-    """I(X;Y)/H(X) of the best mechanism found in this many seconds for the confidence set itself."""
+    """Return I(X;Y)/H(X) of the best mechanism for the confidence set, within a time limit."""
     optimum = optimal(
         table.policy(epsilon_text(epsilon)), "mutual-information", prior=table.frequencies.ravel(), max_seconds=seconds
     )
@@ -332,7 +333,7 @@ def our_optimum(table: Table, epsilon: float, seconds: float = _SECONDS) -> floa
 
 
 def our_best(table: Table, epsilon: float) -> float:
-    """I(X;Y)/H(X) of the best of our mechanisms that a table of this size admits."""
+    """Return I(X;Y)/H(X) of the best of our mechanisms for a table of this size."""
     if table.counts.size <= _MOST_CELLS:
         return our_optimum(table, epsilon)
     policy = table.policy(epsilon_text(epsilon))

@@ -10,7 +10,7 @@ __all__ = ["run_sizes"]
 
 
 def run_sizes(run: Run, shapes: tuple[tuple[int, int], ...]) -> Result:
-    """Tables of 1,000 people from Jeffreys-prior distributions."""
+    """Run the protocols on tables of 1,000 people, drawn from the Jeffreys prior."""
     draws, of_ours = run.of((3, 1), (200, 2))
     epsilons, ours_at = run.of(((0.5, 8.0), (0.5,)), (EPSILONS, (0.5, 2.0, 6.0)))
     seeds = run.seeds()
@@ -19,6 +19,6 @@ def run_sizes(run: Run, shapes: tuple[tuple[int, int], ...]) -> Result:
     return result.result(
         list(cases),
         order_claims(result, list(cases)),
-        f"{draws} draws, n = 1000, α = 0.05; ours on the first {of_ours}. The paper shows curves, and prints no "
+        f"{draws} draws, n = 1000, α = 0.05; ours on the first {of_ours}. The paper shows curves and prints no "
         "numbers.",
     )

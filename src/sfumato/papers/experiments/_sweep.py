@@ -1,4 +1,4 @@
-"""Protocols of the robust LDP paper over several kinds of tables and epsilons: rows, panels and claims."""
+"""Run the protocols of the robust LDP paper on several kinds of tables and epsilons: rows, panels and claims."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ __all__ = ["EPSILONS", "OURS_IS", "QUANTITY", "Sweep", "draw_tables", "order_cla
 
 QUANTITY = "I(X;Y)/H(X) at P̂, mean of the draws; measured: the best of the paper's protocols"
 OURS_IS = (
-    "the best of our mechanisms on the first draws: the optimal design for the confidence set itself where a table has "
-    "at most 9 cells (5 seconds each), else reporting with exact budgets; beside it the paper's best on those draws"
+    "the best of our mechanisms on the first draws. It is the optimal design for the confidence set if a table has at "
+    "most 9 cells (5 seconds each), and reporting with exact budgets otherwise. The last column is the paper's best "
+    "protocol on those draws"
 )
-#: The paper's range.
+#: The range of epsilons in the paper.
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 Fractions = dict[tuple[str, float], dict[str, float]]
 
 
 class Sweep:
-    """What was found: a row for each kind of table and epsilon, and the means behind it."""
+    """Results: a row per kind of table and epsilon, and the means over draws."""
 
     def __init__(self, epsilons: Sequence[float]) -> None:
         self.epsilons = list(epsilons)
@@ -37,7 +38,7 @@ class Sweep:
         self.means: Fractions = {}
 
     def panels(self, cases: Sequence[str]) -> tuple[Panel, ...]:
-        """A panel for each kind of table."""
+        """Return a panel per kind of table."""
         panels = []
         for case in cases:
             curves = [
@@ -53,7 +54,7 @@ class Sweep:
     def result(
         self, cases: Sequence[str], claims: Sequence[Claim], note: str, sources: Sequence[Loaded[Any]] = ()
     ) -> Result:
-        """The result of an experiment whose rows and panels these are."""
+        """Return the result of an experiment with these rows and panels."""
         return Result(
             quantity=QUANTITY,
             ours_is=OURS_IS,
@@ -66,7 +67,7 @@ class Sweep:
 
 
 def draw_tables(seed: int, shape: tuple[int, int], n: int, count: int) -> list[Table]:
-    """Tables of n people each, from distributions of the Jeffreys prior."""
+    """Draw tables of n people each, from distributions of the Jeffreys prior."""
     numbers = SeededNumbers(seed)
     return [Table.draw(numbers, shape, n) for _ in range(count)]
 
@@ -91,7 +92,7 @@ def sweep(
 
 
 def order_claims(result: Sweep, cases: Sequence[str]) -> tuple[Claim, ...]:
-    """What the text says of the order of the protocols."""
+    """Return the claims of the paper about the order of the protocols."""
     points = [(case, epsilon) for case in cases for epsilon in result.epsilons]
     highest = max(result.epsilons)
 
@@ -122,10 +123,12 @@ def order_claims(result: Sweep, cases: Sequence[str]) -> tuple[Claim, ...]:
             f"their shares of H(X) differ by {np.mean(apart):.3f} on average, by {max(apart):.3f} at most",
         ),
         Claim(
-            "for high ε UE-CR is the worse choice", worst == len(cases), f"the worst of all for {worst} of {len(cases)}"
+            "for high ε UE-CR is the worse choice",
+            worst == len(cases),
+            f"it is the worst protocol for {worst} of {len(cases)} kinds of tables",
         ),
         Claim(
-            "(ours) tells more than the paper's best on the same draws",
+            "(ours) the mutual information is at least that of the paper's best on the same draws",
             better == len(ours),
             f"at {better} of {len(ours)} points",
         ),
@@ -133,7 +136,7 @@ def order_claims(result: Sweep, cases: Sequence[str]) -> tuple[Claim, ...]:
 
 
 def _first_best(result: Sweep, case: str) -> float:
-    """The least epsilon from which on SRR is the best."""
+    """Return the smallest epsilon from which SRR is the best protocol."""
     least = math.inf
     for epsilon in reversed(result.epsilons):
         means = result.means[case, epsilon]

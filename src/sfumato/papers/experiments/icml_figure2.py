@@ -19,6 +19,7 @@ __all__ = ["EXPERIMENT"]
 
 
 def _truths(k: int, seed: int) -> dict[str, Floats]:
+    """Return the true distributions by name."""
     geometric, zipf = 0.95 ** np.arange(k), 1 / np.arange(1, k + 1)
     shuffled = geometric[SeededNumbers(seed).shuffled(k)]
     weights = {"uniform": np.ones(k), "Geo(0.95)": geometric, "Zipf(1)": zipf, "Geo(0.95)*": shuffled}
@@ -56,14 +57,14 @@ def _run(run: Run) -> Result:
     )
     return Result(
         quantity="total variation error, mean of the repetitions",
-        ours_is="subset selection in each block, projected to the simplex",
+        ours_is="subset selection in each block, projected onto the simplex",
         rows=rows,
         claims=_claims(means, list(truths), numbers, list(schemes)),
         notes=(
             f"k = {k}, ε = 1, {repetitions} repetitions ({of_ours} of ours). The paper prints no numbers.",
-            "Geo(0.95) is read as p(i) ∝ 0.95^i. The printed (1-λ)^i·λ at λ = 0.95 would leave one value with 95% of "
-            "the mass, and no heavy ones that a permutation could spread over blocks.",
-            "What becomes of estimates that leave the simplex is not stated: here they are projected, block by block.",
+            "We read Geo(0.95) as p(i) ∝ 0.95^i. The printed (1-λ)^i·λ at λ = 0.95 would give one value 95% of "
+            "the mass. A permutation could then not spread frequent values over blocks.",
+            "The paper does not state how it treats estimates outside the simplex. We project them, block by block.",
         ),
         panels=tuple(
             Panel(
@@ -94,7 +95,7 @@ def _claims(
     of_ours = len(points) * len(schemes)
     return (
         Claim(
-            "consistently better accuracy under block-structured LDP than under the classical notion",
+            "the accuracy is consistently better under block-structured LDP than under classical LDP",
             better == len(points) * len(blocks),
             f"at {better} of {len(points) * len(blocks)} points",
         ),
@@ -103,7 +104,11 @@ def _claims(
             finer == len(points) * len(pairs),
             f"at {finer} of {len(points) * len(pairs)} points",
         ),
-        Claim("(ours) below the paper's mechanism", ours == of_ours, f"at {ours} of {of_ours} points"),
+        Claim(
+            "(ours) the error is smaller than that of the paper's mechanism",
+            ours == of_ours,
+            f"at {ours} of {of_ours} points",
+        ),
     )
 
 

@@ -29,7 +29,7 @@ _PEOPLE = 3_671_812
 
 def _run(run: Run) -> Result:
     loaded = us_grid(run.folder)
-    # Quick: a fifth of the rows, whose blocks have a fifth of the cells.
+    # A quick run joins five rows into one, so blocks have a fifth of the cells.
     grid = loaded.value.reshape(25, -1, 350).sum(axis=1) if run.quick else loaded.value
     people = _whole(grid.ravel(), run.of(20_000, _PEOPLE))
     repetitions, of_ours, of_large = run.of((2, 2, 2), (100, 10, 1))
@@ -59,7 +59,7 @@ def _run(run: Run) -> Result:
     rows = tuple(_row(setting, errors[setting, "measured"], errors[setting, "ours"]) for setting in _PUBLISHED)
     return Result(
         quantity=f"total variation error, mean of {repetitions} runs",
-        ours_is="subset selection in each block, projected to the simplex",
+        ours_is="subset selection in each block, projected onto the simplex",
         rows=rows,
         claims=_claims(rows),
         notes=_notes(len(people), len(values), run.quick, repetitions, of_ours, of_large),
@@ -69,7 +69,7 @@ def _run(run: Run) -> Result:
 
 
 def _whole(weights: Floats, n: int) -> npt.NDArray[np.int64]:
-    """n people in proportion to the weights; the largest remainders round up."""
+    """Return n people in proportion to the weights; the largest remainders are rounded up."""
     exact = weights * (n / weights.sum())
     people = np.floor(exact).astype(np.int64)
     people[np.argsort(people - exact, kind="stable")[: n - int(people.sum())]] += 1
@@ -77,7 +77,7 @@ def _whole(weights: Floats, n: int) -> npt.NDArray[np.int64]:
 
 
 def _tiles(rows: int, columns: int, down: int, across: int) -> npt.NDArray[np.int64]:
-    """The number of the block that each cell lies in."""
+    """Return the number of the block of each cell."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     return np.asarray(row // (rows // down) * across + column // (columns // across))
 
@@ -99,9 +99,9 @@ def _claims(rows: tuple[Row, ...]) -> tuple[Claim, ...]:
     ours = [row.ours or math.nan for row in rows]
     shown = ", ".join(f"{error:.3f}" for error in measured)
     return (
-        Claim("the settings in the published order", measured == sorted(measured, reverse=True), shown),
+        Claim("the errors have the published order", measured == sorted(measured, reverse=True), shown),
         Claim(
-            "(ours) below block Hadamard in every setting",
+            "(ours) the error is smaller than that of block Hadamard in every setting",
             all(a < b for a, b in zip(ours, measured, strict=True)),
             ", ".join(f"{a / b - 1:+.1%}" for a, b in zip(ours, measured, strict=True)),
         ),
@@ -110,16 +110,18 @@ def _claims(rows: tuple[Row, ...]) -> tuple[Claim, ...]:
 
 def _notes(cells: int, people: int, quick: bool, runs: int, of_ours: int, of_large: int) -> tuple[str, ...]:
     simulated = (
-        f"The paper's mechanism randomizes these {people:,} people in each of {runs} runs. For ours, people are drawn "
-        f"from the same map and the counts of their reports from their exact law, in {of_ours} runs ({of_large} of "
-        "classical LDP, whose reports have one bit a cell): the error then includes that of drawing people."
+        f"The paper's mechanism randomizes these {people:,} people in each of {runs} runs. For ours, we draw "
+        "people from "
+        f"the same map, and the counts of their reports from their exact law. There are {of_ours} such runs, and "
+        f"{of_large} of classical LDP, whose reports have one bit per cell. The error then includes the error of "
+        "drawing people."
     )
     return (
-        f"{people:,} people on {cells:,} cells. Neither ε nor what is done with estimates that leave the simplex is "
-        "stated in the paper: ε = 1 and a projection to the simplex, block by block, are our reading. Nothing was "
-        "chosen to match.",
-        "What remains is the map. The more check-ins share a cell, the smaller the error, most of all for large "
-        "blocks; where check-ins lie within a coarse cell is only known from a subset that favours popular places.",
+        f"{people:,} people on {cells:,} cells. The paper states neither ε nor the treatment of estimates outside the "
+        "simplex. We use ε = 1 and a projection onto the simplex, block by block. We tuned nothing to match the paper.",
+        "The remaining difference is the map. The more check-ins share a cell, the smaller the error, most of all for "
+        "large blocks. The positions of check-ins within a coarse cell are known only for a subset that favors popular "
+        "places.",
         f"Both randomize these {people:,} people in each run." if quick else simulated,
     )
 

@@ -42,36 +42,36 @@ def _run(run: Run) -> Result:
     ldp, opt, lip_rows = rows[::3], rows[1::3], rows[2::3]
     worst = max(float(row.details["level as printed"] or 0) - e for row, e in zip(lip_rows, epsilons, strict=True))
     return Result(
-        quantity="expected square error of the number of infected among 100",
-        ours_is="LDP: randomized response with the estimate that knows the prior; LIP: the corrected optimum",
+        quantity="expected squared error of the number of infected among 100",
+        ours_is="LDP: randomized response with the estimate that uses the prior; LIP: the corrected optimum",
         rows=tuple(rows),
         claims=(
             Claim(
                 "the asymmetric parameters (Opt-LDP) have a smaller error than the symmetric ones (LDP)",
                 all((a.measured or 0) < (b.measured or 0) for a, b in zip(opt, ldp, strict=True)),
-                "for one bit they have a larger one",
+                "for one bit their error is larger",
             ),
             Claim(
                 "LIP has a significantly smaller error than LDP",
                 all((a.ours or 0) < (b.measured or 0) / 2 for a, b in zip(lip_rows, ldp, strict=True) if b.measured),
-                "the corrected mechanism too; most of it is gained by the estimate, which knows the prior",
+                "the corrected mechanism does too; most of the gain comes from the estimate, which uses the prior",
             ),
             Claim(
-                "the mechanism q* = P1/e^ε, p* = P0/e^ε keeps ε-LIP",
+                "the mechanism q* = P1/e^ε, p* = P0/e^ε satisfies ε-LIP",
                 worst <= 1e-9,
                 f"its real level is up to {worst:.2f} above ε",
             ),
         ),
         notes=(
-            "Published: the formulas of Example 1, evaluated. All three are misprinted: that of LDP divides by "
-            "(e^ε+1)² where it should by (e^ε-1)², that of Opt-LDP has e^ε for e^-ε, and that of LIP grows with ε. "
-            "Measured: the exact errors of the mechanisms that the example describes.",
+            "Published: the formulas of Example 1, evaluated. All three are misprinted. The formula of LDP divides by "
+            "(e^ε+1)² instead of (e^ε-1)². The formula of Opt-LDP has e^ε instead of e^-ε. The formula of LIP "
+            "grows with ε. Measured: the exact errors of the mechanisms that the example describes.",
         ),
         panels=(
             Panel(
                 "N = 100, P1 = 0.1",
                 "ε",
-                "expected square error",
+                "expected squared error",
                 (
                     Curve("LDP, formula as printed", epsilons, [row.published or 0 for row in ldp], printed=True),
                     Curve("LDP", epsilons, [row.measured or 0 for row in ldp]),

@@ -1,4 +1,4 @@
-"""Jiang, Li, Tandon, Figure 5: what knowing the prior gains, in the estimate and in the promise."""
+"""Jiang, Li, Tandon, Figure 5: the gain from a known prior, in the estimate and in the policy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _run(run: Run) -> Result:
             rows.append(Row(f"P1 = {p1}, ε = {epsilon:g}", None, *errors, details))
             errors_at.append((free, aware, *errors))
         free_, aware_, printed_, ours_ = np.array(errors_at).T
-        # The paper's axis is logarithmic: distances in it are ratios.
+        # The axis of the paper is logarithmic, so distances are ratios.
         gaps["context-free"][p1] = float(np.exp(np.mean(np.log(free_ / aware_))))
         gaps["as printed"][p1] = float(np.exp(np.mean(np.log(aware_ / printed_))))
         gaps["corrected"][p1] = float(np.exp(np.mean(np.log(aware_ / ours_))))
@@ -49,7 +49,7 @@ def _run(run: Run) -> Result:
         ours_is="the corrected optimum of ε-LIP",
         rows=tuple(rows),
         claims=_claims(rows, gaps),
-        notes=("The paper shows curves, and prints no numbers. Errors are from the exact laws of the samplers.",),
+        notes=("The paper shows curves and prints no numbers. Errors come from the exact laws of the samplers.",),
         panels=tuple(panels),
     )
 
@@ -61,16 +61,17 @@ def _claims(rows: list[Row], gaps: dict[str, dict[float, float]]) -> tuple[Claim
     return (
         Claim("ε-Opt-LDP is always better than context-free LDP", all(below), f"at {sum(below)} of {len(rows)} points"),
         Claim(
-            "and by more when the prior is more skewed",
+            "the improvement is larger if the prior is more skewed",
             gaps["context-free"][skewed] > gaps["context-free"][even],
-            f"{gaps['context-free'][skewed]:.2f} times on average, against {gaps['context-free'][even]:.2f} times",
+            f"a factor of {gaps['context-free'][skewed]:.2f} on average, compared with "
+            f"{gaps['context-free'][even]:.2f}",
         ),
         Claim("ε-Opt-LIP is always better than ε-Opt-LDP", all(smaller), f"at {sum(smaller)} of {len(rows)} points"),
         Claim(
-            "and by more when P1 = 0.99",
+            "the improvement is larger at P1 = 0.99",
             gaps["corrected"][skewed] > gaps["corrected"][even],
-            f"as printed {gaps['as printed'][skewed]:.2f} times, against {gaps['as printed'][even]:.2f}; corrected "
-            f"{gaps['corrected'][skewed]:.3f} times, against {gaps['corrected'][even]:.3f}",
+            f"as printed, a factor of {gaps['as printed'][skewed]:.2f} compared with {gaps['as printed'][even]:.2f}; "
+            f"corrected, a factor of {gaps['corrected'][skewed]:.3f} compared with {gaps['corrected'][even]:.3f}",
         ),
     )
 

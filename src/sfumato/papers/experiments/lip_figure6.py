@@ -12,7 +12,7 @@ from sfumato.papers.result import Claim, Result, Row
 __all__ = ["EXPERIMENT"]
 
 _PRIORS = (0.5, 0.01)
-#: Up to this ε, the text says, ε/2-Opt-LIP is better than ε-LDP at P1 = 0.01.
+#: The ε below which ε/2-Opt-LIP is better than ε-LDP at P1 = 0.01, according to the paper.
 _CROSSING = 8.3
 
 
@@ -51,13 +51,14 @@ def _run(run: Run) -> Result:
             beats("P1 = 0.01, for ε ≤ 8.3", epsilons, skewed),
         ),
         notes=(
-            f"The crossing is at ε = {crossing:.2f} with the formula as printed (the text reads 8.3 off its plot). The "
+            f"With the formula as printed, the crossing is at ε = {crossing:.2f}; the paper reads 8.3 from its "
+            "plot. The "
             f"corrected optimum of ε/2-LIP is worse than ε-LDP at every ε from 0.05 to 12, by at least {least:.1e} in "
-            "E/N. The symmetric model is that of Proposition 4's parameter; eq. 23 as printed is no error (it turns "
-            "negative).",
+            "E/N. The symmetric model uses the parameter of Proposition 4. Eq. 23 as printed is not an error, "
+            "because it becomes negative.",
         ),
         panels=tuple(panels),
     )
 
 
-EXPERIMENT = Experiment("lip-figure6", "Models that know one prior of all users", f"{PAPER}, Figure 6", _run)
+EXPERIMENT = Experiment("lip-figure6", "Models with one prior for all users", f"{PAPER}, Figure 6", _run)

@@ -1,4 +1,4 @@
-"""Jiang, Li, Tandon, Figure 7: every user a prior of their own, drawn uniformly."""
+"""Jiang, Li, Tandon, Figure 7: a separate prior for every user, drawn uniformly."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def _run(run: Run) -> Result:
     return Comparison.of(run, cases, epsilons).result(
         "ε-Opt-LIP is always better than ε-Opt-LDP",
         "for {} of {} numbers of users",
-        ["Priors are uniform in (0, 1), one simulation each, as in the paper; it prints no numbers."],
+        ["Priors are uniform in (0, 1), with one simulation each, as in the paper. The paper prints no numbers."],
     )
 
 
-EXPERIMENT = Experiment("lip-figure7", "Users with priors of their own", f"{PAPER}, Figure 7", _run)
+EXPERIMENT = Experiment("lip-figure7", "Users with individual priors", f"{PAPER}, Figure 7", _run)

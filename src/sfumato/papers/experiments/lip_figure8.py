@@ -12,7 +12,7 @@ from sfumato.papers.result import Result
 
 __all__ = ["EXPERIMENT"]
 
-#: Pages with more clicks are popular.
+#: Number of clicks above which a page is popular.
 _POPULAR = 15_000
 
 
@@ -29,9 +29,9 @@ def _run(run: Run) -> Result:
         "on {} of {} data sets",
         [
             f"{int(popular.sum())} of {len(popular):,} pages are popular; {len(users.value.priors):,} users, "
-            f"{int((users.value.priors > 0).sum())} of whom were in the district before. The paper prints no numbers.",
-            "A prior that is learnt from a person's own history must not be used as it is: a report shows the prior it "
-            "was made with. The errors are those that the paper computes all the same.",
+            f"{int((users.value.priors > 0).sum())} of whom visited the district before. The paper prints no numbers.",
+            "A prior that is learned from a person's history must not be used directly, because a report reveals its "
+            "prior. We nevertheless compute the errors that the paper computes.",
         ],
         [clicks, users],
     )

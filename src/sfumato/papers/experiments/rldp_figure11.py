@@ -44,7 +44,7 @@ def _run(run: Run) -> Result:
                 f"the rank correlation of the protocols is {np.mean(alike):.2f} on average",
             ),
         ),
-        f"n = {PEOPLE:,}, α = 0.05, {draws} draws; ours on the first. The text prints no numbers.",
+        f"n = {PEOPLE:,}, α = 0.05, {draws} draws; ours on the first. The paper prints no numbers.",
         census[:1],
     )
 

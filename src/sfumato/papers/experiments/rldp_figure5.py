@@ -15,7 +15,7 @@ from sfumato.papers.result import Claim, Result, Row
 __all__ = ["EXPERIMENT"]
 
 _NAMES = ("ε2/ε (IR)", "ε2/ε (GRR-CR)", "κ (UE-CR)", "λ (UE-CR)")
-#: A fraction of the budget this close to 0 or 1 is all or nothing.
+#: Distance from 0 or 1 within which a fraction of the budget counts as nothing or all.
 _END = 0.01
 
 
@@ -32,13 +32,13 @@ def _run(run: Run) -> Result:
         ours = float(np.mean([_ours(table, epsilon) for table in tables[:of_ours]]))
         rows.append(Row(f"ε2/ε of GRR-CR, ε = {epsilon:g}", None, float(mean[1]), ours, details))
     return Result(
-        quantity="the share of ε that GRR-CR spends on U, mean of the draws; beside it the other parameters",
+        quantity="the share of ε that GRR-CR spends on U, mean of the draws; further columns are the other parameters",
         ours_is=f"the same share in our exact design of conditional reporting, on the first {of_ours} draws",
         rows=tuple(rows),
         claims=_claims(budgets),
         notes=(
-            f"{shape[0]} x {shape[1]}, n = 1000, α = 0.05, {draws} draws. Optimal budgets are often not unique at "
-            "small ε, where a draw is decided by tiny differences. The paper prints no numbers.",
+            f"{shape[0]} x {shape[1]}, n = 1000, α = 0.05, {draws} draws. At small ε optimal budgets are often "
+            "not unique, and tiny differences decide a draw. The paper prints no numbers.",
         ),
         panels=tuple(
             Panel(
@@ -60,12 +60,14 @@ def _run(run: Run) -> Result:
 
 
 def _budget(table: Table, epsilon: float) -> tuple[float, float, float, float]:
+    """Return the parameters of the protocols in the order of the names."""
     both = unary(table, epsilon).budget
     first, second = independent(table, epsilon).budget["second"], conditional(table, epsilon).budget["second"]
     return first / epsilon, second / epsilon, both["own"], both["others"]
 
 
 def _ours(table: Table, epsilon: float) -> float:
+    """Return the share of ε that our conditional reporting spends on U."""
     mechanism = ConditionalReporting.for_policy(table.policy(epsilon_text(epsilon)))
     return max(0.0, 1 - float(mechanism.budget["secret"]) / epsilon)
 
@@ -81,10 +83,18 @@ def _claims(budgets: dict[float, Floats]) -> tuple[Claim, ...]:
     whole = float(np.mean(sets.min(axis=1) > 1 - _END))
     return (
         Claim("for low ε it is optimal to take ε2 = 0 or ε2 = ε", ends > 0.9, f"in {ends:.0%} of the draws with ε < 1"),
-        Claim("GRR-CR spends all of ε on U for ε < 1", on_other > 0.9, f"a share of {on_other:.2f} on average"),
-        Claim("and on S for 1 < ε < 3", on_secret < 0.1, f"a share of {on_secret:.2f} is spent on U on average"),
         Claim(
-            "IR spends about half on U on average, whatever ε",
+            "GRR-CR spends all of ε on U for ε < 1",
+            on_other > 0.9,
+            f"it spends a share of {on_other:.2f} on U on average",
+        ),
+        Claim(
+            "GRR-CR spends all of ε on S for 1 < ε < 3",
+            on_secret < 0.1,
+            f"it spends a share of {on_secret:.2f} on U on average",
+        ),
+        Claim(
+            "IR spends about half of ε on U on average, for every ε",
             0.25 < min(of_ir) <= max(of_ir) < 0.75,
             f"between {min(of_ir):.2f} and {max(of_ir):.2f}",
         ),

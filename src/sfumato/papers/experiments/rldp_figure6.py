@@ -16,7 +16,7 @@ from sfumato.papers.result import Claim, Result, Row
 __all__ = ["EXPERIMENT"]
 
 _EPSILON = 4.0
-#: Shares of H(X) that differ by less are the same.
+#: Difference of shares of H(X) below which they count as equal.
 _SAME = 1e-6
 
 
@@ -31,7 +31,7 @@ def _run(run: Run) -> Result:
     equal, of_equal = float(np.mean(np.abs(paper) < _SAME)), float(np.mean(np.abs(ours) < _SAME))
     return Result(
         quantity="(I of IR - I of GRR-CR)/H(X), over distributions",
-        ours_is=f"the same of our exact designs, on the first {of_ours} draws",
+        ours_is=f"the same quantities of our exact designs, on the first {of_ours} draws",
         rows=(
             Row("share of the draws with equal utility", None, equal, of_equal),
             Row("correlation of the difference with H(X), where they differ", None, trend, of_trend),

@@ -15,13 +15,13 @@ def _run(run: Run) -> Result:
     draws, of_ours = run.of((3, 1), (200, 2))
     numbers = run.of((100, 10_000), (100, 1000, 10_000, 100_000))
     epsilons, ours_at = run.of(((0.5, 2.0), (0.5,)), (EPSILONS, (0.5, 2.0, 6.0)))
-    seed = next(run.seeds())  # the same for each n: only that shall change
+    seed = next(run.seeds())  # the same for each n, so that only n changes
     cases = {f"n = {n:,}": draw_tables(seed, shape, n, draws) for n in numbers}
     result = sweep(run, cases, epsilons, of_ours, ours_at)
     names = list(cases)
 
     def rise(protocol: str) -> float:
-        """How much more of H(X) is revealed with the most people than with the fewest, mean of the epsilons."""
+        """Return the increase of I(X;Y)/H(X) from the fewest to the most people, averaged over the epsilons."""
         ends = [result.means[names[-1], e][protocol] - result.means[names[0], e][protocol] for e in epsilons]
         return sum(ends) / len(ends)
 
@@ -32,21 +32,21 @@ def _run(run: Run) -> Result:
             Claim(
                 "larger n has no effect on SRR and GRR",
                 max(abs(rises["SRR"]), abs(rises["GRR"])) < 0.03,
-                f"{rises['SRR']:+.3f} and {rises['GRR']:+.3f}: P̂ itself changes with n",
+                f"{rises['SRR']:+.3f} and {rises['GRR']:+.3f}, because P̂ itself changes with n",
             ),
             Claim(
-                "IR, GRR-CR and UE-CR tell more the larger n is",
+                "the mutual information of IR, GRR-CR and UE-CR grows with n",
                 min(rises[name] for name in ("IR", "GRR-CR", "UE-CR")) > 0,
                 ", ".join(f"{name} {rises[name]:+.3f}" for name in ("IR", "GRR-CR", "UE-CR")),
             ),
             Claim(
-                "more so GRR-CR and UE-CR than IR",
+                "it grows more for GRR-CR and UE-CR than for IR",
                 min(rises["GRR-CR"], rises["UE-CR"]) > rises["IR"],
-                "mean of the levels, as above",
+                "averaged over the levels, as above",
             ),
         ),
-        f"{shape[0]} x {shape[1]}, α = 0.05, {draws} draws; ours on the first {of_ours}. The text does not list n; "
-        "these are ours. The paper prints no numbers.",
+        f"{shape[0]} x {shape[1]}, α = 0.05, {draws} draws; ours on the first {of_ours}. The paper does not "
+        "list n, so we chose the values. It prints no numbers.",
     )
 
 

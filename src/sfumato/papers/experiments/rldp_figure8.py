@@ -1,4 +1,4 @@
-"""Lopuhaä-Zwakenberg, Goseling, Figure 8: the confidence that is asked for, 5 x 5."""
+"""Lopuhaä-Zwakenberg, Goseling, Figure 8: the effect of the confidence level, 5 x 5."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["EXPERIMENT"]
 
 _ALPHAS = ("0.0001", "0.001", "0.01", "0.1")
 _PROTOCOLS = {"IR": independent, "GRR-CR": conditional, "UE-CR": unary}
-#: The average loss at ε = 0.1 from α = 0.1 to 0.0001, in the text.
+#: The average loss at ε = 0.1 from α = 0.1 to 0.0001, according to the paper.
 _PUBLISHED = {"IR": 0.0, "GRR-CR": 0.36, "UE-CR": 0.47}
 
 
@@ -62,20 +62,20 @@ def _run(run: Run) -> Result:
         for a, b in itertools.pairwise(_ALPHAS)
     )
     return Result(
-        quantity="I(X;Y)/H(X) at P̂, mean of the draws; first, the share of it that a smaller α costs",
-        ours_is=f"the same loss of our exact conditional reporting, on the first {of_ours} draws",
+        quantity="I(X;Y)/H(X) at P̂, mean of the draws; the first rows are the share of it that a smaller α costs",
+        ours_is=f"the loss of our exact conditional reporting, on the first {of_ours} draws",
         rows=tuple(rows),
         claims=(
             Claim("a smaller α reduces the utility of GRR-CR and UE-CR", falling, "at every level"),
             Claim(
-                "for IR there is no difference at all, as d = 2",
+                "the utility of IR does not change, because d = 2",
                 losses["IR"] < 0.01,
                 f"{losses['IR']:.1%} is lost at ε = 0.1",
             ),
         ),
         notes=(
-            f"{shape[0]} x {shape[1]}, n = 1000, {draws} draws. The loss is that of the mean utility; other draws and "
-            "another way to average explain differences of a few percent.",
+            f"{shape[0]} x {shape[1]}, n = 1000, {draws} draws. The loss is that of the mean utility. Other draws and "
+            "another average explain differences of a few percent.",
         ),
         panels=tuple(
             Panel(
@@ -90,13 +90,15 @@ def _run(run: Run) -> Result:
 
 
 def _at(table: Table, alpha: str) -> Table:
+    """Return the table with the radius for another α."""
     rows, columns = table.counts.shape
     return table._replace(radius=radius_of(int(table.counts.sum()), (rows, columns), alpha))
 
 
 def _ours(table: Table, alpha: str) -> float:
+    """Return I(X;Y)/H(X) of our conditional reporting at ε = 0.1."""
     policy = table.policy(epsilon_text(0.1), alpha)
     return robust_information(ConditionalReporting.for_policy(policy), policy).fraction
 
 
-EXPERIMENT = Experiment("rldp-figure8", "The confidence that is asked for", f"{PAPER}, Figure 8", _run)
+EXPERIMENT = Experiment("rldp-figure8", "The effect of the confidence level", f"{PAPER}, Figure 8", _run)

@@ -1,4 +1,4 @@
-"""Lopuhaä-Zwakenberg, Goseling, Figure 9: what is revealed at the true distribution, 5 x 5."""
+"""Lopuhaä-Zwakenberg, Goseling, Figure 9: mutual information at the true distribution, 5 x 5."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _run(run: Run) -> Result:
     last = max(abs(mean) for (_, n, _), mean in means.items() if n == most)
     first = max(abs(mean) for (_, n, _), mean in means.items() if n == fewest)
     return Result(
-        quantity="(I at P̂ - I at the true P)/H(X), mean of the draws; measured: the farthest from zero of the three",
+        quantity="(I at P̂ - I at the true P)/H(X), mean of the draws; measured: the protocol farthest from zero",
         ours_is=f"our exact conditional reporting, on the first {of_ours} draws",
         rows=tuple(rows),
         claims=(
@@ -57,8 +57,9 @@ def _run(run: Run) -> Result:
             ),
         ),
         notes=(
-            f"{shape[0]} x {shape[1]}, α = 0.05, {draws} draws; n and ε are ours, as the text lists none. I at the "
-            "true P is computed from the channel: the formulas of Theorems 18 and 20 are only lower bounds there.",
+            f"{shape[0]} x {shape[1]}, α = 0.05, {draws} draws; we chose n and ε, because the paper lists none. I at "
+            "the true P is computed from the channel, because the formulas of Theorems 18 and 20 are only lower bounds "
+            "there.",
         ),
         panels=tuple(
             Panel(
@@ -74,20 +75,22 @@ def _run(run: Run) -> Result:
 
 
 def _difference(table: Table, matrix: Floats) -> float:
+    """Return the difference of I(X;Y) at P̂ and at the true distribution, as a share of H(X)."""
     at_estimate, at_truth = (_information(p.ravel(), matrix) for p in (table.frequencies, table.truth))
     return (at_estimate - at_truth) / table.entropy
 
 
 def _information(p: Floats, matrix: Floats) -> float:
-    """I(X;Y) as H(Y) - H(Y|X): for thousands of outputs."""
+    """Return I(X;Y) as H(Y) - H(Y|X), which is fast for thousands of outputs."""
     law = p @ matrix
     logs = np.log(np.where(matrix > 0, matrix, 1.0))
     return float(p @ np.sum(matrix * logs, axis=1) - law @ np.log(np.where(law > 0, law, 1.0)))
 
 
 def _ours(table: Table, epsilon: float) -> Floats:
+    """Return the channel of our conditional reporting."""
     policy = table.policy(epsilon_text(epsilon))
     return ConditionalReporting.for_policy(policy).matrix()[policy.cells.ravel()]
 
 
-EXPERIMENT = Experiment("rldp-figure9", "What is told at the true distribution", f"{PAPER}, Figure 9", _run)
+EXPERIMENT = Experiment("rldp-figure9", "Information at the true distribution", f"{PAPER}, Figure 9", _run)

@@ -1,4 +1,4 @@
-"""Barg and Ye (slides): how many bits a report takes."""
+"""Barg and Ye (slides): number of bits per report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _log(k: float, _: float) -> float:
     return math.log2(k)
 
 
-#: Orders in bits ("Communication complexity").
+#: Orders of the number of bits ("Communication complexity").
 _ORDERS: dict[str, dict[str, Order]] = {
     "(0, 1)": {"RR": _log, "RAPPOR": lambda k, _: k, "SS": lambda k, _: k, "HR": _log},
     "(1, log k)": {
@@ -44,11 +44,11 @@ def _run(run: Run) -> Result:
     epsilons: list[float] = []
     for regime, epsilon_at in run.each(REGIMES.items()):
         epsilons.append(epsilon_at(math.log(k)))
-        text = f"{epsilons[-1]:.4f}"
-        bound = least_risk(Uniform(domain, text)) or math.nan
-        ours = HadamardResponse(domain, text)
+        epsilon = f"{epsilons[-1]:.4f}"
+        bound = least_risk(Uniform(domain, epsilon)) or math.nan
+        ours = HadamardResponse(domain, epsilon)
         for name, compared in MECHANISMS.items():
-            mechanism = compared.make(domain, text)
+            mechanism = compared.make(domain, epsilon)
             details: dict[str, float | str | None] = {
                 "on the wire": mechanism.bits,
                 "risk/least": mechanism.risk(1) / bound,
@@ -57,27 +57,28 @@ def _run(run: Run) -> Result:
             order = _ORDERS[regime][name](k, epsilons[-1])
             rows.append(Row(f"{name}, ε in {regime}", order, compared.needed_bits(mechanism), ours.bits, details))
     return Result(
-        quantity=f"bits that a report needs, k = {k}; published: the order printed, which has no constant",
-        ours_is="Hadamard response with the matrix of least exact risk",
+        quantity=f"bits per report that are needed, k = {k}; published: the printed order, without a constant",
+        ours_is="Hadamard response with the matrix of smallest exact risk",
         rows=tuple(rows),
         claims=tuple(
-            Claim(text, furthest < most, f"at most {furthest:.2f} times the order")
-            for text, names, most in (
+            Claim(claim, furthest < most, f"at most {furthest:.2f} times the order")
+            for claim, names, most in (
                 ("RR and HR need about log k bits", ("RR", "HR"), 2.0),
-                # Each of k/e^ε positions takes log k bits to write.
+                # Each of k/e^ε positions takes log k bits.
                 ("RAPPOR and SS need these orders, up to a factor of log k", ("RAPPOR", "SS"), 1.1 * math.log2(k)),
             )
             for furthest in [max(_times(row) for row in rows if row.setting.startswith(names))]
         ),
         notes=(
-            "Needed: the entropy of a report, or for subset selection log2 (k choose d). On the wire all reports of a "
-            "mechanism have one length, so that it tells nothing: a bitmap of k bits for RAPPOR and SS.",
+            "Needed: the entropy of a report, or log2 (k choose d) for subset selection. On the wire all reports of a "
+            "mechanism have the same length, so that the length reveals nothing. RAPPOR and SS send a bitmap of "
+            "k bits.",
         ),
         panels=(
             Panel(
                 f"k = {k}",
                 "ε",
-                "bits that a report needs",
+                "bits per report that are needed",
                 tuple(
                     Curve(name, epsilons, [row.measured or 0 for row in rows if row.setting.startswith(name + ",")])
                     for name in MECHANISMS
@@ -89,12 +90,13 @@ def _run(run: Run) -> Result:
 
 
 def _times(row: Row) -> float:
+    """Return the measured number as a multiple of the published order."""
     return (row.measured or 0) / (row.published or 1)
 
 
 EXPERIMENT = Experiment(
     "subset-communication",
-    "Bits a report of four mechanisms",
+    "Bits per report of four mechanisms",
     "Barg, Ye: Optimal Estimation of Discrete Distribution under Local Differential Privacy (slides), communication",
     _run,
 )

@@ -41,7 +41,7 @@ _ORDERS: dict[str, dict[str, tuple[str, Callable[[float, float], float]]]] = {
     },
     "(2 log k, ∞)": {name: ("√k", lambda k, _: math.sqrt(k)) for name in MECHANISMS},
 }
-#: A constant is one if k sixteen times as large changes it by less.
+#: Maximum factor by which a constant may change if k grows sixteenfold.
 _CONSTANT = 2.0
 
 
@@ -58,15 +58,21 @@ def _run(run: Run) -> Result:
     small, large = run.of((16, 64), (64, 1024))
     orders = [_order_row(regime, name, small, large) for regime in REGIMES for name in MECHANISMS]
     return Result(
-        quantity="n times the mean squared l2 error at the uniform distribution; below, l1 risk over its order",
-        ours_is="RR and SS: the least risk that is possible; RAPPOR and HR: the same kind with better parameters",
+        quantity=(
+            "n times the mean squared l2 error at the uniform distribution; the last rows are the l1 risk "
+            "divided by its order"
+        ),
+        ours_is=(
+            "RR and SS: the smallest possible risk; RAPPOR and HR: the same kind of mechanism with better parameters"
+        ),
         rows=(*rows, *orders),
         claims=_claims(rows, orders, sizes, epsilons),
         notes=(
-            f"Simulated with n = {n:,} and {repetitions} repetitions, the mean of which is off by about "
-            f"{math.sqrt(2 / (min(sizes) * repetitions)):.1%} where k = {min(sizes)}. Published: the slides' formula, "
-            "for RR their upper bound, which the uniform distribution reaches. Orders are printed without constants.",
-            "The expected l1 error is that of the normal approximation.",
+            f"Simulated with n = {n:,} and {repetitions} repetitions. Their mean has an error of about "
+            f"{math.sqrt(2 / (min(sizes) * repetitions)):.1%} at k = {min(sizes)}. Published: the formula of the "
+            "slides, and for RR their upper bound, which the uniform distribution attains. Orders are printed without "
+            "constants.",
+            "The expected l1 error uses the normal approximation.",
         ),
         panels=(_panel(rows, max(sizes), epsilons),),
     )
@@ -81,13 +87,13 @@ def _row(name: str, mechanism: Mechanism, epsilon: str, measured: float) -> Row:
 
 
 def _order_row(regime: str, name: str, *sizes: int) -> Row:
-    text, order = _ORDERS[regime][name]
+    formula, order = _ORDERS[regime][name]
     constants = []
     for k in sizes:
         epsilon = REGIMES[regime](math.log(k))
         mechanism = MECHANISMS[name].make(Domain.range(k), f"{epsilon:.4f}")
         constants.append(2 * expected_tv(mechanism, np.full(k, 1 / k)) / order(k, epsilon))
-    details: dict[str, float | str | None] = {"order": text, f"constant at k = {sizes[0]}": constants[0]}
+    details: dict[str, float | str | None] = {"order": formula, f"constant at k = {sizes[0]}": constants[0]}
     return Row(f"l1, {name}, ε in {regime}, constant at k = {sizes[1]}", None, constants[1], None, details)
 
 
@@ -103,15 +109,17 @@ def _claims(rows: list[Row], orders: list[Row], sizes: tuple[int, ...], epsilons
     changes = [max(a / b, b / a) for row in orders for a, b in [_both(row)]]
     return (
         Claim(
-            "subset selection is best for the l2 risk, in all regimes",
+            "subset selection has the smallest l2 risk in all regimes",
             least == len(cases),
-            f"in {least} of {len(cases)}",
+            f"in {least} of {len(cases)} cases",
         ),
-        Claim("its risk is the formula", off < 1e-6, f"the exact risk of what runs is off by at most {off:.0e}"),
         Claim(
-            "the l1 risks are of these orders",
+            "its risk is that of the formula", off < 1e-6, f"the exact risk of the sampler differs by at most {off:.0e}"
+        ),
+        Claim(
+            "the l1 risks have these orders",
             max(changes) < _CONSTANT,
-            f"k 4 to 16 times as large changes the constants by factors up to {max(changes):.2f}",
+            f"if k grows by a factor of 4 to 16, the constants change by a factor of at most {max(changes):.2f}",
         ),
     )
 
@@ -131,13 +139,13 @@ def _panel(rows: list[Row], k: int, epsilons: tuple[str, ...]) -> Panel:
         for name in MECHANISMS
     ]
     bound = [by_setting[f"SS, k = {k}, ε = {e}"].ours or math.nan for e in epsilons]
-    curves.append(Curve("least possible", places, bound, ours=True))
+    curves.append(Curve("smallest possible", places, bound, ours=True))
     return Panel(f"k = {k}", "ε", "n · squared l2 error", tuple(curves), "y")
 
 
 EXPERIMENT = Experiment(
     "subset-risk",
-    "The risk of subset selection beside three other mechanisms",
+    "The risk of subset selection compared with three other mechanisms",
     "Barg, Ye: Optimal Estimation of Discrete Distribution under Local Differential Privacy (slides), risk tables",
     _run,
 )
