@@ -146,7 +146,7 @@ OTHER_SPEC = sf.mechanisms.RandomizedResponse(sf.Domain(["x", "y", "z"]), 2).spe
         ("sampler audit", ("violated",), "yes", "violated must be true or false; got 'yes'"),
         ("sampler audit", ("counts",), [10**6, 0], "counts must be at most"),
         ("audit of priors", ("prior",), ["1", "1", "1"], "prior must be probabilities that sum to one"),
-        ("error region", ("points",), [["0", "1"], ["2", "-1"]], "points must be a curve that falls"),
+        ("error region", ("points",), [["0", "1"], ["2", "-1"]], "points must be a decreasing curve"),
         ("simulation", ("one_by_one",), "no", "one_by_one must be true or false; got 'no'"),
         ("simulation", ("mechanism",), OTHER_SPEC, "the mechanism must have the spec of the document"),
         ("simulation", ("truth",), [0.5, 0.5], "truth must be a list of 3"),

@@ -376,7 +376,7 @@ def test_what_is_too_large_is_read_where_its_class_is_small(
     assert (certificate.holds, certificate.coverage) == (True, "surrogate")
     assert f"one of its class over {len(audit_surrogate.domain)} values was" in certificate.evidence
     assert certificate.raise_if_violated(coverage="surrogate") is certificate
-    with pytest.raises(Undecided, match="the coverage had to be 'some', and it is 'surrogate'"):
+    with pytest.raises(Undecided, match="its coverage of the sampler is 'surrogate', and 'some' is required"):
         certificate.raise_if_violated(coverage="some")
 
 
@@ -503,7 +503,9 @@ def test_swapped_arguments_are_refused_as_such() -> None:
         sf.audit(mechanism, mechanism)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="the mechanism must be a Mechanism; got 'rr'"):
         sf.audit("rr", policy)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match=r"must be a Certificate \(Certificate\.from_json reads a text\); got '{}'"):
+    with pytest.raises(
+        InvalidInput, match=r"must be a Certificate \(Certificate\.from_json reads a JSON string\); got '{}'"
+    ):
         sf.verify("{}")  # type: ignore[arg-type]
 
 
@@ -560,7 +562,7 @@ def test_a_certificate_says_what_it_rests_on() -> None:
     assert certificate.mechanism_hash == RandomizedResponse(DOMAIN, 1).hash
     assert certificate.policy_hash == sf.HighLow(DOMAIN, ["hiv", "cancer"], 1).hash
     assert certificate.raise_if_violated() is certificate
-    assert "randomized-response obeys the high-low policy: 'hiv' against" in str(certificate)
+    assert "randomized-response obeys the high-low policy: for 'hiv' against" in str(certificate)
     assert "every branch of all 5 values" in str(certificate)
     assert certificate.coverage == json.loads(certificate.to_json())["read"] == "all"
     assert certificate.raise_if_violated(coverage="all") is certificate
@@ -576,7 +578,7 @@ def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
     assert json.loads(older.to_json()) == document
     assert sf.verify(older) == example()
     assert older.raise_if_violated() is older
-    with pytest.raises(Undecided, match="and it is None"):
+    with pytest.raises(Undecided, match="its coverage of the sampler is None"):
         older.raise_if_violated(coverage="surrogate")
 
 
@@ -616,7 +618,7 @@ def test_certificates_from_before_may_use_the_words_of_their_time(mechanism: Any
         "smaller": "surrogate"
     }.get(read, read)
     for wishful in ("trust me", "law read from the sampler, every branch of all 100 values", evidence + " "):
-        with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+        with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
             sf.verify(sf.Certificate.from_json(json.dumps({**document, "evidence": wishful})))
 
 
@@ -630,10 +632,10 @@ def test_edited_information_is_refused() -> None:
         {**stated, "nats": None},
         {**stated, "bound": 2 * stated["bound"]},
     ):
-        with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+        with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
             sf.verify(sf.Certificate.from_json(json.dumps({**document, "information": edited})))
         without_read = {key: value for key, value in {**document, "information": edited}.items() if key != "read"}
-        with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+        with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
             sf.verify(sf.Certificate.from_json(json.dumps(without_read)))
     for nats in (0.0, None):
         with pytest.raises(InvalidInput, match="complete JSON certificate"):  # without its bound it was not compared
@@ -641,10 +643,10 @@ def test_edited_information_is_refused() -> None:
     forged = dataclasses.replace(
         sf.audit(RandomizedResponse(DOMAIN, 1), policy), information=0.0, information_bound=None
     )
-    with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+    with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
         sf.verify(forged)
     of_pairs = {**json.loads(example().to_json()), "information": {"nats": 0.1, "bound": 0.2}}
-    with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+    with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
         sf.verify(sf.Certificate.from_json(json.dumps(of_pairs)))
 
 
@@ -676,9 +678,9 @@ def test_a_forged_certificate_is_refused() -> None:
         sf.Certificate.from_json(json.dumps(stronger))
     wishful = sf.Certificate.from_json(example().to_json())
     forged = sf.Certificate(**{**wishful.__dict__, "evidence": "trust me"})
-    with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+    with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
         sf.verify(forged)
-    with pytest.raises(InvalidInput, match="its findings must be those of the audit"):
+    with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
         sf.verify(dataclasses.replace(wishful, coverage="some"))
     with pytest.raises(InvalidInput, match="read must be one of all, some, smaller, none"):
         sf.Certificate.from_json(json.dumps({**document, "read": "most"}))
@@ -692,7 +694,7 @@ def test_a_policy_without_rules_binds_nothing() -> None:
     certificate = sf.audit(RandomizedResponse(DOMAIN, "inf"), sf.Pairwise(DOMAIN, {}))
     assert certificate.holds
     assert certificate.worst.names is None
-    assert "nothing is constrained" in str(certificate)
+    assert "obeys the pairwise policy, which constrains nothing" in str(certificate)
 
 
 def test_a_summary_stays_readable_for_huge_ratios_and_long_reports() -> None:
@@ -701,4 +703,4 @@ def test_a_summary_stays_readable_for_huge_ratios_and_long_reports() -> None:
     assert len(wide) < 400
     far = sf.audit(RandomizedResponse(DOMAIN, 900), sf.Uniform(DOMAIN, 900))
     assert far.holds
-    assert "within e^900" in str(far)
+    assert "within the limit e^900" in str(far)

@@ -334,9 +334,9 @@ def test_a_secret_is_compared_across_its_values_only() -> None:
 
 
 def test_what_asks_nothing_cannot_be_broken() -> None:
-    with pytest.raises(Undecided, match="asks nothing"):
+    with pytest.raises(Undecided, match="constrains no two values"):
         audit_sampler(str, sf.Uniform(DOMAIN, "inf"))
-    with pytest.raises(InvalidInput, match="hold two that the policy asks something of"):
+    with pytest.raises(InvalidInput, match="include two values that the policy constrains"):
         audit_sampler(str, sf.HighLow(DOMAIN, [3], 1), values=[1, 2])
 
 
@@ -427,8 +427,8 @@ def test_a_shorter_output_is_not_one_that_ends_in_zeros() -> None:
         ({1, 2}, "got <class 'set'>"),
         ([1, 0.5], "every item of an output must be an int or a bool; got <class 'float'>"),
         (np.array([0.5]), "must hold ints or bools; got dtype"),
-        (2**64, "must fit 64 bits"),
-        ([2**64], "must fit 64 bits"),
+        (2**64, "must fit in 64 bits"),
+        ([2**64], "must fit in 64 bits"),
     ],
 )
 def test_an_output_of_another_kind_is_refused_by_its_type(output: Any, message: str) -> None:
@@ -456,7 +456,7 @@ def test_a_batch_of_another_size_is_refused() -> None:
         ({"trials": 999}, "trials must be an int of at least 1000; got 999"),
         ({"trials": 1e5}, "trials must be an int"),
         ({"trials": True}, "trials must be an int"),
-        ({"confidence": 0}, "confidence must lie strictly between 0 and 1; got 0"),
+        ({"confidence": 0}, "confidence must be strictly between 0 and 1; got 0"),
         ({"confidence": 1}, "confidence must lie"),
         ({"confidence": "often"}, "confidence must lie"),
         ({"confidence": float("nan")}, "confidence must lie"),

@@ -124,9 +124,9 @@ def test_the_region_of_a_policy_has_its_effective_levels() -> None:
 @pytest.mark.parametrize(
     ("call", "culprit"),
     [
-        (lambda: error_region(RandomizedResponse(AB, 1), "a", "a"), "error_region: other must be another value"),
-        (lambda: policy_region(sf.Uniform(AB, 1), "b", "b"), "policy_region: other must be another value"),
-        (lambda: policy_region(sf.Prior(AB, ["1/2", "1/2"], 1), "a", "b"), "policy must bind pairs of values"),
+        (lambda: error_region(RandomizedResponse(AB, 1), "a", "a"), "error_region: other must differ from x"),
+        (lambda: policy_region(sf.Uniform(AB, 1), "b", "b"), "policy_region: other must differ from x"),
+        (lambda: policy_region(sf.Prior(AB, ["1/2", "1/2"], 1), "a", "b"), "policy must constrain pairs of values"),
         (lambda: error_region(RandomizedResponse(AB, 1), "a", "z"), "'z'"),
         (
             lambda: policy_region(sf.Uniform(AB, 1), "b", "a").contains(

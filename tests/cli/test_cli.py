@@ -109,7 +109,7 @@ def test_help_imports_nothing_heavy() -> None:
         ("audit-sampler --policy policy.toml --trials 10 -- true", "audit_sampler: trials must be an int of at least"),
         (
             "audit-sampler --policy policy.toml --confidence 2 -- true",
-            "audit_sampler: confidence must lie strictly between",
+            "audit_sampler: confidence must be strictly between",
         ),
         ("audit-sampler --policy policy.toml --values flu --values cold -- true", "audit_sampler: values must be"),
         ("audit-sampler --policy policy.toml -- ./no-such-program", "cannot start ./no-such-program: No such file"),
@@ -362,14 +362,14 @@ def test_a_certificate_from_others_is_checked(folder: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"holds": True}, "its findings must be those of the audit: randomized-response does not obey"),
-        ({"fault": "none"}, "its findings must be those of the audit"),
+        ({"holds": True}, "its statement must be that of the repeated audit: randomized-response does not obey"),
+        ({"fault": "none"}, "its statement must be that of the repeated audit"),
         ({"policy_hash": "0"}, "policy_hash must be "),
         ({"mechanism": {}}, "mechanism_hash must be "),
-        ({"worst": {}}, "the text must be a complete JSON certificate"),
-        ({"output": 7}, "output must be a text; got 7"),
+        ({"worst": {}}, "the document must be a complete JSON certificate"),
+        ({"output": 7}, "output must be a string or null; got 7"),
         ({"version": 2}, "format and version must be sfumato-certificate 1"),
-        ({"policy": math.inf}, "the text must be a complete JSON certificate"),
+        ({"policy": math.inf}, "the document must be a complete JSON certificate"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -387,7 +387,7 @@ def test_a_certificate_that_says_anything_else_is_refused(
 @pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, "{", '{"format": "sfumato-certificate", "version": 1}'])
 def test_what_is_no_certificate_is_one_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("no.json").write_text(text)
-    assert "no.json: a certificate: the text must be" in Run(capsys, "verify", "no.json").failed()
+    assert "no.json: a certificate: the document must be" in Run(capsys, "verify", "no.json").failed()
 
 
 # -- audit-sampler -----------------------------------------------------------------------------------------
@@ -409,7 +409,7 @@ def test_a_leaky_program_is_found(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_program_that_says_nothing_of_its_value_is_left_in_peace(capsys: pytest.CaptureFixture[str]) -> None:
     run = audit_sampler(capsys, "--", sys.executable, "quiet.py")
     assert (run.code, run.err) == (0, "")
-    assert run.out.startswith("nothing found, which proves nothing: ")
+    assert run.out.startswith("no violation found, which does not prove that the sampler obeys the policy: ")
 
 
 @pytest.mark.usefixtures("folder")

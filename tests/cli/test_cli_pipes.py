@@ -418,7 +418,7 @@ def test_an_arrow_stream_without_its_last_batches_is_refused(feed: Callable[[byt
         cut = stream.getvalue()[:end]
         assert ipc.open_stream(cut).read_all().num_rows in (3, 6, 9)
         feed(cut)
-        with pytest.raises(InvalidInput, match="must end with its end-of-stream mark; got 'one that was cut short'"):
+        with pytest.raises(InvalidInput, match="must end with its end-of-stream mark; got 'a truncated stream'"):
             list(read_reports(mechanism, "-"))
     feed(stream.getvalue())
     assert [piece.tolist() for piece in read_reports(mechanism, "-")] == [[0, 1, 2]] * 3
@@ -447,8 +447,12 @@ def test_reports_of_another_mechanism_are_refused(
         ("index", b"\n", "the report in row 1 must be in 0 … 3, in plain digits"),
         ("index", b"flu\n", "the report in row 1 must be in 0 … 3, in plain digits"),
         ("index", b"1" * 200 + b"\n", "the report in row 1 must be in 0 … 3"),
-        ("index", b"end 1\n", "its last line must be 'end 1', the number of reports that came; got 'more after it'"),
-        ("index", b"end 3\n", "its last line must be 'end 1', the number of reports that came; got b'end 3"),
+        (
+            "index",
+            b"end 1\n",
+            "its last line must be 'end 1', the number of reports before it; got 'more lines after it'",
+        ),
+        ("index", b"end 3\n", "its last line must be 'end 1', the number of reports before it; got b'end 3"),
         ("bitmap", b"01\n", "the report in row 1 must have exactly 2 bits set"),
         ("bitmap", b"0A\n", "the report in row 1 must be 1 bytes in lower-case hex digits"),
         ("bitmap", b"0 3\n", "the report in row 1 must be 1 bytes in lower-case hex digits"),

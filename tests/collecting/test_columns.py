@@ -453,7 +453,7 @@ def test_groups_may_be_any_column(by: Any, groups: list[Any]) -> None:
 
 
 def test_groups_that_do_not_fit_are_refused() -> None:
-    assert "one group for each of the 3 reports; got 2" in refusal(sf.aggregate_groups, INDEX, [0, 1, 2], ["a", "b"])
+    assert "one group per report, 3 in total; got 2" in refusal(sf.aggregate_groups, INDEX, [0, 1, 2], ["a", "b"])
     for missing in (["a", None, "b"], pd.Series(["a", None, "b"]), np.array([1, np.nan, 2]), pl.Series([1, None, 2])):
         assert "the group in row 1 must not be missing" in refusal(sf.aggregate_groups, INDEX, [0, 1, 2], missing)
     reports, by = pd.Series([0, 1, 2]), pd.Series(["a", "b", "b"], index=[2, 1, 0])

@@ -297,7 +297,7 @@ def test_faults_of_a_batch_are_refused_with_reason_and_row() -> None:
     assert says(good[:-1]) == "a batch: its length must be 50 bytes for 5 reports; got '49 bytes'"
     assert says(good + b"\0") == "a batch: its length must be 50 bytes for 5 reports; got '51 bytes'"
     assert says(b"PAR1" + good[4:]) == "a batch: its first four bytes must be b'SFUM'; got b'PAR1'"
-    assert f"its mechanism must be {other.hash}" in refusal(decode_batch, other, good)
+    assert f"the hash of its mechanism must be {other.hash}" in refusal(decode_batch, other, good)
     assert says(batch_by_hand(mechanism, [0, 1, 7])) == "a batch: the report in row 2 must be in 0 … 4; got 7"
     assert says(good[:-1] + b"\x80") == "a batch: the bits after the last report must be zero; got 128"
     version = good[:4] + b"\x02" + good[5:]
@@ -461,7 +461,10 @@ def test_another_mechanism_is_refused(column_path: Path) -> None:
     mechanism = MECHANISMS["response, 3 bits"]
     write_reports(RandomizedResponse(sf.Domain.range(5), 2), [1, 2], column_path)
     message = refusal(list, read_reports(mechanism, column_path))
-    assert f"{column_path}: the mechanism in its metadata (sfumato.mechanism) must be {mechanism.hash}" in message
+    assert (
+        f"{column_path}: the hash of the mechanism in its metadata (sfumato.mechanism) must be {mechanism.hash}"
+        in message
+    )
     write_table(column_path, pa.table({"report": pa.array([1], pa.uint32())}))
     assert "got 'none'" in refusal(list, read_reports(mechanism, column_path))
 
@@ -471,7 +474,7 @@ def test_another_type_of_column_is_refused(kind: pa.DataType, column_path: Path)
     mechanism = MECHANISMS["response, 3 bits"]
     write_table(column_path, table_of(mechanism, pa.nulls(2, kind), kind))
     message = refusal(list, read_reports(mechanism, column_path))
-    assert f"{column_path}: the column 'report' must be uint32; got '{kind}'" in message
+    assert f"{column_path}: the column 'report' must have the type uint32; got '{kind}'" in message
 
 
 def test_nulls_and_invalid_reports_are_refused_with_their_row(column_path: Path) -> None:
@@ -509,7 +512,7 @@ def test_a_damaged_page_of_parquet_is_refused(tmp_path: Path) -> None:
     damaged = bytearray(path.read_bytes())
     damaged[4000] ^= 1
     path.write_bytes(damaged)
-    assert "must be whole" in refusal(list, read_reports(mechanism, path))
+    assert "must be a complete file" in refusal(list, read_reports(mechanism, path))
 
 
 def test_a_promise_of_more_rows_than_there_are_bytes_is_refused(tmp_path: Path) -> None:
@@ -521,7 +524,7 @@ def test_a_promise_of_more_rows_than_there_are_bytes_is_refused(tmp_path: Path) 
     assert places
     for place in places:
         path.write_bytes(whole[:place] + (1100).to_bytes(8, "little") + whole[place + 8 :])
-        assert "must be whole" in refusal(list, read_reports(mechanism, path))
+        assert "must be a complete file" in refusal(list, read_reports(mechanism, path))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".sfb"])

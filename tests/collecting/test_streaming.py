@@ -174,10 +174,10 @@ def test_a_checkpoint_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="name each file once"):
         aggregate_files(mechanism, [path, str(path)], resume=state)
     aggregate_files(mechanism, [path], resume=state)
-    with pytest.raises(InvalidInput, match="the other mechanism must be"):
+    with pytest.raises(InvalidInput, match="the mechanism must have the hash"):
         aggregate_files(other, [path], resume=state)
     in_groups(path, mechanism, drawn(mechanism, 1001), 100)
-    with pytest.raises(InvalidInput, match="be as it was when a part of it was counted"):
+    with pytest.raises(InvalidInput, match="be unchanged since a part of it was counted"):
         aggregate_files(mechanism, [path], resume=state)
     document = json.loads(state.read_text())
     for wrong, match in (({"version": 2}, "version"), ({"files": [1]}, "files"), ({"counts": {}}, "key")):
@@ -200,7 +200,7 @@ def test_files_can_be_added_to_a_checkpoint_but_none_be_left_out(tmp_path: Path)
     assert both == sf.aggregate(mechanism, reports)
     for paths in ([first], [second], []):
         with pytest.raises(
-            InvalidInput, match=r"[ab]\.sfb: the file must be named again, for its counts are in .*json"
+            InvalidInput, match=r"[ab]\.sfb: the file must be listed again, because its counts are in .*json"
         ):
             aggregate_files(mechanism, paths, resume=state)
     assert aggregate_files(mechanism, [first, second], resume=state) == both
@@ -217,7 +217,7 @@ def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, name
         def rewrite(_: sf.Progress) -> None:
             write_reports(mechanism, drawn(mechanism, 250), path)
 
-        with pytest.raises(InvalidInput, match=f"{name}: the file must stay as it is while it is counted"):
+        with pytest.raises(InvalidInput, match=f"{name}: the file must not change while it is counted"):
             aggregate_files(mechanism, [path], resume=resume, progress=rewrite)
         assert not state.exists()
         assert aggregate_files(mechanism, [path], resume=resume) == sf.aggregate(mechanism, drawn(mechanism, 250))
@@ -233,10 +233,10 @@ def test_a_file_that_changes_between_two_rounds_is_refused(tmp_path: Path) -> No
         if progress.done > 500:
             in_groups(path, mechanism, drawn(mechanism, 1001, seed=2), 100)
 
-    with pytest.raises(InvalidInput, match="stay as it is while it is counted"):
+    with pytest.raises(InvalidInput, match="not change while it is counted"):
         aggregate_files(mechanism, [path], resume=state, progress=rewrite, threads=1)
     assert 0 < json.loads(state.read_text())["counts"]["n"] <= 500
-    with pytest.raises(InvalidInput, match="be as it was when a part of it was counted"):
+    with pytest.raises(InvalidInput, match="be unchanged since a part of it was counted"):
         aggregate_files(mechanism, [path], resume=state)
 
 

@@ -279,7 +279,7 @@ def test_another_service_is_no_collector() -> None:
     with (
         hasty(answer_of("200 OK", b'{"status": "ok"}')) as url,
         Client(url) as client,
-        pytest.raises(CollectorUnreachable, match=r"no collector answers so.*status"),
+        pytest.raises(CollectorUnreachable, match=r"does not come from a collector.*status"),
     ):
         client.collection("abcdefgh")
 
@@ -302,7 +302,7 @@ def test_reports_that_end_in_an_error_are_sent_again_under_their_name(
         counted = collector.aggregate(name).n
         assert 0 < counted <= 50
         (note,) = failed.value.__notes__
-        client.submit(name, reports, batch=note.removeprefix("(batch ").removesuffix(")"))
+        client.submit(name, reports, batch=note.partition("batch='")[2].removesuffix("'."))
     assert collector.aggregate(name) == sf.aggregate(mechanism, reports)
 
 
@@ -320,20 +320,20 @@ def test_reports_that_end_in_an_error_are_sent_again_under_their_name(
     ],
 )
 def test_a_url_of_no_collector_is_refused(url: str) -> None:
-    with pytest.raises(sf.errors.InvalidInput, match="be that of a collector"):
+    with pytest.raises(sf.errors.InvalidInput, match=r"be an address such as https://collect\.example"):
         Client(url)
 
 
 @pytest.mark.parametrize("token", ["sfk_secret\n", "sfk secret", "sfk_sécret", ""])
 def test_a_token_that_no_header_can_hold_is_refused_and_not_shown(token: str) -> None:
-    with pytest.raises(sf.errors.InvalidInput, match="token must be of visible ASCII") as refused:
+    with pytest.raises(sf.errors.InvalidInput, match="token must have only visible ASCII") as refused:
         Client("http://collect.example", token)
     assert "cret" not in str(refused.value)
 
 
 def test_whoever_waits_waits_for_some_time() -> None:
     for timeout in (0, -1.0, float("nan")):
-        with pytest.raises(sf.errors.InvalidInput, match="timeout must be above 0"):
+        with pytest.raises(sf.errors.InvalidInput, match="timeout must be more than 0"):
             Client("http://collect.example", timeout=timeout)
 
 

@@ -102,7 +102,7 @@ def test_nothing_was_spent_on_what_was_never_asked() -> None:
     ledger = charged([sf.Uniform(FRUIT, 1)], lambda _: response(1))
     assert ledger.spent(COIN) is None
     assert Ledger().total == sf.Epsilon(0)
-    assert repr(ledger) == "Ledger(1 releases about 1 questions)"
+    assert repr(ledger) == "Ledger(1 release about 1 question)"
 
 
 @pytest.mark.parametrize("levels", list(itertools.permutations([1, 2, 5])))
@@ -175,7 +175,9 @@ def test_a_budget_is_spent_to_the_last_bit_and_not_beyond() -> None:
     assert ledger.remaining(FRUIT) == sf.Epsilon(0)
     tiny = "1/1000000000000000000000000000000"
     assert not ledger.allows("more", response(tiny), sf.Uniform(FRUIT, tiny))
-    with pytest.raises(BudgetExceeded, match=r"'more': .*a uniform policy at epsilon 0.4, beyond the budget, a uni"):
+    with pytest.raises(
+        BudgetExceeded, match=r"'more': .*a uniform policy at epsilon 0.4, which exceeds the budget, a uni"
+    ):
         ledger.charge("more", response(0.1), policy)
     assert len(ledger.releases) == 3
 
@@ -236,13 +238,13 @@ def test_what_remains_without_a_limit_and_where_it_is_no_level() -> None:
     assert Ledger(sf.Pairwise(FRUIT, {})).remaining(FRUIT) is None
     assert Ledger(sf.Uniform(FRUIT, 1)).remaining(COIN) == sf.Epsilon(0)
     assert Ledger(sf.Secret(PRODUCT, "S", 2, sf.Anything())).remaining(PRODUCT) == sf.Epsilon(2)
-    with pytest.raises(Undecided, match=r"ask allows\(\)"):
+    with pytest.raises(Undecided, match=r"Call allows\(\)"):
         Ledger(sf.Prior(COIN, ["1/2", "1/2"], 1)).remaining(COIN)
 
 
 def test_a_budget_speaks_of_its_own_question_and_refuses_others() -> None:
     ledger = Ledger(sf.Uniform(FRUIT, 1))
-    with pytest.raises(BudgetExceeded, match="beyond what the budget speaks of"):
+    with pytest.raises(BudgetExceeded, match="the budget does not cover this question"):
         ledger.answer("coins", response("0.01", COIN), sf.Uniform(COIN, "0.01"), "heads", stream=NOTHING)
     both = Ledger([sf.Uniform(FRUIT, 1), sf.Uniform(COIN, 2)])
     both.charge("coins", response(2, COIN), sf.Uniform(COIN, 2))
@@ -278,7 +280,7 @@ def test_u_and_then_s_xor_u_is_refused_by_name() -> None:
     assert ledger.spent(PRODUCT) == policy
     assert ledger.total.is_infinite
     assert not ledger.allows("habits", s_xor_u, policy)
-    with pytest.raises(CannotCompose, match=r"the collections 'tastes', 'habits' have no bound together"):
+    with pytest.raises(CannotCompose, match=r"the releases of collections 'tastes', 'habits' have no bound together"):
         ledger.answer("habits", s_xor_u, policy, (1, 0), stream=NOTHING)
     assert len(ledger.releases) == 1
 
@@ -337,7 +339,7 @@ def test_what_is_charged_against_anything_is_the_mechanisms_level_not_that_of_th
 def test_a_level_against_anything_belongs_to_a_secret() -> None:
     document = json.loads(charged([sf.Uniform(FRUIT, 1)], lambda _: response(1)).to_json())
     document["releases"][0]["hiding"] = "1"
-    with pytest.raises(InvalidInput, match="hiding must be stated of a secret only"):
+    with pytest.raises(InvalidInput, match="hiding must be absent unless the policy is a secret"):
         Ledger.from_json(json.dumps(document))
 
 
@@ -406,7 +408,7 @@ def test_a_proved_level_continues_the_file_and_is_not_lost_again(tmp_path: Path)
     proved.prove("a", mechanism)
     proved.save(tmp_path / "ledger.json")
     assert Ledger.load(tmp_path / "ledger.json").releases == proved.releases
-    with pytest.raises(InvalidInput, match="hold no release that this ledger does not know"):
+    with pytest.raises(InvalidInput, match="hold only releases that this ledger has"):
         old.save(tmp_path / "ledger.json")
 
 
@@ -540,7 +542,9 @@ def test_another_value_is_refused_or_charged() -> None:
     policy, mechanism = sf.Uniform(FRUIT, 1), response(1)
     ledger = Ledger(sf.Uniform(FRUIT, 2))
     first = ledger.answer("weekly", mechanism, policy, "fig")
-    with pytest.raises(ValueChanged, match="collection 'weekly' was answered with another value") as refusal:
+    with pytest.raises(
+        ValueChanged, match="collection 'weekly' has already received a report of another value"
+    ) as refusal:
         ledger.answer("weekly", mechanism, policy, "pear", stream=NOTHING)
     assert "pear" not in str(refusal.value)
     assert "fig" not in str(refusal.value)
@@ -559,7 +563,7 @@ def test_what_a_change_costs_is_said_in_words_and_as_a_policy() -> None:
     before = ledger.to_json()
     free = ledger.cost_of_change("weekly", mechanism, policy, "fig")
     assert (free.added, free.total, free.allowed) == (None, policy, True)
-    assert str(free).startswith("costs nothing")
+    assert str(free).startswith("free: ")
     cost = ledger.cost_of_change("weekly", mechanism, policy, "pear")
     assert (cost.added, cost.total, cost.allowed) == (policy, sf.Uniform(FRUIT, 2), True)
     assert str(cost) == (
@@ -579,7 +583,9 @@ def test_a_collection_keeps_its_mechanism_and_its_policy() -> None:
         (SubsetSelection(FRUIT, 1), sf.Uniform(FRUIT, 1)),
         (response(1), sf.HighLow(FRUIT, ["fig"], 1)),
     ):
-        with pytest.raises(InvalidInput, match="mechanism and policy must be those of collection 'weekly'"):
+        with pytest.raises(
+            InvalidInput, match="mechanism and policy must be those of the earlier reports of collection 'weekly'"
+        ):
             ledger.answer("weekly", mechanism, policy, "fig", stream=NOTHING)
 
 
@@ -606,7 +612,7 @@ def test_digests_of_equal_values_differ_between_collections_and_ledgers() -> Non
 @pytest.mark.parametrize(
     ("arguments", "culprit"),
     [
-        (("", response(1), sf.Uniform(FRUIT, 1), "fig"), "collection must be a name"),
+        (("", response(1), sf.Uniform(FRUIT, 1), "fig"), "collection must be a non-empty string"),
         (("a", response(1), sf.Uniform(COIN, 1), "fig"), "policy must have the mechanism's domain"),
         (("a", response(1), sf.Uniform(FRUIT, 1), "plum"), "must be one of the str labels"),
     ],
@@ -693,7 +699,7 @@ def _set(*path: Any) -> Callable[[Any], None]:
         (_set("budget", None), InvalidInput, "budget must be a list"),
         (_set("releases", 0, "note", 1), InvalidInput, "release 0 key must be"),
         (_set("releases", 0, 7), InvalidInput, "release 0 must be a mapping"),
-        (_set("releases", 0, "collection", ""), InvalidInput, "release 0, collection must be a name"),
+        (_set("releases", 0, "collection", ""), InvalidInput, "release 0, collection must be a non-empty string"),
         (_set("releases", 0, "mechanism", "rr"), InvalidInput, "release 0, mechanism must be"),
         (_set("releases", 0, "classical", "much"), InvalidInput, "release 0, classical must be"),
         (_set("releases", 0, "value", None), InvalidInput, "release 0 must have both value and report"),
@@ -797,7 +803,7 @@ def test_a_file_with_releases_that_are_not_known_is_not_overwritten(shared: Path
     answered(second, "second")
     kept = shared.read_bytes()
     for other in (second, Ledger()):
-        with pytest.raises(InvalidInput, match=r"hold no release that this ledger does not know.*send nothing"):
+        with pytest.raises(InvalidInput, match=r"hold only releases that this ledger has.*Send no report"):
             other.save(shared)
     assert shared.read_bytes() == kept
     newer = {**json.loads(kept), "ledger": 2}
@@ -846,7 +852,7 @@ def test_a_block_within_a_block_is_not_forgotten(shared: Path) -> None:
                 answered(inner, "inner")
             answered(outer, "outer")
 
-    with pytest.raises(InvalidInput, match="hold no release"):
+    with pytest.raises(InvalidInput, match="hold only releases that this ledger has"):
         nested()
     assert [release.collection for release in Ledger.load(shared).releases] == ["inner"]
 

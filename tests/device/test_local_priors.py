@@ -257,9 +257,7 @@ def test_priors_must_be_declared() -> None:
     for declared in DECLARATIONS:
         assert sf.LocalPriors([0.5], 1, prior_source=declared).prior_source == declared
     for refused in (None, "private", "history", "learnt"):
-        with pytest.raises(
-            InvalidInput, match=r"prior_source must be declared as one of 'public', 'cohort', 'released'"
-        ):
+        with pytest.raises(InvalidInput, match=r"prior_source must be one of 'public', 'cohort', 'released'"):
             sf.LocalPriors([0.5], 1, prior_source=refused)
     with pytest.raises(InvalidInput, match="private history must first be released privately"):
         sf.LocalPriors([0.5], 1)
@@ -268,24 +266,27 @@ def test_priors_must_be_declared() -> None:
 @pytest.mark.parametrize(
     ("build", "culprit"),
     [
-        (lambda: public([0.5, 1.2, 0.1]), "priors: that of user 1 must lie in"),
-        (lambda: public([0.5, -0.1]), "priors: that of user 1 must lie in"),
-        (lambda: public([math.nan]), "priors: that of user 0 must lie in"),
-        (lambda: public([[0.5, 0.5]]), "be a row of at least one number"),
-        (lambda: public([]), "be a row of at least one number"),
-        (lambda: public(0.5), "be a row of at least one number"),
-        (lambda: public(["x"]), "be a row of numbers in"),
+        (lambda: public([0.5, 1.2, 0.1]), r"priors\[1\] must be in"),
+        (lambda: public([0.5, -0.1]), r"priors\[1\] must be in"),
+        (lambda: public([math.nan]), r"priors\[0\] must be in"),
+        (lambda: public([[0.5, 0.5]]), "be a sequence of at least one number"),
+        (lambda: public([]), "be a sequence of at least one number"),
+        (lambda: public(0.5), "be a sequence of at least one number"),
+        (lambda: public(["x"]), "be a sequence of numbers in"),
         (lambda: public([0.5], -1), "epsilon must be at least 0"),
         (lambda: public([0.5], domain=sf.Domain.range(3)), "domain must have exactly two values"),
-        (lambda: public([0.5]).privatize([0, 1]), "values must be one for each of 1 users; got 2"),
+        (lambda: public([0.5]).privatize([0, 1]), "values must have 1 entry, one per user; got 2"),
         (lambda: public([0.5]).privatize([7]), "7"),
         (lambda: public([0.5]).estimate([2]), "reports must be 0 or 1"),
         (lambda: public([0.5]).estimate([0.5]), "reports must be 0 or 1"),
-        (lambda: public([0.5]).estimate([0, 1]), "reports must be one for each of 1 users"),
+        (lambda: public([0.5]).estimate([0, 1]), "reports must have 1 entry, one per user"),
         (lambda: public([0.5]).estimate([0], "best"), "method must be one of mmse, unbiased"),
-        (lambda: public([0.5], 0).estimate([0], "unbiased"), "not be 'unbiased' where a report tells nothing"),
-        (lambda: public([0.5]).error_if([0.5, 0.5]), "true_priors must be one for each"),
-        (lambda: public([0.5]).error_if([2]), "true_priors: that of user 0 must lie in"),
+        (
+            lambda: public([0.5], 0).estimate([0], "unbiased"),
+            "not be 'unbiased', because the report of some user is independent of the value",
+        ),
+        (lambda: public([0.5]).error_if([0.5, 0.5]), "true_priors must have 1 entry, one per user"),
+        (lambda: public([0.5]).error_if([2]), r"true_priors\[0\] must be in"),
     ],
 )
 def test_bad_input_is_refused_by_name(build: Any, culprit: str) -> None:
@@ -351,12 +352,12 @@ def test_a_list_of_priors_stands_for_its_mixtures_and_a_box_for_its_points(k: in
     [
         (lambda: sf.PriorBox(COIN, [0.5], [1, 1]), "low must have 2 entries"),
         (lambda: sf.PriorBox(COIN, [0.5, 0.2], [0.4, 1]), "low of 'no' must be at most its high"),
-        (lambda: sf.PriorBox(COIN, [0.9, 0.2], [1, 1]), "leave room for a sum of one"),
-        (lambda: sf.PriorBox(COIN, [0, 0], [0.4, 0.4]), "leave room for a sum of one"),
-        (lambda: sf.PriorBox(COIN, [-1, 0], [1, 1]), "low of 'no' must lie in"),
+        (lambda: sf.PriorBox(COIN, [0.9, 0.2], [1, 1]), "have sums of at most one and at least one"),
+        (lambda: sf.PriorBox(COIN, [0, 0], [0.4, 0.4]), "have sums of at most one and at least one"),
+        (lambda: sf.PriorBox(COIN, [-1, 0], [1, 1]), "low of 'no' must be in"),
         (lambda: sf.PriorBox(COIN, ["x", 0], [1, 1]), "low of 'no' must be a number"),
         (lambda: sf.PriorBox.around(COIN, [0.5, 0.5], -1), "radius must be at least 0"),
-        (lambda: PriorMixtures(COIN, []), "hold at least one"),
+        (lambda: PriorMixtures(COIN, []), "have at least one prior"),
         (lambda: PriorMixtures(COIN, [[0.5, 0.4]]), "prior 0 must sum to one"),
         (
             lambda: sf.audit_priors(RandomizedResponse(COIN, 1), sf.PriorBox(sf.Domain([0, 1]), [0, 0], [1, 1]), 1),

@@ -160,7 +160,9 @@ def test_one_value_or_a_seed_or_a_policy_is_refused_with_a_hint() -> None:
         assert "none" not in str(refused.value)
     wrong: list[Any] = [1, np.random.default_rng(1), sf.InsecureSeeded]
     for stream in wrong:
-        with pytest.raises(InvalidInput, match=r"stream must be left out .*, or InsecureSeeded\(seed\)"):
+        with pytest.raises(
+            InvalidInput, match=r"stream must be InsecureSeeded\(seed\), for simulations only.*Leave stream out"
+        ):
             sf.privatize(mechanism, ["none"], stream)
     with pytest.raises(InvalidInput, match="the mechanism must be a Mechanism, not a Policy"):
         sf.privatize(sf.Uniform(domain, 1), ["none"])  # type: ignore[arg-type]

@@ -200,7 +200,7 @@ def test_a_joint_report_wins_where_epsilon_is_large() -> None:
 def test_the_recommendation_is_a_sentence_of_the_plan(planned: QuestionnairePlan) -> None:
     assert planned.best.name == "sample by weights"
     assert planned.reason in str(planned)
-    assert "each person answers one question at the full epsilon" in planned.reason
+    assert "every person answers one question at the full epsilon" in planned.reason
     assert "times less than splitting evenly" in planned.reason
     assert "* sample by weights" in str(planned)
 
@@ -208,7 +208,7 @@ def test_the_recommendation_is_a_sentence_of_the_plan(planned: QuestionnairePlan
 def test_what_is_too_large_to_compare_is_said() -> None:
     plan = Questionnaire({"a": sf.Domain.range(1000), "b": sf.Domain.range(1000)}, 1).plan(10)
     assert "joint" not in {row.name for row in plan.rows}
-    assert plan.left_out == "joint: not compared, for there are 1000000 combinations of answers"
+    assert plan.left_out == "joint: not compared, because there are 1000000 combinations of answers"
     assert plan.left_out in str(plan)
 
 
@@ -221,9 +221,9 @@ def test_an_epsilon_too_small_to_tell_anything_has_infinite_risks() -> None:
 @pytest.mark.parametrize(
     ("questions", "epsilon", "culprit"),
     [
-        ({}, 1, "questions must be at least two"),
-        ({"a": SMOKES}, 1, "questions must be at least two"),
-        ([SMOKES, AGES], 1, "questions must be at least two names"),
+        ({}, 1, "questions must be a mapping from at least two names"),
+        ({"a": SMOKES}, 1, "questions must be a mapping from at least two names"),
+        ([SMOKES, AGES], 1, "questions must be a mapping from at least two names"),
         ({"a": SMOKES, "b": ["x", "y"]}, 1, "question 'b' must be a name with a Domain"),
         ({"a": SMOKES, "b": sf.Domain(["x"])}, 1, "question 'b' must be a name with a Domain of at least two"),
         ({"a": SMOKES, 3: AGES}, 1, "question 3 must be a name"),
@@ -333,5 +333,5 @@ def test_bad_cross_tables_are_refused() -> None:
     for rows, columns in ((None, None), ("a", None), ("a", "a"), ("a", "d")):
         with pytest.raises(InvalidInput, match="rows and columns must name two of the questions 'a', 'b', 'c'"):
             cross_table(three, rows, columns)
-    with pytest.raises(InvalidInput, match="the domain is no product"):
+    with pytest.raises(InvalidInput, match="estimate must be over a product of questions"):
         cross_table(estimated(COLOURS))

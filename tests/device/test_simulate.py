@@ -223,6 +223,9 @@ def test_a_billion_people_have_the_predicted_error(mechanism: Mechanism) -> None
 def test_a_mechanism_without_a_law_of_counts_is_simulated_one_by_one() -> None:
     nested = NestedSubsets(sf.Domain.range(6), "aaabbb", 1, 2)
     assert sf.simulate(nested, n=1000).one_by_one
-    with pytest.raises(InvalidInput, match="one_by_one must be True where no law of the counts is known"):
+    with pytest.raises(
+        InvalidInput,
+        match="one_by_one must be True or None, because the law of the counts of nested-subsets is not known",
+    ):
         sf.simulate(nested, n=1000, one_by_one=False)
     assert sf.simulate(RandomizedResponse(DOMAIN, 1), n=1000, one_by_one=False).how.startswith("the counts were drawn")

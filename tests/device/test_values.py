@@ -79,7 +79,7 @@ def test_a_truncated_column_file_is_refused_by_name(suffix: str, tmp_path: Path)
     path = tmp_path / f"values{suffix}"
     write_table(path, pa.table({"v": ["some", "values"] * 100}))
     path.write_bytes(path.read_bytes()[:-20])
-    assert f"{path}: the file must be whole" in refusal(list, read_values(path))
+    assert f"{path}: the file must be a complete file" in refusal(list, read_values(path))
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ def test_a_cross_table_survives_json() -> None:
         ({"unbiased": ["0", 0, 0, 0]}, InvalidInput, "unbiased must be finite numbers"),
         ({"nearest": [float("nan"), 0, 0, 0]}, InvalidInput, "nearest must be finite numbers"),
         ({"counts": [1, 2, 3]}, InvalidInput, "counts must have 4 entries"),
-        ({"n": 1}, InvalidInput, "every count must lie in"),
+        ({"n": 1}, InvalidInput, "every count must be in"),
         ({"n": 301}, InvalidInput, "counts must sum to"),
         ({"n": 0, "counts": [0, 0, 0, 0]}, InvalidInput, "n must be at least 1"),
         ({"method": "nonsense"}, InvalidInput, "method must be one of unbiased, efficient, simplex, mle, mmse"),

@@ -215,7 +215,7 @@ def test_the_folder_is_given_or_named_by_the_environment(tmp_path: Path, monkeyp
     assert data_folder() == tmp_path
     assert data_folder(tmp_path.parent) == tmp_path.parent
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
-    with pytest.raises(InvalidInput, match="SFUMATO_DATA: the folder must be a directory that is there"):
+    with pytest.raises(InvalidInput, match="SFUMATO_DATA: the folder must be an existing directory"):
         data_folder()
     with pytest.raises(InvalidInput, match="--data: the folder must be"):
         data_folder(tmp_path / "nowhere")

@@ -377,7 +377,7 @@ def test_a_certificate_with_another_information_is_refused() -> None:
     mechanism = PriorBinary(XY, ["0.9", "0.1"], 1)
     document = json.loads(sf.audit(mechanism, mechanism.policy).to_json())
     for wrong in ({"nats": 0.001, "bound": document["information"]["bound"]}, {"nats": None, "bound": 1.0}):
-        with pytest.raises(InvalidInput, match="its findings"):
+        with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
             sf.verify(sf.Certificate.from_json(json.dumps({**document, "information": wrong})))
     broken: Any
     for broken in ([], {"nats": 1}, {"nats": "much", "bound": 1}):

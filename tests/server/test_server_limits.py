@@ -377,8 +377,8 @@ class Pretender(BaseHTTPRequestHandler):
 @pytest.mark.parametrize(
     ("status", "headers", "response_body", "words"),
     [
-        (200, {}, b"<html>please log in</html>", "no collector answers so: <html>please log in"),
-        (200, {}, b"17", "no collector answers so: 17"),
+        (200, {}, b"<html>please log in</html>", "the response does not come from a collector: <html>please log in"),
+        (200, {}, b"17", "the response does not come from a collector: 17"),
         (302, {"Location": "https://elsewhere.example/"}, b"", "not here, but at https://elsewhere.example/"),
         (200, {}, b'{"batch": "another-name-0", "reports": 3}', "the answer must be the Receipt.*another-name"),
         (200, {}, b'{"batch": "monday-0", "reports": 2}', "the answer must be the Receipt.*'reports': 2"),

@@ -217,7 +217,7 @@ def test_hadoops_paths_need_not_be_files_here(
     # A file too large to be handed over goes the way of tables.
     monkeypatch.setattr(remote_files, "_MAX_REMOTE_BYTES", 1)
     assert spark.aggregate_files(mechanism, cluster, f"{mounted}/a table") == here
-    with pytest.raises(InvalidInput, match="each be named once"):
+    with pytest.raises(InvalidInput, match="the paths must list each file once"):
         spark.aggregate_files(mechanism, cluster, f"{mounted}/a table", f"{mounted}/a table/*.parquet")
 
 
@@ -243,7 +243,7 @@ def test_a_file_that_is_not_taken_never_becomes_part_of_the_table(tmp_path: Path
         (attempts / name).write_text(name)
     commit.publish(["part-0-2", "part-1-3"])
     assert sorted(path.name for path in (tmp_path / "table").iterdir()) == ["part-0-2", "part-1-3"]
-    with pytest.raises(InvalidInput, match="must be new"):
+    with pytest.raises(InvalidInput, match="the path must not exist yet"):
         commit.publish([])
 
 
@@ -301,11 +301,11 @@ def test_what_could_report_somebody_twice_is_refused_before_anything_is_drawn(
     values = values_file(tmp_path / "values.parquet", ANSWERS)
     frame = cluster.read.parquet(values)
     (tmp_path / "taken").mkdir()
-    with pytest.raises(InvalidInput, match="must be new"):
+    with pytest.raises(InvalidInput, match="the path must not exist yet"):
         spark.privatize(response(), frame, str(tmp_path / "taken"), "answer")
-    with pytest.raises(InvalidInput, match="in a folder that is there"):
+    with pytest.raises(InvalidInput, match="be in an existing folder"):
         spark.privatize(response(), frame, str(tmp_path / "nowhere" / "reports"), "answer")
-    with pytest.raises(InvalidInput, match="each be named once"):
+    with pytest.raises(InvalidInput, match="the paths must be different"):
         spark.aggregate_files(response(), cluster, "reports", "reports")
     with pytest.raises(InvalidInput, match="the column must be one of"):
         spark.privatize(response(), frame, str(tmp_path / "reports"))

@@ -171,7 +171,7 @@ class Certificate(Result):
             return f"{name} does not obey the {kind} policy: {self.fault}"
         verdict = f"{name} {'obeys' if self.holds else 'does not obey'} the {kind} policy"
         if self.worst.names is None:
-            return f"{verdict}: it has no constraint"
+            return f"{verdict}, which constrains nothing"
         first, second = self.worst.names
         where = "" if self.output is None else f" at output {_cut(self.output)}"
         if self.worst.right == 0:

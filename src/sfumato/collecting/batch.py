@@ -159,7 +159,7 @@ def _read_header(mechanism: Mechanism, header: bytes, subject: str) -> int:
     if header[5:8] != bytes(3):
         raise InvalidInput(subject, "bytes 5 to 7", "be zero", header[5:8])
     if header[8:40].hex() != mechanism.hash:
-        raise InvalidInput(subject, "its mechanism", f"have the hash {mechanism.hash}", header[8:40].hex())
+        raise InvalidInput(subject, "the hash of its mechanism", f"be {mechanism.hash}", header[8:40].hex())
     return int.from_bytes(header[_COUNT_OFFSET:], "little")
 
 

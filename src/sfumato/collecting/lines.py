@@ -79,7 +79,7 @@ def _check_header(mechanism: Mechanism, line: bytes, subject: str) -> None:
         raise UnknownSpec(subject, "its version", f"be {_VERSION}", version)
     if line != _header(mechanism):
         raise InvalidInput(
-            subject, "its mechanism", f"have the hash {mechanism.hash}", mechanism_hash.removesuffix("\n")
+            subject, "the hash of its mechanism", f"be {mechanism.hash}", mechanism_hash.removesuffix("\n")
         )
 
 

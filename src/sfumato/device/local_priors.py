@@ -451,9 +451,7 @@ class LocalPriors:
     def _check_count(self, parameter: str, count: int) -> None:
         """Raise InvalidInput unless there is one entry per user."""
         if count != len(self):
-            raise InvalidInput(
-                "LocalPriors", parameter, f"have one entry for each of {quantity(len(self), 'user')}", count
-            )
+            raise InvalidInput("LocalPriors", parameter, f"have {quantity(len(self), 'entry')}, one per user", count)
 
 
 def _posterior(prior: Floats, likelihoods: Floats) -> Floats:

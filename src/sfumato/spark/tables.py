@@ -75,9 +75,9 @@ def check_table(mechanism: Mechanism, table: DataFrame) -> None:
         raise InvalidInput("aggregate on Spark", "the column", f"be one of {table.columns}", REPORT_COLUMN)
     stored_hash = table.schema[REPORT_COLUMN].metadata.get(_KEY)
     if stored_hash != mechanism.hash:
-        where = f"the mechanism in the metadata of its column ({_KEY})"
+        where = f"the hash of the mechanism in the metadata of its column ({_KEY})"
         hint = "Read the reports with sfumato.spark.read_table, or use the mechanism that produced them."
-        raise InvalidInput("aggregate on Spark", where, f"have the hash {mechanism.hash}", stored_hash, hint=hint)
+        raise InvalidInput("aggregate on Spark", where, f"be {mechanism.hash}", stored_hash, hint=hint)
 
 
 def _check_footer(mechanism: Mechanism, spark: SparkSession, file: str) -> None:
