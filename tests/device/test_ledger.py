@@ -358,7 +358,7 @@ def test_a_level_is_proved_only_by_the_mechanism_of_the_release() -> None:
     ledger.charge("a", mechanism, policy)
     ledger = without_level(ledger)
     for collection, other in (("a", SecretRandomizedResponse(PRODUCT, "S", "1/2")), ("b", mechanism)):
-        with pytest.raises(InvalidInput, match=f"mechanism must have answered collection '{collection}'"):
+        with pytest.raises(InvalidInput, match=f"mechanism must be that of a release of collection '{collection}'"):
             ledger.prove(collection, other)
     assert ledger.releases[0].hiding is None
     assert ledger.prove("a", mechanism) == sf.Epsilon(1)
@@ -566,14 +566,12 @@ def test_what_a_change_costs_is_said_in_words_and_as_a_policy() -> None:
     assert str(free).startswith("free: ")
     cost = ledger.cost_of_change("weekly", mechanism, policy, "pear")
     assert (cost.added, cost.total, cost.allowed) == (policy, sf.Uniform(FRUIT, 2), True)
-    assert str(cost) == (
-        "costs a uniform policy at epsilon 1: what is spent would become a uniform policy at epsilon 2"
-    )
+    assert str(cost) == ("costs a uniform policy at epsilon 1; the total would become a uniform policy at epsilon 2")
     assert ledger.to_json() == before
     ledger.answer("weekly", mechanism, policy, "pear", allow_change=True)
     dear = ledger.cost_of_change("weekly", mechanism, policy, "apple")
     assert not dear.allowed
-    assert str(dear).endswith("a uniform policy at epsilon 3, beyond the budget")
+    assert str(dear).endswith("a uniform policy at epsilon 3, which exceeds the budget")
 
 
 def test_a_collection_keeps_its_mechanism_and_its_policy() -> None:

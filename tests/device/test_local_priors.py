@@ -259,7 +259,7 @@ def test_priors_must_be_declared() -> None:
     for refused in (None, "private", "history", "learnt"):
         with pytest.raises(InvalidInput, match=r"prior_source must be one of 'public', 'cohort', 'released'"):
             sf.LocalPriors([0.5], 1, prior_source=refused)
-    with pytest.raises(InvalidInput, match="private history must first be released privately"):
+    with pytest.raises(InvalidInput, match="A report reveals its prior"):
         sf.LocalPriors([0.5], 1)
 
 

@@ -201,7 +201,7 @@ def test_the_recommendation_is_a_sentence_of_the_plan(planned: QuestionnairePlan
     assert planned.best.name == "sample by weights"
     assert planned.reason in str(planned)
     assert "every person answers one question at the full epsilon" in planned.reason
-    assert "times less than splitting evenly" in planned.reason
+    assert "for splitting evenly" in planned.reason
     assert "* sample by weights" in str(planned)
 
 

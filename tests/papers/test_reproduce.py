@@ -190,7 +190,7 @@ def test_the_printed_mechanism_breaks_its_definition_in_example_1() -> None:
 def test_the_slides_formula_is_the_exact_risk() -> None:
     found = claims("subset-risk")
     assert found["its risk is that of the formula"].holds
-    assert found["subset selection is best for the l2 risk, in all regimes"].holds
+    assert found["subset selection has the smallest l2 risk in all regimes"].holds
     for case in reference("hadamard_response_best_block"):
         mechanism = published_hadamard(sf.Domain.range(case["k"]), str(case["eps"]))
         assert (mechanism.blocks, mechanism.block_size) == (case["paper_B"], case["paper_b"])

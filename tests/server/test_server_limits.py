@@ -379,10 +379,10 @@ class Pretender(BaseHTTPRequestHandler):
     [
         (200, {}, b"<html>please log in</html>", "the response does not come from a collector: <html>please log in"),
         (200, {}, b"17", "the response does not come from a collector: 17"),
-        (302, {"Location": "https://elsewhere.example/"}, b"", "not here, but at https://elsewhere.example/"),
-        (200, {}, b'{"batch": "another-name-0", "reports": 3}', "the answer must be the Receipt.*another-name"),
-        (200, {}, b'{"batch": "monday-0", "reports": 2}', "the answer must be the Receipt.*'reports': 2"),
-        (200, {}, b"{}", "the answer must be the Receipt"),
+        (302, {"Location": "https://elsewhere.example/"}, b"", "redirects to https://elsewhere.example/"),
+        (200, {}, b'{"batch": "another-name-0", "reports": 3}', "the response must be Receipt.*another-name"),
+        (200, {}, b'{"batch": "monday-0", "reports": 2}', "the response must be Receipt.*'reports': 2"),
+        (200, {}, b"{}", "the response must be Receipt"),
     ],
 )
 def test_an_answer_that_is_no_receipt_is_none(

@@ -115,7 +115,7 @@ def suffix_of(path: Path | str, known: Sequence[str]) -> str:
 def standard_input() -> BinaryIO:
     """Return standard input as a binary stream."""
     if sys.stdin is None:
-        raise InvalidInput(_STANDARD_INPUT, "the pipe", "be open", "a process without standard input")
+        raise InvalidInput(_STANDARD_INPUT, "the pipe", "be open", "nothing")
     return sys.stdin.buffer
 
 
