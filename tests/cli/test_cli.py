@@ -140,7 +140,10 @@ def test_a_fault_of_ours_is_neither_a_no_nor_an_error_of_theirs(
     run = Run(capsys, "audit", "mechanism.json", "--policy", "policy.toml")
     assert (run.code, run.out) == (70, "")
     assert run.err.startswith("Traceback ")
-    assert run.err.endswith("ZeroDivisionError: in the middle of it\n")
+    assert run.err.endswith(
+        "ZeroDivisionError: in the middle of it\n"
+        "sfumato: internal error; please report it together with the traceback above\n"
+    )
 
 
 # -- check -------------------------------------------------------------------------------------------------
@@ -151,10 +154,10 @@ def test_check_says_what_a_policy_asks(folder: Path, capsys: pytest.CaptureFixtu
     assert run.code == 0
     assert run.out.splitlines() == [
         "a high-low policy over 4 values",
-        "asks:        no report is more than 3 times (epsilon ln 3) as likely for a sensitive value ('hiv', 'cancer') "
+        "requires:         no report is more than 3 times (epsilon ln 3) as likely for a sensitive value ('hiv', 'cancer') "
         "as for any other value; the other values may be revealed.",
-        "least level: ln 3 ('hiv' against 'none')",
-        f"hash:        {sf.load_policy(folder / 'policy.toml').hash}",
+        "smallest epsilon: ln 3 ('hiv' against 'none')",
+        f"hash:             {sf.load_policy(folder / 'policy.toml').hash}",
     ]
 
 
@@ -275,7 +278,7 @@ def test_check_knows_words_for_every_kind(
     lines = run.out.splitlines()
     assert asks in lines[1]
     assert "inf times" not in run.out
-    assert lines[2].startswith(f"least level: {least}")
+    assert lines[2].startswith(f"smallest epsilon: {least}")
     assert lines[3].endswith(policy.hash)
 
 
@@ -429,12 +432,15 @@ def test_values_that_are_not_texts_are_given_as_json(folder: Path, capsys: pytes
 
 
 PROGRAMS = {
-    "ends at once": ("import sys; sys.exit(3)", "wrote 0 reports and ended; 5,000 were asked for (exit code 3)"),
+    "ends at once": (
+        "import sys; sys.exit(3)",
+        "ended after 0 reports of 5,000 (exit code 3). A sampler must read one",
+    ),
     "fails": ("import no_such_module", "(exit code 1: ModuleNotFoundError: No module named 'no_such_module')"),
-    "ends early": ("import sys\nfor i in range(700): print(sys.stdin.readline())", "and ended; 5,000 were asked for"),
-    "is silent": ("import sys; sys.stdin.read()", "wrote 0 reports and ended; 5,000 were asked for (exit code 0)"),
-    "says too much": ("import sys\nfor line in sys.stdin: print('a\\nb')", "wrote more than one line a value"),
-    "talks on": ("while True: print('a')", "wrote more than one line a value"),
+    "ends early": ("import sys\nfor i in range(700): print(sys.stdin.readline())", "reports of 5,000 (exit code "),
+    "is silent": ("import sys; sys.stdin.read()", "ended after 0 reports of 5,000 (exit code 0)"),
+    "says too much": ("import sys\nfor line in sys.stdin: print('a\\nb')", "wrote more reports than it read values"),
+    "talks on": ("while True: print('a')", "wrote more reports than it read values (5,000)"),
     "fails at last": (
         "import sys\nfor l in sys.stdin: print(1)\nsys.exit(4)",
         "failed after its last report (exit code 4",

@@ -125,7 +125,7 @@ def test_simulate_is_repeatable_and_near_its_prediction(folder: Path, capsys: py
     assert first == second
     assert first["l2"] < 10 * first["predicted_l2"]
     run("simulate", "policy.toml", "--n", "1000")
-    assert "95% intervals that hold the truth" in capsys.readouterr().out
+    assert "95% intervals that contain the truth" in capsys.readouterr().out
 
 
 def test_large_domains_show_the_most_frequent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,7 +242,7 @@ def test_no_output_takes_the_place_of_an_input(
     before = {path.name: path.read_bytes() for path in collected.iterdir()}
     message = refusal(capsys, *line.split())
     verb = "written" if read.startswith("'-o'") else "read"
-    assert f"{written} is the file that is {verb} for {read}; name another." in message
+    assert f"{written} is also {verb} for {read}. Choose another output file." in message
     assert "Invalid value for '-" in message  # it is the output that is blamed
     assert {path.name: path.read_bytes() for path in collected.iterdir()} == before
 
@@ -327,7 +327,7 @@ def test_without_a_number_of_people_a_design_says_which_it_supposes(
     folder: Path,  # noqa: ARG001
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    supposed = " (if 10,000 people answer; --n says how many will)"
+    supposed = " (for 10,000 people; set --n to the number of people who will answer)"
     without = answer(capsys, "design", "policy.toml", "-o", "mechanism.json", "--json")
     stated = answer(capsys, "design", "policy.toml", "-o", "other.json", "--n", "10_000", "--json")
     assert without == {**stated, "why": stated["why"] + supposed}
@@ -378,7 +378,11 @@ def test_one_is_not_many(collected: Path, capsys: pytest.CaptureFixture[str]) ->
     run("aggregate", "mechanism.json", "one.sfb", "-o", "one.json")
     run("estimate", "mechanism.json", "one.json")
     out = capsys.readouterr().out
-    for said in ("1 report of 2 bits written", "1 report counted in one.json", "1 report, method unbiased"):
+    for said in (
+        "1 report of 2 bits written",
+        "1 report counted; counts written to one.json",
+        "1 report, method unbiased",
+    ):
         assert said in out
 
 

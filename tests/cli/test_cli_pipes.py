@@ -149,7 +149,7 @@ def test_a_pipeline_of_the_shell_from_policy_to_estimate(folder: Path) -> None:
         # Five standard errors and more: a false alarm in four values is below 1e-6.
         error = abs(float(row["frequency"]) - SHARES[row["value"]])
         assert error < 5.2 * float(row["standard_error"])
-    for said in ("20,000 reports of ", "20,000 reports counted in standard output", "20,000 reports, method unbiased"):
+    for said in ("20,000 reports of ", "counts written to standard output", "20,000 reports, method unbiased"):
         assert said in run.stderr.decode()
     assert sorted(folder.iterdir()) == before
 
@@ -281,7 +281,7 @@ def test_the_file_behind_standard_input_is_not_written_over(folder: Path) -> Non
     line = f"{SFUMATO} design - -o policy.toml < policy.toml"
     run = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 2
-    assert "'-o' / '--output': policy.toml is the file that is read for 'POLICY'" in run.stderr
+    assert "'-o' / '--output': policy.toml is also read for 'POLICY'" in run.stderr
     assert (folder / "policy.toml").read_text() == POLICY
 
 
@@ -343,7 +343,7 @@ def test_standard_input_cannot_be_two_things(
     line: str, second: str, first: str, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     failed = Run(capsysbinary, b"anything", *line.split()).failed()
-    assert f"Invalid value for {second}: - (standard input) is read already, for {first}" in failed
+    assert f"Invalid value for {second}: standard input (-) is already read for {first}. Give a file" in failed
     assert not list(Path().glob("never*"))
 
 
@@ -495,7 +495,7 @@ def test_aggregate_counts_whatever_the_pipe_brings(
     data = counts if suffix == ".json" else piped(capsysbinary, mechanism, reports, suffix)
     run = Run(capsysbinary, data, "aggregate", "mechanism.json", "-", "-o", "-")
     assert run.worked() == counts
-    assert run.err == "100 reports counted in standard output\n"
+    assert run.err == "100 reports counted; counts written to standard output\n"
     twice = Run(capsysbinary, data, "aggregate", "mechanism.json", "counts.json", "-", "-o", "-", "--json")
     assert json.loads(twice.worked())["n"] == 200
     assert json.loads(twice.err)["reports"] == 200
@@ -518,7 +518,7 @@ def test_privatize_writes_reports_to_a_pipe(
     run = Run(capsysbinary, b"none\nflu\n" * 50, "privatize", "mechanism.json", "-", "-o", "-", *options)
     beginnings = {"sfb": b"SFUM", "parquet": b"PAR1", "arrow": b"ARROW1", "lines": b"sfumato-reports 1 "}
     assert run.worked().startswith(beginnings[form or "sfb"])
-    assert run.err == "100 reports of 2 bits written to standard output\n"
+    assert run.err == "100 reports of 2 bits each written to standard output\n"
     feed(run.out)
     mechanism = sf.mechanism_from_spec((documents / "mechanism.json").read_bytes())
     assert sum(map(len, read_reports(mechanism, "-"))) == 100
@@ -553,7 +553,7 @@ def test_what_waits_for_a_pipe_may_be_longer_than_memory(
     ],
 )
 def test_a_format_is_for_a_pipe_only(line: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert "--format is for a pipe (-o -)" in Run(capsysbinary, b"", *line.split()).failed()
+    assert "--format requires -o - (a pipe)" in Run(capsysbinary, b"", *line.split()).failed()
     assert not list(Path().glob("never*"))
 
 

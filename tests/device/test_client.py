@@ -345,7 +345,7 @@ def test_submit_sends_files_and_goes_on(collector: Served, tmp_path: Path, capsy
     write_reports(mechanism, reports[600:], paths[1])
     for _ in range(2):
         assert main(["submit", collector.url, name, *paths, "--batch", "monday"]) == 0
-        assert "1,000 reports counted in 1 batch, under the name monday" in capsys.readouterr().out
+        assert "1,000 reports counted in 1 batch, as --batch monday" in capsys.readouterr().out
     assert collector.aggregate(name) == sf.aggregate(mechanism, reports)
     unreachable = f"http://127.0.0.1:{free_port()}"
     assert main(["submit", unreachable, name, paths[0], "--attempts", "1"]) == 2

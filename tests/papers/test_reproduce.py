@@ -97,8 +97,8 @@ def test_the_list_names_all(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Give names, or --all, or --list"),
-        (["--all", "icml-table1"], "Give names, or --all, or --list"),
+        ([], "Give the names of experiments, or --all, or --list"),
+        (["--all", "icml-table1"], "Give the names of experiments, or --all, or --list"),
         (["icml-table9"], "the name must be one of icml-figure2"),
         (["lip-figure8", "--data", "/nowhere/at/all"], "does not exist"),
     ],

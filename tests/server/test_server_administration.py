@@ -71,13 +71,13 @@ def test_tokens_are_made_listed_and_revoked(store_url: str, tokens: Tokens, caps
     listed = first["tokens"][0]["fingerprint"]
     # The last one stays, unless another takes its place.
     assert main(["admin-tokens", "--store", store_url, "--revoke", listed]) == 2
-    assert "--revoke must leave a token" in capsys.readouterr().err
+    assert "--revoke must not name the last admin token" in capsys.readouterr().err
     second = tokens(store_url, "--new", "--revoke", listed.upper())
     assert second["revoked"] == listed
     assert [listed["fingerprint"] for listed in second["tokens"]] == [fingerprint(token_hash(second["new"]))]
     # What is wrong is found before anything is made.
     assert main(["admin-tokens", "--store", store_url, "--new", "--revoke", listed]) == 2
-    assert "one of those listed" in capsys.readouterr().err
+    assert "--revoke must be the fingerprint of an admin token of this store" in capsys.readouterr().err
     assert tokens(store_url) == {"new": None, "revoked": None, "tokens": second["tokens"]}
     assert main(["admin-tokens", "--store", store_url, "--new"]) == 0
     output = capsys.readouterr().out
@@ -109,7 +109,7 @@ def test_a_fingerprint_of_two_tokens_revokes_neither(
         store.add_admin(bytes([1, 2, 3, 4, *[number] * 28]), number)
     store.close()
     assert main(["admin-tokens", "--store", url, "--revoke", "01020304"]) == 2
-    assert "be that of one token" in capsys.readouterr().err
+    assert "--revoke must be the fingerprint of a single token" in capsys.readouterr().err
     assert len(tokens(url)["tokens"]) == 2
 
 
@@ -136,14 +136,21 @@ def test_what_is_no_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
     path.write_text("Dear Sir or Madam, " * 100)
     for command in (["admin-tokens"], ["admin-tokens", "--new"], ["serve", "--port", "0"]):
         assert main([*command, "--store", f"sqlite:///{path}"]) == 2
-        assert capsys.readouterr().err == "sfumato: the store: file is not a database\n"
+        assert capsys.readouterr().err == (
+            "sfumato: the store cannot be used: file is not a database. "
+            "Check that --store is the database of a collector.\n"
+        )
 
 
 def test_an_empty_database_has_no_tokens_to_list(postgres: Postgres, capsys: pytest.CaptureFixture[str]) -> None:
     url = postgres.new_database()
     for options in ([], ["--revoke", "01020304"]):
         assert main(["admin-tokens", "--store", url, *options]) == 2
-        assert re.fullmatch('sfumato: the store: relation "\\w+" does not exist\n', capsys.readouterr().err)
+        assert re.fullmatch(
+            'sfumato: the store cannot be used: relation "\\w+" does not exist. '
+            "Check that --store is the database of a collector.\n",
+            capsys.readouterr().err,
+        )
 
 
 def test_a_revoked_token_opens_nothing_any_more(

@@ -437,7 +437,7 @@ def test_whoever_was_interrupted_is_told_the_name(
     path = str(tmp_path / "reports.sfb")
     write_reports(mechanism, reports, path)
     assert main(["submit", f"http://127.0.0.1:{free_port()}", name, path, "--attempts", "1"]) == 2
-    assert "sending under --batch " in capsys.readouterr().err
+    assert "sending as --batch " in capsys.readouterr().err
     assert main(["submit", collector.url, name, path, "--batch", "tuesday", "--json"]) == 0
     output = capsys.readouterr()
     assert "--batch tuesday" in output.err

@@ -345,7 +345,7 @@ def test_the_commands_run_on_spark(
     capsys.readouterr()
     elsewhere = ["--engine", "spark", "--master", "spark://nowhere:7077"]  # refused before anyone looks for it
     assert main(["aggregate", "mechanism.json", folder, "-o", "spark.json", "--resume", "state", *elsewhere]) == 2
-    assert "--resume is for one process" in capsys.readouterr().err
+    assert "--resume requires --engine process" in capsys.readouterr().err
     assert main(["aggregate", "mechanism.json", "-", "-o", "spark.json", *engine]) == 2
     assert main(["aggregate", "mechanism.json", *files, "-o", "spark.json", "--master", MASTER]) == 2
     assert main(["aggregate", "mechanism.json", "nowhere", "-o", "spark.json", *engine]) == 2

@@ -1,4 +1,4 @@
-"""``python -m sfumato.cli``."""
+"""Run the command line as ``python -m sfumato.cli``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Where a command does its work: in this process, or on Spark, whose paths are Hadoop's."""
+"""Options that choose where a command computes: in this process, or on Spark, which reads Hadoop paths."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _SPARK = "spark"
 
 
 class _HadoopPath(click.Path):
-    """A path here; with ``--engine spark`` one of Hadoop's, which only Spark can look at."""
+    """A local path; with ``--engine spark``, a Hadoop path, which only Spark can check."""
 
-    def __init__(self, here: click.Path) -> None:
+    def __init__(self, local: click.Path) -> None:
         super().__init__()
-        self._here = here
+        self._local = local
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if ctx is None or ctx.params.get("engine") != _SPARK:
-            return self._here.convert(value, param, ctx)
+            return self._local.convert(value, param, ctx)
         if value == PIPE:
-            self.fail("- is for one process; --engine spark reads and writes files.", param, ctx)
+            self.fail("--engine spark cannot read or write a pipe (-). Give the path of a file or folder.", param, ctx)
         return value
 
 
@@ -39,24 +39,26 @@ HADOOP_OUTPUT = _HadoopPath(OUTPUT)
 
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options ``--engine`` and ``--master``; eager, for what a path may be depends on them."""
+    """Add the options ``--engine`` and ``--master``; click parses --engine first, because paths depend on it."""
     engine = click.option(
         "--engine",
         type=click.Choice(("process", _SPARK)),
         default="process",
         is_eager=True,
-        help="Where the work is done: in this process, or on Spark.  [default: process]",
+        help="Where to compute: in this process or on an Apache Spark cluster.  [default: process]",
     )
-    master = click.option("--master", metavar="URL", help="The master of Spark.  [default: local[*]]")
+    master = click.option(
+        "--master", metavar="URL", help="Spark master to connect to, with --engine spark only.  [default: local[*]]"
+    )
     return engine(master(command))
 
 
 @contextmanager
 def spark_session(engine: str, master: str | None) -> Iterator[SparkSession | None]:
-    """The session on the master that was asked for; None where the engine is this process."""
+    """Open a Spark session on the master; yield None if the engine is this process."""
     if engine != _SPARK:
         if master is not None:
-            raise click.UsageError("--master is for --engine spark.")
+            raise click.UsageError("--master requires --engine spark. Add --engine spark or leave out --master.")
         yield None
         return
     from sfumato.spark import session
@@ -67,5 +69,6 @@ def spark_session(engine: str, master: str | None) -> Iterator[SparkSession | No
 
         try:
             yield spark
-        except (PySparkException, Py4JError) as error:  # their first line says what, the rest is Java's trace
-            raise click.ClickException(f"Spark: {str(error).strip().splitlines()[0]}") from error
+        except (PySparkException, Py4JError) as error:
+            reason = str(error).strip().splitlines()[0]  # the other lines are Java's stack trace
+            raise click.ClickException(f"Spark failed: {reason}") from error

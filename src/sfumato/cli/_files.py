@@ -1,6 +1,7 @@
-"""How commands take files; ``-`` is standard input or output everywhere but for plots and checkpoints.
+"""File parameters of commands; ``-`` is standard input or output, except for plots and checkpoints.
 
-No command writes to a file that it reads, by whatever name, nor twice to one: what was there would be gone.
+A command rejects an output file that it also reads, or that another option also writes, because the file's content
+would be lost. Files are compared by identity, so links to the same file are detected.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _FILES = "sfumato.cli.files"
 
 @dataclass(frozen=True)
 class _Use:
-    """What a parameter does with a file."""
+    """A file that a parameter of the command reads or writes."""
 
     file: object
     path: str
@@ -63,38 +64,39 @@ class _Use:
 
 
 def _use(path: str, param: click.Parameter | None, ctx: click.Context | None, *, writes: bool) -> None:
-    """Remember the use of a file; refuse it beside another use of the same, unless both only read."""
+    """Record the use of a file; reject it if another parameter uses the same file, unless both only read it."""
     if param is None or ctx is None:
         return
     used: list[_Use] = ctx.meta.setdefault(_FILES, [])
     new = _Use(_identity(path, piped=path == PIPE and not writes), path, param, writes)
     for old in used:
         if old.file == new.file and (old.writes or writes):
-            # Whichever came first on the command line: it is the output that has to go elsewhere.
+            # Blame the output, whatever the order on the command line: the user has to choose another output.
             output, other = (new, old) if writes else (old, new)
             verb = "written" if other.writes else "read"
             hint = other.param.get_error_hint(ctx)
-            message = f"{output.path} is the file that is {verb} for {hint}; name another."
+            message = f"{output.path} is also {verb} for {hint}. Choose another output file."
             raise click.BadParameter(message, ctx, output.param)
     used.append(new)
 
 
 def _identity(path: str, *, piped: bool) -> object:
-    """What all names of a file have in common, links of either kind and ``< file`` included."""
+    """Return a key that is the same for all names of a file, including links and ``< file``."""
     try:
         info = os.fstat(0) if piped else Path(path).stat()
-    except OSError:  # no file yet
+    except OSError:  # the file does not exist yet
         return Path(path).resolve()
     return info.st_dev, info.st_ino
 
 
 class _Input(click.Path):
-    """A file that is there, or ``-`` for standard input, which can be read for one thing only."""
+    """An existing file, or ``-`` for standard input, which only one parameter can read."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == PIPE and param is not None and ctx is not None:
             if _READER_OF_STDIN in ctx.meta:
-                self.fail(f"- (standard input) is read already, for {ctx.meta[_READER_OF_STDIN]}", param, ctx)
+                reader = ctx.meta[_READER_OF_STDIN]
+                self.fail(f"standard input (-) is already read for {reader}. Give a file instead.", param, ctx)
             ctx.meta[_READER_OF_STDIN] = param.get_error_hint(ctx)
         path = str(super().convert(value, param, ctx))
         _use(path, param, ctx, writes=False)
@@ -102,7 +104,7 @@ class _Input(click.Path):
 
 
 class _Output(click.Path):
-    """A file to write that no other parameter names, or ``-`` for standard output."""
+    """A file to write, which no other parameter may use, or ``-`` for standard output."""
 
     def __init__(self, *, pipe: bool, suffix: str = "") -> None:
         super().__init__(dir_okay=False, writable=True, allow_dash=pipe)
@@ -113,7 +115,7 @@ class _Output(click.Path):
         if path == PIPE and self.allow_dash:
             return path
         if not path.lower().endswith(self._suffix):
-            self.fail(f"{path} must end in {self._suffix}, for that is what is written.", param, ctx)
+            self.fail(f"{path} must end in {self._suffix}, because the command writes that format.", param, ctx)
         _use(path, param, ctx, writes=True)
         return path
 
@@ -122,36 +124,43 @@ INPUT = _Input(exists=True, dir_okay=False, allow_dash=True)
 OUTPUT = _Output(pipe=True)
 JSON_OUTPUT = _Output(pipe=True, suffix=".json")
 LOSS_OPTION = click.option(
-    "--loss", type=INPUT, help="Be best at a loss: a CSV file, a line for each value, a column a decision."
+    "--loss",
+    type=INPUT,
+    help="CSV file of losses to minimize instead of --utility: one line per value, one column per decision; "
+    "- reads standard input.  [default: none]",
 )
 PRIOR_OPTION = click.option(
-    "--prior", type=INPUT, help="The distribution to assume: a CSV file of values and frequencies."
+    "--prior",
+    type=INPUT,
+    help="CSV file with the assumed distribution of values: one frequency per line in domain order, or one value and "
+    "its frequency per line; - reads standard input.  [default: uniform]",
 )
 PLOT_FILE = _Output(pipe=False)
 CHECKPOINT = _Output(pipe=False)
 
 
 def named(path: str, direction: str = "output") -> str:
-    """A path as messages show it."""
+    """Return a path as messages show it."""
     return f"standard {direction}" if path == PIPE else path
 
 
-# -- what is read ------------------------------------------------------------------------------------------
+# -- input -------------------------------------------------------------------------------------------------
 
 
 def read_bytes(path: str) -> bytes:
-    """All of a file, or of standard input, which must bring something."""
+    """Return the content of a file or of standard input; raise InvalidInput if standard input is empty."""
     if path != PIPE:
         return Path(path).read_bytes()
     data = standard_input().read()
     if not data.strip():
-        raise InvalidInput(named(path, "input"), "the pipe", "not be empty", "nothing")
+        hint = "Check that the program before the pipe succeeded."
+        raise InvalidInput(named(path, "input"), "the pipe", "not be empty", "nothing", hint=hint)
     return data
 
 
 @contextmanager
 def _naming(shown: str) -> Iterator[None]:
-    """Readers of documents may not know where these came from; whoever has to mend one wants to."""
+    """Prefix errors with the name of the file, because document readers do not know it."""
     try:
         yield
     except SfumatoError as error:
@@ -160,7 +169,7 @@ def _naming(shown: str) -> Iterator[None]:
 
 
 def read_policy(path: str) -> Policy:
-    """The policy of a file, or of standard input: JSON if it begins with a brace, as no TOML does."""
+    """Return the policy of a file or of standard input; input that begins with a brace is JSON, all other TOML."""
     import json
     import tomllib
 
@@ -172,16 +181,16 @@ def read_policy(path: str) -> Policy:
             return load_policy(path)
     data = read_bytes(path)
     try:
-        text = data.decode("utf-8-sig")
-        document = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
+        content = data.decode("utf-8-sig")
+        document = json.loads(content) if content.lstrip().startswith("{") else tomllib.loads(content)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(shown, "the text", "be a policy document in TOML or JSON", str(error)) from None
+        raise InvalidInput(shown, "the content", "be a policy document in TOML or JSON", str(error)) from None
     with _naming(shown):
         return policy_from_dict(document, base=Path())
 
 
 def read_mechanism(path: str) -> Mechanism:
-    """The mechanism of a spec file, or of standard input."""
+    """Return the mechanism of a spec file or of standard input."""
     from sfumato.mechanisms import mechanism_from_spec
 
     data = read_bytes(path)
@@ -190,7 +199,7 @@ def read_mechanism(path: str) -> Mechanism:
 
 
 def read_certificate(path: str) -> Certificate:
-    """The certificate of a file, or of standard input, as the audit finds it again."""
+    """Return the certificate of a file or of standard input, verified by a new audit."""
     from sfumato.auditing import Certificate, verify
 
     data = read_bytes(path)
@@ -199,19 +208,19 @@ def read_certificate(path: str) -> Certificate:
 
 
 def read_losses(path: str) -> ExpectedLoss:
-    """The loss of every decision (a column) for every value (a line), from comma-separated numbers."""
+    """Return the loss of every decision (a column) for every value (a line) from a CSV file."""
     import csv
     import io
 
     from sfumato.compiler import ExpectedLoss
 
-    text = read_bytes(path).decode("utf-8-sig", errors="replace")
+    content = read_bytes(path).decode("utf-8-sig", errors="replace")
     with _naming(named(path, "input")):
-        return ExpectedLoss([row for row in csv.reader(io.StringIO(text)) if row])
+        return ExpectedLoss([row for row in csv.reader(io.StringIO(content)) if row])
 
 
 def read_prior(path: str, domain: Domain) -> list[float] | dict[object, float]:
-    """Return a prior from comma-separated lines: a frequency for each value in domain order, or a value and its own."""
+    """Return a prior from a CSV file: one frequency per line in domain order, or one value and frequency per line."""
     import csv
     import io
 
@@ -225,25 +234,26 @@ def read_prior(path: str, domain: Domain) -> list[float] | dict[object, float]:
             return {label_of(domain, row[0]): float(row[1]) for row in rows}
     except ValueError:
         pass
-    raise InvalidInput(shown, "every line", "be a frequency, or a value and its frequency", rows[:1])
+    must = "be a frequency, or a value and its frequency separated by a comma"
+    raise InvalidInput(shown, "every line", must, rows[:1])
 
 
-def label_of(domain: Domain, text: str) -> object:
-    """Return the label that a text on the command line stands for: itself, or the JSON value that it is."""
+def label_of(domain: Domain, argument: str) -> object:
+    """Return the label that an argument denotes: the string itself if the domain has it, else its JSON value."""
     import json
 
     from sfumato._core import read_label
 
-    if text in domain:
-        return text
+    if argument in domain:
+        return argument
     try:
-        return read_label(json.loads(text))
+        return read_label(json.loads(argument))
     except ValueError:
-        return text
+        return argument
 
 
 def counts_of(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:
-    """The counts that a document holds, if they are this mechanism's."""
+    """Return the counts in a document; raise if they belong to another mechanism."""
     from sfumato.collecting import Aggregate
 
     with _naming(shown):
@@ -252,17 +262,17 @@ def counts_of(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:
     return counts
 
 
-# -- what is written ---------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------
 
 
 def format_option(formats: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option ``--format``: a pipe has no name that could say its format. The first is the default."""
-    help_text = f"The format on a pipe (-o -).  [default: {formats[0]}]"
-    return click.option("--format", "form", type=click.Choice(formats), help=help_text)
+    """Return the option ``--format``, which is for pipes only; the first format is the default."""
+    about = f"Format of standard output, with -o - only; a file's suffix sets its format.  [default: {formats[0]}]"
+    return click.option("--format", "form", type=click.Choice(formats), help=about)
 
 
 def piped_suffix(output: str | None, form: str | None, formats: Sequence[str]) -> str:
-    """The format that was asked for, as the end of a file's name; refused where a file has a name of its own."""
+    """Return the format of a pipe as a file suffix; reject ``--format`` if the output is a file."""
     if form is not None and output != PIPE:
-        raise click.UsageError("--format is for a pipe (-o -); the name of a file says its format.")
+        raise click.UsageError("--format requires -o - (a pipe). Choose the format of a file by its suffix.")
     return f".{form or formats[0]}"

@@ -1,4 +1,7 @@
-"""Samplers that are programs: one JSON value a line in, one report a line out (docs/audit-sampler.md)."""
+"""Samplers that are programs: they read one JSON value per line and write one report per line.
+
+``docs/audit-sampler.md`` describes the protocol.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,27 @@ from typing import IO, cast
 
 import click
 
+from sfumato.cli._show import quantity
+
 __all__ = ["LineSampler", "SamplerFailed"]
 
+#: Lines per write to the program.
 _LINES_AT_ONCE = 4096
-#: Seconds that a program which closed its output has to end by itself and so tell its exit code.
+#: Seconds to wait for the exit code of a program that closed its output; then the program is killed.
 _PATIENCE = 5.0
+_PROTOCOL = "A sampler must read one JSON value per line, write one report per line, and exit with code 0."
 
 
 class SamplerFailed(click.ClickException):
-    """The program ended, or said too little or too much."""
+    """The program ended early, or wrote too few or too many reports."""
 
 
 class LineSampler:
-    """``sampler(value, n)``: n reports from a program that reads a value a line and writes a report a line.
+    """A sampler that runs a program: ``sampler(value, n)`` returns n reports.
 
-    Each value has a process of its own that reads the value ``trials`` times and then the end of its input. A thread
-    feeds it while its reports are read, so neither side waits for the other, and a program that keeps its output in a
-    buffer until its input ends is served as well.
+    Each value has a separate process, which reads the value ``trials`` times and then the end of its input. A thread
+    writes the input while the caller reads the reports, so neither side blocks the other. A program that buffers its
+    output until its input ends works as well.
     """
 
     def __init__(self, command: Sequence[str], trials: int) -> None:
@@ -52,6 +59,8 @@ class LineSampler:
 
 
 class _Process:
+    """One running program, which receives the same value on every line."""
+
     def __init__(self, command: list[str], value: object, trials: int) -> None:
         self._name, self._trials, self._read = f"{command[0]} (for {value!r})", trials, 0
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed in stop)
@@ -61,44 +70,48 @@ class _Process:
             )
         except OSError as error:
             self._errors.close()
-            raise SamplerFailed(f"cannot start {command[0]}: {error.strerror}") from None
+            hint = "Check the command after --."
+            raise SamplerFailed(f"cannot start {command[0]}: {error.strerror}. {hint}") from None
         self._reports = cast(IO[bytes], self._process.stdout)
         line = json.dumps(value, ensure_ascii=False).encode() + b"\n"
         self._feeder = threading.Thread(target=self._feed, args=(line,), daemon=True)
         self._feeder.start()
 
     def _feed(self, line: bytes) -> None:
-        # A program that ended early is noticed where its reports are read.
+        """Write the value to the program; ignore a closed pipe, because ``read`` reports an early end."""
         values = cast(IO[bytes], self._process.stdin)
         with contextlib.suppress(OSError, ValueError):
-            for left in range(self._trials, 0, -_LINES_AT_ONCE):
-                values.write(line * min(left, _LINES_AT_ONCE))
+            for remaining in range(self._trials, 0, -_LINES_AT_ONCE):
+                values.write(line * min(remaining, _LINES_AT_ONCE))
         with contextlib.suppress(OSError, ValueError):
             values.close()
 
     def read(self, n: int) -> list[bytes]:
-        """The next n reports; after the last of all, the program must have no more to say."""
+        """Return the next n reports; after the last one, check that the program wrote no more and succeeded."""
         reports = []
         for _ in range(n):
             report = self._reports.readline()
             if not report:
-                raise self._ended(f"wrote {self._read:,} reports and ended; {self._trials:,} were asked for")
+                raise self._ended(f"ended after {quantity(self._read, 'report')} of {self._trials:,}")
             reports.append(report.removesuffix(b"\n"))
             self._read += 1
         if self._read == self._trials:
             if self._reports.readline():
-                raise SamplerFailed(f"{self._name} wrote more than one line a value: {self._trials:,} were asked for")
+                raise SamplerFailed(
+                    f"{self._name} wrote more reports than it read values ({self._trials:,}). {_PROTOCOL}"
+                )
             if self._process.wait() != 0:
                 raise self._ended("failed after its last report")
         return reports
 
     def _ended(self, outcome: str) -> SamplerFailed:
+        """Return the error for a program that ended, with its exit code and its last line on standard error."""
         stderr_lines = self.stop(_PATIENCE)
-        why = f": {stderr_lines[-1]}" if stderr_lines else ""
-        return SamplerFailed(f"{self._name} {outcome} (exit code {self._process.returncode}{why})")
+        reason = f": {stderr_lines[-1]}" if stderr_lines else ""
+        return SamplerFailed(f"{self._name} {outcome} (exit code {self._process.returncode}{reason}). {_PROTOCOL}")
 
     def stop(self, timeout: float = 0) -> list[str]:
-        """End the program, unless it ends by itself within so many seconds; what it wrote on stderr."""
+        """Wait at most ``timeout`` seconds for the program, then kill it; return its lines on standard error."""
         try:
             self._process.wait(timeout)
         except subprocess.TimeoutExpired:

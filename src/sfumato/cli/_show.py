@@ -1,4 +1,4 @@
-"""How commands answer: a table for people, JSON for programs, a progress bar on standard error for the patient."""
+"""Output of commands: tables for people, JSON for programs, and progress bars on standard error."""
 
 from __future__ import annotations
 
@@ -29,63 +29,75 @@ __all__ = [
     "show_table",
 ]
 
-JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Answer in JSON instead of a table.")
+JSON_OPTION = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as JSON instead of text.  [default: text]"
+)
 
 SECONDS_OPTION = click.option(
     "--max-seconds",
     type=click.FloatRange(0),
-    help="Seconds to search for the optimal mechanism, 0 for no search.  [default: 10 up to 64 values, 0 above]",
+    help="Maximum time to search for the optimal mechanism, in seconds; 0 disables the search.  "
+    "[default: 10 for at most 64 values, 0 for more; 60 if --utility is not estimation]",
 )
 
-MECHANISM_OPTION = click.option("--mechanism", help="Take this mechanism, by its name as `sfumato plan` lists them.")
+MECHANISM_OPTION = click.option(
+    "--mechanism",
+    metavar="NAME",
+    help="Use only this mechanism, by its name in the output of `sfumato plan`.  [default: compare all, use the best]",
+)
 
 UTILITY_OPTION = click.option(
     "--utility",
     type=click.Choice(["estimation", "worst-estimation", "mutual-information", "mmse"]),
     default="estimation",
     show_default=True,
-    help="What to be best at: all frequencies (at the prior, or in the worst case), information, or numeric values.",
+    help="Quantity to optimize: the squared error of all frequencies, under the prior (estimation) or in the worst "
+    "case (worst-estimation), the mutual information, or the squared error of numeric values (mmse).",
 )
 
-BITS_OPTION = click.option("--max-bits", type=click.IntRange(1), help="Maximum length of a report in bits.")
+BITS_OPTION = click.option(
+    "--max-bits", type=click.IntRange(1), help="Maximum size of a report, in bits.  [default: no limit]"
+)
 
-THREADS_OPTION = click.option("--threads", type=click.IntRange(1), help="Number of threads.  [default: all cores]")
+THREADS_OPTION = click.option("--threads", type=click.IntRange(1), help="Number of threads.  [default: one per core]")
 
 
 def method_option(*, with_prior: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the option ``--method``; ``with_prior`` adds the method that needs one."""
+    """Return the option ``--method``; ``with_prior`` adds the method that needs a prior."""
     about = (
-        "Right on average, by the mechanism's own estimator (unbiased) or by weighted least squares (efficient); or "
-        "the distribution that is nearest to the former (simplex), or likeliest (mle)"
+        "Estimation method: the mechanism's linear unbiased estimator (unbiased), weighted least squares, also "
+        "unbiased (efficient), the projection of the unbiased estimate onto the probability simplex (simplex), or "
+        "maximum likelihood (mle)"
     )
     return click.option(
         "--method",
         type=click.Choice(["unbiased", "efficient", "simplex", "mle", *(["mmse"] if with_prior else [])]),
         default="unbiased",
         show_default=True,
-        help=f"{about}{'; or the mean of the posterior under --prior (mmse)' if with_prior else ''}.",
+        help=f"{about}{'; mmse is the posterior mean under --prior' if with_prior else ''}.",
     )
 
 
-#: How a number of people is written: in digits, in groups of three of them, or with an exponent.
-_WRITTEN = re.compile(r"[0-9]+|[0-9]{1,3}([,_][0-9]{3})+|[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}")
+#: Accepted notations of a number of people: digits, groups of three digits, or an exponent.
+_NUMBER_OF_PEOPLE = re.compile(r"[0-9]+|[0-9]{1,3}([,_][0-9]{3})+|[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}")
 
 
 def show_json(document: Any, *, aside: bool = False) -> None:
-    """One JSON document on standard output; aside, that is on standard error, where that is a pipe for data."""
-    # First to plain lists and numbers, among which are some that JSON does not know.
+    """Print a JSON document on standard output, or ``aside`` on standard error if standard output carries data."""
+    # Convert to plain lists and numbers first, then replace infinities and NaN, which JSON does not have.
     plain = finite(json.loads(json.dumps(document, default=_plain)))
     click.echo(json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False), err=aside)
 
 
 def _plain(value: Any) -> Any:
+    """Return an array as a list and any other object as a string."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def show_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None, *, aside: bool = False
 ) -> None:
-    """A table whose first column is text and whose others are numbers; aside on standard error."""
+    """Print a table with a left-aligned first column and right-aligned others, ``aside`` on standard error."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -95,14 +107,14 @@ def show_table(
         table.add_column(column, justify="left" if position == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    # A pipe has no width of its own; a table cut to 80 columns would serve nobody.
+    # A pipe has no width; rich would cut the table at 80 columns.
     file = sys.stderr if aside else sys.stdout
     Console(file=file, width=None if file.isatty() else 120, highlight=False).print(table)
 
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[ProgressCallback]:
-    """Show a bar on standard error if it is a terminal; yield the callback that moves it."""
+    """Show a progress bar on standard error if it is a terminal; yield the callback that advances it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
@@ -114,7 +126,7 @@ def progress_bar(description: str) -> Iterator[ProgressCallback]:
 
 
 def quantity(number: int, noun: str) -> str:
-    """A number of things, for people to read.
+    """Return a number with its noun in the singular or plural.
 
     >>> quantity(1, "report"), quantity(2000, "report"), quantity(2, "batch")
     ('1 report', '2,000 reports', '2 batches')
@@ -123,12 +135,14 @@ def quantity(number: int, noun: str) -> str:
     return f"{number:,} {noun}{ending}"
 
 
-def people(text: str) -> int:
-    """An option's type: a number of people, as large ones are written. A comma is not a decimal point."""
+def people(argument: str) -> int:
+    """Parse a number of people; commas and underscores separate groups of three digits."""
     from sfumato._core import MOST_PEOPLE
 
-    number = Decimal(text.replace(",", "").replace("_", "")) if _WRITTEN.fullmatch(text) else Decimal(0)
+    is_number = _NUMBER_OF_PEOPLE.fullmatch(argument)
+    number = Decimal(argument.replace(",", "").replace("_", "")) if is_number else Decimal(0)
     if not 1 <= number <= MOST_PEOPLE or number != int(number):
         most = f"2^{MOST_PEOPLE.bit_length() - 1}"
-        raise click.BadParameter(f"{text!r} is not a whole number from 1 to {most}, such as 1000, 1_000, 1,000 or 1e6.")
+        message = f"{argument!r} is not a whole number from 1 to {most}, such as 1000, 1_000, 1,000 or 1e6."
+        raise click.BadParameter(message)
     return int(number)

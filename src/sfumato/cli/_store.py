@@ -1,4 +1,4 @@
-"""The store of a collector, for the commands that open one."""
+"""The option ``--store`` and the store of a collector, for commands that open one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STORE_OPTION = click.option(
     metavar="URL",
     default="sqlite:///collect.db",
     show_default=True,
-    help="Where to keep everything: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
+    help="Database of the collector: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
 )
 
 
@@ -35,15 +35,18 @@ def opened(url: str, *, migrate: bool = True) -> Iterator[Store]:
         finally:
             store.close()
     except Unavailable as error:
-        raise click.ClickException(f"the store: {error}") from error
-    except _database_errors() as error:  # a database that is not the store of a collector
-        message = str(error).partition("\n")[0]  # below, PostgreSQL quotes the statement
-        raise click.ClickException(f"the store: {message}") from error
+        message = f"the store is unavailable: {error}. Check --store and that the database accepts connections."
+        raise click.ClickException(message) from error
+    except _database_errors() as error:  # the database does not have the tables of a collector
+        reason = str(error).partition("\n")[0]  # PostgreSQL quotes the statement on the following lines
+        message = f"the store cannot be used: {reason}. Check that --store is the database of a collector."
+        raise click.ClickException(message) from error
 
 
 def _database_errors() -> tuple[type[Exception], ...]:
+    """Return the error classes of the installed database drivers."""
     try:
         import psycopg
-    except ImportError:  # nor is there a store in PostgreSQL then
+    except ImportError:  # without psycopg no store can be in PostgreSQL
         return (sqlite3.Error,)
     return sqlite3.Error, psycopg.Error

@@ -1,4 +1,4 @@
-"""`sfumato aggregate`: report files become exact counts."""
+"""`sfumato aggregate`: count the reports in files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,21 @@ if TYPE_CHECKING:
     from sfumato.mechanisms import Mechanism
 
 
-@click.command(short_help="Count the reports of any number of files, exactly.")
+@click.command(short_help="Count the reports in one or more files.")
 @click.argument("mechanism", type=INPUT)
 @click.argument("reports", type=HADOOP_INPUT, nargs=-1, required=True)
-@click.option("-o", "--output", type=JSON_OUTPUT, required=True, help="The counts file to write: .json; - for a pipe.")
-@click.option("--resume", type=CHECKPOINT, help="A checkpoint file: go on where it ends, and keep it.")
+@click.option(
+    "-o",
+    "--output",
+    type=JSON_OUTPUT,
+    required=True,
+    help="File to write the counts to, with the suffix .json; - writes to standard output.",
+)
+@click.option(
+    "--resume",
+    type=CHECKPOINT,
+    help="Checkpoint file: save progress to it, and continue from it if it exists.  [default: no checkpoint]",
+)
 @THREADS_OPTION
 @engine_options
 @JSON_OPTION
@@ -34,22 +44,24 @@ def command(
     master: str | None,
     as_json: bool,
 ) -> None:
-    """Count reports exactly. Files that hold counts already (.json) are merged in; every report is checked.
+    """Count the reports in one or more files and write exact integer counts.
 
-    - reads a pipe, whatever it brings: a binary batch, Parquet, Arrow, lines, or counts.
+    MECHANISM is the JSON file that `sfumato design` wrote. REPORTS are files of reports (.parquet, .arrow or .sfb) or
+    counts files (.json), which are merged into the result. Every report is validated. With -, the command reads
+    standard input and detects the format: a binary batch, Parquet, Arrow, lines, or counts.
 
-    All cores count, in little memory. --resume keeps what was counted in a file: whatever ends the command, the same
-    command goes on from there, and more files can be added to it. Delete the file to begin anew.
+    Files are streamed, so memory use stays small. With --resume, an interrupted command continues from its checkpoint
+    when it is run again; further files may be added to the same command. Delete the checkpoint to start over.
 
-    With --engine spark --master spark://host:7077, reports are files or folders at paths of Hadoop's, and the counts
-    the same integers.
+    With --engine spark --master spark://host:7077, REPORTS are files or folders at Hadoop paths. The counts are the
+    same integers.
 
     Example: sfumato aggregate mechanism.json monday.parquet tuesday.parquet -o counts.json
     """
     from sfumato._core import writing
 
     if resume is not None and engine != "process":
-        raise click.UsageError("--resume is for one process; Spark has retries of its own.")
+        raise click.UsageError("--resume requires --engine process. Leave it out: Spark retries failed tasks itself.")
     sampler = read_mechanism(mechanism)
     with spark_session(engine, master) as spark:
         if spark is None:
@@ -64,10 +76,11 @@ def command(
     if as_json:
         show_json({"reports": counts.n, "mechanism_hash": counts.mechanism_hash, "file": output}, aside=aside)
         return
-    click.echo(f"{quantity(counts.n, 'report')} counted in {named(output)}", err=aside)
+    click.echo(f"{quantity(counts.n, 'report')} counted; counts written to {named(output)}", err=aside)
 
 
 def _count_here(sampler: Mechanism, reports: tuple[str, ...], resume: str | None, threads: int | None) -> Aggregate:
+    """Count the reports in this process."""
     from sfumato.collecting import aggregate_files
 
     with progress_bar("counting") as progress:

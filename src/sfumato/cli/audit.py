@@ -1,4 +1,4 @@
-"""`sfumato audit`: does this mechanism obey this policy? Exactly."""
+"""`sfumato audit`: prove that a mechanism obeys a policy."""
 
 from __future__ import annotations
 
@@ -9,21 +9,29 @@ from sfumato.cli._files import INPUT, OUTPUT, read_mechanism, read_policy
 from sfumato.cli._show import JSON_OPTION
 
 
-@click.command(short_help="Prove that a mechanism obeys a policy, or show where it does not.")
+@click.command(short_help="Prove that a mechanism obeys a policy, or show a violation.")
 @click.argument("mechanism", type=INPUT)
-@click.option("--policy", type=INPUT, required=True, help="The policy file to audit against.")
+@click.option(
+    "--policy",
+    type=INPUT,
+    required=True,
+    help="Policy file (TOML or JSON) to audit against; - reads standard input.",
+)
 @click.option(
     "-o",
     "--output",
     type=OUTPUT,
-    help="Write the certificate, which anyone can check again, to this file; - for a pipe.",
+    help="File to write the certificate to, which `sfumato verify` checks; - writes to standard output.  "
+    "[default: not written]",
 )
 @JSON_OPTION
 @click.pass_context
 def command(ctx: click.Context, mechanism: str, policy: str, output: str | None, as_json: bool) -> None:
-    """Prove that a mechanism (a JSON file) obeys a policy, or show where it does not: exactly, without sampling.
+    """Prove that a mechanism obeys a policy, or show a violation.
 
-    The exit code is 0 if it obeys, 1 if it does not.
+    MECHANISM is the JSON file that `sfumato design` wrote; - reads standard input. The audit compares the exact
+    probabilities of reports in exact arithmetic; it does not sample. The line "evidence" states where the
+    probabilities come from. The exit code is 0 if the mechanism obeys the policy and 1 if it does not.
 
     Example: sfumato audit mechanism.json --policy policy.toml -o certificate.json
     """

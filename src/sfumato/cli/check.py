@@ -1,21 +1,27 @@
-"""`sfumato check`: what a policy file asks, in words."""
+"""`sfumato check`: validate a policy file and describe its requirements in words."""
 
 from __future__ import annotations
 
 import click
 
 from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
-from sfumato.cli._show import JSON_OPTION, show_json
+from sfumato.cli._show import JSON_OPTION, quantity, show_json
 
 
-@click.command(short_help="Read a policy file and say in words what it asks.")
+@click.command(short_help="Validate a policy file and describe its requirements in words.")
 @click.argument("policy", type=INPUT)
-@click.option("--plot", type=PLOT_FILE, help="Draw the epsilon between every two values to this file: .svg or .png.")
+@click.option(
+    "--plot",
+    type=PLOT_FILE,
+    help="File to draw the epsilon of every pair of values to: .svg or .png.  [default: not drawn]",
+)
 @JSON_OPTION
 def command(policy: str, plot: str | None, as_json: bool) -> None:
-    """Read a policy file and say in words what it asks, how strict its strictest rule is, and its hash.
+    """Validate a policy file and describe its requirements in words.
 
-    Warns where a reply may be as good as the answer itself.
+    POLICY is a TOML or JSON file; - reads standard input. The command prints the requirements, the smallest epsilon
+    between two values, and the hash of the policy. It warns if the policy allows reports that reveal a value with near
+    certainty.
 
     Example: sfumato check policy.toml
     """
@@ -38,9 +44,9 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"a {rules.kind} policy over {len(rules.domain):,} values")
-    click.echo(f"asks:        {describe(rules)}")
-    click.echo(f"least level: {strictest(rules)}")
-    click.echo(f"hash:        {rules.hash}")
+    click.echo(f"a {rules.kind} policy over {quantity(len(rules.domain), 'value')}")
+    click.echo(f"requires:         {describe(rules)}")
+    click.echo(f"smallest epsilon: {strictest(rules)}")
+    click.echo(f"hash:             {rules.hash}")
     for warning in disclosure_warnings(rules):
-        click.echo(f"WARNING:     {warning}")
+        click.echo(f"WARNING:          {warning}")

@@ -1,4 +1,4 @@
-"""`sfumato design`: the mechanism that a plan recommends, as a file that clients run."""
+"""`sfumato design`: write the best mechanism for a policy to a file."""
 
 from __future__ import annotations
 
@@ -22,17 +22,30 @@ from sfumato.cli._show import (
     UTILITY_OPTION,
     people,
     progress_bar,
+    quantity,
     show_json,
 )
 
-#: Which mechanism is recommended does not depend on the number of people, but the error that is shown does.
-_SUPPOSED = 10_000
+#: Number of people assumed without ``--n``; it changes the printed error, not the choice of the mechanism.
+_DEFAULT_PEOPLE = 10_000
 
 
-@click.command(short_help="Make the mechanism that a plan recommends, and prove it.")
+@click.command(short_help="Design the best mechanism for a policy and audit it.")
 @click.argument("policy", type=INPUT)
-@click.option("-o", "--output", type=OUTPUT, required=True, help="The mechanism file to write (JSON); - for a pipe.")
-@click.option("--n", type=people, metavar="NUMBER", help="How many people will answer.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    required=True,
+    help="File to write the mechanism to, in JSON; - writes to standard output.",
+)
+@click.option(
+    "--n",
+    type=people,
+    metavar="NUMBER",
+    help="Number of people who will answer; it changes the printed error, not the mechanism.  "
+    f"[default: {_DEFAULT_PEOPLE:,}]",
+)
 @MECHANISM_OPTION
 @UTILITY_OPTION
 @LOSS_OPTION
@@ -52,9 +65,11 @@ def command(
     max_seconds: float | None,
     as_json: bool,
 ) -> None:
-    """Make the mechanism that a plan recommends for a policy, audit it, and write it to a file for every client.
+    """Design the best mechanism for a policy, audit it, and write it to a file that clients load.
 
-    Up to 64 values, a mechanism of less error than the known ones is searched for; what was not compared is said.
+    POLICY is a TOML or JSON file; - reads standard input. The command compares the same mechanisms as `sfumato plan`.
+    For at most 64 values it also searches for the optimal mechanism. It prints the reason for the choice and names
+    mechanisms that were not compared.
 
     Example: sfumato design policy.toml -o mechanism.json
     """
@@ -67,7 +82,7 @@ def command(
     with progress_bar("rounds of the search") as progress:
         choice = plan(
             rules,
-            n or _SUPPOSED,
+            n or _DEFAULT_PEOPLE,
             mechanism=mechanism,
             utility=utility if loss is None else read_losses(loss),
             prior=None if prior is None else read_prior(prior, rules.domain),
@@ -75,19 +90,19 @@ def command(
             max_seconds=max_seconds,
             progress=progress,
         )
-    sampler, why = choice.best.mechanism, choice.reason
-    if n is None and "total variation" in why:
-        why += f" (if {_SUPPOSED:,} people answer; --n says how many will)"
+    sampler, reason = choice.best.mechanism, choice.reason
+    if n is None and "total variation" in reason:
+        reason += f" (for {_DEFAULT_PEOPLE:,} people; set --n to the number of people who will answer)"
     certificate = audit(sampler, rules).raise_if_violated()
     with writing(output) as file:
         file.write(sampler.to_json().encode())
     aside = output == PIPE
     if as_json:
-        answer = {"mechanism": sampler.name, "bits": sampler.bits, "hash": sampler.hash, "why": why}
+        answer = {"mechanism": sampler.name, "bits": sampler.bits, "hash": sampler.hash, "why": reason}
         show_json({**answer, "certificate": certificate.summary(), "warnings": disclosure_warnings(rules)}, aside=aside)
         return
-    click.echo(why, err=aside)
-    click.echo(f"{sampler.name}, {sampler.bits} bits a report, hash {sampler.hash}", err=aside)
+    click.echo(reason, err=aside)
+    click.echo(f"{sampler.name}, {quantity(sampler.bits, 'bit')} per report, hash {sampler.hash}", err=aside)
     click.echo(certificate.summary(), err=aside)
     for warning in disclosure_warnings(rules):
         click.echo(f"WARNING: {warning}", err=aside)

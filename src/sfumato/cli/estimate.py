@@ -1,4 +1,4 @@
-"""`sfumato estimate`: counts become frequencies with their errors."""
+"""`sfumato estimate`: estimate frequencies from counts."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sfumato.cli._files import (
 )
 from sfumato.cli._show import JSON_OPTION, method_option, quantity, show_json, show_table
 
+#: Maximum rows of the printed table.
 _MOST_ROWS = 30
 _FORMATS = ("csv", "parquet", "arrow")
 
@@ -28,18 +29,35 @@ _FORMATS = ("csv", "parquet", "arrow")
 @click.argument("mechanism", type=INPUT)
 @click.argument("counts", type=INPUT)
 @click.option(
-    "-o", "--output", type=OUTPUT, help="Write the whole table to this file: .csv, .parquet or .arrow; - for a pipe."
+    "-o",
+    "--output",
+    type=OUTPUT,
+    help="File to write the estimates of all values to: .csv, .parquet or .arrow; - writes to standard output.  "
+    "[default: not written]",
 )
 @format_option(_FORMATS)
 @method_option(with_prior=True)
 @PRIOR_OPTION
 @click.option(
-    "--confidence", type=float, default=0.95, show_default=True, help="The confidence level of the intervals."
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals, between 0 and 1.",
 )
-@click.option("--simultaneous", is_flag=True, help="Make the intervals so wide that all of them hold together.")
-@click.option("--plot", type=PLOT_FILE, help="Draw the estimate to this file: .svg or .png.")
 @click.option(
-    "--dishonest", type=float, help="Also show how far this fraction of dishonest reports could move each value."
+    "--simultaneous",
+    is_flag=True,
+    help="Widen the intervals, so that all of them contain their values at the confidence level together.  "
+    "[default: each interval separately]",
+)
+@click.option("--plot", type=PLOT_FILE, help="File to draw the estimate to: .svg or .png.  [default: not drawn]")
+@click.option(
+    "--dishonest",
+    type=float,
+    metavar="FRACTION",
+    help="Also print how far this fraction of dishonest reports, from 0 to 1, can move each estimate.  "
+    "[default: not printed]",
 )
 @JSON_OPTION
 def command(
@@ -55,7 +73,10 @@ def command(
     dishonest: float | None,
     as_json: bool,
 ) -> None:
-    """Estimate how frequent each value is, with its standard error and a confidence interval (- reads a pipe).
+    """Estimate the frequency of each value, with its standard error and a confidence interval.
+
+    MECHANISM is the JSON file that `sfumato design` wrote; COUNTS is the file that `sfumato aggregate` wrote. Either
+    may be -, which reads standard input. The command prints the 30 most frequent values; --output writes all of them.
 
     Example: sfumato estimate mechanism.json counts.json -o estimate.csv --plot estimate.svg
     """
@@ -100,4 +121,5 @@ def command(
     table = [(str(labels[x]), *(f"{column[x]:.5f}" for column in numbers)) for x in order]
     show_table(columns, table, title=f"{quantity(result.n, 'report')}, method {method}", aside=aside)
     if len(labels) > _MOST_ROWS:
-        click.echo(f"the {_MOST_ROWS} most frequent of {len(labels):,} values; -o writes them all", err=aside)
+        note = f"the {_MOST_ROWS} most frequent of {len(labels):,} values; use -o FILE to write all of them"
+        click.echo(note, err=aside)

@@ -1,4 +1,4 @@
-"""`sfumato plan`: what error to expect, before anybody is asked."""
+"""`sfumato plan`: compare mechanisms by their expected error before data are collected."""
 
 from __future__ import annotations
 
@@ -21,22 +21,38 @@ from sfumato.cli._show import (
     UTILITY_OPTION,
     people,
     progress_bar,
+    quantity,
     show_json,
     show_table,
 )
 
 
-@click.command(short_help="Compare mechanisms for a policy by the error to expect.")
+@click.command(short_help="Compare mechanisms for a policy by their expected error.")
 @click.argument("policy", type=INPUT)
-@click.option("--n", type=people, metavar="NUMBER", help="How many people will answer.")
-@click.option("--target", type=float, help="The total variation error to reach: answers with the n it takes.")
+@click.option(
+    "--n",
+    type=people,
+    metavar="NUMBER",
+    help="Number of people who will answer. Give either --n or --target.  [default: computed from --target]",
+)
+@click.option(
+    "--target",
+    type=float,
+    metavar="ERROR",
+    help="Expected total variation error to reach, from 0 to 1; the command computes the number of people it takes.  "
+    "[default: computed from --n]",
+)
 @MECHANISM_OPTION
 @UTILITY_OPTION
 @LOSS_OPTION
 @PRIOR_OPTION
 @BITS_OPTION
 @SECONDS_OPTION
-@click.option("--plot", type=PLOT_FILE, help="Draw the error against the number of people to this file: .svg or .png.")
+@click.option(
+    "--plot",
+    type=PLOT_FILE,
+    help="File to draw the error against the number of people to: .svg or .png.  [default: not drawn]",
+)
 @JSON_OPTION
 def command(
     policy: str,
@@ -51,9 +67,11 @@ def command(
     plot: str | None,
     as_json: bool,
 ) -> None:
-    """Compare every suitable mechanism for a policy: the error to expect of n answers, and the size of a report.
+    """Compare every suitable mechanism for a policy by its expected error and the size of its reports.
 
-    Warns where a reply may be as good as the answer itself.
+    POLICY is a TOML or JSON file; - reads standard input. An asterisk marks the best mechanism. The column
+    "× bound" compares the mechanism with a proven bound that holds for every mechanism; 1 means optimal. It is empty
+    where no bound is known. The command warns if the policy allows reports that reveal a value with near certainty.
 
     Example: sfumato plan policy.toml --n 100000
     """
@@ -96,7 +114,7 @@ def command(
             "worst case",
             "total variation",
             "bits",
-            "of the bound",
+            "× bound",
             "decoding",
         ),
         [
@@ -112,7 +130,8 @@ def command(
             )
             for row in compared.rows
         ],
-        title=f"{compared.policy.kind} policy over {len(compared.policy.domain):,} values, n = {compared.n:,}",
+        title=f"{compared.policy.kind} policy over {quantity(len(compared.policy.domain), 'value')}, "
+        f"n = {compared.n:,}",
     )
     click.echo(compared.reason)
     for warning in compared.warnings:

@@ -1,4 +1,4 @@
-"""`sfumato privatize`: values in, randomized reports out."""
+"""`sfumato privatize`: randomize a column of values into reports."""
 
 from __future__ import annotations
 
@@ -20,14 +20,23 @@ if TYPE_CHECKING:
 _FORMATS = ("sfb", "parquet", "arrow", "lines")
 
 
-@click.command(short_help="Randomize a column of values with secure randomness.")
+@click.command(short_help="Randomize a column of values into reports.")
 @click.argument("mechanism", type=INPUT)
 @click.argument("values", type=HADOOP_INPUT)
 @click.option(
-    "-o", "--output", type=HADOOP_OUTPUT, required=True, help="The report file: .parquet, .arrow or .sfb; - for a pipe."
+    "-o",
+    "--output",
+    type=HADOOP_OUTPUT,
+    required=True,
+    help="File to write the reports to: .parquet, .arrow or .sfb; - writes to standard output.",
 )
 @format_option(_FORMATS)
-@click.option("--column", multiple=True, help="The column that holds the values (several for a product or a grid).")
+@click.option(
+    "--column",
+    multiple=True,
+    metavar="NAME",
+    help="Column that holds the values; repeat the option for a product or grid domain.  [default: the only column]",
+)
 @THREADS_OPTION
 @engine_options
 @JSON_OPTION
@@ -42,12 +51,14 @@ def command(
     master: str | None,
     as_json: bool,
 ) -> None:
-    """Randomize every value of a column (CSV, Parquet, Arrow, or a text file with a value a line; - for a pipe).
+    """Randomize every value of a column into a report, with cryptographically secure randomness.
 
-    Run this where the values already are: only the reports may leave.
+    MECHANISM is the JSON file that `sfumato design` wrote. VALUES is a CSV, Parquet or Arrow file, or a text file with
+    one value per line; - reads standard input. Run this command where the values are stored, and let only the reports
+    leave that place.
 
-    With --engine spark --master spark://host:7077, values are Parquet or Arrow files, or folders of them, at a path of
-    Hadoop's, and the output is a new folder of Parquet files.
+    With --engine spark --master spark://host:7077, VALUES are Parquet or Arrow files, or folders of them, at a Hadoop
+    path. The output is a new folder of Parquet files.
 
     Example: sfumato privatize mechanism.json values.parquet -o reports.parquet
     """
@@ -64,12 +75,14 @@ def command(
         answer = {"reports": count, "bits": sampler.bits, "mechanism_hash": sampler.hash, "file": output}
         show_json(answer, aside=aside)
         return
-    click.echo(f"{quantity(count, 'report')} of {sampler.bits} bits written to {named(output)}", err=aside)
+    size = f"{quantity(sampler.bits, 'bit')}{' each' if count != 1 else ''}"
+    click.echo(f"{quantity(count, 'report')} of {size} written to {named(output)}", err=aside)
 
 
 def _privatize_here(
     sampler: Mechanism, values: str, names: str | list[str] | None, output: str, piped: str, threads: int | None
 ) -> int:
+    """Randomize the values in this process; return the number of reports."""
     from sfumato.collecting import write_reports
     from sfumato.device import privatize_indices, read_values
     from sfumato.errors import InvalidInput
@@ -83,7 +96,7 @@ def _privatize_here(
                 total += len(reports)
                 progress(Progress(total, None, "values"))
                 yield reports
-            if total == 0:  # as of a text file: hardly what anybody means to publish
+            if total == 0:  # an empty input is almost certainly a mistake
                 raise InvalidInput(named(values, "input"), "the file", "hold at least one value", "a file with none")
 
         return write_reports(sampler, pieces(), output, piped=piped)
@@ -92,6 +105,7 @@ def _privatize_here(
 def _privatize_on_spark(
     spark: SparkSession, sampler: Mechanism, values: str, names: str | list[str] | None, output: str
 ) -> int:
+    """Randomize the values on Spark; return the number of reports."""
     from sfumato.spark import privatize_files
 
     return privatize_files(sampler, spark, [values], output, names).count()

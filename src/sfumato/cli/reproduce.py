@@ -1,4 +1,4 @@
-"""`sfumato reproduce`: the papers' figures and tables again."""
+"""`sfumato reproduce`: repeat the experiments of the papers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,29 @@ if TYPE_CHECKING:
     from sfumato.papers import Experiment, Result
 
 
-@click.command(short_help="Run a paper's experiment again, beside its published numbers.")
+@click.command(short_help="Repeat experiments of the papers and compare the results.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--list", "as_list", is_flag=True, help="List the experiments.")
-@click.option("--all", "all_", is_flag=True, help="Run every experiment.")
-@click.option("--quick", is_flag=True, help="The fewest and smallest cases: seconds, to see that all of it works.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
+@click.option("--list", "as_list", is_flag=True, help="List the experiments and exit.  [default: off]")
+@click.option("--all", "all_", is_flag=True, help="Run every experiment.  [default: only those named]")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Run few and small cases, which takes seconds, to test the installation.  [default: full size]",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the random numbers; a seed repeats its results."
+)
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False),
-    help="The folder with data files; else SFUMATO_DATA names it, or stand-ins are invented.",
+    help="Folder with the papers' data files. Without it, synthetic data replace them.  "
+    "[default: environment variable SFUMATO_DATA]",
 )
 @click.option(
-    "-o", "--output", type=click.Path(file_okay=False), help="A folder for NAME.svg, NAME.json and NAME.md of each."
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False),
+    help="Folder to write NAME.svg, NAME.json and NAME.md of each experiment to.  [default: not written]",
 )
 @JSON_OPTION
 def command(
@@ -39,16 +49,17 @@ def command(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Run experiments of the papers again: each number beside the published one, and beside our best mechanism's.
+    """Repeat experiments of the papers, and compare the results with the published numbers and with Sfumato's best.
 
-    Where a paper's data are not at hand, the answer says what stands in for them.
+    NAME is an experiment from --list. If a paper's data are not available, the output names the data that replace
+    them.
 
     Example: sfumato reproduce icml-table1 --data data -o results
     """
     from sfumato.papers import Run, all_experiments, data_folder, experiment_named
 
     if as_list + all_ + bool(names) != 1:
-        raise click.UsageError("Give names, or --all, or --list.")
+        raise click.UsageError("Give the names of experiments, or --all, or --list.")
     if as_list:
         _list(list(all_experiments().values()), as_json)
         return
@@ -77,14 +88,15 @@ def command(
 
 
 def _list(known: list[Experiment], as_json: bool) -> None:
+    """Print the names and titles of the experiments."""
     if as_json:
         show_json([{"name": each.name, "title": each.title, "place": each.place} for each in known])
     else:
-        show_table(("name", "what"), [(each.name, each.title) for each in known])
+        show_table(("name", "title"), [(each.name, each.title) for each in known])
 
 
 def _remarks(result: Result, document: dict[str, Any]) -> list[str]:
-    """What stands below a table."""
+    """Return the notes below a table: data, mechanism, claims, seed and duration."""
     lines = [f"Data: {each.source}." for each in result.sources]
     if result.ours_is:
         lines.append(f"Ours: {result.ours_is}.")
@@ -97,6 +109,7 @@ def _remarks(result: Result, document: dict[str, Any]) -> list[str]:
 
 
 def _show(experiment: Experiment, result: Result, document: dict[str, Any]) -> None:
+    """Print the table and the notes of an experiment."""
     headings, cells = result.table()
     show_table(headings, cells, title=f"{experiment.name}: {experiment.title}")
     click.echo(f"{experiment.place}\nNumbers: {result.quantity}.")
@@ -106,6 +119,7 @@ def _show(experiment: Experiment, result: Result, document: dict[str, Any]) -> N
 
 
 def _write(folder: Path, experiment: Experiment, result: Result, document: dict[str, Any]) -> None:
+    """Write the figure, the JSON document and the Markdown table of an experiment."""
     import json
 
     from sfumato._core import replacing
@@ -126,6 +140,6 @@ def _write(folder: Path, experiment: Experiment, result: Result, document: dict[
         "",
         *(f"- {line}" for line in _remarks(result, document)),
     ]
-    for suffix, text in (("json", json.dumps(document, indent=2, ensure_ascii=False)), ("md", "\n".join(lines))):
+    for suffix, content in (("json", json.dumps(document, indent=2, ensure_ascii=False)), ("md", "\n".join(lines))):
         with replacing(folder / f"{experiment.name}.{suffix}") as file:
-            file.write(f"{text}\n".encode())
+            file.write(f"{content}\n".encode())

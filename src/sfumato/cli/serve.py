@@ -1,4 +1,4 @@
-"""`sfumato serve`: a collector that takes reports over HTTP and counts each exactly once."""
+"""`sfumato serve`: run a collector, which accepts reports over HTTP and counts each of them once."""
 
 from __future__ import annotations
 
@@ -9,29 +9,44 @@ import click
 from sfumato.cli._store import STORE_OPTION, opened
 
 
-@click.command(short_help="Run a collector: take reports over HTTP, count them once, show estimates.")
+@click.command(short_help="Run a collector that accepts reports over HTTP.")
 @STORE_OPTION
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address or host name to listen on.")
 @click.option(
-    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes; with PostgreSQL only."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="TCP port to listen on; 0 lets the system choose a free port, which the log names.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of processes; more than one requires PostgreSQL.",
 )
 @click.option(
     "--rate",
     type=click.FloatRange(0),
     default=200,
     show_default=True,
-    help="Requests a second from one address; 0: any.",
+    help="Maximum requests per second from one address, for each process; 0 means no limit.",
 )
 @click.option(
-    "--max-bytes", type=click.IntRange(1024), default=2**23, show_default=True, help="The longest body of a request."
+    "--max-bytes",
+    type=click.IntRange(1024),
+    default=2**23,
+    show_default=True,
+    help="Maximum size of a request body, in bytes.",
 )
 @click.option(
     "--trust-proxy",
     metavar="ADDRESSES",
     default="127.0.0.1",
     show_default=True,
-    help="Proxies whose X-Forwarded-For is believed: addresses or networks with commas between, or *.",
+    help="Proxies whose X-Forwarded-For header the collector trusts: addresses or networks separated by commas, or * "
+    "for all.",
 )
 def command(
     store: str,
@@ -42,8 +57,11 @@ def command(
     max_bytes: int,
     trust_proxy: str,
 ) -> None:
-    """Run a collector until it is told to stop. The first start prints an admin token, which is kept as a hash only
-    (`sfumato admin-tokens` makes and revokes others), and where Studio is.
+    """Run a collector, which accepts reports over HTTP and counts each of them once, until SIGTERM or Ctrl+C.
+
+    The first start prints an admin token and the address of Studio, the page where surveys are created. The store
+    keeps only a hash of the token, so save it; `sfumato admin-tokens` creates and revokes further tokens. At shutdown
+    the collector answers open requests and counts pending reports before it exits.
 
     Example: sfumato serve --store sqlite:///collect.db --port 8000
     """
@@ -65,7 +83,7 @@ def command(
     except ImportError as error:
         raise MissingExtra("server", f"running a collector ({error.name})") from None
 
-    # Check everything before a store and a token are created.
+    # Validate all options before the store and the first token are created.
     check_uvicorn()
     check_workers(store, workers)
     check_proxies(trust_proxy)
@@ -74,7 +92,7 @@ def command(
     with opened(store) as opened_store:
         added = opened_store.add_admin(token_hash(token), int(time.time()), only_first=True)
     if added:
-        click.echo(f"admin token (it is not shown again): {token}")
-        if port:  # else the system chooses one, which the log tells
-            click.echo(f"surveys are made in Studio, which asks for it: {studio_address(host, port)}")
+        click.echo(f"admin token (store it now; it is not shown again): {token}")
+        if port:  # port 0: the system chooses one, and the log names it
+            click.echo(f"create surveys in Studio with this token: {studio_address(host, port)}")
     serve(Settings(store=store, rate=rate, max_bytes=max_bytes), host, port, workers, trust_proxy)

@@ -1,4 +1,4 @@
-"""`sfumato simulate`: a whole collection on paper."""
+"""`sfumato simulate`: simulate a collection and measure the error of its estimate."""
 
 from __future__ import annotations
 
@@ -19,22 +19,31 @@ from sfumato.cli._show import (
 
 @click.command(short_help="Simulate a collection and compare its error with the prediction.")
 @click.argument("policy", type=INPUT)
-@click.option("--n", type=people, metavar="NUMBER", required=True, help="How many people answer (1e6 is fine).")
+@click.option(
+    "--n",
+    type=people,
+    metavar="NUMBER",
+    required=True,
+    help="Number of people who answer, such as 1000, 1,000 or 1e6.",
+)
 @click.option(
     "--truth",
     type=click.Choice(["uniform", "zipf", "geometric"]),
     default="uniform",
     show_default=True,
-    help="The distribution that people are drawn from.",
+    help="True distribution of values, from which people are drawn.",
 )
 @MECHANISM_OPTION
 @SECONDS_OPTION
 @method_option()
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the random numbers; a seed repeats its results."
+)
 @click.option(
     "--one-by-one/--by-law",
     default=None,
-    help="Draw every report, or the counts from their law.  [default: one by one up to four million people]",
+    help="Draw every report, or draw the counts from their exact distribution.  "
+    "[default: every report for at most 4,194,304 people, else the counts]",
 )
 @JSON_OPTION
 def command(
@@ -48,9 +57,13 @@ def command(
     one_by_one: bool | None,
     as_json: bool,
 ) -> None:
-    """Draw people from a known truth, randomize, count and estimate; show the error beside its prediction.
+    """Simulate a collection from a known distribution and compare the error of the estimate with its prediction.
 
-    Beyond four million people the counts are drawn from their own law, where it is known: a billion take seconds.
+    POLICY is a TOML or JSON file; - reads standard input. The command designs a mechanism for the policy, draws
+    people, randomizes their values, counts the reports and estimates the frequencies.
+
+    For more than 4,194,304 people the counts are drawn from their exact distribution if the mechanism has one, so that
+    a billion people take seconds.
 
     Example: sfumato simulate policy.toml --truth zipf --n 1e6
     """
@@ -72,13 +85,13 @@ def command(
         )  # fmt: skip
         return
     far = max(result.tv, result.predicted_tv) > 1
-    distance = "half the l1 distance (above 1, too few people to learn anything)" if far else "total variation"
+    distance = "half the l1 distance (above 1: too few people to learn anything)" if far else "total variation"
     show_table(
         ("error", "measured", "predicted (unbiased)"),
         [
             ("squared l2", f"{result.l2:.4g}", f"{result.predicted_l2:.4g}"),
             (distance, f"{result.tv:.4g}", f"{result.predicted_tv:.4g}"),
-            ("95% intervals that hold the truth", f"{result.coverage:.1%}", "95%"),
+            ("95% intervals that contain the truth", f"{result.coverage:.1%}", "95%"),
         ],
         title=f"{sampler.name}, n = {n:,}, {truth} truth, method {method}; {result.how}",
     )

@@ -1,4 +1,4 @@
-"""`sfumato submit`: reports go to a collector, each counted exactly once."""
+"""`sfumato submit`: send reports to a collector, which counts each of them once."""
 
 from __future__ import annotations
 
@@ -10,17 +10,28 @@ from sfumato.cli._files import INPUT
 from sfumato.cli._show import JSON_OPTION, quantity, show_json
 
 
-@click.command(short_help="Send report files to a collector; what arrived is not counted twice.")
+@click.command(short_help="Send report files to a collector, which counts each report once.")
 @click.argument("url")
 @click.argument("collection")
 @click.argument("reports", type=INPUT, nargs=-1, required=True)
-@click.option("--token", envvar="SFUMATO_TOKEN", help="The collection's key or a one-time token.  [env: SFUMATO_TOKEN]")
+@click.option(
+    "--token",
+    envvar="SFUMATO_TOKEN",
+    help="Key of the collection, or a one-time token.  [default: environment variable SFUMATO_TOKEN]",
+)
 @click.option(
     "--batch",
-    help="The name of this sending: sent again under it, nothing is counted twice. Random unless given; where anybody "
-    "may send, one that nobody can guess.",
+    metavar="NAME",
+    help="Name of this submission: reports that are sent again under the same name are not counted twice. For a "
+    "collection that is open to everyone, choose a name that others cannot guess.  [default: a random name]",
 )
-@click.option("--attempts", type=click.IntRange(1), default=10, show_default=True, help="How often to try each batch.")
+@click.option(
+    "--attempts",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Maximum number of attempts to send each batch.",
+)
 @JSON_OPTION
 def command(
     url: str,
@@ -31,11 +42,13 @@ def command(
     attempts: int,
     as_json: bool,
 ) -> None:
-    """Send the reports of files to a collection of a collector, and end when every one of them is counted.
+    """Send the reports in files to a collector, and return when the collector has counted all of them.
 
-    First the collection's mechanism is audited against its policy: nothing is sent where it breaks that.
+    URL is the address of the collector, COLLECTION the id of a collection, and REPORTS are files of reports (.parquet,
+    .arrow or .sfb); - reads standard input. The command first audits the mechanism of the collection against its
+    policy, and sends nothing if the mechanism violates it.
 
-    Whatever interrupts it, the same command with the same --batch goes on where it ended.
+    To continue after an interruption, run the same command with the same --batch.
 
     Example: sfumato submit https://collect.example abcdefghijklmnop reports.parquet
     """
@@ -45,7 +58,8 @@ def command(
     name = batch or new_batch_name()
     with Client(url, token, attempts=attempts) as client:
         sources = [source_of(path, REPORT_SUFFIXES) for path in reports]
-        click.echo(f"sending under --batch {name}: with it, the same command goes on where this one ends", err=True)
+        note = f"sending as --batch {name}; to continue after an interruption, run the same command with this option"
+        click.echo(note, err=True)
         mechanism = client.collection(collection).mechanism
         pieces = itertools.chain.from_iterable(read_reports(mechanism, source) for source in sources)
         receipts = client.submit(collection, pieces, batch=name)
@@ -54,4 +68,4 @@ def command(
         show_json({"collection": collection, "batch": name, "batches": len(receipts), "reports": counted})
         return
     sent = f"{quantity(counted, 'report')} counted in {quantity(len(receipts), 'batch')}"
-    click.echo(f"{sent}, under the name {name}")
+    click.echo(f"{sent}, as --batch {name}")

@@ -1,4 +1,4 @@
-"""`sfumato verify`: is what a certificate says so?"""
+"""`sfumato verify`: check a certificate by repeating its audit."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from sfumato.cli._show import JSON_OPTION
 @JSON_OPTION
 @click.pass_context
 def command(ctx: click.Context, certificate: str, as_json: bool) -> None:
-    """Check a certificate by repeating the audit of the mechanism and the policy that it holds (- reads a pipe).
+    """Check a certificate by repeating the audit of the mechanism and the policy that it contains.
 
-    One that says anything else than the audit finds is refused. The exit code is 0 if the mechanism obeys, 1 if it does
-    not, as the certificate says, 2 if the certificate is refused. The hashes that are shown say which mechanism and
-    which policy it is about: `sfumato design` and `sfumato check` show those of yours.
+    CERTIFICATE is the file that `sfumato audit` wrote; - reads standard input. The exit code is 0 if the audit confirms
+    that the mechanism obeys the policy, and 1 if it confirms that the mechanism does not. A certificate that differs
+    from the audit is rejected with exit code 2.
+
+    The printed hashes identify the mechanism and the policy. Compare them with the hashes that `sfumato design` and
+    `sfumato check` print for your files.
 
     Example: sfumato verify certificate.json
     """
