@@ -224,7 +224,7 @@ def test_the_end_of_answers_that_nobody_reads_is_dropped(collector: Served) -> N
         answered = end.server_state.total_requests
         connection.sendall(request("/openapi.json"))
         until(lambda: end.server_state.total_requests > answered)
-        until(lambda: not cast(JoinedWrites, end.transport)._held)  # written at the end of the event loop's turn
+        until(lambda: not cast(JoinedWrites, end.transport)._buffer)  # written at the end of the event loop's turn
 
     with connected(collector) as (client, end):
         while not end.transport.get_write_buffer_size():

@@ -82,7 +82,7 @@ def test_the_attributes_of_a_connection_are_there(protocol: Any) -> None:
     assert protocol.timeout_keep_alive_task is None
     assert len(protocol.pipeline) == 0
     assert protocol.server_state.default_headers == []
-    assert not {"_all", "_earlier", "_in_vain", "_place", "_since"} & set(vars(protocol)), "a name is used twice"
+    assert not {"_all", "_earlier", "_overhead", "_progress", "_since"} & set(vars(protocol)), "a name is used twice"
     assert callable(httptools.HttpRequestParser(protocol).should_upgrade)
 
 

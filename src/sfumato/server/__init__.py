@@ -1,24 +1,29 @@
 """The collector: a service that receives randomized reports, counts each exactly once, and estimates from the counts.
 
-No raw value reaches it: no operation accepts one, and this package does not import code that randomizes.
+Raw values never reach the collector: no operation accepts one, and this package does not import code that randomizes.
 
-A module imports only from its own row or from rows above it; ``tests/test_architecture.py`` reads this table:
+A module imports only from its own row of this table or from rows above it; ``tests/test_architecture.py`` checks that:
 
 ========  ==========================================================================================
 part      contents
 ========  ==========================================================================================
-settings  the limits that a collector is started with
+settings  store and limits of a collector process
 store     collections, counts, batches and tokens in SQLite or PostgreSQL, with the statements of each
 http      connections, bodies, responses, routing, the middleware around all requests, logs and metrics
 jobs      work outside the event loop: writer thread, reading threads, planner process, retention
 api       the table of operations, their types and handlers, the OpenAPI document
 pages     Studio, survey and results: the page routes and the static files
-app       the ASGI application, made of all these
-run       starts the application under uvicorn
+app       the ASGI application, which combines the parts above
+run       the start of the application under uvicorn
 ========  ==========================================================================================
 
-When a report arrives: ``http.connections`` parses it, ``http.middleware`` applies limits and finds the route,
-``api.ingest`` checks it, ``jobs.writer`` groups it with others, ``store.base`` counts the group in one transaction.
+A report passes through these modules:
+
+1. ``http.connections`` parses the request.
+2. ``http.middleware`` applies limits and finds the route.
+3. ``api.ingest`` validates the report.
+4. ``jobs.writer`` groups it with others.
+5. ``store.base`` counts the group in one transaction.
 """
 
 __all__ = []

@@ -1,4 +1,4 @@
-"""The ASGI application: routes from the list of operations, around one collector."""
+"""The ASGI application: routes generated from the list of operations, with one shared collector."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PREFLIGHT = {
 
 
 def create_app(settings: Settings) -> Middleware:
-    """Return the application of a collector. Its store must be migrated; it may be unavailable at startup."""
+    """Return the application of a collector. Its store must be migrated, but may be unavailable at startup."""
     handlers: list[tuple[str, str, Handler]] = [
         (operation.method, operation.path, operation.handler) for operation in OPERATIONS
     ]
@@ -59,8 +59,8 @@ def create_app(settings: Settings) -> Middleware:
     async def lifespan(app: Any) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         collector = Collector(open_store(settings.store, migrate=False), settings, Metrics())
         middleware.collector = collector
-        gc.freeze()  # objects loaded at startup are never collected
-        gc.set_threshold(_GC_THRESHOLD)  # with the default, each collection would traverse hundreds of open requests
+        gc.freeze()  # exclude objects loaded at startup from garbage collection
+        gc.set_threshold(_GC_THRESHOLD)  # with the default, collections would traverse hundreds of open requests often
         try:
             with _on_stop_signal(collector.stop_streams):
                 yield {STATE: collector.connections}
@@ -75,9 +75,9 @@ def create_app(settings: Settings) -> Middleware:
 def _on_stop_signal(act: Callable[[], None]) -> Iterator[None]:
     """Call ``act`` on every SIGTERM or SIGINT, before uvicorn's handler runs.
 
-    It ends the live streams; otherwise uvicorn would wait for them.
+    ``act`` ends the live streams; otherwise uvicorn would wait for them.
     """
-    if threading.current_thread() is not threading.main_thread():  # Python handles signals only there
+    if threading.current_thread() is not threading.main_thread():  # Python handles signals in the main thread only
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -103,39 +103,41 @@ def from_environment() -> Middleware:
     return create_app(Settings.from_environment())
 
 
-# -- operation of the service itself -----------------------------------------------------------------------
+# -- health, metrics and documentation ---------------------------------------------------------------------
 
 
 async def _healthy(collector: Collector, request: Request) -> JsonResponse:  # noqa: ARG001
-    """Respond while the writer thread is alive; otherwise the process needs a restart."""
+    """Return success while the writer thread is alive; otherwise the process needs a restart."""
     if not collector.writer.alive:
-        raise ApiError("unavailable", "nothing is written any more")
+        raise ApiError("unavailable", "the writer thread of the collector has ended; restart the collector")
     return JsonResponse(b'{"status":"alive"}')
 
 
 async def _ready(collector: Collector, request: Request) -> JsonResponse:
-    """Respond while the store can be read and written and the service is not stopping."""
+    """Return success while the store can be read and written and the collector is not stopping."""
     if collector.stopping.is_set():
-        raise ApiError("unavailable", "the collector is about to stop")
+        raise ApiError("unavailable", "the collector is shutting down; retry later")
     await _healthy(collector, request)
-    if (
-        collector.writer.failing
-    ):  # only a write shows whether the store has recovered, and clients may wait for readiness
+    if collector.writer.failing:
+        # Only a write shows whether the store has recovered, and clients may send none until the collector is ready.
         await collector.writer.run(lambda store: store.touch())
     await collector.readers.run(collector.store.ping)
     return JsonResponse(b'{"status":"ready"}')
 
 
 async def _metrics(collector: Collector, request: Request) -> Response:  # noqa: ARG001
+    """Return the metrics in the Prometheus text format."""
     return Response(collector.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _openapi(collector: Collector, request: Request) -> JsonResponse:  # noqa: ARG001
+    """Return the OpenAPI document."""
     return JsonResponse(msgspec.json.encode(openapi.document()))
 
 
 async def _docs(collector: Collector, request: Request) -> Response:  # noqa: ARG001
-    return pages.page("The API of a Sfumato collector", openapi.page_body())
+    """Return the operations as an HTML page."""
+    return pages.page("API of a Sfumato collector", openapi.page_body())
 
 
 async def _preflight(collector: Collector, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Run the service: one process, or several on one port."""
+"""Run the collector in one process, or in several processes that share a port."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ _GRACE = 30
 def check_workers(store: str, workers: int) -> None:
     """Raise InvalidInput for more processes than the store supports."""
     if workers > 1 and store.startswith("sqlite"):
-        raise InvalidInput("serve", "workers", "be 1 with SQLite, which has one writer", workers)
+        hint = "Use --workers 1, or a PostgreSQL store."
+        raise InvalidInput("serve", "--workers", "be 1 with SQLite, which has one writer", workers, hint=hint)
 
 
 def check_proxies(forwarded: str) -> None:
     """Raise InvalidInput for proxies that are not addresses; uvicorn would silently trust none of them."""
-    if forwarded in ("", "*"):  # no proxy, any proxy
+    if forwarded in ("", "*"):  # trust no proxy, or every proxy
         return
     for proxy in map(str.strip, forwarded.split(",")):
         try:
             ipaddress.ip_network(proxy) if "/" in proxy else ipaddress.ip_address(proxy)
         except ValueError:
-            must = "be addresses or networks (10.0.0.0/8) with commas between, or * alone"
+            must = "be addresses or networks such as 10.0.0.0/8, separated by commas, or * alone"
             raise InvalidInput("serve", "--trust-proxy", must, proxy) from None
 
 
@@ -48,50 +49,53 @@ def check_address(host: str, port: int) -> None:
         errors = [*filter(None, (_binding_error(family, address) for family, _, _, _, address in candidates))]
         if len(errors) == len(candidates):
             raise errors[0]
-    except (OSError, UnicodeError) as error:  # UnicodeError: a part of the name is empty or too long
-        why = getattr(error, "strerror", None) or error
-        raise OSError(f"no collector can listen on {host}:{port}: {why}") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: a part of the host name is empty or too long
+        reason = getattr(error, "strerror", None) or error
+        hint = "Choose another --host or --port."
+        raise OSError(f"the collector cannot listen on {host}:{port}: {reason}. {hint}") from error
 
 
 def _binding_error(family: int, address: Any) -> OSError | None:
-    """Return the error if this machine does not have the address, else None; raise if the address is not free."""
+    """Return the error if this machine does not have the address, else None; raise OSError if the address is in use."""
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
-            if os.name == "posix":  # as the server does: elsewhere this would let two listen
+            if os.name == "posix":  # as uvicorn does; on Windows the option would let two processes listen
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             probe.bind(address)
     except OSError as error:
-        if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # one name may have addresses of both kinds
-            raise
+        if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+            raise  # another address of the same name may still be usable, but not one that is in use
         return error
     return None
 
 
 def studio_address(host: str, port: int) -> str:
-    """Return the URL of Studio on this machine; without TLS, browsers randomize only on local addresses."""
+    """Return the URL of Studio on this machine; without TLS, browsers can randomize only on local addresses."""
     local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{local}]' if ':' in local else local}:{port}/studio"
 
 
 def serve(settings: Settings, host: str, port: int, workers: int = 1, forwarded: str = "127.0.0.1") -> None:
-    """Serve until SIGTERM or SIGINT; open requests are answered and pending reports counted before the process ends."""
+    """Serve until SIGTERM or SIGINT, then answer open requests and count pending reports before returning."""
     check_uvicorn()
     settings.to_environment()
     to_standard_error()
     with tempfile.TemporaryDirectory(prefix="sfumato-metrics-") as folder:
         if workers > 1:
             os.environ[SHARED] = folder
-        # uvicorn shuts down first and then raises the signal again, so this handler has nothing left to do.
+        # uvicorn shuts down first and then raises the signal again; this handler ends the process.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             _run(host, port, workers, forwarded)
         except SystemExit as error:
-            raise OSError(f"no collector could be started on {host}:{port}; the log says why") from error
+            message = f"the collector could not start on {host}:{port}; see the log lines above for the reason"
+            raise OSError(message) from error
 
 
 def _run(host: str, port: int, workers: int, forwarded: str) -> None:
+    """Run uvicorn with the application and the connection class of the collector."""
     uvicorn.run(
         "sfumato.server.app:from_environment",
         factory=True,

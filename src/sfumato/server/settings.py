@@ -17,13 +17,14 @@ VARIABLE = "SFUMATO_SERVER"
 class Settings:
     """Settings of a collector. Limits are per process; ``docs/operations.md`` explains how to choose them."""
 
+    #: URL of the database.
     store: str = "sqlite:///collect.db"
     #: Maximum bytes of a request body.
     max_bytes: int = 2**23
-    #: Requests per second from one address, and the burst allowed after a pause; rate 0 means no limit.
+    #: Maximum requests per second from one address, and maximum burst after a pause; rate 0 means no limit.
     rate: float = 200.0
     burst: int = 2000
-    #: Maximum submissions that wait to be counted; further ones are rejected as overloaded.
+    #: Maximum submissions that wait to be counted; the collector rejects further ones as overloaded.
     waiting: int = 10_000
     #: Maximum open connections, and maximum live streams among them.
     connections: int = 10_000

@@ -47,7 +47,7 @@ _TOKENS = msgspec.json.Decoder(NewTokens)
 _CHECK = msgspec.json.Decoder(Check)
 _PLAN = msgspec.json.Decoder(PlanRequest)
 
-#: From each state those that may follow. What is archived stays so.
+#: Allowed changes of state; an archived collection stays archived.
 _FOLLOWING = {"open": ("open", "closed"), "closed": ("closed", "open", "archived"), "archived": ("archived",)}
 
 
@@ -60,10 +60,11 @@ async def is_admin(collector: Collector, request: Request) -> bool:
 async def require_admin(collector: Collector, request: Request) -> None:
     """Raise ApiError unless the request has a valid admin token."""
     if not await is_admin(collector, request):
-        raise ApiError("unauthorized", "this needs an admin token")
+        raise ApiError("unauthorized", "an admin token is required; send it as a bearer token")
 
 
 def _json(response: Any, status: int = 200) -> JsonResponse:
+    """Return a response object as a JSON response."""
     return JsonResponse(msgspec.json.encode(response, enc_hook=str), status)
 
 
@@ -71,13 +72,13 @@ def _json(response: Any, status: int = 200) -> JsonResponse:
 
 
 async def list_collections(collector: Collector, request: Request) -> JsonResponse:
-    """Return the listed collections; for an administrator, all."""
+    """Return the listed collections, or all collections if the request has an admin token."""
     everything = await is_admin(collector, request)
     after = _number(request.query_params, "after")
     rows = await collector.readers.run(collector.store.collections, after, _PAGE)
     shown = []
-    for _, name, text, progress in rows:
-        metadata = METADATA.decode(text)
+    for _, name, stored, progress in rows:
+        metadata = METADATA.decode(stored)
         if everything or (metadata.listed and progress.state != "archived"):
             shown.append(
                 ListedCollection(
@@ -89,14 +90,15 @@ async def list_collections(collector: Collector, request: Request) -> JsonRespon
 
 
 def _number(parameters: Mapping[str, str], name: str) -> int:
-    text = parameters.get(name, "0")
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        raise ApiError("invalid", f"{name} must be a number")
-    return int(text)
+    """Return a query parameter as a number, 0 if it is missing."""
+    digits = parameters.get(name, "0")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
+        raise ApiError("invalid", f"{name} must be a number of at most 18 digits")
+    return int(digits)
 
 
 async def give_collection(collector: Collector, request: Request) -> JsonResponse:
-    """Return one collection, with all that a client needs to randomize for it."""
+    """Return one collection, with everything that a client needs to randomize for it."""
     collection = await collector.collections.get(request.path_params["id"], fresh=True)
     return _json(collection.response())
 
@@ -133,7 +135,7 @@ async def change_collection(collector: Collector, request: Request) -> JsonRespo
     await require_admin(collector, request)
     name = request.path_params["id"]
     change = await read_json(request, _CHANGE, collector.settings.max_bytes, collector.timeouts)
-    await collector.collections.get(name)  # or there is none
+    await collector.collections.get(name)  # raises ApiError if the collection does not exist
     changes = {
         field: getattr(change, field)
         for field in ("title", "description", "results", "listed", "origins")
@@ -145,7 +147,9 @@ async def change_collection(collector: Collector, request: Request) -> JsonRespo
     def decide(before: State, metadata: str) -> tuple[State, str]:
         state = change.state or before
         if state not in _FOLLOWING[before]:
-            raise ApiError("not-open", f"a collection that is {before} cannot become {state}")
+            allowed = " or ".join(_FOLLOWING[before])
+            message = f"a collection that is {before} cannot become {state}; its state can be {allowed}"
+            raise ApiError("not-open", message)
         return state, msgspec.json.encode(msgspec.structs.replace(METADATA.decode(metadata), **changes)).decode()
 
     await collector.writer.run(lambda store: store.change(name, decide))
@@ -153,14 +157,14 @@ async def change_collection(collector: Collector, request: Request) -> JsonRespo
 
 
 async def replace_key(collector: Collector, request: Request) -> JsonResponse:
-    """Replace the key of a collection in any state; the previous one is revoked."""
+    """Replace the key of a collection in any state, and revoke the previous key."""
     await require_admin(collector, request)
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.submission != "key":
-        raise ApiError("invalid", "this collection takes no key")
+        raise ApiError("invalid", "this collection has no key, because its submission mode is not 'key'")
     key = new_token(KEY)
     await collector.writer.run(lambda store: store.replace_key(collection.id, token_hash(key)))
-    await collector.collections.get(collection.id, fresh=True)  # the next request is judged by it
+    await collector.collections.get(collection.id, fresh=True)  # cache the new key for the next request
     return _json(KeyResponse(key), 201)
 
 
@@ -170,7 +174,7 @@ async def hand_out_tokens(collector: Collector, request: Request) -> JsonRespons
     body = await read_json(request, _TOKENS, collector.settings.max_bytes, collector.timeouts)
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.submission != "token":
-        raise ApiError("invalid", "this collection takes no one-time tokens")
+        raise ApiError("invalid", "this collection has no one-time tokens, because its submission mode is not 'token'")
     tokens = [new_token(ONE_TIME) for _ in range(body.count)]
     hashes = [token_hash(token) for token in tokens]
     await collector.writer.run(lambda store: store.add_tokens(collection.id, hashes))
@@ -188,7 +192,7 @@ async def check_policy(collector: Collector, request: Request) -> JsonResponse:
 
 
 async def plan_policy(collector: Collector, request: Request) -> JsonResponse:
-    """Return the error to expect of each mechanism."""
+    """Return the expected error of each suitable mechanism."""
     await require_admin(collector, request)
     body = await read_json(request, _PLAN, collector.settings.max_bytes, collector.timeouts)
     return _json(await collector.planner.ask("plan", **msgspec.structs.asdict(body)))

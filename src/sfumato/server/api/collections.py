@@ -1,4 +1,4 @@
-"""Collections, cached with their mechanisms built."""
+"""A cache of collections and their mechanisms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Collection", "Collections"]
 
 #: Maximum collections in the cache.
 _CACHE_SIZE = 256
-#: Seconds after which the state is read again: another worker may have changed it. Counting does not rely on this.
+#: Seconds after which the state is read again, because another worker may have changed it. Counting reads the store.
 _FRESH_SECONDS = 1.0
 
 _ID = re.compile(COLLECTION_ID)
@@ -32,26 +32,27 @@ _ID = re.compile(COLLECTION_ID)
 
 @dataclass
 class Collection:
-    """A stored collection, with its mechanism built."""
+    """A stored collection together with its mechanism object."""
 
     record: Record
     mechanism: Mechanism
     report_format: ReportFormat
-    #: What stands before one report in a batch.
+    #: Header of a binary batch with one report.
     header_of_one: bytes
+    #: The requirements of the policy in words.
     asks: str
     policy_hash: str
-    #: The response body; all readers share one copy.
+    #: Response body of the certificate; all requests share one copy.
     certificate: bytes
     metadata: Metadata
-    #: The current key; that of the record may have been replaced.
+    #: Hash of the current key; the key in ``record`` may have been replaced.
     key_hash: bytes | None
     progress: Progress
     read_at: float
 
     @property
     def id(self) -> str:
-        """Return its name in every path."""
+        """The id of the collection, which is part of its paths."""
         return self.record.id
 
     def response(self) -> CollectionResponse:
@@ -80,7 +81,7 @@ class Collection:
 
 
 class Collections:
-    """The collections of a store. Constant parts are read once, the others again after a second."""
+    """The collections of a store. Constant parts are read once; state and metadata are read again after a second."""
 
     def __init__(self, store: Store, readers: Readers, clock: Callable[[], float]) -> None:
         self._store, self._readers, self._clock = store, readers, clock
@@ -92,18 +93,19 @@ class Collections:
         return self._cache.get(name)
 
     async def get(self, name: str, *, fresh: bool = False) -> Collection:
-        """Return the collection of this name, at most a second old; with ``fresh``, read it again."""
+        """Return the collection with this id, at most a second old; with ``fresh``, read it from the store."""
         known = self._cache.get(name)
         if known is not None and not fresh and self._clock() - known.read_at < _FRESH_SECONDS:
             return known
         if not _ID.fullmatch(name):
-            raise ApiError("not-found", "there is no such collection")
+            raise ApiError("not-found", "this collection does not exist; check the id")
         if name not in self._reading or fresh:
             # Concurrent requests share one read.
             self._reading[name] = asyncio.ensure_future(self._read(name, known))
         return await asyncio.shield(self._reading[name])
 
     async def _read(self, name: str, known: Collection | None) -> Collection:
+        """Read a collection from the store and cache it, unless a later read has started."""
         try:
             read_at = self._clock()
             collection = await self._readers.run(self._load, name, known, read_at)
@@ -112,8 +114,8 @@ class Collections:
             if newest:
                 del self._reading[name]
         if collection is None:
-            raise ApiError("not-found", "there is no such collection")
-        if newest:  # an earlier read may have seen a state that was changed since, such as a key
+            raise ApiError("not-found", "this collection does not exist; check the id")
+        if newest:  # an earlier read may have returned a state that has changed since, such as a key
             self._cache[name] = collection
             self._cache.move_to_end(name)
             if len(self._cache) > _CACHE_SIZE:
@@ -121,10 +123,11 @@ class Collections:
         return collection
 
     def _load(self, name: str, known: Collection | None, read_at: float) -> Collection | None:
-        moving = self._store.progress(name)
-        if moving is None:
+        """Return the collection as stored, reusing the constant parts of ``known``; None if it does not exist."""
+        row = self._store.progress(name)
+        if row is None:
             return None
-        progress, stored, key_hash = moving
+        progress, stored, key_hash = row
         metadata = METADATA.decode(stored)
         if known is not None:
             return dataclasses.replace(known, metadata=metadata, key_hash=key_hash, progress=progress, read_at=read_at)

@@ -25,7 +25,7 @@ _RETENTION_SECONDS = 3600.0
 
 
 class Collector:
-    """Created and stopped inside the event loop that it serves. ``now`` is the clock that dates batches."""
+    """Shared state of one process. Create and stop it in the event loop; ``now`` is the clock that dates batches."""
 
     def __init__(
         self, store: Store, settings: Settings, metrics: Metrics, now: Callable[[], float] = time.time
@@ -37,18 +37,19 @@ class Collector:
         self.body_memory = MemoryBudget()
         self.readers = Readers()
         self.workers = Workers()
-        self.unpackers = Workers()  # separate, so that estimates, which anybody may request, do not delay batches
+        self.unpackers = Workers()  # separate, so that requests for public estimates do not delay batches
         self.writer = Writer(store, settings.waiting, metrics.commit)
         self.collections = Collections(store, self.readers, time.monotonic)
         self.planner = Planner(settings.plan_seconds, settings.plan_bytes, settings.plan_values)
         self.estimate_responses = ResultCache()
-        # Separate, so that responses, of which there is one per confidence, do not evict estimates.
+        # Separate caches: there is one response per confidence level, and many responses must not evict estimates.
         self.cached_estimates = ResultCache()
         self.streams = 0
         self.stopping = asyncio.Event()
         self._retention = asyncio.create_task(self._forget())
 
     async def _forget(self) -> None:
+        """Delete and shuffle old reports once per hour."""
         while True:
             try:
                 for action, work in (("deleted", forget_old_reports), ("shuffled", shuffle_old_reports)):
@@ -65,11 +66,11 @@ class Collector:
         return () if cached is None else cached.metadata.origins
 
     def stop_streams(self) -> None:
-        """End every live stream; may be called from any thread."""
+        """End every live stream. Any thread may call this method."""
         self._loop.call_soon_threadsafe(self.stopping.set)
 
     async def stop(self) -> None:
-        """Count pending submissions, then release everything."""
+        """Count pending submissions, then stop all threads, tasks and connections."""
         self.stopping.set()
         self._retention.cancel()
         self.timeouts.stop()

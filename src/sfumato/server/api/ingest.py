@@ -1,8 +1,8 @@
-"""Receive reports: read, check and count them exactly once, and only then acknowledge them.
+"""Receive reports: read, validate and count them exactly once, and only then acknowledge them.
 
-One report comes as JSON, many as a binary batch (``docs/report-format.md``). Both are digested in the canonical form of
-a binary batch, so the same reports under the same batch id are the same payload. A batch with one invalid report is
-rejected whole.
+A client sends one report as JSON, or many as a binary batch (``docs/report-format.md``). The digest of both is computed
+from the canonical binary batch, so the same reports under the same batch id are the same payload in either form. A
+batch with one invalid report is rejected as a whole.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from sfumato.server.store.records import DIGEST_BYTES, ID_BYTES, RECEIPT_BYTES, 
 
 __all__ = ["BATCH_HEADER", "take_reports"]
 
-#: The header with the batch id of a binary batch.
+#: Name of the HTTP header with the batch id of a binary batch.
 BATCH_HEADER = "Idempotency-Key"
 _RAW_BATCH_HEADER = BATCH_HEADER.lower().encode()
 
-#: Batches longer than this are unpacked in a thread, so that other requests do not wait.
+#: Bytes above which a batch is unpacked in a thread, so that other requests do not wait.
 _LONG = 2**14
-#: Maximum reports per batch; each takes at least a bit of the body, and an integer of memory.
+#: Maximum reports per batch; bounds memory, because a report of one bit becomes an integer.
 _MOST_REPORTS = 2**20
-#: Maximum bytes around one report: a header, or the batch id and the keys of JSON.
+#: Maximum bytes in addition to one report: the header of a batch, or the batch id and the keys of JSON.
 _ENVELOPE_BYTES = 2**12
 
 _BATCH_ID = re.compile(BATCH_ID)
@@ -47,16 +47,16 @@ _ONE = msgspec.json.Decoder(OneReport)
 _ENCODER = msgspec.json.Encoder()
 
 _MESSAGES = {
-    "conflict": "another payload came under this batch id before",
-    "not-found": "there is no such collection",
-    "not-open": "the collection takes no reports now",
-    "token-unknown": "this token was not handed out for this collection",
-    "token-spent": "this token was used already",
+    "conflict": "a different payload was already counted under this batch id; send these reports under a new batch id",
+    "not-found": "this collection does not exist; check the id",
+    "not-open": "this collection does not accept reports, because it is closed or archived",
+    "token-unknown": "this one-time token was not issued for this collection; ask its owner for another",
+    "token-spent": "this one-time token was already used; ask the owner of the collection for another",
 }
 
 
 async def take_reports(collector: Collector, request: Request) -> JsonResponse:
-    """Count a batch; return its receipt once it is on disk."""
+    """Count a batch, and return its receipt when the counts are on disk."""
     headers = read_headers(request)
     collection = await collector.collections.get(request.path_params["id"])
     spends = _check_sender(collection, headers)
@@ -70,7 +70,7 @@ async def take_reports(collector: Collector, request: Request) -> JsonResponse:
     elif kind == BATCH_TYPE:
         batch = headers.get(_RAW_BATCH_HEADER, b"").decode("latin-1")
         if not _BATCH_ID.fullmatch(batch):
-            raise ApiError("malformed", f"{BATCH_HEADER} must be 8 to 64 letters, digits, '-' or '_'")
+            raise ApiError("malformed", f"the header {BATCH_HEADER} must be 8 to 64 letters, digits, '-' or '_'")
         payload = await read_body(request.receive, headers, most, collector.timeouts, collector.body_memory)
         if len(payload) > _LONG:
             reports = await collector.unpackers.run(_many_reports, collection.mechanism, payload)
@@ -79,13 +79,13 @@ async def take_reports(collector: Collector, request: Request) -> JsonResponse:
     else:
         raise ApiError("unsupported-type", f"the content type must be {JSON_TYPE} or {BATCH_TYPE}")
     if spends is not None and len(reports) != 1:
-        raise ApiError("invalid", "a one-time token is for one report")
+        raise ApiError("invalid", f"a one-time token allows one report, and the batch has {len(reports)}")
     name = batch.encode()
     submission = Submission(
         collection.id,
         collection.mechanism,
-        # A bare digest of a report from a small set is the report to whoever tries them all. The batch id, which
-        # clients draw at random, is its key, and only a hash of the id is stored.
+        # Reports come from a small set, so a reader of the store could invert a bare digest by trying all of them.
+        # The digest is keyed with the batch id, which clients draw at random, and only a hash of the id is stored.
         hashlib.blake2b(name, key=collection.id.encode(), digest_size=ID_BYTES).digest(),
         hashlib.blake2b(payload, key=name, digest_size=DIGEST_BYTES).digest() + _number(len(reports)),
         reports,
@@ -93,7 +93,7 @@ async def take_reports(collector: Collector, request: Request) -> JsonResponse:
         spends,
         day_of(collector.now()),
     )
-    del payload  # only the reports stay in memory while they wait
+    del payload  # keep only the reports in memory while the submission waits
     result = await collector.writer.submit(submission)
     if result.outcome not in ("accepted", "repeated"):
         raise ApiError(result.outcome, _MESSAGES[result.outcome])
@@ -101,13 +101,14 @@ async def take_reports(collector: Collector, request: Request) -> JsonResponse:
 
 
 def _number(reports: int) -> bytes:
+    """Return the number of reports as the last bytes of a receipt."""
     return reports.to_bytes(RECEIPT_BYTES - DIGEST_BYTES, "big")
 
 
 def _most_bytes(collection: Collection, *, single: bool) -> int:
-    """Return the maximum bytes of a body with reports; a longer one is rejected before it is read."""
+    """Return the maximum bytes of a body with reports; longer bodies are rejected before they are read."""
     if single:
-        return _ENVELOPE_BYTES + 2 * collection.report_format.batch_bytes  # two hex digits a byte
+        return _ENVELOPE_BYTES + 2 * collection.report_format.batch_bytes  # two hex digits per byte
     return HEADER_BYTES + _MOST_REPORTS * max(collection.mechanism.bits, 1) // 8
 
 
@@ -119,12 +120,12 @@ def _check_sender(collection: Collection, headers: RawHeaders) -> bytes | None:
     secret = bearer(headers)
     if secret is None:
         credential = "key" if submission_mode == "key" else "one-time token"
-        raise ApiError("unauthorized", f"this collection needs a {credential}")
+        raise ApiError("unauthorized", f"this collection requires a {credential}; send it as a bearer token")
     secret_hash = token_hash(secret)
     if submission_mode == "token":
         return secret_hash
     if not hmac.compare_digest(secret_hash, collection.key_hash or b""):
-        raise ApiError("unauthorized", "this is not the key of this collection")
+        raise ApiError("unauthorized", "this is not the current key of this collection; it may have been replaced")
     return None
 
 
@@ -132,15 +133,16 @@ def _one_report(collection: Collection, report: int | str) -> tuple[npt.NDArray[
     """Return the report as an array, and as a binary batch."""
     form, header = collection.report_format, collection.header_of_one
     if form.is_histogram:
-        # Below the number of outputs is all that an index has to be, and no array takes an int of any length.
+        # Check the range first, because an array cannot hold an int of any length.
         if not isinstance(report, int) or not 0 <= report < form.count_size:
-            raise ApiError("invalid", f"a report must be a number in 0 … {form.count_size - 1}", row=0)
+            raise ApiError("invalid", f"a report must be a number from 0 to {form.count_size - 1}", row=0)
         return np.array([report], form.dtype), header + report.to_bytes(form.batch_bytes, "little")
     if not isinstance(report, str):
-        raise ApiError("invalid", "a report of this mechanism is a text of hex digits", row=0)
+        raise ApiError("invalid", "a report of this mechanism must be a string of hex digits", row=0)
     serialised = bytes.fromhex(report)
     if len(serialised) != form.batch_bytes:
-        raise ApiError("invalid", f"a report of this mechanism has {form.batch_bytes} bytes", row=0)
+        digits = 2 * form.batch_bytes
+        raise ApiError("invalid", f"a report of this mechanism must have {digits} hex digits; got {len(report)}", row=0)
     try:
         array = np.frombuffer(serialised, np.uint8).reshape(1, -1)
         return form.validate(array, "the report"), header + serialised
@@ -149,10 +151,11 @@ def _one_report(collection: Collection, report: int | str) -> tuple[npt.NDArray[
 
 
 def _many_reports(mechanism: Mechanism, payload: bytes) -> npt.NDArray[Any]:
+    """Return the reports of a binary batch; raise ApiError for an invalid or empty one."""
     try:
         reports = decode_batch(mechanism, payload)
     except InvalidInput as error:
         raise ApiError("invalid", str(error), row=error.row) from None
     if not len(reports):
-        raise ApiError("invalid", "a batch must have at least one report")
+        raise ApiError("invalid", "a batch must contain at least one report")
     return reports

@@ -20,16 +20,17 @@ _ID = {
     "name": "id",
     "in": "path",
     "required": True,
-    "description": "The collection.",
+    "description": "Id of the collection.",
     "schema": {"type": "string", "pattern": COLLECTION_ID},
 }
-_WHO = {
+#: Sentence about access that follows the summary of an operation.
+_ACCESS = {
     "anybody": "",
-    "admin": " Needs an admin token.",
-    "sender": " Needs the collection's key or a one-time token, if the collection asks for one.",
-    "reader": " Needs an admin token, unless the collection's results are public.",
+    "admin": " Requires an admin token.",
+    "sender": " Requires the collection's key or a one-time token, depending on its submission mode.",
+    "reader": " Requires an admin token, unless the collection's results are public.",
 }
-#: Reasons of errors of every operation, and of operations with a body.
+#: Error reasons of every operation, and additional ones of operations with a request body.
 _ALWAYS = ("malformed", "not-found", "method-not-allowed", "rate", "internal", "unavailable", "overloaded", "invalid")
 _WITH_BODY = ("too-slow", "too-large", "unsupported-type", "conflict", "not-open", "token-spent", "too-hard")
 
@@ -47,8 +48,8 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Sfumato collector",
             "version": importlib.metadata.version("sfumato"),
-            "description": "Takes randomized reports, counts them exactly once, and estimates from the counts. "
-            "Nothing here takes a raw value.",
+            "description": "Accepts randomized reports, counts each exactly once, and estimates from the counts. "
+            "No operation accepts a raw value.",
         },
         "paths": paths,
         "components": {
@@ -59,6 +60,7 @@ def document() -> dict[str, Any]:
 
 
 def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
+    """Return the OpenAPI object of an operation; ``known`` maps the repr of a type to its schema."""
     parameters: list[dict[str, Any]] = [_ID] if "{id}" in operation.path else []
     parameters += [
         {"name": p.name, "in": p.place, "required": False, "description": p.summary, "schema": p.schema}
@@ -68,11 +70,11 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = {
         "operationId": operation.handler.__name__,
         "summary": operation.summary,
-        "description": operation.summary + _WHO[operation.who],
+        "description": operation.summary + _ACCESS[operation.who],
         "parameters": parameters,
         "responses": {
             str(operation.status): {
-                "description": "Done.",
+                "description": "Success.",
                 "content": {
                     kind: {"schema": response if kind == JSON_TYPE else {}} for kind in operation.response_types
                 },
@@ -95,6 +97,7 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _error_responses(operation: Operation, shape: Any) -> dict[str, Any]:
+    """Return the error responses of an operation, by status."""
     reasons = [*_ALWAYS, *(_WITH_BODY if operation.body is not None else ())]
     if operation.who != "anybody":
         reasons += ["unauthorized", "token-unknown"]
@@ -111,19 +114,21 @@ def page_body() -> str:
     """Return the operations as HTML."""
     rows = "".join(
         f"<tr><td><code>{operation.method} {html.escape(operation.path)}</code></td>"
-        f"<td>{_text(operation.summary + _WHO[operation.who])}</td></tr>"
+        f"<td>{_with_code(operation.summary + _ACCESS[operation.who])}</td></tr>"
         for operation in OPERATIONS
     )
     reasons = "".join(
-        f"<tr><td><code>{r}</code></td><td>{s}</td><td>{_text(t)}</td></tr>" for r, (s, t) in REASONS.items()
+        f"<tr><td><code>{reason}</code></td><td>{status}</td><td>{_with_code(meaning)}</td></tr>"
+        for reason, (status, meaning) in REASONS.items()
     )
     return (
-        f"<table>{rows}</table><h2>Errors</h2><p>Every error response is "
+        f"<table>{rows}</table><h2>Errors</h2><p>Every error response has this form: "
         '<code>{"error": {"reason": …, "message": …, "row": …}}</code>.</p>'
-        f"<table><tr><th>reason</th><th>status</th><th></th></tr>{reasons}</table>"
-        '<p><a href="/openapi.json">OpenAPI</a></p>'
+        f"<table><tr><th>reason</th><th>status</th><th>meaning</th></tr>{reasons}</table>"
+        '<p><a href="/openapi.json">OpenAPI document</a></p>'
     )
 
 
-def _text(text: str) -> str:
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
+def _with_code(sentence: str) -> str:
+    """Return a sentence as HTML, with backquoted parts as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(sentence))

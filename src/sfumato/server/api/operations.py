@@ -1,6 +1,6 @@
 """The operations of the API: handler, access, request and response of each.
 
-The routes and the OpenAPI document are both generated from this list.
+The application generates its routes from this list, and ``openapi`` generates the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation:
-    """One method on one path; ``who`` may call it: anybody, administrators, senders of reports, readers of results."""
+    """One method on one path; ``who`` names its callers: anybody, administrators, senders of reports, or readers."""
 
     method: str
     path: str
@@ -62,11 +62,16 @@ class Operation:
 
 
 _ESTIMATE = (
-    Parameter("method", "query", "How to estimate.", {"type": "string", "enum": list(results.METHODS)}),
+    Parameter(
+        "method",
+        "query",
+        "Estimation method; `unbiased` by default.",
+        {"type": "string", "enum": list(results.METHODS)},
+    ),
     Parameter(
         "level",
         "query",
-        "The confidence level of the intervals.",
+        "Confidence level of the intervals; 0.95 by default.",
         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     ),
 )
@@ -74,17 +79,22 @@ _ESTIMATE = (
 _BATCH_ID = Parameter(
     ingest.BATCH_HEADER,
     "header",
-    "The batch id of a binary batch; one report in JSON has it inside.",
+    "Batch id of a binary batch. A report in JSON has the batch id in its body.",
     {"type": "string", "pattern": BATCH_ID},
 )
 
-_AFTER = Parameter("after", "query", "Where the page begins.", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1})
+_AFTER = Parameter(
+    "after",
+    "query",
+    "Start of the page: `next` of the previous page, or 0.",
+    {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/collections/{id}/reports",
-        "Send one report, or a batch of them; they are counted once, and on disk when the response comes.",
+        "Send one report or a batch of reports. They are counted once, and are on disk when the response arrives.",
         ingest.take_reports,
         "sender",
         Receipt,
@@ -95,7 +105,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections",
-        "The collections that are listed, the oldest first; for an administrator, all.",
+        "List the public collections, the oldest first; with an admin token, list all collections.",
         administration.list_collections,
         "anybody",
         CollectionList,
@@ -104,7 +114,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/collections",
-        "Open a collection: its mechanism is audited against its policy, and rejected if it does not obey.",
+        "Create a collection. Its mechanism is audited against its policy, and rejected if it violates the policy.",
         administration.create_collection,
         "admin",
         Created,
@@ -114,7 +124,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections/{id}",
-        "One collection: policy, mechanism, state, and how many reports it has.",
+        "Return a collection: its policy, mechanism, state and number of reports.",
         administration.give_collection,
         "anybody",
         CollectionResponse,
@@ -122,7 +132,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "PATCH",
         "/v1/collections/{id}",
-        "Open, close or archive a collection, or change its metadata. Its policy never changes.",
+        "Open, close or archive a collection, or change its metadata. Policy and mechanism never change.",
         administration.change_collection,
         "admin",
         CollectionResponse,
@@ -131,7 +141,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections/{id}/estimate",
-        "How frequent each value is, with its standard error and its interval.",
+        "Return the estimated frequency of each value, with its standard error and confidence interval.",
         results.give_estimate,
         "reader",
         EstimateResponse,
@@ -141,7 +151,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections/{id}/live",
-        "Server-sent events: the estimate, and again whenever it has changed.",
+        "Stream the estimate as server-sent events: once at the start, and again whenever it has changed.",
         results.give_live,
         "reader",
         None,
@@ -151,7 +161,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections/{id}/aggregate",
-        "The exact counts, as `sfumato aggregate` writes them.",
+        "Return the exact counts, in the format of `sfumato aggregate`.",
         results.give_aggregate,
         "reader",
         dict[str, Any],
@@ -160,7 +170,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections/{id}/certificate",
-        "The proof that the mechanism obeys the policy, as `sfumato audit` writes it.",
+        "Return the certificate that the mechanism obeys the policy, in the format of `sfumato audit`.",
         results.give_certificate,
         "anybody",
         dict[str, Any],
@@ -168,7 +178,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/collections/{id}/key",
-        "Make a new key, where reports are sent with one; the old one is rejected from then on.",
+        "Replace the key of a collection whose submission mode is `key`. The previous key is revoked.",
         administration.replace_key,
         "admin",
         KeyResponse,
@@ -177,7 +187,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/collections/{id}/tokens",
-        "Issue one-time tokens: one report for each.",
+        "Issue one-time tokens. Each allows one report.",
         administration.hand_out_tokens,
         "admin",
         TokenList,
@@ -187,7 +197,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/check",
-        "A policy in words, the errors it leaves to any test, and how far an answer can raise a suspicion.",
+        "Describe a policy: in words, by the errors of any test against it, and by how far a reply can raise a belief.",
         administration.check_policy,
         "admin",
         Checked,
@@ -196,7 +206,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST",
         "/v1/plan",
-        "The error to expect of every suitable mechanism, by the planner.",
+        "Return the expected error of every suitable mechanism.",
         administration.plan_policy,
         "admin",
         PlanResponse,

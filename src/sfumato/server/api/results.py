@@ -1,8 +1,7 @@
-"""What was collected, read back: counts, estimates as JSON, as files and as live streams, and certificates.
+"""Read results: counts, certificates, and estimates as JSON, as files and as live streams.
 
-A live stream keeps nothing for its reader: it checks the collection at intervals, and sends the estimate as it is
-then. A reader that does not read holds up its own stream, whose buffers are the connection's, which is dropped after a
-while.
+A live stream checks the collection at intervals and sends the current estimate; it queues nothing. If a client stops
+reading, only its own stream waits, in the buffers of its connection, and the connection times out.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ __all__ = [
 
 PARQUET_TYPE = "application/vnd.apache.parquet"
 AGGREGATE_TYPE = "application/vnd.sfumato.aggregate"
-#: Methods that need nothing but counts.
+#: Estimation methods that need only counts, and no prior.
 METHODS = ("unbiased", "efficient", "simplex", "mle")
-#: Estimates of more values than this are not sent in a stream, only how many reports there are.
+#: Maximum values of an estimate in a stream; for larger domains the stream sends only the number of reports.
 _MOST_VALUES = 10_000
-#: Seconds without an event after which a comment is sent, so that proxies keep the connection.
+#: Seconds without an event after which a comment is sent, so that proxies do not close the connection.
 _SILENCE = 15.0
-#: Reasons of errors that end a stream: its client lost access, or the collection is gone.
+#: Error reasons that end a stream: the client lost access, or the collection no longer exists.
 _OVER = ("unauthorized", "not-found")
 
 
 def as_parquet(estimate: Estimate, confidence: float) -> bytes:
-    """Return the estimate as a Parquet file, the same table as ``sfumato estimate -o estimate.parquet`` writes."""
+    """Return the estimate as a Parquet file, with the same table as ``sfumato estimate -o estimate.parquet``."""
     from pyarrow import parquet
 
     file = io.BytesIO()
@@ -60,7 +59,7 @@ def as_parquet(estimate: Estimate, confidence: float) -> bytes:
 
 
 async def readable(collector: Collector, request: Request) -> Collection:
-    """Return the collection, if the client may read its results."""
+    """Return the collection; raise ApiError if the client may not read its results."""
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.results == "admin":
         await require_admin(collector, request)
@@ -68,7 +67,7 @@ async def readable(collector: Collector, request: Request) -> Collection:
 
 
 def requested_estimate(request: Request) -> tuple[str, float]:
-    """Return the method and the confidence of a request (query parameters ``method`` and ``level``)."""
+    """Return the method and the confidence level of a request (query parameters ``method`` and ``level``)."""
     method = request.query_params.get("method", "unbiased")
     if method not in METHODS:
         raise ApiError("invalid", f"method must be one of {', '.join(METHODS)}")
@@ -77,12 +76,12 @@ def requested_estimate(request: Request) -> tuple[str, float]:
     except ValueError:
         confidence = 0.0
     if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:  # the normal quantile of 1 is infinite
-        raise ApiError("invalid", "level must lie between 0 and 1, and not next to 1")
+        raise ApiError("invalid", "level must be a number between 0 and 1, such as 0.95, and not too close to 1")
     return method, confidence
 
 
 async def give_estimate(collector: Collector, request: Request) -> JsonResponse | Response:
-    """Return frequencies with their errors."""
+    """Return the estimated frequencies with their standard errors and intervals."""
     collection = await readable(collector, request)
     method, confidence = requested_estimate(request)
     if request.headers.get("accept", "") == PARQUET_TYPE:
@@ -92,7 +91,7 @@ async def give_estimate(collector: Collector, request: Request) -> JsonResponse 
 
 
 async def estimate_response(collector: Collector, collection: Collection, method: str, confidence: float) -> bytes:
-    """Return the estimate as JSON, cached by counts; it is computed once for all confidences."""
+    """Return the estimate as JSON from a cache; the estimate is computed once for all confidence levels."""
     counts = await collector.collections.counts(collection)
 
     async def encoded() -> bytes:
@@ -103,8 +102,9 @@ async def estimate_response(collector: Collector, collection: Collection, method
 
 
 async def _estimate(collector: Collector, collection: Collection, counts: Aggregate, method: str) -> Estimate:
+    """Return the estimate from the cache, or compute it; raise ApiError if there are no reports."""
     if not counts.n:
-        raise ApiError("invalid", "there are no reports to estimate from yet")
+        raise ApiError("invalid", "the collection has no reports yet; retry after the first report")
 
     async def computed() -> bytes:
         return await collector.workers.run(cached_estimate, collection.mechanism, counts, method)
@@ -114,6 +114,7 @@ async def _estimate(collector: Collector, collection: Collection, counts: Aggreg
 
 
 def _encode(collection: Collection, method: str, confidence: float, estimate: Estimate | None) -> bytes:
+    """Return the response body of an estimate, without rows if there is no estimate yet."""
     rows = []
     if estimate is not None:
         numbers = np.column_stack(
@@ -128,7 +129,7 @@ def _encode(collection: Collection, method: str, confidence: float, estimate: Es
 
 
 async def give_aggregate(collector: Collector, request: Request) -> JsonResponse | Response:
-    """Return the exact counts as JSON, or binary if the request accepts that."""
+    """Return the exact counts as JSON, or in binary form if the ``Accept`` header names its type."""
     collection = await readable(collector, request)
     counts = await collector.collections.counts(collection)
     if request.headers.get("accept", "") == AGGREGATE_TYPE:
@@ -146,12 +147,12 @@ async def give_certificate(collector: Collector, request: Request) -> JsonRespon
 
 
 async def give_live(collector: Collector, request: Request) -> Response:
-    """Return a stream of estimates, a new one whenever the counts have changed."""
+    """Return a stream that sends the estimate at the start and whenever the counts have changed."""
     collection = await readable(collector, request)
     method, confidence = requested_estimate(request)
-    await _event(collector, collection, method, confidence)  # an error is sent before the stream begins
+    await _event(collector, collection, method, confidence)  # report an error before the stream begins
     if collector.streams >= collector.settings.streams:
-        raise ApiError("overloaded", "too many live streams are open")
+        raise ApiError("overloaded", "too many live streams are open; retry later, or request the estimate instead")
     return _Stream(collector, request, method, confidence)
 
 
@@ -173,31 +174,33 @@ class _Stream(Response):
         self._count(1)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            gone = asyncio.create_task(_gone(receive))
+            disconnected = asyncio.create_task(_disconnected(receive))
             try:
-                await self._events(send, gone)
+                await self._events(send, disconnected)
             finally:
-                gone.cancel()
+                disconnected.cancel()
         finally:
             self._count(-1)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _count(self, change: int) -> None:
+        """Add to the number of open streams."""
         self._collector.streams += change
         self._collector.metrics.streams(self._collector.streams)
 
-    async def _events(self, send: Send, gone: asyncio.Task[None]) -> None:
+    async def _events(self, send: Send, disconnected: asyncio.Task[None]) -> None:
+        """Send events until the client disconnects or loses access, or the collector stops."""
         collector = self._collector
         stopping = asyncio.create_task(collector.stopping.wait())
-        shown, quiet = -1, 0.0
+        sent, quiet = -1, 0.0
         try:
-            while not gone.done() and not stopping.done():
+            while not disconnected.done() and not stopping.done():
                 try:
-                    parts, shown = await self._news(shown)
+                    parts, sent = await self._news(sent)
                 except ApiError as error:
                     if error.reason in _OVER:
                         return
-                    parts = None  # too much waits, or the store is away: the next check may succeed
+                    parts = None  # the collector is overloaded or the store unavailable: the next check may succeed
                 if parts is not None:
                     for part in parts:
                         await _send(send, part)
@@ -206,32 +209,34 @@ class _Stream(Response):
                     await _send(send, b":\n\n")
                     quiet = 0.0
                 await asyncio.wait(
-                    (gone, stopping), timeout=collector.settings.live_seconds, return_when="FIRST_COMPLETED"
+                    (disconnected, stopping), timeout=collector.settings.live_seconds, return_when="FIRST_COMPLETED"
                 )
                 quiet += collector.settings.live_seconds
         finally:
             stopping.cancel()
 
-    async def _news(self, shown: int) -> tuple[tuple[bytes, ...] | None, int]:
-        """Check access; return an event in parts, or None if there are still ``shown`` reports, and their number."""
+    async def _news(self, sent: int) -> tuple[tuple[bytes, ...] | None, int]:
+        """Check access; return an event in parts and the number of reports, or None if there are still ``sent``."""
         collection = await readable(self._collector, self._request)
         reports = collection.progress.reports
-        if reports == shown:
-            return None, shown
+        if reports == sent:
+            return None, sent
         return await _event(self._collector, collection, self._method, self._confidence), reports
 
 
 async def _event(collector: Collector, collection: Collection, method: str, confidence: float) -> tuple[bytes, ...]:
-    # In parts, of which the long one is the same for all streams: those that wait to send it hold no copies.
+    """Return an event in parts; all streams share the long part, so that waiting streams hold no copies of it."""
     if len(collection.mechanism.domain) > _MOST_VALUES:
         return b"event: reports\ndata: ", msgspec.json.encode({"reports": collection.progress.reports}), b"\n\n"
     return b"event: estimate\ndata: ", await estimate_response(collector, collection, method, confidence), b"\n\n"
 
 
-async def _send(send: Send, text: bytes) -> None:
-    await send({"type": "http.response.body", "body": text, "more_body": True})
+async def _send(send: Send, body: bytes) -> None:
+    """Send a part of the response body."""
+    await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def _gone(receive: Any) -> None:
+async def _disconnected(receive: Any) -> None:
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Types of requests and responses: requests are validated against them; the OpenAPI document is generated."""
+"""Types of requests and responses, which validate requests and from which the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ __all__ = [
     "TokenList",
 ]
 
-#: In Python, ``$`` stands before a last line feed too; in the documents' own dialect it does not.
+#: Python's ``$`` also matches before a final line feed, unlike in JSON Schema; ``(?!\n)`` excludes that.
 BATCH_ID = r"^[A-Za-z0-9_-]{8,64}$(?!\n)"
 COLLECTION_ID = r"^[a-z2-7]{16}$(?!\n)"
 
-BatchId = Annotated[str, Meta(pattern=BATCH_ID, description="Chosen by the client, never used twice.")]
+BatchId = Annotated[
+    str, Meta(pattern=BATCH_ID, description="Chosen by the client, at random; never reused for other reports.")
+]
 CollectionId = Annotated[str, Meta(pattern=COLLECTION_ID)]
 Number = Annotated[int, Meta(ge=1, le=2**53)]
 
@@ -47,28 +49,28 @@ Number = Annotated[int, Meta(ge=1, le=2**53)]
 
 
 class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
-    """A collection to open: a policy, and the mechanism by its spec or its name (left out, the planner's choice)."""
+    """A collection to create: a policy, and a mechanism by spec or name; without a mechanism, the planner chooses."""
 
     title: Title
     policy: dict[str, Any]
     mechanism: str | dict[str, Any] | None = None
     n: Number | None = None
     description: Description = ""
-    #: The submission mode: anybody may send, or clients with the collection's key, or with a one-time token.
+    #: Clients that may send reports: all (open), those with the collection's key, or those with a one-time token.
     submission: SubmissionMode = "open"
-    #: Who may read estimates and counts.
+    #: Readers of estimates and counts: the public, or administrators.
     results: ResultsKind = "public"
     listed: bool = True
-    #: Web pages of other origins that may send and read.
+    #: Origins of web pages on other hosts that may send reports and read results.
     origins: Origins = []
-    #: Days that reports are kept; null: forever, 0: not at all. Counts stay.
+    #: Days after which reports are deleted; null keeps them forever, 0 stores none. Counts are always kept.
     keep_days: Days | None = None
-    #: The collection that this one is a new version of.
+    #: Id of the collection that this one is a new version of.
     previous: CollectionId | None = None
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
-    """Changes of a collection; policy and mechanism cannot change."""
+    """Changes to a collection; policy and mechanism cannot change."""
 
     state: State | None = None
     title: Title | None = None
@@ -80,7 +82,7 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CollectionResponse(Struct, frozen=True):
-    """A collection, with all that a client needs to randomize for it."""
+    """A collection, with everything that a client needs to randomize for it."""
 
     id: str
     title: str
@@ -91,30 +93,30 @@ class CollectionResponse(Struct, frozen=True):
     listed: bool
     origins: list[str]
     keep_days: int | None
-    created: Annotated[int, Meta(description="Unix time.")]
+    created: Annotated[int, Meta(description="Time of creation, in seconds since 1970 (Unix time).")]
     previous: str | None
     reports: int
     batches: int
     mechanism_hash: str
     policy_hash: str
-    asks: Annotated[str, Meta(description="What the policy asks, in words.")]
+    asks: Annotated[str, Meta(description="The requirements of the policy, in words.")]
     mechanism: dict[str, Any] | msgspec.Raw
     policy: dict[str, Any] | msgspec.Raw
 
 
-#: What reports of a mechanism reveal.
+#: Probability of a correct guess with and without a report.
 Guess = Annotated[
     float,
     Meta(
-        description="The probability that the best guess of an answer from its report is right, all answers being "
-        "equally likely; for a plan, of its best mechanism. It is 1 only where every report shows the answer."
+        description="Probability that the best guess of an answer from its report is correct, if all answers are "
+        "equally likely; in a plan, for its best mechanism. It is 1 only if every report reveals the answer."
     ),
 ]
-Chance = Annotated[float, Meta(description="The same without the report.")]
+Chance = Annotated[float, Meta(description="Probability that a guess without the report is correct.")]
 
 
 class Created(Struct, frozen=True):
-    """A collection that was created; its key, if it has one, is shown here and never again."""
+    """A new collection. Its key, if it has one, is returned only in this response."""
 
     collection: CollectionResponse
     key: str | None
@@ -136,14 +138,14 @@ class ListedCollection(Struct, frozen=True):
 
 
 class CollectionList(Struct, frozen=True):
-    """Some collections, the oldest first; ``next`` is the ``after`` of the next page."""
+    """A page of collections, the oldest first; ``next`` is the parameter ``after`` of the next page."""
 
     collections: list[ListedCollection]
     next: int | None
 
 
 class KeyResponse(Struct, frozen=True):
-    """The new key of a collection, shown here and never again."""
+    """The new key of a collection, which is returned only in this response."""
 
     key: str
 
@@ -155,7 +157,7 @@ class NewTokens(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TokenList(Struct, frozen=True):
-    """One-time tokens, shown here and never again."""
+    """New one-time tokens, which are returned only in this response."""
 
     tokens: list[str]
 
@@ -164,21 +166,21 @@ class TokenList(Struct, frozen=True):
 
 
 class OneReport(Struct, frozen=True, forbid_unknown_fields=True):
-    """One report: the number of an output, or its bytes in lower-case hex digits."""
+    """One report: the index of an output, or its bytes as lower-case hex digits."""
 
     batch: BatchId
     report: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*$(?!\n)")]
 
 
 class Receipt(Struct, frozen=True):
-    """A batch is counted, and on disk. The same batch sent again gets the same receipt."""
+    """The confirmation that a batch is counted and on disk. The same batch sent again gets the same receipt."""
 
     batch: str
     reports: int
 
 
 class EstimateRow(Struct, frozen=True):
-    """How frequent one value is."""
+    """The estimated frequency of one value."""
 
     value: Any
     frequency: float | None
@@ -188,7 +190,7 @@ class EstimateRow(Struct, frozen=True):
 
 
 class EstimateResponse(Struct, frozen=True):
-    """An estimate; without rows while there are no reports."""
+    """An estimate; it has no rows while there are no reports."""
 
     collection: str
     reports: int
@@ -196,7 +198,7 @@ class EstimateResponse(Struct, frozen=True):
     confidence: float = msgspec.field(name="level")
     quantile: Annotated[
         float,
-        Meta(description="The two-sided normal quantile of the confidence, by which standard errors become intervals."),
+        Meta(description="Two-sided normal quantile of the confidence level: half the interval per standard error."),
     ]
     rows: list[EstimateRow]
 
@@ -205,14 +207,14 @@ class EstimateResponse(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True, forbid_unknown_fields=True):
-    """A policy to put into words; ``before`` is what a stranger believes of somebody before an answer."""
+    """A policy to describe; ``before`` is the probability that an observer assigns to a value before the reply."""
 
     policy: dict[str, Any]
     before: Annotated[float, Meta(gt=0, lt=1)] = 0.1
 
 
 class Region(Struct, frozen=True):
-    """False alarm and missed detection of any test of ``x`` against ``other``: on or above the curve of points."""
+    """False alarm and missed detection rates of tests of ``x`` against ``other``: all lie on or above the curve."""
 
     x: Any
     other: Any
@@ -220,9 +222,9 @@ class Region(Struct, frozen=True):
 
 
 class SuspicionRow(Struct, frozen=True):
-    """A belief of probability ``before`` in one of these values becomes at most ``after``."""
+    """A bound: a belief of probability ``before`` in one of these values becomes at most ``after``."""
 
-    values: Annotated[list[Any], Meta(description="The first twenty of them.")]
+    values: Annotated[list[Any], Meta(description="At most twenty of the values.")]
     count: int
     before: float
     after: float
@@ -241,15 +243,15 @@ class Checked(Struct, frozen=True):
     within: Annotated[
         float | None,
         Meta(
-            description="The greatest belief in one value after an answer for a stranger who knows its block, where "
-            "blocks may be known; for a secret, in one value of the secret. Null for other policies."
+            description="Maximum probability of one value after the reply, for an observer who knows its block, if the "
+            "policy lets blocks be known; for a secret, of one value of the secret. Null for other policies."
         ),
     ]
     policy: dict[str, Any]
 
 
 class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A policy to plan for, with n people or for a total variation error to reach."""
+    """A policy to plan for, with n people or with a target for the total variation error."""
 
     policy: dict[str, Any]
     n: Number | None = None
@@ -258,7 +260,7 @@ class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlanRow(Struct, frozen=True):
-    """One mechanism, and the error to expect of it; risks fall as 1/n, total variation as 1/√n."""
+    """One mechanism and its expected error; risks fall as 1/n, the total variation error as 1/√n."""
 
     name: str
     risk: float | None
@@ -282,5 +284,5 @@ class PlanResponse(Struct, frozen=True):
     chance: Chance
     one_percent: Annotated[
         float | None,
-        Meta(description="How many people the best mechanism needs for a total variation error of 1%, if known."),
+        Meta(description="Number of people that the best mechanism needs for a total variation error of 1%, if known."),
     ]

@@ -1,6 +1,6 @@
-"""Secrets that are handed out once and kept as hashes: admin tokens, keys of collections, one-time tokens.
+"""Secrets that the collector shows once and stores as hashes: admin tokens, keys of collections, one-time tokens.
 
-Each holds 256 random bits, so a plain SHA-256 is as hard to undo as any slow hash would be.
+Each secret has 256 random bits, so a plain SHA-256 hash is as hard to invert as a slow password hash.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from sfumato.randomness import secure
 
 __all__ = ["ADMIN", "KEY", "ONE_TIME", "bearer", "fingerprint", "new_id", "new_token", "token_hash"]
 
-#: How the three kinds begin, so that one found lying about says what it is.
+#: Prefixes of the three kinds, so that a leaked secret shows its kind.
 ADMIN, KEY, ONE_TIME = "sfa_", "sfk_", "sft_"
 _BYTES = 32
 _ID_BYTES = 10
 
 
 def new_token(kind: str) -> str:
-    """Return a new secret."""
+    """Return a new random secret with the prefix of its kind."""
     return kind + base64.urlsafe_b64encode(secure.read(_BYTES)).decode().rstrip("=")
 
 
 def new_id() -> str:
-    """Return a new name for a collection: 16 letters and digits that cannot be guessed."""
+    """Return a new random id for a collection: 16 letters and digits."""
     return base64.b32encode(secure.read(_ID_BYTES)).decode().lower()
 
 
 def token_hash(token: str) -> bytes:
-    """Return the hash that is stored of a secret."""
+    """Return the hash of a secret, which the store keeps instead of the secret."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def fingerprint(token_hash: bytes) -> str:
-    """Return the first eight hex digits of a stored hash, by which people identify a secret."""
+    """Return the first eight hex digits of a stored hash, which identify a secret to administrators."""
     return token_hash.hex()[:8]
 
 

@@ -26,9 +26,9 @@ __all__ = [
 ]
 
 BATCH_TYPE = "application/vnd.sfumato.reports"
-#: Headers that may occur once only; of two, a proxy might use one and the collector the other.
+#: Headers that must not be repeated, because a proxy might use one value and the collector the other.
 _ONCE = ("authorization", "content-type", "idempotency-key")
-#: Bytes of a body that need no memory budget, so that long bodies cannot keep out short ones.
+#: Bytes of a body that are exempt from the memory budget, so that long bodies cannot block short ones.
 _FREE_BYTES = 2**16
 
 T = TypeVar("T")
@@ -38,9 +38,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class Timeouts:
-    """Cancel tasks that wait for more than ``seconds``, with a tolerance of a quarter.
+    """Cancel tasks that wait longer than ``seconds``, by at most a quarter more.
 
-    One check per second of all waiting tasks costs less than a timer for each.
+    One check per second of all waiting tasks costs less than a timer per task.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -55,6 +55,7 @@ class Timeouts:
         return _Timeout(self, message)
 
     async def _check_all(self) -> None:
+        """Cancel the tasks that have waited too long, once per second or more often."""
         while True:
             await asyncio.sleep(min(1.0, self._seconds / 4))
             now = self.clock()
@@ -77,7 +78,7 @@ class _Timeout:
         self._timeouts, self._message = timeouts, message
 
     def __enter__(self) -> None:
-        task = asyncio.current_task(self._timeouts.loop)  # without asking which loop it is, which costs more
+        task = asyncio.current_task(self._timeouts.loop)  # passing the loop is faster than looking it up
         assert task is not None
         self._task = task
         self._timeouts.since[task] = self._timeouts.clock()
@@ -93,27 +94,27 @@ class _Timeout:
 
 
 class MemoryBudget:
-    """The memory that all long bodies in transfer may take together."""
+    """The memory that all long bodies in transfer may use together."""
 
     def __init__(self, most_bytes: int = 2**27) -> None:
         self.left = most_bytes
 
     def take(self, size: int) -> None:
-        """Reserve bytes, or raise ApiError if too few are left."""
+        """Reserve bytes; raise ApiError if too few are left."""
         if size > self.left:
-            raise ApiError("overloaded", "too many long bodies are on their way")
+            raise ApiError("overloaded", "the collector is receiving too many long bodies at once; retry later")
         self.left -= size
 
 
 def read_headers(request: Request) -> RawHeaders:
-    """Return the headers of a request; reject one in which a decisive header occurs twice."""
+    """Return the headers of a request; raise ApiError if one of ``_ONCE`` is repeated."""
     raw = request.scope["headers"]
     headers = dict(raw)
     if len(headers) < len(raw):
         names = [name for name, _ in raw]
         for name in _ONCE:
             if names.count(name.encode()) > 1:
-                raise ApiError("malformed", f"the header {name} must come once")
+                raise ApiError("malformed", f"the header {name} must not be repeated")
     return headers
 
 
@@ -122,32 +123,32 @@ def content_type(headers: RawHeaders) -> str:
     stated = headers.get(b"content-type", b"").decode("latin-1").lower()
     kind, separator, parameters = stated.partition(";")
     if separator and parameters.strip().replace('"', "") not in ("", "charset=utf-8"):
-        raise ApiError("unsupported-type", "a body may have no parameter but charset=utf-8")
+        raise ApiError("unsupported-type", "the content type must have no parameter except charset=utf-8")
     return kind.strip()
 
 
 async def read_body(
     receive: Receive, headers: RawHeaders, most: int, timeouts: Timeouts, memory: MemoryBudget | None = None
 ) -> bytes:
-    """Return the whole body, if it is within the size limit, the memory budget and the timeout."""
+    """Return the whole body; raise ApiError beyond the size limit, the memory budget or the timeout."""
     if b"content-encoding" in headers:
-        raise ApiError("unsupported-type", "bodies are taken as they are, without a content encoding")
+        raise ApiError("unsupported-type", "the collector does not accept a content encoding; send the body as it is")
     content_length = headers.get(b"content-length", b"0")
     if not content_length.isdigit() or int(content_length) > most:
-        raise ApiError("too-large", f"a body may have at most {most} bytes")
+        raise ApiError("too-large", f"the body must have at most {most} bytes; send smaller batches")
     memory = MemoryBudget(most) if memory is None else memory
     pieces = []
     size = reserved = 0
     try:
-        with timeouts.timeout("the body did not arrive in time"):
+        with timeouts.timeout("the body did not arrive in time; retry with the same batch id"):
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
-                    raise ApiError("malformed", "the body was cut off")
+                    raise ApiError("malformed", "the connection closed before the whole body arrived")
                 pieces.append(message.get("body", b""))
                 size += len(pieces[-1])
                 if size > most:
-                    raise ApiError("too-large", f"a body may have at most {most} bytes")
+                    raise ApiError("too-large", f"the body must have at most {most} bytes; send smaller batches")
                 if size - _FREE_BYTES > reserved:
                     memory.take(size - _FREE_BYTES - reserved)
                     reserved = size - _FREE_BYTES
@@ -166,7 +167,7 @@ async def read_json(request: Request, decoder: msgspec.json.Decoder[T], most: in
 
 
 def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode a JSON document; if it does not match its type, the error names the place."""
+    """Decode a JSON document; raise ApiError with the path of the first value that does not match its type."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:

@@ -1,20 +1,20 @@
-"""Connections with a timeout: a client that does not finish a request head, or does not read a response, is dropped.
+"""Connections with a timeout: the collector drops a client that does not finish a request head or read a response.
 
 As in ``Timeouts``, one check per second of all connections costs less than a timer per request.
 
-This is the only module that extends private classes of uvicorn, ``HttpToolsProtocol`` and its request cycle. It is
-bound to the versions that it was tested with (``TESTED_UVICORN``), and ``tests/server/test_server_uvicorn.py`` states
-all that it relies on.
+This is the only module that extends private classes of uvicorn: ``HttpToolsProtocol`` and its request cycle. It works
+only with the versions that it was tested with (``TESTED_UVICORN``). ``tests/server/test_server_uvicorn.py`` checks
+everything that it relies on.
 
-Public settings do not replace it. With uvicorn 0.54, ``http="httptools"``, ``timeout_keep_alive=5`` and
+The public settings of uvicorn are not enough. With uvicorn 0.54, ``http="httptools"``, ``timeout_keep_alive=5`` and
 ``limit_concurrency=50``:
 
-- a connection that had sent nothing, one that had sent half a head, and one that did not read a response of 64 MiB were
-  all still open after 65 seconds;
-- 64 MiB of one header were taken, and the connection stayed open.
+- Three connections were still open after 65 seconds: one that had sent nothing, one that had sent half a head, and one
+  that did not read a response of 64 MiB.
+- uvicorn accepted 64 MiB of one header, and the connection stayed open.
 
-A proxy in front can limit these, but a collector also runs without one. In turns with uvicorn's own class, a report
-took 1.03 times the processor time (the median of nine rounds on a busy machine).
+A proxy in front can enforce such limits, but a collector also runs without one. Compared with uvicorn's own class, a
+report took 1.03 times the processor time (median of nine alternating rounds on a busy machine).
 """
 
 from __future__ import annotations
@@ -41,65 +41,67 @@ __all__ = ["STATE", "TESTED_UVICORN", "Connection", "Connections", "JoinedWrites
 
 #: First and last minor version of uvicorn 0 that this module was tested with; ``pyproject.toml`` has the same range.
 TESTED_UVICORN = (34, 54)
-#: The application leaves its connections to the server under this name, when it starts.
+#: Key of the ASGI lifespan state under which the application passes its ``Connections`` to the server.
 STATE = "connections"
-#: Maximum bytes in a row that neither end a head nor belong to a body: those of a head, of trailers, empty lines.
-_MOST_IN_VAIN = 2**16
+#: Maximum consecutive bytes of a head, of trailers or of empty lines, that is, without the end of a head or a body.
+_MOST_OVERHEAD = 2**16
 #: Parse input in chunks of this size.
 _PIECE = 2**14
-#: Maximum pipelined requests behind one that has no response yet.
+#: Maximum pipelined requests that wait for an earlier response.
 _MOST_AHEAD = 32
 #: Maximum files that a process has open in addition to its connections.
 _OTHER_FILES = 200
-#: Bytes of a response that the system buffers ahead of its reader; with more, a slow reader would seem deaf for long.
+#: Bytes of a response that the system buffers for its reader; with more, a slow reader would look stalled for long.
 _UNSENT = 2**17
-#: Value of SO_LINGER with which a closed socket drops what was not sent.
+#: Value of SO_LINGER that makes a closed socket discard unsent bytes.
 _NOTHING_LINGERS = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
-#: The place of a connection whose other side has nothing to do.
-_NOWHERE = object()
+#: Progress of a connection whose client has nothing to do.
+_NOT_WAITING = object()
 
 
 def check_uvicorn(version: str = uvicorn.__version__) -> None:
-    """Raise InvalidInput for a version of uvicorn that ``Connection`` was not tested with: limits could be lost."""
+    """Raise InvalidInput for a version of uvicorn that ``Connection`` was not tested with; its limits could fail."""
     first, last = TESTED_UVICORN
     major, _, rest = version.partition(".")
     minor = rest.partition(".")[0]
     if major != "0" or not minor.isdecimal() or not first <= int(minor) <= last:
-        must = f"be of a version from 0.{first} to 0.{last}, whose connections this release limits"
-        raise InvalidInput("serve", "uvicorn", must, version)
+        must = f"have a version from 0.{first} to 0.{last}, which this release was tested with"
+        hint = f"Run: pip install 'uvicorn>=0.{first},<0.{last + 1}'"
+        raise InvalidInput("serve", "uvicorn", must, version, hint=hint)
 
 
 class JoinedWrites(asyncio.Transport):
-    """A transport on which whatever is written in one turn of the event loop is sent at its end.
+    """A transport that collects the writes of one turn of the event loop and sends them at its end.
 
-    The head of a response and its body go out together: one system call and one packet instead of two.
+    The head and the body of a response are sent together, in one system call and one packet instead of two.
     """
 
-    __slots__ = ("_held", "_loop", "_transport")
+    __slots__ = ("_buffer", "_loop", "_transport")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
-        self._held: list[Any] = []
+        self._buffer: list[Any] = []
 
     def write(self, data: Any) -> None:
-        if not self._held:
+        if not self._buffer:
             self._loop.call_soon(self._send)
-        self._held.append(data)
+        self._buffer.append(data)
 
     def _send(self) -> None:
-        held, self._held = self._held, []
-        if held and not self._transport.is_closing():
-            self._transport.writelines(held)  # not joined: many connections may share one long response
+        """Send the collected writes."""
+        buffer, self._buffer = self._buffer, []
+        if buffer and not self._transport.is_closing():
+            self._transport.writelines(buffer)  # not joined, because many connections may share one long response
 
     def close(self) -> None:
         self._send()
         self._transport.close()
 
     def abort(self) -> None:
-        self._held = []
+        self._buffer = []
         self._transport.abort()
 
-    # -- all else is the transport's own -------------------------------------------------------------------
+    # -- methods passed on to the transport ----------------------------------------------------------------
 
     def get_write_buffer_size(self) -> int:
         return self._transport.get_write_buffer_size()
@@ -118,7 +120,7 @@ class JoinedWrites(asyncio.Transport):
 
 
 class Connections:
-    """The connections of one process: at most ``most``, each dropped when it is stalled for ``timeout`` seconds."""
+    """The connections of one process: at most ``most``, each dropped after it stalls for ``timeout`` seconds."""
 
     #: Maximum bytes of responses that wait for slow readers, over all connections.
     most_unsent = 2**28
@@ -132,28 +134,32 @@ class Connections:
         self._checker = asyncio.create_task(self._check_all())
 
     async def _check_all(self) -> None:
+        """Drop stalled connections and log rejected ones, once per second or more often."""
         while True:
             await asyncio.sleep(min(1.0, self.timeout / 4))
             now = self._clock()
             for connection in list(self.open):
-                if connection.stood_still(now) > self.timeout:
+                if connection.stalled_seconds(now) > self.timeout:
                     connection.drop()
             if self.rejected:
-                LOG.warning("too many connections", extra={"fields": {"most": self.most, "refused": self.rejected}})
+                LOG.warning(
+                    "connections rejected, because too many are open",
+                    extra={"fields": {"most": self.most, "refused": self.rejected}},
+                )
                 self.rejected = 0
 
-    def hold(self, connection: Connection, size: int) -> None:
+    def add_unsent(self, connection: Connection, size: int) -> None:
         """Record bytes that wait for a slow reader; above the limit, drop the connection that has waited longest."""
-        self.let_go(connection)
+        self.remove_unsent(connection)
         self._unsent[connection] = size
         self._all_unsent += size
         while self._all_unsent > self.most_unsent and len(self._unsent) > 1:
             longest = next(iter(self._unsent))
-            self.let_go(longest)
+            self.remove_unsent(longest)
             longest.drop()
 
-    def let_go(self, connection: Connection) -> None:
-        """Forget the bytes of a connection whose reader has caught up or gone."""
+    def remove_unsent(self, connection: Connection) -> None:
+        """Remove the record of a connection whose reader has caught up or disconnected."""
         self._all_unsent -= self._unsent.pop(connection, 0)
 
     def stop(self) -> None:
@@ -162,12 +168,12 @@ class Connections:
 
 
 class Connection(HttpToolsProtocol):
-    """One of the ``Connections`` that the application has left in its state.
+    """One of the ``Connections`` that the application passes in its lifespan state.
 
-    Every request comes through here: with slots and parents called by name it costs half of what it would without.
+    Every request passes through this class. Slots and direct calls of the base class halve its cost.
     """
 
-    __slots__ = ("_all", "_earlier", "_in_vain", "_place", "_since")
+    __slots__ = ("_all", "_earlier", "_overhead", "_progress", "_since")
 
     def __init__(
         self,
@@ -178,21 +184,22 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._all: Connections = app_state[STATE]
-        self._in_vain = 0
+        self._overhead = 0  # consecutive bytes that neither end a head nor belong to a body
         self._earlier: list[RequestResponseCycle] = []
-        self._place = _NOWHERE
+        self._progress: object = _NOT_WAITING
         self._since = 0.0
 
     def drop(self) -> None:
-        """Close the connection at once and discard unsent bytes; its handler gets a disconnect."""
+        """Close the connection at once and discard unsent bytes; its handler receives a disconnect."""
         self._set(socket.SOL_SOCKET, socket.SO_LINGER, _NOTHING_LINGERS)
         self.transport.abort()
 
     def _set(self, level: int, option: int, value: int | bytes) -> None:
-        with contextlib.suppress(OSError):  # the other side may have gone
+        """Set an option of the socket."""
+        with contextlib.suppress(OSError):  # the client may have disconnected
             self.transport.get_extra_info("socket").setsockopt(level, option, value)
 
-    # -- how many there are ------------------------------------------------------------------------------------
+    # -- limit on open connections -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(JoinedWrites(transport, self.loop))
@@ -206,36 +213,37 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.open.discard(self)
-        self._all.let_go(self)
-        for cycle in self._earlier:  # the server tells the last alone
+        self._all.remove_unsent(self)
+        for cycle in self._earlier:  # uvicorn notifies only the last request
             cycle.disconnected = True
             cycle.message_event.set()
         super().connection_lost(exc)
 
-    # -- how long it stands still ------------------------------------------------------------------------------
+    # -- timeout -----------------------------------------------------------------------------------------------
 
-    def stood_still(self, now: float) -> float:
-        """Return for how many seconds, by the checks so far, the client has not done what it has to do next."""
+    def stalled_seconds(self, now: float) -> float:
+        """Return the seconds since the client last made progress, measured at the checks."""
         if self.flow.write_paused or self.transport.is_closing():
-            place: object = self.transport.get_write_buffer_size()  # it has to read; nothing is added meanwhile
+            # The client has to read. Nothing is added to the buffer meanwhile, so its size shows the progress.
+            progress: object = self.transport.get_write_buffer_size()
         elif self.timeout_keep_alive_task is None and not _is_under_way(self.cycle):
-            place = self.cycle  # it has to send the head of the next request, and before that, the rest of this one
+            progress = self.cycle  # the client has to send the rest of this request, or the head of the next one
         else:
-            place = _NOWHERE  # the collector has to respond, or uvicorn's timer runs
-        if place is _NOWHERE or place != self._place:
-            self._place, self._since = place, now
+            progress = _NOT_WAITING  # the collector has to respond, or uvicorn's own timer runs
+        if progress is _NOT_WAITING or progress != self._progress:
+            self._progress, self._since = progress, now
         return now - self._since
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._all.hold(self, self.transport.get_write_buffer_size())  # nothing is added until it is read
+        self._all.add_unsent(self, self.transport.get_write_buffer_size())  # nothing is added until it is read
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._all.let_go(self)
-        self._place = _NOWHERE
+        self._all.remove_unsent(self)
+        self._progress = _NOT_WAITING
 
-    # -- how much it sends -------------------------------------------------------------------------------------
+    # -- limit on received bytes -------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         if len(data) > _PIECE:
@@ -243,16 +251,16 @@ class Connection(HttpToolsProtocol):
                 if not self.transport.is_closing():
                     self.data_received(data[start : start + _PIECE])
             return
-        self._in_vain += len(data)
+        self._overhead += len(data)
         HttpToolsProtocol.data_received(self, data)
-        if self._in_vain > _MOST_IN_VAIN:
+        if self._overhead > _MOST_OVERHEAD:
             self.drop()
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade():
-            # The parser takes what follows for another protocol, and would take a body for the next request.
-            raise ValueError("no other protocol is spoken here")
-        self._in_vain = 0
+            # The parser would treat the following bytes as another protocol, and a body as the next request.
+            raise ValueError("the collector supports no other protocol; remove the header Upgrade")
+        self._overhead = 0
         if len(self.pipeline) == _MOST_AHEAD:
             self.drop()
             return
@@ -262,10 +270,10 @@ class Connection(HttpToolsProtocol):
             self._earlier = [*filter(_is_under_way, self._earlier), cycle]
 
     def on_body(self, body: bytes) -> None:
-        self._in_vain = 0
+        self._overhead = 0
         HttpToolsProtocol.on_body(self, body)
 
-    # -- what is no request ------------------------------------------------------------------------------------
+    # -- malformed requests ------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
         if _is_under_way(self.cycle):  # earlier requests still get their responses
@@ -280,11 +288,12 @@ class Connection(HttpToolsProtocol):
 
 
 def _is_under_way(cycle: RequestResponseCycle | None) -> bool:
+    """Return whether a request has no complete response yet."""
     return cycle is not None and not cycle.response_complete
 
 
 def _as_files_allow(connections: int) -> int:
-    """Return the number of connections, or fewer if the system limits the open files of a process."""
+    """Return the number of connections that the system's limit on open files allows, after raising the limit."""
     if sys.platform == "win32":
         return connections
     import resource
@@ -296,6 +305,6 @@ def _as_files_allow(connections: int) -> int:
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    except (OSError, ValueError):  # there may be a limit above the limits
+    except (OSError, ValueError):  # a system-wide limit may be lower
         allowed = soft
     return max(1, allowed - _OTHER_FILES)

@@ -20,7 +20,7 @@ from sfumato.server.settings import Settings
 
 __all__ = ["Middleware", "RateLimiter", "Service"]
 
-#: Maximum addresses with a bucket; the one that was quiet for longest is dropped first.
+#: Maximum addresses with a bucket; the least recently used bucket is dropped first.
 _MOST_ADDRESSES = 100_000
 #: Headers of JSON responses and of pages.
 _JSON_HEADERS = [
@@ -43,7 +43,7 @@ _EXPOSED = (b"access-control-expose-headers", b"Retry-After")
 class RateLimiter:
     """Limit requests per address with a token bucket of size ``burst``, refilled at ``rate`` per second.
 
-    Addresses are not stored: buckets are named by a hash under a random key.
+    Addresses are not stored: the key of a bucket is a hash of the address under a random key.
     """
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
@@ -68,7 +68,7 @@ class RateLimiter:
 
 
 def _network(address: str) -> bytes:
-    """Return the address that is limited: of IPv6 its first 64 bits, which identify a household, or its mapped IPv4."""
+    """Return the part of an address that is limited: IPv4 whole, also if mapped; of IPv6 the first 64 bits, a site."""
     if ":" not in address:
         return address.encode()
     try:
@@ -93,7 +93,7 @@ class Middleware:
     def __init__(self, routes: Routes, lifespan: ASGIApp, settings: Settings) -> None:
         self._routes, self._lifespan = routes, lifespan
         self._rate_limiter = RateLimiter(settings.rate, settings.burst, time.monotonic)
-        self.collector: Any = None  # a Service, for handlers more than that
+        self.collector: Any = None  # a Service for this class, a Collector for the handlers
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
@@ -108,8 +108,9 @@ class Middleware:
         except ApiError as error:
             reason, response = error.reason, error.response()
         except Exception:
-            reason, response = "internal", ApiError("internal", "a fault of the collector's own").response()
-            LOG.exception("a fault", extra={"fields": {"method": scope["method"], "route": _route(scope)}})
+            message = "internal error of the collector; its administrator finds details in the log"
+            reason, response = "internal", ApiError("internal", message).response()
+            LOG.exception("internal error", extra={"fields": {"method": scope["method"], "route": _route(scope)}})
         self._add_headers(scope, response)
         await response(scope, receive, send)
         route = _route(scope)
@@ -126,15 +127,17 @@ class Middleware:
         LOG.info("request", extra={"fields": fields})
 
     async def _respond(self, collector: Service, scope: Any, receive: Any) -> AnyResponse:
+        """Find the route, apply the rate limit and return the response of the handler."""
         try:
             route, scope["path_params"] = self._routes.find(scope["path"])
             scope["route"] = route
-        finally:  # unknown paths are limited too, and an error has the CORS headers of its route
+        finally:  # after the route is known, because errors have its CORS headers; unknown paths are limited too
             if not self._rate_limiter.allows(scope["client"][0] if scope.get("client") else ""):
-                raise ApiError("rate", "too many requests from this address")
+                raise ApiError("rate", "too many requests from this address; wait before the next one")
         return await self._routes.handler(route, scope["method"])(collector, Request(scope, receive))
 
     def _add_headers(self, scope: Any, response: AnyResponse) -> None:
+        """Add security, cache and CORS headers to a response."""
         headers = response.raw_headers
         if isinstance(response, JsonResponse):
             headers += _JSON_HEADERS
@@ -146,6 +149,7 @@ class Middleware:
                 headers += self._cors(scope, value.decode("latin-1"))
 
     def _cors(self, scope: Any, origin: str) -> list[tuple[bytes, bytes]]:
+        """Return the CORS headers for an origin, as the collection allows."""
         allowed = self.collector.allowed_origins(scope.get("path_params", {}).get("id", ""))
         headers = [(b"vary", b"Origin")]
         if origin in allowed or "*" in allowed:
@@ -154,5 +158,6 @@ class Middleware:
 
 
 def _route(scope: Any) -> str:
+    """Return the path template of the route, for logs and metrics."""
     route = scope.get("route")
     return "unknown" if route is None else str(route.path)

@@ -1,4 +1,4 @@
-"""JSON responses, the reasons for which a request is rejected, and the common shape of error responses."""
+"""JSON responses, the reasons of rejected requests, and the common form of error responses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _HEADER = (b"content-type", JSON_TYPE.encode())
 
 
 class JsonResponse:
-    """A JSON body as an ASGI application; attributes that Starlette's ``Response`` has too have the same names.
+    """A JSON response as an ASGI application; attributes have the same names as in Starlette's ``Response``.
 
-    Its headers are prepared once, because a receipt should not cost more than its report.
+    It is cheaper than Starlette's class, because a receipt should not cost more than its report.
     """
 
     __slots__ = ("body", "raw_headers", "status_code")
@@ -35,31 +35,31 @@ class JsonResponse:
 
 #: HTTP status and meaning of each reason. Metrics count by reason, and the documentation lists them.
 REASONS: dict[str, tuple[int, str]] = {
-    "malformed": (400, "the body or a parameter cannot be read"),
-    "unauthorized": (401, "a token or key is needed, and none or a wrong one came"),
-    "token-unknown": (401, "this one-time token was not handed out for this collection"),
-    "token-spent": (403, "this one-time token was used already"),
-    "not-found": (404, "there is nothing here"),
-    "method-not-allowed": (405, "the path is right and the method is not"),
-    "too-slow": (408, "the body did not arrive in time"),
-    "conflict": (409, "another payload came under this batch id before"),
+    "malformed": (400, "the body or a parameter cannot be parsed"),
+    "unauthorized": (401, "the token or key is missing or wrong"),
+    "token-unknown": (401, "the one-time token was not issued for this collection"),
+    "token-spent": (403, "the one-time token was already used"),
+    "not-found": (404, "the path or the collection does not exist"),
+    "method-not-allowed": (405, "the path does not support this method"),
+    "too-slow": (408, "the body did not arrive in time; retry with the same batch id"),
+    "conflict": (409, "a different payload was already counted under this batch id"),
     "not-open": (409, "the collection is closed or archived"),
     "too-large": (413, "the body is longer than allowed"),
-    "unsupported-type": (415, "the content type is not one of those taken here"),
-    "invalid": (422, "it can be read, and is not valid: a report, a policy, a mechanism"),
-    "too-hard": (422, "planning or auditing this takes more time or memory than allowed here"),
-    "rate": (429, "too many requests from one address"),
-    "internal": (500, "a fault of the collector's own"),
-    "overloaded": (503, "too much waits already; try again"),
-    "unavailable": (503, "the store is away; try again with the same batch id"),
+    "unsupported-type": (415, "the content type is not supported"),
+    "invalid": (422, "the body can be parsed, but a report, policy, mechanism or parameter in the request is invalid"),
+    "too-hard": (422, "planning or auditing takes more time or memory than the collector allows"),
+    "rate": (429, "too many requests from one address; retry later"),
+    "internal": (500, "internal error of the collector"),
+    "overloaded": (503, "too many requests are waiting; retry later"),
+    "unavailable": (503, "the store is unavailable; retry with the same batch id"),
 }
 
-#: Seconds after which to retry, for errors that may pass.
+#: Seconds after which clients should retry, for temporary errors.
 _RETRY_AFTER = {"rate": 1, "overloaded": 1, "unavailable": 1}
 
 
 class ErrorDetail(msgspec.Struct, frozen=True):
-    """Why a request was rejected; ``row`` is the first invalid report, counted from 0, if there is one."""
+    """The reason of a rejection; ``row`` is the index of the first invalid report, from 0, or null."""
 
     reason: str
     message: str
@@ -67,7 +67,7 @@ class ErrorDetail(msgspec.Struct, frozen=True):
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
-    """The common shape of all error responses."""
+    """The common form of all error responses."""
 
     error: ErrorDetail
 
@@ -81,7 +81,7 @@ class ApiError(Exception):
 
     @property
     def status(self) -> int:
-        """Return the HTTP status of the reason."""
+        """The HTTP status of the reason."""
         return REASONS[self.reason][0]
 
     def response(self) -> JsonResponse:

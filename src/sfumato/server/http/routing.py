@@ -14,7 +14,7 @@ from sfumato.server.http.responses import ApiError, JsonResponse
 __all__ = ["AnyResponse", "Handler", "Route", "Routes"]
 
 AnyResponse: TypeAlias = JsonResponse | Response
-#: Takes the service that all requests share, and a request.
+#: A function of the shared collector and a request.
 Handler: TypeAlias = Callable[[Any, Request], Awaitable[AnyResponse]]
 
 
@@ -28,7 +28,7 @@ class Route:
 
 
 class Routes:
-    """All routes, found by dictionary lookup: first with one segment as the parameter, then with none."""
+    """All routes. A lookup in a dictionary tries each segment as the parameter first, then none."""
 
     def __init__(self, handlers: Iterable[tuple[str, str, Handler]]) -> None:
         self._routes: dict[tuple[str, ...], Route] = {}
@@ -55,7 +55,7 @@ class Routes:
                     return route, {route.name: segments[place]}
         route = self._routes.get(tuple(segments))
         if route is None or route.name:
-            raise ApiError("not-found", "there is nothing here")
+            raise ApiError("not-found", "this path does not exist; /docs lists the operations of the API")
         return route, {}
 
     @staticmethod
@@ -63,5 +63,5 @@ class Routes:
         """Return the handler of a method."""
         handler = route.handlers.get(method)
         if handler is None:
-            raise ApiError("method-not-allowed", f"the methods here are {', '.join(sorted(route.handlers))}")
+            raise ApiError("method-not-allowed", f"this path supports {', '.join(sorted(route.handlers))}")
         return handler

@@ -1,7 +1,7 @@
 """Structured logs, one JSON object per line on standard error, and metrics for Prometheus.
 
-No line holds an address, a token, a batch id or a report, and an accepted report leaves no line at all: the time at
-which it came, compared with a proxy's list of addresses, would say whose it is. Metrics name no collection either.
+Log lines contain no address, token, batch id or report. An accepted report is not logged at all, because its time,
+compared with the access log of a proxy, would reveal its sender. Metrics do not name collections.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _BATCHES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class _Lines(logging.Formatter):
+    """Format log records as JSON objects."""
+
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
@@ -37,7 +39,7 @@ class _Lines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            # Only the places: the message of an error may quote a request.
+            # Log only the class and the places, because the message of an error may quote a request.
             kind, _, trace = record.exc_info
             line["error"] = kind.__name__ if kind else None
             line["at"] = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(trace)]
@@ -45,7 +47,7 @@ class _Lines(logging.Formatter):
 
 
 def to_standard_error(level: str = "info") -> None:
-    """Log the messages of the collector and of uvicorn as lines of JSON."""
+    """Log the messages of the collector and of uvicorn as JSON lines on standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     for name in ("sfumato.server", "uvicorn.error"):
@@ -64,29 +66,34 @@ class Metrics:
         self._registry = registry = prometheus.CollectorRegistry()
         self._requests = prometheus.Histogram(
             "sfumato_request_seconds",
-            "Requests by route, and their time.",
+            "Duration of requests in seconds, by route.",
             ["route"],
             registry=registry,
             buckets=_SECONDS,
         )
-        errors = prometheus.Counter("sfumato_refusals", "Refused requests by reason.", ["reason"], registry=registry)
+        errors = prometheus.Counter("sfumato_refusals", "Rejected requests, by reason.", ["reason"], registry=registry)
         self._errors = {reason: errors.labels(reason) for reason in REASONS}
-        batches = prometheus.Counter("sfumato_batches", "Batches by what became of them.", ["fate"], registry=registry)
+        batches = prometheus.Counter(
+            "sfumato_batches", "Acknowledged batches: counted now, or before.", ["fate"], registry=registry
+        )
         self._batches = {outcome: batches.labels(outcome) for outcome in ("accepted", "repeated")}
-        self._reports = prometheus.Counter("sfumato_reports", "Reports counted.", registry=registry)
+        self._reports = prometheus.Counter("sfumato_reports", "Counted reports.", registry=registry)
         self._groups = prometheus.Histogram(
-            "sfumato_commit_batches", "Batches in one transaction.", registry=registry, buckets=_BATCHES
+            "sfumato_commit_batches", "Batches per transaction.", registry=registry, buckets=_BATCHES
         )
         self._commits = prometheus.Histogram(
-            "sfumato_commit_seconds", "How long a transaction took.", registry=registry, buckets=_SECONDS
+            "sfumato_commit_seconds",
+            "Duration of transactions that count batches, in seconds.",
+            registry=registry,
+            buckets=_SECONDS,
         )
         self._streams = prometheus.Gauge(
-            "sfumato_live_streams", "Live streams now.", registry=registry, multiprocess_mode="livesum"
+            "sfumato_live_streams", "Open live streams.", registry=registry, multiprocess_mode="livesum"
         )
         self._by_route: dict[str, Any] = {}
 
     def request(self, route: str, seconds: float) -> None:
-        """Record the time of a request to a route."""
+        """Record the duration of a request to a route."""
         timer = self._by_route.get(route)
         if timer is None:
             timer = self._by_route[route] = self._requests.labels(route)

@@ -1,6 +1,7 @@
-"""Estimates, computed once: a cache of results that took long, and the cached form of an estimate.
+"""A cache for the results of long computations, and the form in which it stores estimates.
 
-The document of an estimate is cached. It holds no errors; the library derives them, for every confidence.
+The cache stores the document of an estimate. The document has no standard errors or intervals; the library derives
+them for each confidence level.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from sfumato.server.http.responses import ApiError
 
 __all__ = ["ResultCache", "cached_estimate", "estimate_of", "in_words"]
 
-#: Reasons of errors that are cached, because they would be the same the next time.
+#: Error reasons that are cached, because the same request would fail again.
 _FINAL = ("invalid", "too-hard")
 #: Bytes of a cache entry in addition to its result.
 _ENTRY_OVERHEAD = 512
 
 
 class ResultCache:
-    """A bounded cache of results that took long to compute. Concurrent requests for a key share one computation."""
+    """A bounded cache for the results of long computations. Concurrent requests for a key share one computation."""
 
     def __init__(self, most_bytes: int = 2**26) -> None:
         self._results: OrderedDict[Hashable, bytes | ApiError] = OrderedDict()
@@ -40,17 +41,19 @@ class ResultCache:
         if result is None:
             if key not in self._pending:
                 self._pending[key] = asyncio.create_task(self._compute(key, compute))
-            result = await asyncio.shield(self._pending[key])  # the first client may disconnect while others wait
+            # Shielded, because the client that started the computation may disconnect while others wait.
+            result = await asyncio.shield(self._pending[key])
         if isinstance(result, ApiError):
             raise ApiError(result.reason, result.message)
         return result
 
     async def _compute(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes | ApiError:
+        """Compute a result, cache it, and evict the oldest results beyond the size limit."""
         result: bytes | ApiError
         try:
             result = await compute()
         except ApiError as error:
-            result = ApiError(error.reason, error.message)  # without the traceback, which holds references
+            result = ApiError(error.reason, error.message)  # a copy without the traceback, which holds references
             if error.reason not in _FINAL:
                 return result
         finally:
@@ -63,6 +66,7 @@ class ResultCache:
 
 
 def _size(result: bytes | ApiError) -> int:
+    """Return the bytes of a cache entry."""
     return _ENTRY_OVERHEAD + len(result.message if isinstance(result, ApiError) else result)
 
 
@@ -71,15 +75,15 @@ def cached_estimate(mechanism: Mechanism, counts: Aggregate, method: str) -> byt
     try:
         result = estimate(mechanism, counts, method)
     except SfumatoError as error:
-        raise ApiError("invalid", f"this cannot be estimated: {in_words(error)}") from None
+        raise ApiError("invalid", f"the estimate is not possible: {in_words(error)}") from None
     return msgspec.json.encode(result.to_dict())
 
 
 def in_words(error: SfumatoError) -> str:
-    """Return the message of an error without its last part, the value got, which may be the repr of a mechanism."""
+    """Return the message of an error without the rejected value, which may be the repr of a whole mechanism."""
     return str(error).removeprefix("estimate: ").partition("; got ")[0]
 
 
 def estimate_of(mechanism: Mechanism, cached: bytes) -> Estimate:
-    """Return the estimate, from the document of ``cached_estimate``."""
+    """Return the estimate from the document that ``cached_estimate`` returned."""
     return Estimate.from_dict(msgspec.json.decode(cached), mechanism=mechanism)

@@ -1,7 +1,7 @@
 """Plan, design and audit in a separate process, which is killed when a request takes too long.
 
-The process reads one request per line and writes one response per line. It is started when it is first needed, and
-again after it was killed or ended because it reached its memory limit.
+The process reads one request per line and writes one response per line. The collector starts it when it is first
+needed, and again after it was killed or ended at its memory limit.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ __all__ = ["Planner"]
 
 #: Maximum requests that wait for the process.
 _MOST_WAITING = 8
-#: Maximum bytes of a response; a certificate holds the mechanism and the policy.
+#: Maximum bytes of a response; a certificate contains the mechanism and the policy.
 _MAX_RESPONSE_BYTES = 2**28
-#: Linear algebra takes some 40 MB for every thread that it may ever use, which on a large machine are a hundred.
+#: Environment that limits OpenBLAS to one thread; it reserves about 40 MB per thread, one per core by default.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 #: Fraction of the time limit for a search; the rest is for rounding, audit and slower machines.
 _SEARCH_FRACTION = 0.4
 #: Maximum values that a posterior bound lists.
 _MOST_NAMED = 20
+_SIMPLIFY = "use fewer values, or design the mechanism with `sfumato design` and send its spec"
 
 
 class Planner:
-    """The client of the planner process; sends one request at a time."""
+    """The client of the planner process. It sends one request at a time."""
 
     def __init__(self, seconds: float, most_bytes: int, most_values: int) -> None:
         self._seconds, self._most_bytes, self._most_values = seconds, most_bytes, most_values
@@ -62,7 +63,7 @@ class Planner:
     async def ask(self, job: str, **request: Any) -> Any:
         """Return the result of a request; raise ApiError for an invalid policy or mechanism, or at the time limit."""
         if self._waiting >= _MOST_WAITING:
-            raise ApiError("overloaded", "too many plans wait already")
+            raise ApiError("overloaded", "too many planning requests are waiting; retry later")
         self._waiting += 1
         try:
             async with self._turn:
@@ -76,6 +77,7 @@ class Planner:
         return response["result"]
 
     async def _exchange(self, job: str, request: dict[str, Any]) -> Any:
+        """Send a request to the process, which is started if needed, and return its response."""
         line = json.dumps({"job": job, "seconds": self._seconds, "most_values": self._most_values, **request}) + "\n"
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
@@ -83,7 +85,7 @@ class Planner:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_MAX_RESPONSE_BYTES,
-                # The settings hold the store's password, which the process does not need.
+                # Hide the settings, which contain the password of the store.
                 env={name: value for name, value in os.environ.items() if name != VARIABLE} | _ONE_THREAD,
             )
         process = self._process
@@ -96,11 +98,13 @@ class Planner:
                 return json.loads(await process.stdout.readline())
         except TimeoutError:
             await self.stop()
-            raise ApiError("too-hard", f"this takes longer than {self._seconds:g} seconds") from None
-        except (OSError, ValueError):  # the process ended without a response, as at the memory limit
+            message = f"this policy takes longer than {self._seconds:g} seconds to plan; {_SIMPLIFY}"
+            raise ApiError("too-hard", message) from None
+        except (OSError, ValueError):  # the process ended without a response, as it does at the memory limit
             await self.stop()
-            raise ApiError("too-hard", "this takes more than the collector has") from None
-        except BaseException:  # the client has gone, and the response would be taken for that of the next request
+            message = f"planning for this policy takes more memory than the collector allows; {_SIMPLIFY}"
+            raise ApiError("too-hard", message) from None
+        except BaseException:  # the client disconnected; the next request must not receive this response
             await self.stop()
             raise
 
@@ -112,13 +116,15 @@ class Planner:
             await process.wait()
 
 
-# -- in the process ----------------------------------------------------------------------------------------
+# -- in the planner process --------------------------------------------------------------------------------
 
 
 def _policy(request: dict[str, Any]) -> Policy:
+    """Return the policy of a request; raise ApiError if it has too many values."""
     policy = policy_from_dict(request["policy"])
     if len(policy.domain) > request["most_values"]:
-        raise ApiError("invalid", f"a collector plans for at most {request['most_values']} values")
+        size, most = len(policy.domain), request["most_values"]
+        raise ApiError("invalid", f"the policy has {size} values, and this collector accepts at most {most}")
     return policy
 
 
@@ -147,7 +153,7 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _within(policy: Policy, before: Fraction) -> float | None:
-    """Return the greatest belief in a value for a stranger who knows its block, or in a value of the secret."""
+    """Return the maximum posterior probability of a value if its block is known, or of a value of the secret."""
     odds = before / (1 - before)
     if isinstance(policy, Secret):
         first, second = policy.domain.factors[policy.secret].labels[:2]
@@ -166,7 +172,7 @@ def _within(policy: Policy, before: Fraction) -> float | None:
 
 
 def _odds(mechanism: Mechanism) -> dict[str, float]:
-    """Return the probability of a right guess with a report and without; 1 only where it is."""
+    """Return the probability of a correct guess with and without a report; below 1 unless it is exactly 1."""
     exact = mechanism.guess_probability()
     guess = 1.0 if exact == 1 else min(float(exact), math.nextafter(1.0, 0.0))
     return {"guess": guess, "chance": 1 / len(mechanism.domain)}
@@ -201,17 +207,17 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _people_for(target: float, n: int, error: float) -> float | None:
-    """Return how many people bring an error with n of them, which falls as 1/√n, down to the target."""
+    """Return the number of people that reduces ``error``, which n people have, to the target; it falls as 1/√n."""
     people = n * (error / target) ** 2
     return float(math.ceil(people)) if math.isfinite(people) else None
 
 
 def create(request: dict[str, Any]) -> dict[str, Any]:
-    """Return an audited mechanism for a policy: by its spec, by its name, or the planner's choice."""
+    """Return an audited mechanism for a policy: from its spec, by its name, or chosen by the planner."""
     policy = _policy(request)
     requested = request["mechanism"]
     if isinstance(requested, dict):
-        mechanism, why = mechanism_from_spec(requested), f"{requested.get('mechanism')}, as it was given"
+        mechanism, why = mechanism_from_spec(requested), f"{requested.get('mechanism')}, from the request"
     else:
         seconds = (
             _SEARCH_FRACTION * float(request["seconds"]) if requested == "optimal" else _search_seconds(policy, request)
@@ -221,7 +227,8 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
     try:
         check_estimable(mechanism)
     except InvalidInput as error:
-        raise ApiError("invalid", f"nothing could be estimated from the answers: {in_words(error)}") from None
+        message = f"frequencies cannot be estimated from reports of this mechanism: {in_words(error)}"
+        raise ApiError("invalid", message) from None
     certificate = audit(mechanism, policy).raise_if_violated()
     return {
         "policy": canonical_json(policy.to_dict()),
@@ -236,31 +243,33 @@ _JOBS = {"check": check, "plan": plan_rows, "create": create}
 
 
 def _limit_memory(most_bytes: int) -> None:
-    """Make larger allocations raise MemoryError, on Linux; other systems lack or ignore this limit."""
-    with contextlib.suppress(ImportError, ValueError):  # ValueError: the present limit is lower
+    """Limit the memory of this process on Linux; larger allocations then raise MemoryError."""
+    with contextlib.suppress(ImportError, ValueError):  # other systems lack the limit, or the present one is lower
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
 
 
 def _handle(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the response to a request: a result, an error of the request, or an internal error."""
     try:
         return {"result": finite(_JOBS[request["job"]](request))}
     except (SfumatoError, ApiError) as error:
         return {"error": str(error)}
     except RecursionError:
-        return {"error": "a document is nested too deeply"}
+        return {"error": "the policy or the mechanism is nested too deeply; flatten the document"}
     except MemoryError:
-        raise  # the process ends
+        raise  # _run ends the process
     except Exception:
-        LOG.exception("a fault in planning", extra={"fields": {"job": request["job"]}})
-        return {"fault": "a fault of the collector's own"}
+        LOG.exception("internal error in the planner", extra={"fields": {"job": request["job"]}})
+        return {"fault": "internal error of the collector; its administrator finds details in the log"}
 
 
 def _run(most_bytes: int) -> None:
+    """Answer requests from standard input until it ends or memory runs out."""
     to_standard_error()
     _limit_memory(most_bytes)
-    with contextlib.suppress(MemoryError):  # the next process starts with its memory free
+    with contextlib.suppress(MemoryError):  # end the process; the next one starts with free memory
         for line in sys.stdin:
             print(json.dumps(_handle(json.loads(line)), default=str), flush=True)
 

@@ -1,6 +1,6 @@
-"""Delete stored reports by the rule of their collection, and shuffle them when their day is over.
+"""Delete stored reports after ``keep_days`` of their collection, and shuffle the reports of past days.
 
-Batch ids, receipts and all counts stay.
+Batch ids, receipts and counts are always kept.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from sfumato.server.store.records import METADATA
 
 __all__ = ["day_of", "forget_old_reports", "shuffle_old_reports"]
 
+#: Collections read per query.
 _PAGE = 100
-#: Maximum rows per transaction; bounds how long new reports wait.
+#: Maximum rows deleted per transaction; bounds how long new reports wait.
 _AT_ONCE = 500
 
 
 def day_of(now: float) -> int:
-    """Return the number of the day, in UTC."""
+    """Return the number of the day since 1970, in UTC."""
     return int(now) // 86_400
 
 
 async def forget_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
-    """Delete all reports older than ``keep_days`` of their collection. Return the number of rows."""
+    """Delete all reports older than ``keep_days`` of their collection; return the number of deleted rows."""
     today = day_of(now)
     after = deleted = 0
     while True:
         rows = await readers.run(store.collections, after, _PAGE)
-        for _, name, text, _ in rows:
-            days = METADATA.decode(text).keep_days
+        for _, name, metadata, _ in rows:
+            days = METADATA.decode(metadata).keep_days
             if days is not None:
-                # keep_days is a maximum: with 1, a report of yesterday is deleted before today ends.
+                # keep_days is a maximum: with 1, a report of yesterday is deleted before the end of today.
                 deleted += await _forget(writer, name, today - days + 1)
         if len(rows) < _PAGE:
             return deleted
@@ -40,6 +41,7 @@ async def forget_old_reports(store: Store, readers: Readers, writer: Writer, now
 
 
 async def _forget(writer: Writer, name: str, before_day: int) -> int:
+    """Delete the reports of a collection that arrived before a day; return the number of deleted rows."""
     deleted = 0
     while rows := await writer.run(lambda store: store.forget_reports(name, before_day, _AT_ONCE)):
         deleted += rows
@@ -47,7 +49,7 @@ async def _forget(writer: Writer, name: str, before_day: int) -> int:
 
 
 async def shuffle_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:
-    """Shuffle the reports of every day before today. Return the number of rows."""
+    """Shuffle the reports of every day before today; return the number of shuffled rows."""
     today = day_of(now)
     shuffled = 0
     for name in await readers.run(store.unshuffled, today):
@@ -58,6 +60,7 @@ async def shuffle_old_reports(store: Store, readers: Readers, writer: Writer, no
 
 
 def _mechanism(store: Store, name: str) -> Mechanism:
+    """Return the mechanism of a collection."""
     record = store.collection(name)
     assert record is not None
     return mechanism_from_spec(record.mechanism)

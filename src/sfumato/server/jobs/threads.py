@@ -1,4 +1,4 @@
-"""Threads for work that would block the event loop too long."""
+"""Thread pools for work that would block the event loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Readers:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         except Unavailable:
-            raise ApiError("unavailable", "the store is away") from None
+            raise ApiError("unavailable", "the store is unavailable; retry later") from None
 
     def stop(self) -> None:
         """End the threads."""
@@ -34,7 +34,7 @@ class Readers:
 
 
 class Workers:
-    """Threads that unpack long batches or compute estimates. Reads from the store never wait for them."""
+    """Threads that unpack long batches or compute estimates, separate from those that read the store."""
 
     def __init__(self, threads: int = 2, most_waiting: int = 16) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sfumato-worker")
@@ -42,9 +42,9 @@ class Workers:
         self._running = 0
 
     async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Return the result of a computation, or raise ApiError if too many wait already."""
+        """Return the result of a computation; raise ApiError if too many computations are waiting."""
         if self._running >= self._max_running:
-            raise ApiError("overloaded", "too many long batches or estimates wait")
+            raise ApiError("overloaded", "too many long batches or estimates are waiting; retry later")
         self._running += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)

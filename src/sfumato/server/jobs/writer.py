@@ -1,7 +1,7 @@
 """The writer thread: it counts all pending submissions in one transaction, and resolves their futures after the commit.
 
-While a transaction is written to disk, submissions gather, and the next transaction takes them together. So the
-transactions per submission fall with the load, and a single submission does not wait for others.
+While one transaction is written to disk, new submissions accumulate, and the next transaction counts them together.
+The number of transactions per submission therefore falls with the load, and a single submission does not wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sfumato.server.store.records import Submission, SubmissionResult
 
 __all__ = ["Writer"]
 
-#: Maximum batches per transaction, and approximate maximum bytes.
+#: Maximum batches per transaction, and approximate maximum bytes; they bound the time of a transaction.
 _MOST_BATCHES = 1000
 _MOST_BYTES = 2**25
 #: Maximum seconds to wait for more submissions, and seconds between two checks.
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class _Waiting(NamedTuple):
-    """A submission, or another write, and the future of its result."""
+    """A submission or another write, with the future of its result."""
 
     work: Submission | Callable[[Store], Any]
     future: asyncio.Future[Any]
@@ -42,7 +42,7 @@ class _Waiting(NamedTuple):
 class Writer:
     """Write to a store from one thread, in the order of the requests.
 
-    ``watch`` is called in the event loop after every committed group, with its results and its seconds.
+    After every committed group the event loop calls ``watch`` with the results and the duration in seconds.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class Writer:
     ) -> None:
         self._store, self._most_waiting, self._watch = store, most_waiting, watch
         self._loop = asyncio.get_running_loop()
-        self._pending_bytes = 0  # bytes; read and written in the loop alone
-        self._taken: list[_Waiting | None] = []  # taken from the queue and not resolved yet
+        self._pending_bytes = 0  # accessed only in the event loop
+        self._taken: list[_Waiting | None] = []  # taken from the queue, but not yet resolved
         self._grouped = False  # whether the last group had more than one member
         self.alive = True  # until the thread ends
         self.failing = False  # whether the last write failed because the store was unavailable
@@ -60,18 +60,19 @@ class Writer:
         self._thread.start()
 
     def submit(self, submission: Submission) -> asyncio.Future[SubmissionResult]:
-        """Count a batch; the future is resolved when it is on disk."""
+        """Queue a batch to be counted; the future resolves when the counts are on disk."""
         size = submission.reports.nbytes
         if self._queue.qsize() >= self._most_waiting or self._pending_bytes + size > _MAX_PENDING_BYTES:
-            raise ApiError("overloaded", "too many submissions wait to be counted")
+            raise ApiError("overloaded", "too many submissions are waiting; retry with the same batch id")
         self._pending_bytes += size
         return self._put(submission)
 
     def run(self, work: Callable[[Store], Result]) -> asyncio.Future[Result]:
-        """Do another write, after those that are pending."""
+        """Queue another write, which runs after the pending ones."""
         return self._put(work)
 
     def _put(self, work: Submission | Callable[[Store], Any]) -> asyncio.Future[Any]:
+        """Queue work and return its future."""
         future = self._loop.create_future()
         self._queue.put(_Waiting(work, future))
         if not self.alive:
@@ -79,13 +80,14 @@ class Writer:
         return future
 
     async def stop(self) -> None:
-        """Write what is pending, then end the thread."""
+        """Complete the pending writes, then end the thread."""
         self._queue.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
 
-    # -- in the thread -----------------------------------------------------------------------------------
+    # -- in the writer thread ----------------------------------------------------------------------------
 
     def _run(self) -> None:
+        """Write until the thread is stopped."""
         try:
             while self._write_some():
                 pass
@@ -95,16 +97,17 @@ class Writer:
             self._store.close()
 
     def _fail_pending(self) -> None:
-        """Fail all unresolved futures; there are none after a regular stop."""
+        """Fail all unresolved futures; after a regular stop none are left."""
         waiting = self._taken
         with contextlib.suppress(queue.Empty):
             while True:
                 waiting.append(self._queue.get_nowait())
         futures = [one.future for one in waiting if one is not None]
-        self._loop.call_soon_threadsafe(_fail, futures, ApiError("unavailable", "nothing is written any more"))
+        error = ApiError("unavailable", "the writer thread of the collector has ended; retry after a restart")
+        self._loop.call_soon_threadsafe(_fail, futures, error)
 
     def _write_some(self) -> bool:
-        """Write what is pending, in order; return whether the thread goes on."""
+        """Complete pending work in order; return whether the thread continues."""
         group: list[_Waiting] = []
         self._take()
         for waiting in self._taken:
@@ -121,10 +124,10 @@ class Writer:
         return not ends
 
     def _take(self) -> None:
-        """Take pending work from the queue; wait until there is some.
+        """Take pending work from the queue, and block while the queue is empty.
 
-        A transaction costs as much as fifty batches in it. If the last group had several members, wait a moment for
-        more while they arrive: all of them together wait less.
+        A transaction costs as much as fifty batches in it. If the last group had several members, wait a few
+        milliseconds while more arrive: larger groups reduce the total waiting time.
         """
         self._taken = taken = [self._queue.get()]
         size = _size(taken[0])
@@ -142,6 +145,7 @@ class Writer:
             time.sleep(_SHORT_WAIT)
 
     def _commit(self, group: list[_Waiting]) -> None:
+        """Count a group of submissions in one transaction, and resolve or fail their futures."""
         if not group:
             return
         start = time.perf_counter()
@@ -149,7 +153,7 @@ class Writer:
         futures = [waiting.future for waiting in group]
         try:
             results = self._store.commit(submissions)
-        except Exception as error:  # every future must get the error
+        except Exception as error:  # every future must receive the error
             self._loop.call_soon_threadsafe(_fail, futures, self._api_error(error))
         else:
             self.failing = False
@@ -159,16 +163,19 @@ class Writer:
         self._loop.call_soon_threadsafe(self._release, sum(map(_size, group)))
 
     def _api_error(self, error: Exception) -> Exception:
+        """Return the error for clients; log that the store is unavailable."""
         if not isinstance(error, Unavailable):
             return error
-        LOG.warning("the store refused a write", extra={"fields": {"error": str(error)}})
+        LOG.warning("a write to the store failed", extra={"fields": {"error": str(error)}})
         self.failing = True
-        return ApiError("unavailable", "the store is away")
+        return ApiError("unavailable", "the store is unavailable; retry with the same batch id")
 
     def _release(self, size: int) -> None:
+        """Subtract the bytes of a committed group from the pending ones."""
         self._pending_bytes -= size
 
     def _do(self, waiting: _Waiting) -> None:
+        """Run a write that is not a submission, and resolve or fail its future."""
         assert not isinstance(waiting.work, Submission)
         try:
             result = waiting.work(self._store)
@@ -180,16 +187,19 @@ class Writer:
 
 
 def _size(waiting: _Waiting | None) -> int:
+    """Return the bytes of the reports of a submission, 0 for other work."""
     return waiting.work.reports.nbytes if waiting is not None and isinstance(waiting.work, Submission) else 0
 
 
 def _resolve(futures: list[asyncio.Future[Any]], results: Sequence[Any]) -> None:
+    """Set the results of futures."""
     for future, result in zip(futures, results, strict=True):
         if not future.done():  # the client may have disconnected
             future.set_result(result)
 
 
 def _fail(futures: list[asyncio.Future[Any]], error: Exception) -> None:
+    """Set the error of all futures that are not done."""
     for future in futures:
         if not future.done():
             future.set_exception(error)

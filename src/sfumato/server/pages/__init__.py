@@ -1,4 +1,7 @@
-"""Pages for people: a first page, and the files of this folder under ``/static/``, all from this host alone."""
+"""HTML pages: the first page, Studio, survey and results, and their static files under ``/static/``.
+
+All files come from this host; the pages load nothing from other hosts.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ from sfumato.server.http.responses import ApiError
 
 __all__ = ["PAGES", "client_library", "give_file", "give_first_page", "page"]
 
-#: Pages that are files of this folder, by their path.
+#: HTML files of this folder, by the path of their page.
 PAGES = {"/studio": "studio.html", "/c/{id}": "survey.html", "/c/{id}/results": "results.html"}
 
 _FOLDER = importlib.resources.files("sfumato.server.pages")
-#: Files of the browser client. The wheel has them among the pages; their source is ``clients/js`` of the repository.
+#: Files of the browser client. The wheel contains them in this folder; their source is ``clients/js``.
 _CLIENT_FILES = frozenset(f"sfumato{suffix}" for suffix in (".js", ".d.ts"))
-#: Names of files that are served; Python's own in this folder are not.
+#: Names of files that are served; they exclude the Python files of this folder.
 _NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9]+)*\.(css|html|js|svg|ts)")
 
 _TEMPLATE = """<!doctype html>
@@ -37,7 +40,7 @@ _TEMPLATE = """<!doctype html>
 <title>{title}</title>
 <link rel="icon" href="/static/icon.svg">
 <link rel="stylesheet" href="/static/plain.css">
-<a class="skip" href="#main">To the content</a>
+<a class="skip" href="#main">Skip to content</a>
 <header class="top"><a class="name" href="/">Sfumato</a><a href="/studio">Studio</a><a href="/docs">API</a></header>
 <main id="main">
 <h1>{title}</h1>
@@ -48,23 +51,23 @@ _TEMPLATE = """<!doctype html>
 
 
 def page(title: str, body: str) -> Response:
-    """Return a plain page; ``body`` is HTML."""
+    """Return an HTML page with a title; ``body`` is HTML."""
     return HTMLResponse(_TEMPLATE.format(title=html.escape(title), body=body))
 
 
 def client_library(name: str) -> Traversable:
-    """Return a file of the browser client: the packaged one, or in a source checkout that of ``clients/js``."""
+    """Return a file of the browser client, from the package or, in a source checkout, from ``clients/js``."""
     packaged = _FOLDER / name
     checkout = Path(str(importlib.resources.files("sfumato"))).parents[1]
     return packaged if packaged.is_file() else checkout / "clients" / "js" / name
 
 
 async def give_file(collector: Collector, request: Request) -> Response:  # noqa: ARG001
-    """Return a page, or a static file of the pages."""
+    """Return a page or a static file."""
     name = PAGES.get(request.scope["route"].path) or request.path_params["name"]
     file = client_library(name) if name in _CLIENT_FILES else _FOLDER / name
     if not _NAME.fullmatch(name) or not file.is_file():
-        raise ApiError("not-found", "there is no such file")
+        raise ApiError("not-found", "this file does not exist; check its name")
     content = file.read_bytes()
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"Cache-Control": "no-cache", "ETag": tag}
@@ -74,38 +77,39 @@ async def give_file(collector: Collector, request: Request) -> Response:  # noqa
     return Response(content, media_type=kind, headers=headers)
 
 
-_WHAT = """<p class="lead">Surveys in which each answer is randomized on the device of the person who gives it, and only
-the random reply is sent. How much a reply reveals is set by who makes the survey, and every question states it before
-it is answered. From many replies the shares of all answers can be estimated, with intervals.</p>"""
+_INTRODUCTION = """<p class="lead">This collector runs surveys. The device of each person randomizes their answer and
+sends only the random reply. The author of a survey sets how much a reply reveals, and every question states it before
+people answer. From many replies the collector estimates the share of each answer, with intervals.</p>"""
 
 _START = """<section class="card"><h2>{heading}</h2>
-<p>In <a href="/studio">Studio</a> you describe what may be answered and what must stay hidden, see what error to
-expect, and get a link to send around.</p>
-<p>Studio asks for the <strong>admin token</strong>. The collector printed it in the terminal at its first start; it
-begins with <code>sfa_</code> and is stored as a hash only. If it is lost, this prints another one (with the
-<code>--store</code> that this collector was started with):</p>
+<p>In <a href="/studio">Studio</a> you list the possible answers, choose which of them must stay hidden, see the
+expected error, and get a link to share.</p>
+<p>Studio asks for the <strong>admin token</strong>. The collector printed it in the terminal when it first started. The
+token begins with <code>sfa_</code>. The collector stores only its hash, so a lost token cannot be recovered. To create
+another one, run this command, with the same <code>--store</code> as the collector:</p>
 <pre><code>sfumato admin-tokens --new</code></pre>
 <p class="actions"><a class="button main" href="/studio">Open Studio</a>
-<a class="button" href="/docs">The API</a></p></section>"""
+<a class="button" href="/docs">API</a></p></section>"""
 
 _LIST = """<section class="card"><h2>Collections</h2><div class="wide"><table class="stacked">
 <thead><tr><th scope="col">question</th><th scope="col" class="number">answers</th><th scope="col">state</th>
-<th scope="col">see</th></tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"""
+<th scope="col">links</th></tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"""
 
-_NONE = """<section class="card"><h2>Collections</h2><p class="quiet">None is listed yet.</p></section>"""
+_NONE = """<section class="card"><h2>Collections</h2><p class="quiet">No collections are listed yet.</p></section>"""
 
 
 async def give_first_page(collector: Collector, request: Request) -> Response:
-    """Return the first page: introduction, start, and the listed collections."""
+    """Return the first page: an introduction, the way to Studio, and the listed collections."""
     response = msgspec.json.decode((await list_collections(collector, request)).body, type=CollectionList)
     rows = "".join(map(_row, response.collections))
     more = f'<p><a href="/?after={response.next}">More</a></p>' if response.next else ""
     listed = _LIST.format(rows=rows, more=more) if rows else _NONE
-    start = _START.format(heading="Open another" if rows else "Start here")
-    return page("A Sfumato collector", _WHAT + (listed + start if rows else start + listed))
+    start = _START.format(heading="Create another survey" if rows else "Start here")
+    return page("A Sfumato collector", _INTRODUCTION + (listed + start if rows else start + listed))
 
 
 def _row(collection: ListedCollection) -> str:
+    """Return the table row of a collection."""
     links = {"answer": f"/c/{collection.id}"} if collection.state == "open" and collection.submission == "open" else {}
     if collection.results == "public":
         links["results"] = f"/c/{collection.id}/results"

@@ -12,8 +12,8 @@ __all__ = ["Progress", "Record", "Store", "Submission", "SubmissionResult", "ope
 def open_store(url: str, *, migrate: bool = True) -> Store:
     """Open the store at a URL; with ``migrate``, bring its tables up to date.
 
-    ``sqlite:///collect.db`` is a file in this folder, ``sqlite:////var/lib/collect.db`` one with a full path, and
-    ``postgresql://user@host/database`` a server.
+    Accepted URLs are ``sqlite:///collect.db`` (a file in the current folder), ``sqlite:////var/lib/collect.db`` (a file
+    with an absolute path) and ``postgresql://user@host/database`` (a database server).
     """
     scheme, separator, rest = url.partition("://")
     if scheme == "sqlite" and separator and rest.startswith("/") and rest[1:]:
@@ -25,8 +25,8 @@ def open_store(url: str, *, migrate: bool = True) -> Store:
 
         store = PostgreSQLStore(url)
     else:
-        # A URL may hold a password: only its beginning is shown.
-        raise InvalidInput("a store", "its URL", "begin with sqlite:/// or postgresql://", f"{scheme}://…")
+        # Show only the beginning, because a URL may contain a password.
+        raise InvalidInput("the store", "its URL", "begin with sqlite:/// or postgresql://", f"{scheme}://…")
     if migrate:
         store.migrate()
     return store

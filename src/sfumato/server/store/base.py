@@ -1,11 +1,12 @@
-"""What a store does, the same for every database, and the transaction in which a group of batches is counted.
+"""The interface of a store and the parts that all databases share, such as the transaction that counts batches.
 
-Exactly once: the batch ids of a group, the digests of what came under them, the tokens they spend and the counts they
-add are one transaction. It first takes hold of the ``progress`` row of each collection, in order, so that two workers
-never count for one collection at the same time, and never wait for each other in a circle.
+Every batch is counted exactly once, because one transaction writes everything about a group of batches: their ids, the
+digests of their payloads, the tokens they spend and the counts they add. The transaction first locks the ``progress``
+row of each collection, in a fixed order. Two workers therefore never count for one collection at the same time, and
+never deadlock.
 
-Counts are kept in pages of ``PAGE`` numbers: a group touches the pages that its reports fall on, once each, however
-many batches it has.
+Counts are stored in pages of ``PAGE`` numbers. A group updates each page that its reports fall on once, regardless of
+the number of batches.
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ __all__ = ["PAGE", "Store", "Unavailable", "shuffled_batch"]
 PAGE = 128
 #: Maximum rows per statement.
 _MOST_ROWS = 100
-#: Maximum rows of reports that are shuffled into one, and maximum bytes; both bound the time of a transaction.
+#: Maximum rows of reports, and maximum bytes, that are shuffled into one row; both bound the time of a transaction.
 _MAX_SHUFFLED_ROWS, _MAX_SHUFFLED_BYTES = 10_000, 2**20
 
 Execute = Callable[..., Any]
 
 
 class Unavailable(Exception):
-    """The database failed or did not confirm an operation, which may be retried."""
+    """The database failed, or did not confirm an operation; the caller may retry."""
 
 
 class Store(ABC):
-    """Collections, counts, batches and tokens. Writes come from one thread; reads may come from any."""
+    """A store of collections, counts, batches and tokens. One thread writes; any thread may read."""
 
-    #: Migration steps. A released step never changes: new ones are appended.
+    #: Migration steps. Released steps never change; new ones are appended.
     migrations: tuple[tuple[str, ...], ...]
-    #: How a transaction that will write begins.
+    #: Statement that begins a transaction with writes.
     begin: str
-    #: Reads state and number of batches of a collection, and holds its row until the transaction ends.
+    #: Statement that returns state and number of batches of a collection, and locks its row until the transaction ends.
     hold: str
-    #: The statements that every database shares, with its mark for parameters.
+    #: The statements that all databases share, with the parameter mark of this one.
     sql: Statements
 
     def __init__(self) -> None:
@@ -59,20 +60,21 @@ class Store(ABC):
         self._open: set[Any] = set()
         self._lock = threading.Lock()
 
-    # -- what a database does ----------------------------------------------------------------------------
+    # -- specific to a database --------------------------------------------------------------------------
 
     @abstractmethod
     def connect(self) -> Any:
-        """Return a new connection that commits every statement outside a transaction."""
+        """Return a new connection in autocommit mode."""
 
     @abstractmethod
     def is_unavailable(self, error: Exception) -> bool:
-        """Return whether an error means that the database is unavailable for now."""
+        """Return whether an error means that the database is temporarily unavailable."""
 
     # -- connections: one per thread, opened again after a failure ----------------------------------------------
 
     @contextmanager
     def _connected(self) -> Iterator[Execute]:
+        """Yield the ``execute`` method of this thread's connection; raise Unavailable if the database fails."""
         connection = getattr(self._local, "connection", None)
         try:
             if connection is None:
@@ -83,11 +85,12 @@ class Store(ABC):
         except Exception as error:
             if not self.is_unavailable(error):
                 raise
-            self.close()  # which rolls back an open transaction
+            self.close()  # rolls back an open transaction
             raise Unavailable(str(error)) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:
+        """Run a block in a transaction, which is rolled back if the block fails."""
         with self._connected() as execute:
             execute(self.begin)
             try:
@@ -97,7 +100,7 @@ class Store(ABC):
                 try:
                     execute("ROLLBACK")
                 except Exception:
-                    self.close()  # which undoes it too
+                    self.close()  # rolls back as well
                 raise
 
     def close(self) -> None:
@@ -117,12 +120,12 @@ class Store(ABC):
             self._open.clear()
 
     def ping(self) -> None:
-        """Do nothing, or raise Unavailable."""
+        """Raise Unavailable if the database cannot be read."""
         with self._connected() as execute:
             execute("SELECT 1").fetchone()
 
     def touch(self) -> None:
-        """Write something that changes nothing, or raise Unavailable."""
+        """Raise Unavailable if the database cannot be written; the write changes no data."""
         with self._transaction() as execute:
             execute(self.sql.touch)
 
@@ -134,7 +137,10 @@ class Store(ABC):
             (done,) = execute(self.sql.count_migrations).fetchone()
             known = len(self.migrations)
             if done > known:
-                raise Unavailable(f"the store has {done} migrations, of which this release knows {known}")
+                raise Unavailable(
+                    f"a newer release of Sfumato has migrated this store ({done} migrations, and this release knows "
+                    f"{known}); upgrade Sfumato"
+                )
             for step, statements in enumerate(self.migrations[done:], done):
                 for statement in statements:
                     execute(statement)
@@ -142,12 +148,12 @@ class Store(ABC):
 
     @abstractmethod
     def hold_tables(self, execute: Execute) -> None:
-        """Lock out migrations by other processes until the transaction ends."""
+        """Block migrations by other processes until the transaction ends."""
 
     # -- counting ----------------------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Submission]) -> list[SubmissionResult]:
-        """Count a group of batches, each at most once, in one transaction; it is on disk when this returns."""
+        """Count a group of batches, each at most once, in one transaction that is on disk when this returns."""
         results: dict[int, SubmissionResult] = {}
         by_collection = sorted(range(len(group)), key=lambda place: group[place].collection)
         with self._transaction() as execute:
@@ -158,6 +164,7 @@ class Store(ABC):
         return [results[place] for place in range(len(group))]
 
     def _count(self, execute: Execute, collection: str, group: list[Submission]) -> list[SubmissionResult]:
+        """Count the submissions of one collection; return the result of each."""
         row = self._hold(execute, collection)
         if row is None:
             return [SubmissionResult("not-found")] * len(group)
@@ -182,12 +189,12 @@ class Store(ABC):
         return results
 
     def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the receipts of those batches that were counted before."""
+        """Return the receipts of the batches that were counted before."""
         rows = self._where_in(execute, self.sql.batches_in, (), batches)
         return {bytes(batch): bytes(receipt) for batch, receipt in rows}
 
     def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
-        """Insert the ids of batches that are counted now, each with its receipt."""
+        """Insert the ids and receipts of batches that are counted now."""
         self._insert(
             execute, self.sql.insert_batches, [(record[:ID_BYTES], record[ID_BYTES:]) for record in sorted(records)]
         )
@@ -197,7 +204,7 @@ class Store(ABC):
         row: tuple[State, int] | None = execute(self.hold, (collection,)).fetchone()
         return row
 
-    # -- the parts of counting ------------------------------------------------------------------------------
+    # -- steps of counting ----------------------------------------------------------------------------------
 
     def _known_tokens(self, execute: Execute, collection: str, group: Sequence[Submission]) -> dict[bytes, bool]:
         """Return the known tokens of a group, and whether each is spent."""
@@ -206,18 +213,20 @@ class Store(ABC):
         return {bytes(token_hash): bool(spent) for token_hash, spent in rows}
 
     def _spend_tokens(self, execute: Execute, counted: Sequence[Submission]) -> None:
+        """Mark the one-time tokens of counted submissions as spent."""
         hashes = [submission.token_hash for submission in counted if submission.token_hash is not None]
         if hashes:
             self._where_in(execute, self.sql.spend_tokens_in, (counted[0].collection,), hashes)
 
     def _keep_reports(self, execute: Execute, submissions: Sequence[Submission], number: int) -> None:
-        """Store the reports of each day as one sorted batch, without senders and order of arrival."""
+        """Store the reports of each day as one sorted batch, without their senders and order of arrival."""
         for day in {submission.day for submission in submissions}:
             reports = [submission.reports for submission in submissions if submission.day == day]
             batch = shuffled_batch(submissions[0].mechanism, reports)
             self._insert(execute, self.sql.insert_reports, [(submissions[0].collection, day, number, 0, batch)])
 
     def _add_counts(self, execute: Execute, counted: Sequence[Submission]) -> None:
+        """Add the reports of counted submissions to the pages of counts."""
         collection, mechanism = counted[0].collection, counted[0].mechanism
         size = mechanism.report_format.count_size
         added = np.zeros(-(-size // PAGE) * PAGE, np.int64)
@@ -235,7 +244,7 @@ class Store(ABC):
         execute(self.sql.add_progress, (n, len(counted), collection))
 
     def _where_in(self, execute: Execute, sql: str, before: tuple[Any, ...], values: Sequence[Any]) -> list[Any]:
-        """Return the rows of ``sql IN (values)``, in few statements; ``before`` are the parameters of sql."""
+        """Return the rows of ``sql IN (values)``, queried in few statements; ``before`` are the parameters of sql."""
         rows: list[Any] = []
         for start in range(0, len(values), _MOST_ROWS):
             part = values[start : start + _MOST_ROWS]
@@ -245,7 +254,7 @@ class Store(ABC):
         return rows
 
     def _insert(self, execute: Execute, sql: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
-        """Insert many rows per statement, because a thread releases the interpreter with every statement."""
+        """Insert many rows per statement, because the thread gives up the interpreter lock with every statement."""
         for start in range(0, len(rows), _MOST_ROWS):
             part = rows[start : start + _MOST_ROWS]
             values = [value for row in part for value in row]
@@ -261,26 +270,26 @@ class Store(ABC):
                 counts[page * PAGE : (page + 1) * PAGE] = np.frombuffer(data, "<i8")
         return Aggregate(mechanism.hash, rows[0][0] if rows else 0, counts)
 
-    # -- reports that are kept ---------------------------------------------------------------------------
+    # -- stored reports ----------------------------------------------------------------------------------
 
     def forget_reports(self, collection: str, before_day: int, most: int) -> int:
-        """Delete some rows of reports that came before a day; keep ids, receipts, counts. Return the number of rows."""
+        """Delete at most ``most`` rows of reports that arrived before a day; return their number."""
         with self._transaction() as execute:
             self._hold(execute, collection)
             deleted = execute(self.sql.forget_reports, (collection, collection, before_day, most))
         return int(deleted.rowcount)
 
     def unshuffled(self, before_day: int) -> list[str]:
-        """Return the collections with rows to shuffle that came before a day."""
+        """Return the collections that have unshuffled rows from before a day."""
         with self._connected() as execute:
             rows = execute(self.sql.unshuffled_collections, (before_day,)).fetchall()
         return [collection for (collection,) in rows]
 
     def shuffle_reports(self, collection: str, mechanism: Mechanism, before_day: int) -> int:
-        """Replace rows that came on the same day, before a day, by one sorted row. Return their number.
+        """Replace the rows of one day, earlier than ``before_day``, by one sorted row; return their number.
 
-        This removes the order of arrival, and what PostgreSQL records of the transaction that wrote a row, which is
-        also the one in which a token was spent.
+        This removes the order of arrival. It also removes what PostgreSQL records about the transaction that wrote a
+        row, because the same transaction spent a token.
         """
         with self._transaction() as execute:
             self._hold(execute, collection)
@@ -304,7 +313,7 @@ class Store(ABC):
     # -- collections -------------------------------------------------------------------------------------
 
     def add_collection(self, record: Record) -> None:
-        """Add an open collection; the store assigns its number."""
+        """Add a collection in the state ``open``; the store assigns its number."""
         with self._transaction() as execute:
             execute(
                 self.sql.add_collection,
@@ -314,7 +323,7 @@ class Store(ABC):
             execute(self.sql.open_collection, (record.id,))
 
     def collection(self, collection: str) -> Record | None:
-        """Return the collection of this id, or None."""
+        """Return the collection with this id, or None."""
         with self._connected() as execute:
             row = execute(self.sql.collection, (collection,)).fetchone()
         return None if row is None else Record(*row)
@@ -326,20 +335,20 @@ class Store(ABC):
         return None if row is None else (Progress(*row[:3]), *row[3:])
 
     def collections(self, after: int, limit: int) -> list[tuple[int, str, str, Progress]]:
-        """Return number, id, metadata and progress of the collections after a number, the oldest first."""
+        """Return number, id, metadata and progress of at most ``limit`` collections after a number, oldest first."""
         with self._connected() as execute:
             rows = execute(self.sql.collections, (after, limit)).fetchall()
         return [(number, name, metadata, Progress(*rest)) for number, name, metadata, *rest in rows]
 
     def change(self, collection: str, decide: Callable[[State, str], tuple[State, str]]) -> None:
-        """Change state and metadata of a collection to what ``decide`` returns for the present ones.
+        """Change state and metadata of a collection to those that ``decide`` returns for the present ones.
 
-        Both are read in the transaction that changes them, so that no concurrent change is lost.
+        The transaction that writes them also reads them, so that no concurrent change is lost.
         """
         with self._transaction() as execute:
-            held = self._hold(execute, collection)
-            assert held is not None
-            before, _ = held
+            row = self._hold(execute, collection)
+            assert row is not None
+            before, _ = row
             (stored,) = execute(self.sql.metadata, (collection,)).fetchone()
             state, metadata = decide(before, stored)
             execute(self.sql.change_state, (state, collection))
@@ -348,7 +357,7 @@ class Store(ABC):
     # -- keys and tokens ---------------------------------------------------------------------------------
 
     def replace_key(self, collection: str, key_hash: bytes) -> None:
-        """Replace the key of a collection; the previous one is revoked."""
+        """Replace the key of a collection, and so revoke the previous one."""
         with self._transaction() as execute:
             execute(self.sql.replace_key, (key_hash, collection))
 
@@ -358,7 +367,7 @@ class Store(ABC):
             self._insert(execute, self.sql.insert_tokens, [(collection, token_hash, 0) for token_hash in token_hashes])
 
     def add_admin(self, token_hash: bytes, created: int, *, only_first: bool = False) -> bool:
-        """Add an admin token; with ``only_first``, only if there is none yet. Return whether it was added."""
+        """Add an admin token, with ``only_first`` only if the store has none; return whether it was added."""
         with self._transaction() as execute:
             self.hold_tables(execute)
             if only_first and execute(self.sql.any_admin).fetchone():
@@ -372,13 +381,13 @@ class Store(ABC):
             return execute(self.sql.is_admin, (token_hash,)).fetchone() is not None
 
     def admins(self) -> list[tuple[bytes, int]]:
-        """Return hash and time of creation of every admin token, the oldest first."""
+        """Return the hash and creation time of every admin token, the oldest first."""
         with self._connected() as execute:
             rows = execute(self.sql.admins).fetchall()
         return [(bytes(token_hash), created) for token_hash, created in rows]
 
     def remove_admin(self, token_hash: bytes) -> bool:
-        """Revoke an admin token unless it is the last one. Return whether it was revoked."""
+        """Revoke an admin token unless it is the last one; return whether it was revoked."""
         with self._transaction() as execute:
             self.hold_tables(execute)
             removed = execute(self.sql.remove_admin, (token_hash,))
@@ -388,11 +397,12 @@ class Store(ABC):
 def _decide(
     submission: Submission, known: dict[bytes, bytes], tokens: dict[bytes, bool], state: State
 ) -> SubmissionResult:
+    """Return the result of a submission, given known batches, known tokens and the state of its collection."""
     spent = False if submission.token_hash is None else tokens.get(submission.token_hash)
-    if spent is None:  # and nothing is revealed about batches
+    if spent is None:  # checked first, so that a client without a token learns nothing about batches
         return SubmissionResult("token-unknown")
     receipt = known.get(submission.batch)
-    if receipt is not None:  # the first outcome stands, also after the collection was closed
+    if receipt is not None:  # a repeated batch gets its receipt even after the collection was closed
         return (
             SubmissionResult("repeated", len(submission.reports))
             if receipt == submission.receipt
@@ -406,11 +416,12 @@ def _decide(
 
 
 def _page_bytes(pages: npt.NDArray[np.int64], page: int, size: int) -> bytes:
+    """Return a page as stored: little-endian integers, without those beyond the number of counts."""
     return pages[page, : min(PAGE, size - page * PAGE)].astype("<i8").tobytes()
 
 
 def shuffled_batch(mechanism: Mechanism, reports: Sequence[npt.NDArray[Any]]) -> bytes:
-    """Return one binary batch of all these reports, sorted, so that their order of arrival is lost."""
+    """Return one binary batch of all reports, sorted, so that their order of arrival is lost."""
     together = np.concatenate(reports)
     if together.ndim > 1:
         rows = np.ascontiguousarray(together).view(f"V{together[0].nbytes}")

@@ -1,4 +1,4 @@
-"""A store in PostgreSQL, for several workers. Needs the optional dependency psycopg."""
+"""A store in PostgreSQL, which supports several workers and requires the optional dependency psycopg."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sfumato.server.store.statements import Statements
 
 __all__ = ["PostgreSQLStore"]
 
-#: Seconds after which a server that does not respond is unavailable.
+#: Seconds after which a server that does not respond counts as unavailable.
 _TIMEOUT = 10
-#: Any number that nobody else locks.
+#: Key of the advisory lock; any number that other applications do not use.
 _LOCK = 0x5F0A70
 
 
@@ -70,9 +70,9 @@ class PostgreSQLStore(Store):
             tcp_user_timeout=1000 * _TIMEOUT,
             keepalives_idle=_TIMEOUT,
         )
-        # A database may be set to acknowledge before it writes; an acknowledged report may not be lost.
+        # An acknowledged report must not be lost, but a database may be configured to acknowledge before it writes.
         connection.execute("SET synchronous_commit = on")
-        # A worker that vanished in the middle of a transaction holds up the others no longer than this.
+        # Limit how long a worker that disappeared during a transaction can block the others.
         for setting in ("idle_in_transaction_session_timeout", "lock_timeout"):
             connection.execute(f"SET {setting} = '{_TIMEOUT}s'")
         return connection

@@ -1,4 +1,4 @@
-"""Records that a store takes and returns."""
+"""Records that a store accepts and returns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
     "Title",
 ]
 
-#: The bytes of a stored batch id, of a digest, and of a receipt.
+#: Sizes in bytes of a stored batch id, a digest and a receipt.
 ID_BYTES, DIGEST_BYTES, RECEIPT_BYTES = 16, 16, 20
 
 State = Literal["open", "closed", "archived"]
@@ -49,7 +49,7 @@ ResultsKind = Literal["public", "admin"]
 
 
 class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
-    """The metadata of a collection, which administrators may change. Stored as JSON in the column ``about``."""
+    """The metadata of a collection, which administrators may change; stored as JSON in the column ``about``."""
 
     title: Title
     description: Description = ""
@@ -60,7 +60,7 @@ class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
     keep_days: Days | None = None
 
 
-#: Decodes stored metadata.
+#: Decoder of stored metadata.
 METADATA = msgspec.json.Decoder(Metadata)
 
 
@@ -72,7 +72,7 @@ class Record:
     """
 
     id: str
-    #: The order of creation, given by the store.
+    #: Position in the order of creation, assigned by the store.
     number: int
     created: int
     previous: str | None
@@ -80,7 +80,7 @@ class Record:
     mechanism: str
     certificate: str
     metadata: str
-    #: SHA-256 of the key with which reports are sent, if the submission mode is ``key``.
+    #: SHA-256 hash of the key that clients send with reports, if the submission mode is ``key``.
     key_hash: bytes | None
 
 
@@ -94,19 +94,20 @@ class Progress:
 
 
 class Submission(NamedTuple):
-    """A valid batch that waits to be counted."""
+    """A valid batch that is waiting to be counted."""
 
     collection: str
     mechanism: Mechanism
-    #: A hash of the collection and the batch id.
+    #: Hash of the collection and the batch id.
     batch: bytes
-    #: Digest of the batch and number of its reports, stored under the id.
+    #: Digest of the payload and number of its reports, stored under the batch id.
     receipt: bytes
     reports: npt.NDArray[Any]
-    #: Whether the reports are kept, not only counted.
+    #: Whether the store keeps the reports in addition to the counts.
     keep: bool
-    #: SHA-256 of the one-time token to spend.
+    #: SHA-256 hash of the one-time token to spend.
     token_hash: bytes | None
+    #: Day of arrival, in days since 1970 (UTC).
     day: int
 
 

@@ -1,4 +1,4 @@
-"""A store in one SQLite file. A commit is on disk when it returns (write-ahead log, synchronous=FULL)."""
+"""A store in one SQLite file. A commit returns when the data are on disk (write-ahead log, synchronous=FULL)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from sfumato.server.store.statements import Statements
 
 __all__ = ["PendingBatchIds", "SQLiteStore"]
 
+#: Bytes of a batch id with its receipt.
 _RECORD = ID_BYTES + RECEIPT_BYTES
-#: Sorted well enough for neighbours to be on the same page.
+#: Sort key of records: the first eight bytes, which suffice to bring ids of one database page together.
 _SORTED_BY = np.dtype({"names": ["begin"], "formats": [">u8"], "offsets": [0], "itemsize": _RECORD})
 
-# The indices 0, 1, … of the records of {0} bytes that one parameter holds.
+# A common table expression: the indices 0, 1, … of the records of {0} bytes in the first parameter.
 _PLACES = (
     "WITH RECURSIVE places (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM places WHERE (i + 2) * {0} <= length(?1)) "
 )
@@ -28,7 +29,7 @@ _FIND = (
     _PLACES.format(ID_BYTES)
     + f"SELECT batch, receipt FROM places CROSS JOIN batches ON batch = substr(?1, i * {ID_BYTES} + 1, {ID_BYTES})"
 )
-# One that a transaction before an interruption moved is there already.
+# ON CONFLICT: after an interruption, some ids were already moved by an earlier transaction.
 _MOVE = (
     _PLACES.format(_RECORD) + f"INSERT INTO batches SELECT substr(?1, i * {_RECORD} + 1, {ID_BYTES}), "
     f"substr(?1, i * {_RECORD} + {ID_BYTES + 1}, {RECEIPT_BYTES}) FROM places WHERE true ON CONFLICT DO NOTHING"
@@ -36,35 +37,35 @@ _MOVE = (
 
 
 class PendingBatchIds:
-    """Batch ids: the newest, pending ones in an append-only log (table ``recent``), the others in a table sorted by id.
+    """Batch ids: new ones in an append-only log (table ``recent``), older ones in a table sorted by id.
 
-    Ids are random, so every one that goes into a sorted table changes another page of it, and a page is what a
-    transaction writes. A log takes all ids of a transaction on one page. Once it is long, its ids are sorted and moved
-    to the table in that order, a few with every transaction, so that many fall on the same page.
+    Ids are random, so every id inserted into the sorted table changes a different page, and transactions write whole
+    pages. The log stores all ids of a transaction on one page. Once the log is long, its ids are sorted and moved to
+    the table in that order, a few with every transaction, so that many fall on the same page.
 
-    Each transaction finds every id that was ever counted: in the table, or in the log, whose ids are also in memory.
-    What other processes appended to it, and what this one did itself, is read from the log at the beginning of the next
-    transaction. One that fails leaves the memory ahead of what is stored, so the memory must be dropped then.
+    Each transaction looks up ids in the table and in the log, whose ids are cached in memory. At its beginning it reads
+    the rows that this process and others have appended to the log since. After a failed transaction the cache may
+    contain ids that are not stored, so the caller must drop it.
     """
 
-    #: Number of pending ids from which they are moved; meanwhile as many new ones may come.
+    #: Number of pending ids at which they are moved; as many new ones may arrive meanwhile.
     gathered = 2**16
-    #: Maximum ids moved per transaction: more than twice a group of batches.
+    #: Maximum ids moved per transaction; more than twice the batches of a group.
     at_once = 2**12
 
     def __init__(self) -> None:
         self._known: dict[bytes, bytes] = {}
         self._last = 0
-        # Those that are being moved: all of the log up to a number, sorted, and how far it has come.
+        # The ids being moved: all of the log up to row _bound, sorted; _place is the position of the next one.
         self._moving: dict[bytes, bytes] = {}
         self._sorted, self._place, self._bound = b"", 0, 0
 
     def find(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the receipts of batches that were counted before; call it in every transaction before ``add``."""
-        came = self._read(execute)
-        # Twice as many as came, so that all are moved before as many have gathered again; but not all at once after a
-        # start, when the whole log comes.
-        self._move(execute, min(2 * came, self.at_once))
+        arrived = self._read(execute)
+        # Move twice as many ids as arrived, so that the move ends before the log is long again. The limit matters at
+        # the start, when the whole log arrives at once.
+        self._move(execute, min(2 * arrived, self.at_once))
         receipts = {}
         for batch in batches:
             receipt = self._known.get(batch) or self._moving.get(batch)
@@ -74,27 +75,27 @@ class PendingBatchIds:
         return receipts
 
     def add(self, execute: Execute, records: Sequence[bytes]) -> None:
-        """Append ids with their receipts, sorted, because the order of arrival must not be stored."""
+        """Append ids with their receipts to the log, sorted, because the order of arrival must not be stored."""
         execute("INSERT INTO recent (records) VALUES (?)", (b"".join(sorted(records)),))
 
     def _read(self, execute: Execute) -> int:
-        """Take up what was appended since the last time."""
-        came = 0
-        news = "SELECT number, records FROM recent WHERE number > ? ORDER BY number"
-        for number, records in execute(news, (self._last,)).fetchall():
+        """Cache the ids appended to the log since the last call; return their number."""
+        arrived = 0
+        statement = "SELECT number, records FROM recent WHERE number > ? ORDER BY number"
+        for number, records in execute(statement, (self._last,)).fetchall():
             for start in range(0, len(records), _RECORD):
                 self._known[records[start : start + ID_BYTES]] = records[start + ID_BYTES : start + _RECORD]
-            came += len(records) // _RECORD
+            arrived += len(records) // _RECORD
             self._last = number
         if len(self._known) >= self.gathered and not self._moving:
             records = b"".join(batch + receipt for batch, receipt in self._known.items())
             order = np.argsort(np.frombuffer(records, _SORTED_BY)["begin"])
             self._sorted, self._place = np.frombuffer(records, f"V{_RECORD}")[order].tobytes(), 0
             self._moving, self._known, self._bound = self._known, {}, self._last
-        return came
+        return arrived
 
     def _move(self, execute: Execute, most: int) -> None:
-        """Move some ids from the log to the table."""
+        """Move at most ``most`` ids from the log to the table."""
         if not self._moving or not most:
             return
         end = self._place + most * _RECORD
@@ -105,18 +106,18 @@ class PendingBatchIds:
             self._moving, self._sorted = {}, b""
 
 
-#: Seconds that a writer waits for the lock of another process (a backup, a second service).
+#: Seconds that a writer waits for the lock of another process, such as a backup or a second collector.
 _TIMEOUT = 10.0
-#: The statements of groups of many sizes are kept prepared.
+#: Number of prepared statements to cache; groups of different sizes have different statements.
 _STATEMENTS = 1000
 _SETTINGS = (
     "journal_mode = WAL",
     "synchronous = FULL",
     "foreign_keys = ON",
-    # A page that many transactions change is moved from the log to the file once for all of them: every 64 MB.
+    # Copy pages from the log to the file every 64 MB, so that a page changed by many transactions is copied once.
     "wal_autocheckpoint = 16384",
     "cache_size = -65536",
-    "secure_delete = ON",  # what a rule deletes is overwritten
+    "secure_delete = ON",  # overwrite deleted reports
 )
 
 
@@ -153,7 +154,7 @@ class SQLiteStore(Store):
 
     migrations = MIGRATIONS
     begin = "BEGIN IMMEDIATE"
-    hold = "SELECT state, batches FROM progress WHERE collection = ?"  # a transaction that writes is alone anyway
+    hold = "SELECT state, batches FROM progress WHERE collection = ?"  # BEGIN IMMEDIATE already excludes other writers
     sql = Statements("?")
 
     def __init__(self, path: str, *, create: bool) -> None:
@@ -175,7 +176,7 @@ class SQLiteStore(Store):
         try:
             for setting in _SETTINGS:
                 connection.execute(f"PRAGMA {setting}")
-        except BaseException:  # it may be no database
+        except BaseException:  # the file may not be a database
             connection.close()
             raise
         return connection
@@ -184,15 +185,15 @@ class SQLiteStore(Store):
         return isinstance(error, sqlite3.OperationalError)
 
     def hold_tables(self, execute: Execute) -> None:
-        pass  # whoever began to write is alone
+        pass  # BEGIN IMMEDIATE already excludes other writers
 
-    # -- batch ids: a thread caches the pending ones ----------------------------------------------------------
+    # -- batch ids, cached per thread ------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Submission]) -> list[SubmissionResult]:
         try:
             return super().commit(group)
         except BaseException:
-            self._local.pending_batch_ids = None  # it may hold ids of the transaction that was rolled back
+            self._local.pending_batch_ids = None  # the cache may contain ids of the transaction that was rolled back
             raise
 
     def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -206,10 +207,10 @@ class SQLiteStore(Store):
 
 
 def _make(path: str) -> None:
-    """Create an empty file that only this user may read, if there is none.
+    """Create an empty file that only this user may read, if none exists.
 
     SQLite gives its ``-wal`` and ``-shm`` files the same mode. An existing file is not opened, because closing it again
     would release the locks of every connection in this process.
     """
-    with contextlib.suppress(OSError):  # where none can be made there is none, and SQLite says so
+    with contextlib.suppress(OSError):  # if the file cannot be created, SQLite reports the reason
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

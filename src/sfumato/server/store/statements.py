@@ -1,17 +1,21 @@
-"""The tables of a store, and the statements that every database shares.
+"""The tables of a store, and the SQL statements that all databases share.
 
-collections   the constant parts of a collection, and its metadata (column ``about``)
-progress      its state and how much was counted; a transaction that counts holds this row, alone
-counts        the counts of a collection, in pages; a page is there once one of its counts is above zero
-batches       a hash of every batch id that was counted, and its receipt: a digest of what came, and how many reports
-recent        pending batch ids: the same of the newest, one row per transaction, sorted later (SQLite)
-raw           the reports while they are kept, as binary batches, by day of arrival; those of one transaction, and
-              later those of one day, are shuffled (column ``mixed``)
-tokens        one-time tokens, hashed; which report one was spent on is written nowhere
-admins        admin tokens, hashed
+===========  =======================================================================================================
+table        contents
+===========  =======================================================================================================
+collections  the constant parts of a collection, and its metadata (column ``about``)
+progress     the state of a collection, and its numbers of reports and batches; a transaction that counts locks the row
+counts       the counts of a collection, in pages; pages with only zeros have no row
+batches      a hash of every counted batch id, and its receipt: a digest of the payload and the number of reports
+recent       new batch ids with their receipts, one row per transaction, moved to ``batches`` later (SQLite only)
+raw          stored reports as binary batches, by day of arrival; the reports of one transaction are shuffled, and later
+             those of one day (column ``mixed``)
+tokens       hashes of one-time tokens; the report that a token was spent on is not recorded
+admins       hashes of admin tokens
+===========  =======================================================================================================
 
-Each database has its own statements where they differ: types and locks stand in ``sqlite`` and ``postgresql``, written
-out. The statements here differ in nothing but the mark of a parameter, which is given when they are made.
+Statements that differ between databases (types, locks) are in ``sqlite`` and ``postgresql``. The statements here differ
+only in the mark of a parameter.
 """
 
 from __future__ import annotations
@@ -22,13 +26,13 @@ __all__ = ["Statements"]
 class Statements:
     """The shared statements, for a database that marks parameters with ``mark``.
 
-    A statement whose name ends with ``_in`` is followed by a list of values (``list_of``), one that begins with
-    ``insert_`` by rows of them (``rows_of``).
+    Statements whose names end with ``_in`` are completed by a list of values (``list_of``), and those whose names begin
+    with ``insert_`` by rows of values (``rows_of``).
     """
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
-        # -- the tables themselves
+        # -- migrations
         self.create_migrations = "CREATE TABLE IF NOT EXISTS migrations (step INTEGER PRIMARY KEY)"
         self.count_migrations = "SELECT COUNT(*) FROM migrations"
         self.add_migration = f"INSERT INTO migrations VALUES ({mark})"
@@ -44,12 +48,12 @@ class Statements:
         self.add_progress = (
             f"UPDATE progress SET reports = reports + {mark}, batches = batches + {mark} WHERE collection = {mark}"
         )
-        # One statement sees one state of the database; an empty collection has no page.
+        # A single statement reads a consistent state. LEFT JOIN, because an empty collection has no pages.
         self.counts = (
             "SELECT progress.reports, counts.page, counts.counts FROM progress "
             f"LEFT JOIN counts ON counts.collection = progress.collection WHERE progress.collection = {mark}"
         )
-        # -- reports that are kept
+        # -- stored reports
         self.insert_reports = "INSERT INTO raw VALUES"
         self.forget_reports = (
             f"DELETE FROM raw WHERE collection = {mark} AND (day, number) IN (SELECT day, number FROM raw "
@@ -102,4 +106,5 @@ class Statements:
         return f"{statement} {', '.join([self._row(columns)] * rows)}{end}"
 
     def _row(self, columns: int) -> str:
+        """Return the parameter marks of one row, in parentheses."""
         return f"({', '.join([self._mark] * columns)})"
