@@ -1,97 +1,104 @@
-/** The types of `sfumato.js`: first what it exports, then the documents it works with, last what it is made of. */
+/** The types of `sfumato.js`: first its exports, then documents and results, last internal types. */
 
 /**
  * Open the collection at an address: fetch it, check it, and compute what a reply reveals.
- * Rejects with an error whose `name` says why: README.md lists the names.
+ * Rejects with an error whose `name` states the reason; docs/browser-client.md lists the names.
  */
 export declare function openCollection(address: string): Promise<Collection>
 
-/** Every answer given in this browser profile to collections that were opened from this origin. */
+/** Return all answers that this browser profile stores for pages of this origin. */
 export declare function answers(): Promise<Answer[]>
 
-/** Send the answers that wait. Resolves to the number of answers that still do. */
+/** Send the waiting answers. Resolves to the number of answers that are still waiting. */
 export declare function flush(): Promise<number>
 
-/** Read a mechanism from its spec. Throws on anything that is not exactly a known spec. */
+/** Read a mechanism from its spec. Throws if the spec is unknown or malformed. */
 export declare function readMechanism(spec: any): Mechanism
 
-/** Compute what a report of a mechanism reveals. Throws if the mechanism breaks the policy of this document. */
+/** Compute what a report of a mechanism reveals. Throws if the mechanism violates the policy of this document. */
 export declare function disclose(mechanism: Mechanism, document: any): Disclosure
 
-/** Draw a report of the value with index x, with random bytes of `crypto.getRandomValues`. */
+/** Draw a report of the value with index x, with random bytes from `crypto.getRandomValues`. */
 export declare function privatize(mechanism: Mechanism, x: number): bigint
 
-/** The bytes of a report, little-endian, of the same length for every report of a mechanism. */
+/** Return the bytes of a report, little-endian. All reports of a mechanism have the same length. */
 export declare function serialise(mechanism: Mechanism, report: bigint): Uint8Array
 
-/** Read a level or a number of a document as a double: "1", "-1/2", "0.25", "ln 3", "3/2*ln 5/2", "1+ln 2", "inf". */
-export declare function readLevel(text: any): number
+/** Read an epsilon or a number of a document as a double: "1", "-1/2", "0.25", "ln 3", "3/2*ln 5/2", "1+ln 2", "inf". */
+export declare function readLevel(value: any): number
 
 /**
- * Make decisions from given bits instead of random ones, to replay vectors: those of a frame, then those of the
- * auxiliary stream, which is asked for a number of bits and returns them as an integer.
+ * Make decisions from known bits instead of random ones, to replay vectors. The bits of the frame come first, then those of
+ * the auxiliary stream: `auxiliary(width)` returns that many bits as an integer.
  */
 export declare function bitDraws(auxiliary: (width: number) => bigint, layout: Layout, frame: Uint8Array): Decisions
 
 // -- documents and results ---------------------------------------------------------------------------------
 
-/** A collection as the collector describes it, and what can be done with it. */
+/** A collection as the collector describes it, with methods to answer it. */
 export interface Collection {
   id: string
   title: string
   description: string
   state: "open" | "closed" | "archived"
   submission: "open" | "key" | "token"
-  /** The id of the version before. */
+  /** Id of the previous version. */
   previous?: string | null
-  /** What the policy asks, in words. */
+  /** The requirements of the policy, in words. */
   asks: string
-  /** The mechanism's spec. */
+  /** Spec of the mechanism. */
   mechanism: any
   mechanism_hash: string
-  /** The policy's document. */
+  /** Document of the policy. */
   policy: any
-  /** Its address, in full. */
+  /** Absolute URL of the collection. */
   url: string
   domain: Domain
-  /** What a reply reveals. A mechanism that breaks the policy is refused before. */
+  /** What a reply reveals. `openCollection` rejects a mechanism that violates the policy. */
   disclosure: Disclosure
-  /** The answer that was given here, if one was. */
+  /** Return the answer that this browser profile gave to this collection, if any. */
   answered(): Promise<Answer | undefined>
-  /** Whether another collection asks the same question, by the same mechanism. */
+  /** Return whether another collection asks the same question with the same mechanism. */
   asksAs(other: Collection): boolean
-  /** The answer to the same question in another collection, whose reply would be sent again. */
+  /** Return the answer to the same question in another collection; `answer` would send its reply again. */
   remembered(): Promise<Answer | undefined>
-  /** Whether the same question was answered by another mechanism: its reply cannot be sent again, and what both reveal adds up. */
+  /**
+   * Return whether this browser profile answered the same question with another mechanism. That reply cannot be sent again,
+   * and what both replies reveal adds up.
+   */
   drawnAgain(): Promise<boolean>
   /**
-   * Draws once, keeps what was drawn, and sends it now or later, with the key or token that the collection asks for.
-   * What was drawn before is sent instead, whatever the value is now, which may then be left out: `repeated` says so.
+   * Draw a report once, store it, and send it now or later, with the key or token that the collection requires.
+   * If a report is already stored, send that one instead, whatever the value is; the value may then be left out. `repeated`
+   * states whether that happened.
    */
   answer(value?: any, token?: string): Promise<Answer & { repeated: boolean }>
 }
 
 /** What a reply reveals, computed from the law of the mechanism that draws it. */
 export interface Disclosure {
-  /** The probability that the best guess of the answer from the reply is right, all answers being equally likely. */
+  /** Probability that the best guess of the answer from the reply is correct, if all answers are equally likely. */
   guess: number
-  /** The same without the reply. */
+  /** Probability that a guess without the reply is correct. */
   chance: number
-  /** Whether the mechanism was shown to obey the policy; if not, that could not be decided here. */
+  /** Whether the mechanism is shown to obey the policy; false if the module cannot decide it. */
   proved: boolean
-  /** For each value, the logarithm of the greatest likelihood ratio against other values: of the same group, or of others. */
+  /**
+   * Return, for each value, the logarithm of the largest likelihood ratio against other values: those of the same group, or,
+   * if `same` is false, those of other groups.
+   */
   levels(groupOf?: (x: number) => any, same?: boolean): number[]
-  /** The greatest probability that a value can have after a reply of this level, if it had `before`. */
+  /** Return the largest probability of a value after a reply of this epsilon, if its probability was `before`. */
   after(before: number, level: number): number
-  /** For each value its probability before (`before`, or what the policy's prior says) and the greatest one after a reply. */
+  /** Return, for each value, its probability before the reply (`before`, or the policy's prior) and the largest one after it. */
   beliefs(before: number): number[][]
 }
 
-/** What is kept of an answer: never the value. */
+/** The stored record of an answer. It never contains the value. */
 export interface Answer {
-  /** The address of the collection. */
+  /** Address of the collection. */
   collection: string
-  /** The mechanism's hash. */
+  /** Hash of the mechanism. */
   mechanism: string
   /** The policy, as JSON. */
   policy: string
@@ -99,29 +106,29 @@ export interface Answer {
   report: string
   batch: string
   state: "waiting" | "sent" | "refused"
-  /** Why it was refused, in the collector's words. */
+  /** The collector's reason, if it rejected the report. */
   problem?: { reason: string; message: string }
-  /** What allows to send it, until it is sent. */
+  /** Key or one-time token, deleted when the report is sent. */
   token?: string
-  /** The collection's title, without what is not read of it: the same question is answered by the same reply. */
+  /** Normalized title of the collection; collections with the same one get the same reply. */
   question?: string
-  /** The address of the version before. */
+  /** Address of the previous version of the collection. */
   previous?: string
-  /** The collection that the reply was drawn for, where it was another. */
+  /** Address of the collection that the reply was drawn for, if it was another one. */
   drawn?: string
 }
 
 /** Values in a fixed order. */
 export interface Domain {
   size: number
-  /** Of a product. */
+  /** Names and sizes of the factors of a product. */
   names?: string[]
   sizes?: number[]
-  /** The index of a value, or -1. */
+  /** Return the index of a value, or -1. */
   place(value: any): number
 }
 
-/** A mechanism, ready to draw: its spec was read and checked. */
+/** A mechanism that was read from a valid spec. */
 export interface Mechanism {
   encoding: "index" | "bitmap" | "parted"
   bits: number
@@ -131,7 +138,7 @@ export interface Mechanism {
   law: Law
 }
 
-/** Which bits of a frame a mechanism's decisions read (docs/words-to-decisions.md). */
+/** The bits of a frame that the decisions of a mechanism read (docs/words-to-decisions.md). */
 export interface Layout {
   frame_bits: number
   numbers: number[][]
@@ -140,69 +147,72 @@ export interface Layout {
   planes_start: number
 }
 
-/** What a sampler may ask of randomness. */
+/** The random decisions of a sampler. */
 export interface Decisions {
   bernoulli(numerator: bigint, denominator: bigint): boolean
   below(m: number | bigint): number
 }
 
-// -- what the module is made of: not for callers, and free to change ------------------------------------------
+// -- internal types, which may change -------------------------------------------------------------------------
 
 /**
- * Draws a report of the value with index x: the number of an output, or one whose digits are the bits of a bitmap.
- * In a part x is -1 for a value that may be revealed, and the report -1 where it is.
+ * Draws a report of the value with index x: the index of an output, or a number whose binary digits are a bitmap.
+ * In a part, x is -1 for a value that may be revealed, and the report is -1 if it is revealed.
  */
 export type Sample = (x: number, draws: Decisions) => bigint
 
 /** Numerator and denominator. */
 export type Fraction = [bigint, bigint]
 
-/** Likelihoods of a report that are high for the values in its set and low for all others. */
+/** A law with two likelihoods per report: a high one for the values in the set of the report, a low one for all others. */
 export interface TwoLevels {
-  /** Over 2^64: the probability that a report depends on the value. */
+  /** Probability, over 2^64, that a report depends on the value. */
   keep: bigint
   high: bigint
   low: bigint
-  /** The sum over the reports of the greatest likelihood. */
+  /** Sum over all reports of the largest likelihood. */
   greatest: Fraction
-  /** The weights of the lightest set that is not empty and of the heaviest that does not hold all values, or `more` than these. */
+  /**
+   * Return the weights of the lightest set that is not empty, and of the heaviest set that does not contain all values. With
+   * `more`, other values exist, and the heaviest set may contain all of these.
+   */
   extremes(weights: number[], more?: boolean): [number, number]
 }
 
-/** What is needed of a mechanism's law: exact where it is a fraction, else good to 1e-12. */
+/** The law of a mechanism, as far as the module needs it. Fractions are exact; other numbers are accurate to 1e-12. */
 export interface Law {
-  /** The sum over the reports of the greatest likelihood of a value. */
+  /** Sum over all reports of the largest likelihood of a value. */
   greatest: Fraction
-  /** Values of one class have the same ratios. */
+  /** Return the class of a value; values of one class have the same ratios. */
   classOf(x: number): number
-  /** The logarithm of the greatest ratio of the likelihoods of x and of another value for a report. */
+  /** Return the logarithm of the largest ratio of the likelihoods of x and of another value. */
   ratio(x: number, other: number): number
-  /** The logarithms of the greatest ratios of a likelihood to the average over a prior, and of the average to a likelihood. */
+  /** Return the logarithms of the largest ratios of a likelihood to its average over a prior, and of the average to a likelihood. */
   against?(prior: number[]): number[]
-  /** Likelihoods of all values, a list for each report. */
+  /** Return the likelihoods of all values, one list per report. */
   columns?(): number[][]
 }
 
-/** What a policy asks of pairs: the logarithm of a likelihood ratio is at most the limit. */
+/** The limits of a policy on pairs: the logarithm of a likelihood ratio must be at most the limit. */
 export interface Limits {
-  /** Values of one class have the same limits. */
+  /** Return the class of a value; values of one class have the same limits. */
   classOf(x: number): any
   limit(x: number, other: number): number
 }
 
-/** A mechanism that a part may have. */
+/** A mechanism for the values of one part. */
 export interface Part extends Sample {
   levels: TwoLevels
   law: Law
-  /** How many reports there are, if they are numbered; else 0. */
+  /** Number of reports if they are indices, else 0. */
   outputs: bigint
   bits: number
   /** Parts of different shapes have different layouts. */
   shape: string
 }
 
-/** What a mechanism's parameters say about k values. Where there are several layouts, `layoutOf` tells which. */
+/** Creates a mechanism over k values from its parameters. With several layouts, `layoutOf` returns the index of a value's layout. */
 export type Maker<T = Sample & { law: Law; layoutOf?(x: number): number }> = (parameters: any, k: number) => T
 
-/** A set, a bit an element: its coin and its size (asked when they are needed), and the bit it is forced to have. */
+/** A set with one bit per element: its coin and its size (evaluated when needed), and an element whose bit is forced. */
 export type Group = [set: Uint8Array, coin: () => bigint, size: () => number, at: number, bit?: number]

@@ -1,51 +1,52 @@
-// Sfumato in the browser: docs/browser-client.md, docs/words-to-decisions.md.
+// The browser client of Sfumato. docs/browser-client.md describes its interface, docs/words-to-decisions.md its random draws.
 /** @import {Answer, Collection, Decisions, Disclosure, Domain, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
-/** A likelihood ratio may exceed the policy's by this share: doubles are good to 1e-14, and no draw depends on them. */
+/** Tolerance of comparisons with a policy's limits. Doubles are accurate to 1e-14, and no draw depends on them. */
 const TOLERANCE = 1e-9
-/** Randomized response over more values than this is not written out as columns. */
+/** Maximum values of randomized response whose law is computed column by column. */
 const MANY_COLUMNS = 4096
 
-/** @param {any} got @returns {never} */
+/** Throws an error with this name: `what` must meet the requirement, and was `got`. @param {any} got @returns {never} */
 function refuse(what = "", must = "", got, name = "InvalidInput") {
 	throw Object.assign(new Error(`${what} must ${must}; got ${JSON.stringify(got)?.slice(0, 99)}`), { name })
 }
 
+/** Returns cryptographically secure random bytes. */
 function randomBytes(count = 0) {
 	const bytes = new Uint8Array(count)
-	// One call gives at most 64 KiB.
+	// One call returns at most 64 KiB.
 	for (let i = 0; i < count; i += 65536) crypto.getRandomValues(bytes.subarray(i, i + 65536))
 	return bytes
 }
 
-/** Where in the frame a decision reads, most significant bit first. @param {Layout} layout @param {number} decision */
+/** Returns the positions of a decision's bits in the frame, most significant bit first. @param {Layout} layout @param {number} decision */
 function field({ numbers, lanes, planes, planes_start }, decision) {
 	const lane = decision - numbers.length, [low, width] = numbers[decision] ?? [0, planes]
 	const start = planes_start + 64 * planes * Math.floor(lane / 64) + (lane % 64)
 	if (lane < lanes) return Array.from({ length: width }, (_, i) => (lane < 0 ? low + width - 1 - i : start + 64 * i))
 }
 
-/** Decisions that share a bit are not independent. @param {Layout} layout */
+/** Checks that no two decisions read the same bit, because they would not be independent. @param {Layout} layout */
 function checkLayout(layout) {
 	const taken = new Uint8Array(number(layout.frame_bits, 2 ** 31))
-	number(layout.lanes, layout.frame_bits) // lanes of no bits would never end
-	if (layout.frame_bits % 8) refuse("frame_bits", "be whole bytes", layout.frame_bits) // what is left out would read as 0
-	for (let i = 0, own; (own = field(layout, i)); i++) {
-		if (own.length > 64 || own.some((at) => taken[at]++ !== 0)) refuse("fields", "be disjoint", layout)
+	number(layout.lanes, layout.frame_bits) // without a limit, lanes of zero bits would never end
+	if (layout.frame_bits % 8) refuse("frame_bits", "be a multiple of 8", layout.frame_bits) // bits of a partial byte would read as 0
+	for (let i = 0, bits; (bits = field(layout, i)); i++) {
+		if (bits.length > 64 || bits.some((at) => taken[at]++ !== 0)) refuse("fields", "be disjoint and have at most 64 bits", layout)
 	}
 }
 
-/** Decisions from uniform bits: a frame's, by the layout's fields, then those of the auxiliary stream.
+/** Makes decisions from uniform bits: first the bits of a frame, by the fields of the layout, then those of the auxiliary stream.
  * @param {(width: number) => bigint} auxiliary @param {Layout} layout @param {Uint8Array} frame @returns {Decisions} */
 export function bitDraws(auxiliary, layout, frame) {
 	if (8 * frame.length < layout.frame_bits) refuse("a frame", `have ${layout.frame_bits} bits`, 8 * frame.length)
 	let next = 0
-	/** The first bits of a decision, and how many. @returns {[bigint, number]} */
+	/** Returns the first bits of a decision, and their number. @returns {[bigint, number]} */
 	const bits = (width = 0) => {
-		const own = field(layout, next++)
-		if (!own) return [auxiliary(width), width]
-		return [own.reduce((sum, at) => sum * 2n + BigInt((frame[at >>> 3] >> (at & 7)) & 1), 0n), own.length]
+		const positions = field(layout, next++)
+		if (!positions) return [auxiliary(width), width]
+		return [positions.reduce((sum, at) => sum * 2n + BigInt((frame[at >>> 3] >> (at & 7)) & 1), 0n), positions.length]
 	}
 	return {
 		bernoulli(n, d) {
@@ -57,14 +58,14 @@ export function bitDraws(auxiliary, layout, frame) {
 		below(m) {
 			let [value, width] = bits(32)
 			const among = BigInt(m), whole = 1n << BigInt(width)
-			if (among > whole) refuse("a field", `choose among ${m}`, width)
+			if (among > whole) refuse("a field", `have enough bits to choose among ${m}`, width)
 			while ((value * among) % whole < whole % among) value = auxiliary(width)
 			return Number((value * among) / whole)
 		},
 	}
 }
 
-/** Coins for all sets; then each is mended to its size, and forced to have a bit, if asked.
+/** Draws sets: tosses a coin for each element, corrects each set to its size, and forces the bit of one element where required.
  * @param {Decisions} draws @param {number} planes @param {Group[]} groups */
 function choose(draws, planes, groups) {
 	for (const [set, coin] of groups) set.forEach((_, i) => (set[i] = +draws.bernoulli(coin(), 1n << BigInt(planes))))
@@ -74,7 +75,7 @@ function choose(draws, planes, groups) {
 			let n = draws.below(having(bit))
 			set[set.findIndex((other) => other === bit && !n--)] = 1 - bit
 		}
-		// An empty set needs no decision.
+		// An empty set takes no decision.
 		if (!size()) set.fill(0)
 		while (having() !== size()) turn(+(having() > size()))
 		if (size() && at >= 0 && set[at] !== bit) {
@@ -86,90 +87,90 @@ function choose(draws, planes, groups) {
 
 const asNumber = (set = new Uint8Array()) => BigInt("0b" + set.reverse().join(""))
 
-/** Large integers are texts. @param {any} value */
+/** Reads an integer within limits; documents write large integers as strings. @param {any} value */
 function integer(value, high = ONE, low = 0n) {
 	const whole = typeof value === "string" ? /^(0|[1-9]\d*)$/.test(value) : Number.isSafeInteger(value)
 	if (whole && BigInt(value) >= low && BigInt(value) <= high) return BigInt(value)
-	refuse("a number", `be an integer in [${low}, ${high}]`, value)
+	refuse("a number", `be an integer from ${low} to ${high}`, value)
 }
 
-/** @param {any} value */
+/** Reads a small integer within limits. @param {any} value */
 const number = (value, high = 0, low = 0) => Number(integer(value, BigInt(high), BigInt(low)))
 
-/** @template T @param {any} list @param {(item: any, i: number) => T} read */
+/** Reads every item of a list, which must have this length. @template T @param {any} list @param {(item: any, i: number) => T} read */
 function each(list, read, length = list?.length) {
 	if (Array.isArray(list) && list.length === length) return list.map(read)
 	refuse("a list", `have ${length} items`, list)
 }
 
-/** How many bits hold 0 … n-1. */
+/** Returns the number of bits that represent 0 … n-1. */
 const bitsFor = (n = 0n) => (n > 1 ? (n - 1n).toString(2).length : 0)
 
-/** The place of each. @param {any} given */
-function sensitive(given, k = 0) {
-	const found = each(given, (x) => number(x, k - 1))
-	if (found.length && found.every((x, i) => !i || x > found[i - 1])) return new Map(found.map((x, i) => [x, i]))
-	refuse("sensitive", "be ascending", given)
+/** Reads the sensitive values; maps each to its position among them. @param {any} list */
+function sensitive(list, k = 0) {
+	const values = each(list, (x) => number(x, k - 1))
+	if (values.length && values.every((x, i) => !i || x > values[i - 1])) return new Map(values.map((x, i) => [x, i]))
+	refuse("sensitive", "be indices in ascending order", list)
 }
 
-/** @param {any} given */
-function blocksOf(given, k = 0) {
+/** Reads the block of each value. @param {any} list */
+function blocksOf(list, k = 0) {
 	const members = /** @type {number[][]} */ ([])
-	// A new block has the next number.
-	const places = each(given, (j, x) => (members[number(j, members.length)] ??= []).push(x) - 1, k)
-	return { block: each(given, Number), places, members, blocks: members.length }
+	// Blocks are numbered in the order of their first values.
+	const places = each(list, (j, x) => (members[number(j, members.length)] ??= []).push(x) - 1, k)
+	return { block: each(list, Number), places, members, blocks: members.length }
 }
 
-/** @param {any} p */
+/** Reads thresholds and coins of n sets. @param {any} p */
 function lanesOf(p, n = 0) {
 	const planes = number(p.planes, 8, 1), keep = each(p.thresholds, (odds) => integer(odds), n)
 	return { planes, keep, coins: each(p.coins, (coin) => integer(coin, 1n << BigInt(planes)), n) }
 }
 
-// -- the law of a mechanism: what its promise is computed from ----------------------------------------------
+// -- the law of a mechanism, from which the page computes what a reply reveals -------------------------------
 
-/** @param {Fraction} fraction @returns {Fraction} */
+/** Reduces a fraction. @param {Fraction} fraction @returns {Fraction} */
 function reduced([n, d]) {
 	let [a, b] = [n, d]
 	while (b) [a, b] = [b, a % b]
 	return [n / a, d / a]
 }
 
-/** @param {Fraction[]} terms @returns {Fraction} */
+/** Adds fractions. @param {Fraction[]} terms @returns {Fraction} */
 const sum = (terms) => terms.reduce(([n, d], [m, e]) => (d === e ? [n + m, d] : reduced([n * e + m * d, d * e])), [0n, 1n])
 
-/** ln(n/d), the logarithm of a greatest ratio, which is at least 1. */
+/** Returns ln(n/d) for the largest ratio of likelihoods, which is at least 1. */
 const ln = (n = 0n, d = 1n) => (!n ? 0 : d ? Math.max(0, Math.log(Number(n)) - Math.log(Number(d))) : Infinity)
 
 const total = (/** @type {number[]} */ weights) => weights.reduce((all, weight) => all + weight, 0)
 const least = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.min(a, b), Infinity)
 const most = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.max(a, b), 0)
 
-/** n over m. */
+/** Returns the binomial coefficient n over m. */
 function choices(n = 0, m = 0) {
 	let product = 1n
 	for (let i = 0; i < m; i++) product = (product * BigInt(n - i)) / BigInt(i + 1)
 	return n < m ? 0n : product
 }
 
-/** With probability keep/2^64 uniform over the outputs whose set holds the value, `share` of all, else uniform over all;
- * `empty` of `outputs` sets hold no value. @param {bigint} keep @param {Fraction} share @param {TwoLevels["extremes"]} extremes
+/** Returns the law of a mixture. With probability keep/2^64 the output is uniform over those whose set contains the value (`share` of
+ * all), else uniform over all; `empty` of `outputs` sets contain no value. @param {bigint} keep @param {Fraction} share @param {TwoLevels["extremes"]} extremes
  * @returns {TwoLevels} */
 function mixture(keep, share, extremes, empty = 0n, outputs = 1n) {
 	const [n, d] = share, low = (ONE - keep) * n, high = keep * d + low
 	return { keep, high, low, extremes, greatest: [(outputs - empty) * high + empty * low, outputs * ONE * n] }
 }
 
-/** Of the sets of one value. @type {TwoLevels["extremes"]} */
+/** Extreme weights of sets with one value. @type {TwoLevels["extremes"]} */
 const singles = (weights) => [least(weights), most(weights)]
 
-/** Of the sets of this size. @param {number} size @returns {TwoLevels["extremes"]} */
+/** Returns the extreme weights of sets of this size. @param {number} size @returns {TwoLevels["extremes"]} */
 const subsets = (size) => (weights) => {
 	const sorted = [...weights].sort((a, b) => a - b)
 	return [total(sorted.slice(0, size)), total(sorted.slice(-size))]
 }
 
-/** Of Hadamard's sets: twice their weight is the sum of all weights and a transform of them.
+/** Returns the extreme weights of Hadamard sets: twice the weight of a set is the sum of all weights plus a Hadamard transform of them.
  * @param {number} size of a block @returns {TwoLevels["extremes"]} */
 const columns = (size) => (weights, more) => {
 	let lightest = Infinity, heaviest = 0
@@ -190,7 +191,7 @@ const columns = (size) => (weights, more) => {
 	return [lightest, heaviest]
 }
 
-/** Values hidden within parts; those with place -1 are revealed unless the part's draw hides them.
+/** Returns the law of values that are hidden within parts; values with place -1 are revealed unless the draw of their part hides them.
  * @param {TwoLevels[]} parts @param {ArrayLike<number>} partOf @param {ArrayLike<number>} places @returns {Law} */
 function lawOfParts(parts, partOf, places) {
 	const isRevealed = (x = 0) => places[x] < 0 && parts[partOf[x]].keep > 0n, revealed = Array.from(places, (_, x) => x).filter(isRevealed)
@@ -203,7 +204,7 @@ function lawOfParts(parts, partOf, places) {
 				const all = total(prior.filter((_, x) => partOf[x] === j)), hidden = prior.filter((_, x) => partOf[x] === j && places[x] >= 0)
 				const [light, heavy] = extremes(hidden, hidden.length < prior.length), [high, low] = [Number(h), Number(l)]
 				const average = (set = 0) => low * (all - set) + high * set
-				// Values of other parts have no likelihood.
+				// Values of other parts have likelihood 0.
 				return [Math.log(high / average(light)), parts.length === 1 ? Math.log(average(heavy) / low) : all ? Infinity : 0]
 			})
 			const alone = revealed.map((x) => [-Math.log(prior[x]), prior[x] ? Infinity : 0])
@@ -212,15 +213,16 @@ function lawOfParts(parts, partOf, places) {
 	}
 }
 
-/** The same for all of k values. @param {TwoLevels} two @returns {Law} */
+/** Returns the law of k values in one part. @param {TwoLevels} two @returns {Law} */
 const lawOfOne = (two, k = 0) => lawOfParts([two], new Uint8Array(k), new Uint8Array(k))
 
-/** A bit for each value. @param {(x: number) => boolean} isHidden @returns {Law} */
+/** Returns the law of reports with one bit per value: `own` and `other` are the probabilities (over 2^64) that the bit of the value itself
+ * and that of another value is set, `harmless` that of a value that is not hidden. @param {(x: number) => boolean} isHidden @returns {Law} */
 function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHidden) {
 	if (own < other) refuse("own", "be at least other", `${own}`)
 	const set = own * (ONE - other), unset = other * (ONE - own), s = BigInt(hidden), alone = BigInt(k - hidden) * harmless
-	// The likeliest where no bit is set, and Σ own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits. Numbers of 64·s
-	// bits: they are not reduced.
+	// The largest likelihood of the report without bits, and the sum of own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits.
+	// These numbers have 64·s bits, so the fractions are not reduced.
 	const none = [(ONE - own) * ONE, hidden < k ? (ONE - harmless) * (ONE - other) : 0n].reduce((a, b) => (a > b ? a : b))
 	const power = other ? (ONE - other) ** (s - 1n) : 1n, whole = other ? ONE ** s : ONE
 	const some = other ? own * (whole - power * (ONE - other)) * ONE : own * s * ONE
@@ -234,12 +236,12 @@ function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHid
 		},
 	})
 	if (hidden < k) return law
-	// Every set of values is one of them.
+	// Every set of values is a report.
 	const extremes = /** @type {TwoLevels["extremes"]} */ ((weights) => [least(weights), total(weights) - least(weights)])
 	return { ...law, against: lawOfOne({ keep: ONE, high: set, low: unset, extremes, greatest: [0n, 1n] }, k).against }
 }
 
-/** @param {bigint[][]} rows over 2^62 @returns {Law} */
+/** Returns the law of a table. @param {bigint[][]} rows weights over 2^62 @returns {Law} */
 function lawOfTable(rows) {
 	const outputs = [...rows[0].keys()], weights = rows.map((row) => Float64Array.from(row, Number))
 	const logs = weights.map((row) => row.map(Math.log)), cache = new Float64Array(rows.length ** 2).fill(-1)
@@ -252,7 +254,7 @@ function lawOfTable(rows) {
 			const place = x * rows.length + other, first = logs[x], second = logs[other]
 			if (cache[place] < 0) {
 				cache[place] = 0
-				// Where both are impossible the difference is not a number, and not above.
+				// If both are impossible, the difference is NaN, and the comparison is false.
 				for (let y = 0; y < first.length; y++) if (first[y] - second[y] > cache[place]) cache[place] = first[y] - second[y]
 			}
 			return cache[place]
@@ -267,10 +269,10 @@ function lawOfTable(rows) {
 	}
 }
 
-/** Two independent reports, of the value and of its block. @param {TwoLevels[]} parts @param {number[]} sizes of the sets
+/** Returns the law of two independent reports, of the value and of its block. @param {TwoLevels[]} parts @param {number[]} sizes of the sets
  * @param {number[]} block @param {number[][]} members @returns {Law} */
 function lawOfBoth([value, label], sizes, block, members) {
-	// The number of sets, by how many blocks and how many values they have.
+	// Number of sets of blocks, by their numbers of blocks and of values.
 	const ways = [new Map([[0, 1n]]), ...Array.from({ length: sizes[1] }, () => new Map())]
 	for (const { length } of members) {
 		for (let chosen = sizes[1]; chosen > 0; chosen--) {
@@ -278,7 +280,7 @@ function lawOfBoth([value, label], sizes, block, members) {
 		}
 	}
 	const all = choices(block.length, sizes[0]) * choices(members.length, sizes[1])
-	// Where no value of the one set is in a block of the other, none is in both.
+	// Pairs of sets in which no value of the one is in a block of the other.
 	const apart = [...ways[sizes[1]]].reduce((sum, [values, count]) => sum + count * choices(block.length - values, sizes[0]), 0n)
 	const either = [value.high * label.low, value.low * label.high].reduce((a, b) => (a > b ? a : b))
 	const units = value.greatest[1] * label.greatest[1]
@@ -289,10 +291,10 @@ function lawOfBoth([value, label], sizes, block, members) {
 	}
 }
 
-/** @param {bigint[]} keep @param {number[]} sizes of the sets in high and in low blocks @param {number[]} block @returns {Law} */
+/** Returns the law of nested subsets. @param {bigint[]} keep @param {number[]} sizes of the sets in high and in low blocks @param {number[]} block @returns {Law} */
 function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
 	const among = BigInt(block.length / blocks), many = BigInt(blocks)
-	/** In and out of the set, in a high and in a low block. @type {Fraction[][]} */
+	/** Likelihoods in and out of the set, in a high and in a low block. @type {Fraction[][]} */
 	const levels = [BigInt(high), many - BigInt(high)].map((count, low) => {
 		const level = low ? ONE - keep[0] : keep[0], size = BigInt(sizes[low]), forced = size ? keep[1 + low] : 0n
 		const units = ONE * count * ONE, out = /** @type {Fraction} */ ([level * many * (ONE - forced), units])
@@ -311,29 +313,30 @@ function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
 
 // -- samplers -----------------------------------------------------------------------------------------------
 
-/** @param {TwoLevels} levels @param {Sample} sample @returns {Part} */
+/** Creates a part from its law and its sampler. @param {TwoLevels} levels @param {Sample} sample @returns {Part} */
 const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shape = "") =>
 	Object.assign(sample, { levels, outputs, bits, shape, law: lawOfOne(levels, k) })
 
-/** What parts may have; -1 is a value that may be told. @type {Record<string, Maker<Part>>} */
+/** Mechanisms that a part may have; the value -1 may be revealed. @type {Record<string, Maker<Part>>} */
 const PARTS = {
 	"randomized-response": (p, k) => {
 		const keep = integer(p.threshold), levels = mixture(keep, [1n, BigInt(k)], singles), all = Array.from({ length: k }, (_, y) => y)
-		const made = part(levels, (x, draws) => {
-			const kept = draws.bernoulli(keep, ONE), other = draws.below(k)
-			return BigInt(kept ? x : other)
+		const mechanism = part(levels, (x, draws) => {
+			const truthful = draws.bernoulli(keep, ONE), other = draws.below(k)
+			return BigInt(truthful ? x : other)
 		}, k, BigInt(k))
-		if (k <= MANY_COLUMNS) made.law.columns = () => all.map((y) => all.map((x) => Number(x === y ? levels.high : levels.low)))
-		return made
+		if (k <= MANY_COLUMNS) mechanism.law.columns = () => all.map((y) => all.map((x) => Number(x === y ? levels.high : levels.low)))
+		return mechanism
 	},
 	"hadamard-response": (p, k) => {
 		const keep = integer(p.threshold), size = number(p.block_size, 2 ** 32, 2)
 		if (size & (size - 1)) refuse("block_size", "be a power of two", size)
 		const blocks = number(p.blocks, 2 ** 31, Math.ceil(k / (size - 1)))
-		// Of one value half of the sets are empty, of two a quarter; of more none, as row 3 is the sum of rows 1 and 2.
+		// Half of the sets of one value are empty, and a quarter of the sets of two values. Of more values no set is empty, because row 3
+		// is the sum of rows 1 and 2.
 		const used = Math.floor(k / (size - 1)), left = k % (size - 1), outputs = BigInt(blocks) * BigInt(size)
-		const held = (values = 0) => BigInt(size - ([size, size / 2, size / 4][values] ?? 0))
-		const empty = outputs - BigInt(used) * held(size - 1) - held(left)
+		const nonempty = (values = 0) => BigInt(size - ([size, size / 2, size / 4][values] ?? 0))
+		const empty = outputs - BigInt(used) * nonempty(size - 1) - nonempty(left)
 		return part(mixture(keep, [1n, 2n * BigInt(blocks)], columns(size), empty, outputs), (x, draws) => {
 			const forced = draws.bernoulli(keep, ONE)
 			let column = draws.below(size), block = blocks > 1 ? draws.below(blocks) : 0
@@ -342,7 +345,7 @@ const PARTS = {
 				const row = (x % (size - 1)) + 1
 				block = Math.floor(x / (size - 1))
 				const ones = ((row & column) >>> 0).toString(2).replaceAll("0", "")
-				// Turning the row's lowest bit changes the sign.
+				// Flipping the lowest bit of the row changes the sign.
 				if (ones.length % 2) column = (column ^ (row & -row)) >>> 0
 			}
 			return BigInt(block) * BigInt(size) + BigInt(column)
@@ -359,13 +362,13 @@ const PARTS = {
 	},
 }
 
-/** @template T @param {Record<string, T>} known @param {string} name */
+/** Returns the entry with this name; throws UnknownSpec if there is none. @template T @param {Record<string, T>} known @param {string} name */
 function named(known, name) {
 	if (Object.hasOwn(known, name)) return known[name]
 	refuse("mechanism", `be one of ${Object.keys(known)}`, name, "UnknownSpec")
 }
 
-/** @param {Part[]} parts @param {number[]} partOf @param {number[]} places in the part */
+/** Creates the sampler of values in parts. @param {Part[]} parts @param {number[]} partOf @param {number[]} places in the part */
 function parted(parts, partOf, places) {
 	let body = 0, outputs = 0n
 	const offsets = parts.map((part) => {
@@ -375,24 +378,24 @@ function parted(parts, partOf, places) {
 	})
 	const shapes = [...new Set(parts.map(({ shape }) => shape))], index = parts.every((part) => part.outputs)
 	const sample = /** @type {Sample} */ ((x, draws) => {
-		const own = partOf[x], report = parts[own](places[x], draws), open = report < 0
-		const told = places.slice(0, x).filter((place) => place < 0).length
-		if (index) return open ? outputs + BigInt(told) : offsets[own] + report
-		return (BigInt(open ? parts.length + told : own) << BigInt(body)) | (open ? 0n : report)
+		const at = partOf[x], report = parts[at](places[x], draws), open = report < 0
+		const position = places.slice(0, x).filter((place) => place < 0).length
+		if (index) return open ? outputs + BigInt(position) : offsets[at] + report
+		return (BigInt(open ? parts.length + position : at) << BigInt(body)) | (open ? 0n : report)
 	})
 	const law = lawOfParts(parts.map(({ levels }) => levels), partOf, places)
 	return Object.assign(sample, { law, layoutOf: (x = 0) => shapes.indexOf(parts[partOf[x]].shape) })
 }
 
-/** Sensitive values in one part. @param {string} name @returns {Maker} */
+/** Creates a mechanism with the sensitive values in one part. @param {string} name @returns {Maker} */
 const highLow = (name) => (p, k) => {
 	const hidden = sensitive(p.sensitive, k), places = Array.from({ length: k }, (_, x) => hidden.get(x) ?? -1)
-	// Subsets of one value are numbered.
+	// Subsets of size 1 are reported as indices.
 	const make = PARTS[p.size === 1 ? "randomized-response" : name]
 	return parted([make(p, hidden.size)], places.map(() => 0), places)
 }
 
-/** Weights over 2^62, as alias tables. @type {Maker} */
+/** Samples a row of weights over 2^62 by the alias method. @type {Maker} */
 function table(p, k) {
 	number(p.total_bits, 62, 62)
 	const outputs = number(p.weights?.[0]?.length, 1e7, 1), bins = 2 ** bitsFor(BigInt(outputs))
@@ -418,7 +421,7 @@ function table(p, k) {
 	}), { law: lawOfTable(rows) })
 }
 
-/** One bit a value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
+/** Creates a mechanism that reports one bit per value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
 const unary = (k, law, odds) => Object.assign(/** @type {Sample} */ ((x, draws) =>
 	asNumber(Uint8Array.from({ length: k }, (_, i) => +draws.bernoulli(odds(x, i), ONE)))), { law })
 
@@ -448,8 +451,8 @@ const MECHANISMS = {
 	block: (p, k) => {
 		const { block, places, members, blocks } = blocksOf(p.blocks, k)
 		const parts = each(p.kind, (kind, j) => {
-			const { mechanism, size, parameters } = p.kinds[kind], own = members[j].length
-			return named(PARTS, mechanism)(parameters, number(size, own, own))
+			const { mechanism, size, parameters } = p.kinds[kind], { length } = members[j]
+			return named(PARTS, mechanism)(parameters, number(size, length, length))
 		}, blocks)
 		return parted(parts, block, places)
 	},
@@ -459,23 +462,23 @@ const MECHANISMS = {
 		const parts = keep.map((odds, i) => mixture(odds, [BigInt(sizes[i]), BigInt(i ? blocks : k)], subsets(sizes[i])))
 		return Object.assign(/** @type {Sample} */ ((x, draws) => {
 			const forced = keep.map((odds) => draws.bernoulli(odds, ONE)), all = new Uint8Array(k + blocks)
-			choose(draws, planes, [x, block[x]].map((own, i) =>
-				[all.subarray(i * k, k + i * blocks), () => coins[i], () => sizes[i], forced[i] ? own : -1]))
+			choose(draws, planes, [x, block[x]].map((element, i) =>
+				[all.subarray(i * k, k + i * blocks), () => coins[i], () => sizes[i], forced[i] ? element : -1]))
 			return asNumber(all)
 		}), { law: lawOfBoth(parts, sizes, block, members) })
 	},
 	"nested-subsets": (p, k) => {
 		const { block, places, members, blocks } = blocksOf(p.blocks, k), most = k / blocks
-		if (members.some((values) => values.length !== most)) refuse("blocks", "have one size", p.blocks)
+		if (members.some((values) => values.length !== most)) refuse("blocks", "all have the same size", p.blocks)
 		const { planes, keep, coins } = lanesOf(p, 3), high = number(p.high, blocks - 1, 1)
 		const sizes = each(p.sizes, (size, i) => number(size, most - 1, 1 - i), 2)
 		return Object.assign(/** @type {Sample} */ ((x, draws) => {
-			const own = block[x], ownHigh = draws.bernoulli(keep[0], ONE)
-			const forced = draws.bernoulli(keep[ownHigh ? 1 : 2], ONE)
+			const blockOfX = block[x], isHigh = draws.bernoulli(keep[0], ONE)
+			const forced = draws.bernoulli(keep[isHigh ? 1 : 2], ONE)
 			const report = new Uint8Array(k + blocks), set = report.subarray(k)
-			const groups = /** @type {Group[]} */ ([[set, () => coins[0], () => high, own, +ownHigh]])
+			const groups = /** @type {Group[]} */ ([[set, () => coins[0], () => high, blockOfX, +isHigh]])
 			members.forEach((_, j) => groups.push(
-				[new Uint8Array(most), () => coins[2 - set[j]], () => sizes[1 - set[j]], forced && j === own ? places[x] : -1]))
+				[new Uint8Array(most), () => coins[2 - set[j]], () => sizes[1 - set[j]], forced && j === blockOfX ? places[x] : -1]))
 			choose(draws, planes, groups)
 			block.forEach((j, value) => (report[value] = groups[j + 1][0][places[value]]))
 			return asNumber(report)
@@ -483,18 +486,18 @@ const MECHANISMS = {
 	},
 }
 
-/** @param {any} given @returns {Domain} */
-function readDomain(given) {
-	const { values, grid, product, order } = given ?? {}
-	if (given?.size) {
-		const size = number(given.size, 2 ** 31, 1)
+/** Reads a domain. @param {any} document @returns {Domain} */
+function readDomain(document) {
+	const { values, grid, product, order } = document ?? {}
+	if (document?.size) {
+		const size = number(document.size, 2 ** 31, 1)
 		return { size, place: (value) => (Number.isInteger(value) && value >= 0 && value < size ? value : -1) }
 	}
 	if (values) {
 		const places = new Map(each(values, (label, i) => [JSON.stringify(label), i]))
 		return { size: values.length, place: (value) => places.get(JSON.stringify(value)) ?? -1 }
 	}
-	if (!grid && !product) refuse("domain", "be of a known kind", given, "UnknownSpec")
+	if (!grid && !product) refuse("domain", "have values, a size, a grid or a product", document, "UnknownSpec")
 	const names = grid ? ["row", "column"] : order
 	const factors = each(names, (name) => readDomain(grid ? { size: grid[`${name}s`] } : product[name]))
 	return {
@@ -502,19 +505,20 @@ function readDomain(given) {
 		sizes: factors.map((factor) => factor.size),
 		size: factors.reduce((all, factor) => all * factor.size, 1),
 		place: (value) => factors.reduce((at, factor, i) => {
-			const own = factor.place(value?.[Array.isArray(value) ? i : names[i]])
-			return at < 0 || own < 0 ? -1 : at * factor.size + own
+			const place = factor.place(value?.[Array.isArray(value) ? i : names[i]])
+			return at < 0 || place < 0 ? -1 : at * factor.size + place
 		}, 0),
 	}
 }
 
-// JSON, its texts marked s and its numbers n: Python writes 1.0 and 1e+16 where JavaScript does not.
-const marked = (text = "") => JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g,
+// Parses JSON with strings marked s and numbers marked n, to keep the spelling of numbers: Python writes 1.0 and 1e+16 where JavaScript
+// writes 1 and 10000000000000000.
+const marked = (json = "") => JSON.parse(json.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g,
 	(token = "") => (token[0] === '"' ? `"s${token.slice(1)}` : `"n${token}"`)))
 
 const hex = (bytes = new Uint8Array()) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
 
-/** @param {any} document marked @returns {string} */
+/** Returns the canonical JSON of a marked document, which the hash is computed from. @param {any} document marked @returns {string} */
 function canonical(document) {
 	if (typeof document === "string") return document[0] === "n" ? document.slice(1) : JSON.stringify(document.slice(1))
 	if (Array.isArray(document)) return `[${document.map(canonical)}]`
@@ -522,7 +526,7 @@ function canonical(document) {
 	return `{${Object.keys(document).sort().map((key) => `${canonical(key)}:${canonical(document[key])}`)}}`
 }
 
-/** The mechanism of a spec. @param {any} spec @returns {Mechanism} */
+/** Reads a mechanism from its spec. @param {any} spec @returns {Mechanism} */
 export function readMechanism(spec) {
 	const make = named(MECHANISMS, spec.mechanism), layouts = [spec.layout].flat()
 	if (spec.version !== 1) refuse(`the version of ${spec.mechanism}`, "be 1", spec.version, "UnknownSpec")
@@ -531,59 +535,59 @@ export function readMechanism(spec) {
 	return { ...spec.report, domain, sample, law: sample.law, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
 }
 
-// -- promises: what the law of a mechanism reveals, and whether it obeys a policy ----------------------------
+// -- what a report of a mechanism reveals, and whether the mechanism obeys a policy ---------------------------
 
-/** A number or a level of a document: "1", "-1/2", "0.25", "ln 3", "3/2*ln 5/2", "1+ln 2", "inf". @param {any} text */
-export function readLevel(text) {
-	if (text === "inf") return Infinity
-	const terms = String(text).split("+").map((term) => {
-		const [, sign, n, d, of, by] = /^(-?)(?=.)(?:(\d+(?:\.\d+)?)(?:\/(\d+))?)?(?:\*?ln (\d+)(?:\/(\d+))?)?$/.exec(term) ?? refuse("a level", "be a number", text)
+/** Reads a number or an epsilon of a document: "1", "-1/2", "0.25", "ln 3", "3/2*ln 5/2", "1+ln 2", "inf". @param {any} value */
+export function readLevel(value) {
+	if (value === "inf") return Infinity
+	const terms = String(value).split("+").map((term) => {
+		const [, sign, n, d, of, by] = /^(-?)(?=.)(?:(\d+(?:\.\d+)?)(?:\/(\d+))?)?(?:\*?ln (\d+)(?:\/(\d+))?)?$/.exec(term) ?? refuse("a level", "be a number", value)
 		return ((sign ? -1 : 1) * Number(n ?? 1) / Number(d ?? 1)) * (of ? Math.log(Number(of)) - Math.log(Number(by ?? 1)) : 1)
 	})
 	const level = total(terms)
-	return Number.isNaN(level) ? refuse("a level", "be a number", text) : level
+	return Number.isNaN(level) ? refuse("a level", "be a number", value) : level
 }
 
-/** Two values of each class stand for all pairs. @param {((x: number) => any)[]} classes */
+/** Returns two values of each class, which represent all pairs, and the class of a value. @param {((x: number) => any)[]} classes */
 function representatives(size = 0, ...classes) {
 	const seen = new Map(), of = (x = 0) => classes.map((classOf) => classOf(x)).join()
 	const chosen = Array.from({ length: size }, (_, x) => x).filter((x) => seen.set(of(x), (seen.get(of(x)) ?? 0) + 1).get(of(x)) <= 2)
 	return { chosen, of }
 }
 
-/** The part of a product that each value has of one factor. @param {Domain} domain @param {string} name */
+/** Returns a function from the index of a value to the index of its component in one factor. @param {Domain} domain @param {string} name */
 function factorOf({ names = [], sizes = [] }, name) {
 	const at = names.indexOf(name), after = sizes.slice(at + 1).reduce((a, b) => a * b, 1)
 	if (at < 0) refuse("secret", `be one of ${names}`, name)
 	return (x = 0) => Math.floor(x / after) % sizes[at]
 }
 
-/** The distance of a metric policy. @param {any} distance @param {any} given the domain's document @returns {(x: number, other: number) => number} */
-function distanceOf(distance, given) {
+/** Returns the distance function of a metric policy. @param {any} distance @param {any} domain document of the domain @returns {(x: number, other: number) => number} */
+function distanceOf(distance, domain) {
 	if (Array.isArray(distance)) return (x, other) => readLevel(distance[x][other])
 	if (distance === "discrete") return () => 1
 	if (distance === "absolute") {
-		const labels = given.values ?? { length: given.size }
-		const at = Array.from(labels, (label, x) => (given.values ? label : x))
+		const labels = domain.values ?? { length: domain.size }
+		const at = Array.from(labels, (label, x) => (domain.values ? label : x))
 		return (x, other) => Math.abs(at[x] - at[other])
 	}
-	if (distance !== "km" || !given.grid) refuse("distance", "be known", distance, "UnknownSpec")
-	const { rows, columns: across, latitude, longitude } = given.grid
+	if (distance !== "km" || !domain.grid) refuse("distance", "be a matrix, discrete, absolute, or km on a grid", distance, "UnknownSpec")
+	const { rows, columns: across, latitude, longitude } = domain.grid
 	const centre = ([low = 0, high = 0], i = 0, n = 1) => ((low + ((high - low) * (2 * i + 1)) / (2 * n)) * Math.PI) / 180
 	return (x, other) => {
 		const [[a, b], [c, d]] = [x, other].map((cell) => [centre(latitude, Math.floor(cell / across), rows), centre(longitude, cell % across, across)])
 		const half = Math.sin((a - c) / 2) ** 2 + Math.cos(a) * Math.cos(c) * Math.sin((b - d) / 2) ** 2
-		// Whole metres, as the policy has them; a hair's breadth more, as sines differ in their last places.
+		// Whole metres, as in the policy. The small addend absorbs differences in the last digits of sines.
 		return Math.floor(2 * 6371008.8 * Math.asin(Math.sqrt(Math.min(1, half))) + 1e-6) / 1000
 	}
 }
 
-/** What a policy on pairs asks; of others, nothing. @param {any} document @param {Domain} domain @returns {Limits | undefined} */
-function limitsOf({ domain: given, policy: p }, domain) {
+/** Returns the limits of a policy on pairs of values, undefined for a prior policy. @param {any} document @param {Domain} domain @returns {Limits | undefined} */
+function limitsOf({ domain: document, policy: p }, domain) {
 	if (p.kind === "pairwise") return { classOf: (x) => x, limit: (x, other) => readLevel(p.matrix[x][other]) }
 	if (p.kind === "blocks") {
 		const epsilon = [p.epsilon].flat().map(readLevel), across = readLevel(p.across ?? "inf")
-		// Numbered in order of first appearance.
+		// Blocks are numbered in the order of their first values.
 		const numbers = new Map(), block = each(p.blocks, (label) => numbers.get(label) ?? numbers.set(label, numbers.size).size - 1, domain.size)
 		return { classOf: (x) => block[x], limit: (x, other) => (block[x] !== block[other] ? across : epsilon.length > 1 ? epsilon[block[x]] ?? 0 : epsilon[0]) }
 	}
@@ -595,48 +599,48 @@ function limitsOf({ domain: given, policy: p }, domain) {
 		return { classOf: (x) => places.has(x), limit: (x) => (places.has(x) ? epsilon : Infinity) }
 	}
 	if (p.kind === "metric") {
-		const distance = distanceOf(p.distance, given)
+		const distance = distanceOf(p.distance, document)
 		return { classOf: (x) => x, limit: (x, other) => epsilon * distance(x, other) || 0 }
 	}
 	if (p.kind === "secret") {
 		const secretOf = factorOf(domain, p.secret)
 		return { classOf: secretOf, limit: (x, other) => (secretOf(x) === secretOf(other) ? Infinity : epsilon) }
 	}
-	if (p.kind !== "prior") refuse("policy", "be of a known kind", p.kind, "UnknownSpec")
+	if (p.kind !== "prior") refuse("the kind of the policy", "be one that this module knows", p.kind, "UnknownSpec")
 }
 
-/** @param {Mechanism} mechanism @param {Limits} limits @returns {[number, number, number] | undefined} two values and a ratio above their limit */
+/** Finds a violation. @param {Mechanism} mechanism @param {Limits} limits @returns {[number, number, number] | undefined} two values and a ratio above their limit */
 function broken({ domain, law }, { classOf, limit }) {
 	const { chosen } = representatives(domain.size, law.classOf, classOf)
 	for (const x of chosen) for (const other of chosen) {
-		// What is not a number is not within.
+		// Negated, so that NaN counts as a violation.
 		if (x !== other && !(law.ratio(x, other) <= limit(x, other) + TOLERANCE)) return [x, other, law.ratio(x, other)]
 	}
 }
 
-/** Probabilities, which sum to at most one. @param {any} given */
-function sharesOf(given, n = 0) {
-	const shares = each(given, readLevel, n)
-	return shares.every((share) => share >= 0) && total(shares) <= 1 + TOLERANCE ? shares : refuse("probabilities", "sum to one", given)
+/** Reads probabilities that sum to at most one. @param {any} list */
+function sharesOf(list, n = 0) {
+	const shares = each(list, readLevel, n)
+	return shares.every((share) => share >= 0) && total(shares) <= 1 + TOLERANCE ? shares : refuse("probabilities", "be at least 0 and sum to at most 1", list)
 }
 
-/** The extreme laws of the other attribute for each of s secrets, n values each. Of an estimate, whose laws are a region, the one
- * in its middle. @param {any} distributions @returns {number[][][]} */
+/** Returns the extreme distributions of the other attribute for each of s secrets, over n values. For an estimate, whose distributions form
+ * a region, returns its centre. @param {any} distributions @returns {number[][][]} */
 function restOf({ known, "at-least": shares, "chi-square": estimated }, s = 0, n = 0) {
-	return each(known ?? shares ?? estimated?.counts, (given) => {
-		const row = estimated ? each(given, (count) => number(count, 2 ** 53), n) : sharesOf(given, n), all = total(row), one = row.map((_, u) => row.map((_, v) => +(u === v)))
+	return each(known ?? shares ?? estimated?.counts, (list) => {
+		const row = estimated ? each(list, (count) => number(count, 2 ** 53), n) : sharesOf(list, n), all = total(row), one = row.map((_, u) => row.map((_, v) => +(u === v)))
 		if (shares) return one.map((corner) => corner.map((unit, u) => row[u] + unit * (1 - all)))
-		// Of a secret that never occurs any law is known, and none is estimated.
+		// For a secret that never occurs, every distribution is possible if they are known, and none is estimated.
 		return all ? [row.map((p) => p / all)] : known ? one : []
 	}, s)
 }
 
-/** Whether a mechanism obeys a policy, as far as that can be told here; refuses one that does not.
- * @param {Mechanism} mechanism @param {any} document @returns {boolean} whether all of it was compared */
+/** Compares a mechanism with a policy; throws PolicyViolated if the mechanism violates it.
+ * @param {Mechanism} mechanism @param {any} document @returns {boolean} whether the comparison is complete, which proves that the mechanism obeys */
 function obeys(mechanism, document) {
 	const { domain, law } = mechanism, { policy: p } = document, limits = limitsOf(document, domain), epsilon = readLevel([p.epsilon ?? "inf"].flat()[0])
 	const violated = (/** @type {number} */ ratio, where = "") => refuse("the mechanism", `obey the ${p.kind} policy${where}`, `a likelihood ratio of e^${+ratio.toFixed(9)}`, "PolicyViolated")
-	const unverified = () => refuse("the mechanism", `be one that can be held against the ${p.kind} policy here`, "another", "PolicyViolated")
+	const unverified = () => refuse("the mechanism", `be one that this module can compare with the ${p.kind} policy`, "another", "PolicyViolated")
 	const anything = p.kind !== "secret" || p.distributions.anything
 	const violation = broken(mechanism, limits ?? { classOf: () => 0, limit: () => epsilon })
 	if (!violation) return true
@@ -663,11 +667,11 @@ function obeys(mechanism, document) {
 	return !p.distributions["chi-square"]
 }
 
-/** What reports of a mechanism reveal, by its law; refuses a mechanism that breaks the policy.
- * @param {Mechanism} mechanism @param {any} document the policy's @returns {Disclosure} */
+/** Computes what reports of a mechanism reveal, from its law; throws PolicyViolated if the mechanism violates the policy.
+ * @param {Mechanism} mechanism @param {any} document of the policy @returns {Disclosure} */
 export function disclose(mechanism, document) {
 	const { domain: { size }, law } = mechanism, [n, d] = [law.greatest[0], law.greatest[1] * BigInt(size)]
-	// Never 1 unless it is.
+	// 1 only if it is exactly 1.
 	const guess = n === d ? 1 : Math.min(Number((n << 80n) / d) / 2 ** 80, 1 - 2 ** -53)
 	return {
 		guess,
@@ -688,7 +692,7 @@ export function disclose(mechanism, document) {
 		},
 		after: (before, level) => before / (before + (1 - before) * Math.exp(-level)),
 		beliefs(before) {
-			const { kind, prior: given } = document.policy, prior = kind === "prior" && sharesOf(given, size)
+			const { kind, prior: list } = document.policy, prior = kind === "prior" && sharesOf(list, size)
 			const [upper] = (prior && law.against?.(prior)) || [Infinity]
 			return this.levels().map((level, x) => {
 				const belief = prior ? prior[x] : before
@@ -698,19 +702,19 @@ export function disclose(mechanism, document) {
 	}
 }
 
-/** A report's bytes. @param {Mechanism} mechanism @param {bigint} report */
+/** Returns the bytes of a report. @param {Mechanism} mechanism @param {bigint} report */
 export const serialise = ({ bits }, report) =>
 	Uint8Array.from({ length: Math.ceil(bits / 8) }, (_, i) => Number(BigInt.asUintN(8, report >> BigInt(8 * i))))
 
-/** A report of the value with index x. @param {Mechanism} mechanism @param {number} x */
+/** Draws a report of the value with index x. @param {Mechanism} mechanism @param {number} x */
 export function privatize(mechanism, x) {
 	const layout = mechanism.layoutOf(x), frame = randomBytes(layout.frame_bits / 8)
 	const auxiliary = (width = 0) => BigInt.asUintN(width, BigInt(`0x${hex(randomBytes(8))}`))
 	return mechanism.sample(x, bitDraws(auxiliary, layout, frame))
 }
 
-/** All records, or what a change made of them; resolves when that is on disk.
- * @param {(all: any[]) => any} [change] the record to keep, if there is one @returns {Promise<any>} */
+/** Reads all records, and stores the record that `change` returns, in one transaction. Resolves to that record, or to all records, when the
+ * transaction is on disk. @param {(all: any[]) => any} [change] @returns {Promise<any>} */
 const records = (change) => new Promise((resolve, reject) => {
 	const opening = indexedDB.open("sfumato", 1)
 	opening.onupgradeneeded = () => opening.result.createObjectStore("answers", { keyPath: "collection" })
@@ -718,20 +722,20 @@ const records = (change) => new Promise((resolve, reject) => {
 	opening.onsuccess = () => {
 		const database = opening.result
 		const transaction = database.transaction("answers", "readwrite", { durability: "strict" })
-		const store = transaction.objectStore("answers"), asked = store.getAll()
-		asked.onsuccess = () => {
-			const changed = change?.(asked.result)
+		const store = transaction.objectStore("answers"), request = store.getAll()
+		request.onsuccess = () => {
+			const changed = change?.(request.result)
 			if (changed) store.put(changed)
-			transaction.oncomplete = () => (database.close(), resolve(changed ?? asked.result))
+			transaction.oncomplete = () => (database.close(), resolve(changed ?? request.result))
 		}
 		transaction.onabort = () => (database.close(), reject(transaction.error))
 	}
 })
 
-/** Every answer given here. @returns {Promise<Answer[]>} */
+/** Returns all answers stored in this browser profile. @returns {Promise<Answer[]>} */
 export const answers = () => records()
 
-/** Sends the answers that wait; resolves to how many still do. @returns {Promise<number>} */
+/** Sends the waiting answers; resolves to the number that are still waiting. @returns {Promise<number>} */
 export const flush = async () => await navigator.locks.request("sfumato", async () => {
 	let waiting = 0
 	for (const { collection, batch, report, state, token } of await answers()) {
@@ -741,7 +745,7 @@ export const flush = async () => await navigator.locks.request("sfumato", async 
 		try {
 			const response = await fetch(`${collection}/reports`, { method: "POST", headers, body, signal, credentials: "omit" })
 			const { batch: counted, error } = await response.json()
-			// A busy collector, or who answers in its place, is asked again.
+			// Retry later if the collector is busy, or if something else answered in its place, such as a proxy.
 			if (/408|429|5../.test(`${response.status}`) || (counted !== batch && !error)) throw error
 			const outcome = error ? { state: "refused", problem: error } : { state: "sent" }
 			await records((all) => ({ ...all.find((known) => known.collection === collection), token: undefined, ...outcome }))
@@ -757,51 +761,51 @@ export const flush = async () => await navigator.locks.request("sfumato", async 
 let timer = 0
 const soon = () => void flush().catch(() => 0)
 
-/** The collection at an address. @param {string} address @returns {Promise<Collection>} */
+/** Opens the collection at an address. @param {string} address @returns {Promise<Collection>} */
 export async function openCollection(address) {
 	const url = new URL(address, location.href).href
-	const response = await fetch(url, { credentials: "omit" }), text = await response.text()
-	if (!response.ok) refuse("the collection", "be there", text, "NotFound")
-	const document = JSON.parse(text), { smechanism, spolicy } = marked(text)
+	const response = await fetch(url, { credentials: "omit" }), json = await response.text()
+	if (!response.ok) refuse("the collection", "exist at this address", json, "NotFound")
+	const document = JSON.parse(json), { smechanism, spolicy } = marked(json)
 	const { id, state, submission, mechanism_hash, title, previous } = document
-	// Another spelling is another key, and a second draw.
-	if (/[%?#]/.test(url) || !url.endsWith(`/v1/collections/${id}`)) refuse("the address", `end in ${id}`, url)
+	// Answers are stored by address: another spelling of it would allow a second draw.
+	if (/[%?#]/.test(url) || !url.endsWith(`/v1/collections/${id}`)) refuse("the address", `end in /v1/collections/${id}, without escapes, query or fragment`, url)
 	const bytes = new TextEncoder().encode(canonical(smechanism))
 	const hash = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)))
 	if (hash !== mechanism_hash) refuse("mechanism_hash", `be ${hash}`, mechanism_hash, "HashMismatch")
 	if (canonical(smechanism.sdomain) !== canonical(spolicy.sdomain)) refuse("the policy", "have the mechanism's domain", document.policy.domain)
 	const mechanism = readMechanism(document.mechanism), { domain, encoding } = mechanism
 	const version = versionBefore({ id, url, previous }), question = questionOf(title)
-	/** @param {any[]} all @returns {Answer | undefined} */
-	const given = (all) => all.find(({ collection }) => collection === url)
-	/** Whether another collection, or another version of this, asks the same. */
-	const same = (collection = "", asked = "", before = "") => collection !== url &&
-		((question && asked === question) || collection === version || before === url)
+	/** Returns the answer to this collection. @param {any[]} all @returns {Answer | undefined} */
+	const current = (all) => all.find(({ collection }) => collection === url)
+	/** Returns whether another collection, or another version of this one, asks the same question. */
+	const same = (collection = "", title = "", before = "") => collection !== url &&
+		((question && title === question) || collection === version || before === url)
 	const values = `{"domain":${canonical(spolicy.sdomain)},`
-	/** Answers to the same question about the same values. @param {any[]} all @returns {Answer[]} */
+	/** Returns the answers to the same question about the same values. @param {any[]} all @returns {Answer[]} */
 	const related = (all) => all.filter((known) => same(known.collection, known.question, known.previous) && known.policy.startsWith(values))
-	/** @param {any[]} all @returns {Answer | undefined} */
-	const kept = (all) => related(all).find((known) => known.mechanism === hash)
+	/** Returns the answer to the same question from the same mechanism. @param {any[]} all @returns {Answer | undefined} */
+	const reusable = (all) => related(all).find((known) => known.mechanism === hash)
 	return {
 		...document,
 		url,
 		domain,
 		disclosure: disclose(mechanism, document.policy),
-		answered: async () => given(await records()),
-		remembered: async () => kept(await records()),
-		drawnAgain: async () => !kept(await records()) && related(await records()).length > 0,
+		answered: async () => current(await records()),
+		remembered: async () => reusable(await records()),
+		drawnAgain: async () => !reusable(await records()) && related(await records()).length > 0,
 		asksAs: (other) => other.mechanism_hash === hash && same(other.url, questionOf(other.title), versionBefore(other)),
 		async answer(value, token) {
-			const before = await records(), x = domain.place(value), wrong = () => refuse("the value", "be one of the domain", value)
-			if (x < 0 && (value !== undefined || !(given(before) ?? kept(before)))) wrong()
-			if (!given(before)) {
-				if (state !== "open") refuse("the collection", "be open", state, "NotOpen")
-				if (submission !== "open" && !token) refuse("token", "be given", token, "TokenNeeded")
+			const before = await records(), x = domain.place(value), wrong = () => refuse("the value", "be a value of the domain", value)
+			if (x < 0 && (value !== undefined || !(current(before) ?? reusable(before)))) wrong()
+			if (!current(before)) {
+				if (state !== "open") refuse("the collection", "be open for answers", state, "NotOpen")
+				if (submission !== "open" && !token) refuse("token", `be the collection's ${submission === "key" ? "key" : "one-time token"}`, token, "TokenNeeded")
 			}
 			let repeated = true
 			const answer = await records((all) => {
-				// Whatever the value is now: a second draw would be a second release.
-				const known = given(all), memory = kept(all)
+				// Ignore the value if a report is stored, because a second draw would be a second release.
+				const known = current(all), memory = reusable(all)
 				if (known) return known.state === "refused" && token ? { ...known, token, state: "waiting" } : known
 				repeated = !!memory
 				const drawn = memory ? 0n : x < 0 ? wrong() : privatize(mechanism, x), batch = hex(randomBytes(16))
@@ -815,15 +819,15 @@ export async function openCollection(address) {
 	}
 }
 
-/** The address of the version before. @param {{ id: string, url: string, previous?: string | null }} collection */
+/** Returns the address of the previous version. @param {{ id: string, url: string, previous?: string | null }} collection */
 const versionBefore = ({ id, url, previous }) => (previous ? url.slice(0, -id.length) + previous : undefined)
 
-/** Titles that differ in nothing that is read ask the same. @param {any} title */
+/** Normalizes a title; titles that differ only in case, spacing or compatible characters ask the same question. @param {any} title */
 const questionOf = (title) => String(title ?? "").normalize("NFKC").replace(/\s+/g, " ").trim().toLowerCase()
 
-// Outside of a browser nothing is kept or sent: there it can only be read and tested.
+// Outside a browser the module stores and sends nothing; it only reads mechanisms, for tests.
 if (globalThis.location) {
-	if (!isSecureContext) refuse("a page", "come by https", location.origin, "InsecurePage")
+	if (!isSecureContext) refuse("the page", "be loaded over https, or from localhost", location.origin, "InsecurePage")
 	addEventListener("online", soon)
 	soon()
 }

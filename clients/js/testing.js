@@ -1,55 +1,55 @@
-// What the tests share: published vectors, their replay, and the law of a sampler by going through all of its decisions.
+// Helpers for the tests: published vectors, their replay, and the law of a sampler from all sequences of its decisions.
 import { readFileSync, readdirSync } from "node:fs"
 import { webcrypto } from "node:crypto"
 
-// Node 18 has it, but not as a global.
+// Node 18 does not have it as a global.
 globalThis.crypto ??= webcrypto
 
 const VECTORS = new URL("../../vectors/", import.meta.url)
 
-/** @param {string} path below the folder of vectors */
+/** Reads a vector file. @param {string} path relative to the folder of vectors */
 export const published = (path) => JSON.parse(readFileSync(new URL(path, VECTORS), "utf8"))
 
-/** The vector files of a folder, by name. */
+/** Returns the vector files of a folder, by name. */
 export const folder = (path = "./") => readdirSync(new URL(path, VECTORS)).filter((name) => name.endsWith(".json")).sort()
 	.map((name) => [name.replace(".json", ""), published(path + name)])
 
-/** Whether a vector has few values: a mechanism over a million of them takes a while to read. */
+/** Returns whether a vector has few values; a mechanism over a million values takes long to read. */
 export const isSmall = ({ spec }) => !(spec.domain.size > 10_000)
 
 export const source = () => readFileSync(new URL("sfumato.js", import.meta.url), "utf8")
 
-/** The module with one change of its text, to show that tests find it. */
+/** Imports the module with one change of its source, to show that the tests detect it. */
 export function changed(right, wrong) {
-	const text = source()
-	if (text.split(right).length !== 2) throw new Error(`not there exactly once: ${right}`)
-	return import(`data:text/javascript,${encodeURIComponent(text.replace(right, () => wrong))}`)
+	const code = source()
+	if (code.split(right).length !== 2) throw new Error(`the module must contain this code exactly once: ${right}`)
+	return import(`data:text/javascript,${encodeURIComponent(code.replace(right, () => wrong))}`)
 }
 
-export const fromHex = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16))
+export const fromHex = (digits) => Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16))
 export const toHex = (bytes) => Buffer.from(bytes).toString("hex")
-/** Little-endian. */
+/** Reads little-endian bytes as a number. */
 export const toNumber = (bytes) => BigInt(`0x${toHex(bytes.slice().reverse()) || "0"}`)
 
-/** Numerator and denominator of "n/d" or "n". */
-export const fraction = (text) => [...text.split("/"), "1"].slice(0, 2).map(BigInt)
+/** Returns numerator and denominator of "n/d" or "n". */
+export const fraction = (ratio) => [...ratio.split("/"), "1"].slice(0, 2).map(BigInt)
 
-/** The logarithm of a ratio that is "n/d", "n" or "inf". */
-export function logarithm(text) {
-	if (text === "inf") return Infinity
-	const [n, d] = fraction(text).map(Number)
+/** Returns the logarithm of a ratio that is "n/d", "n" or "inf". */
+export function logarithm(ratio) {
+	if (ratio === "inf") return Infinity
+	const [n, d] = fraction(ratio).map(Number)
 	return Math.log(n / d)
 }
 
-export const close = (found, right, tolerance = 1e-12) => found === right || Math.abs(found - right) <= tolerance * Math.max(1, Math.abs(right))
+export const close = (actual, expected, tolerance = 1e-12) => actual === expected || Math.abs(actual - expected) <= tolerance * Math.max(1, Math.abs(expected))
 
-/** The number of cases of a vector, and those whose decisions or report differ from the recorded ones. */
+/** Returns the number of cases of a vector, and the cases whose decisions or report differ from the recorded ones. */
 export function replay(client, { spec, cases }) {
 	const mechanism = client.readMechanism(spec), wrong = []
 	for (const known of cases) {
 		const words = known.auxiliary.map(BigInt), decisions = []
 		const auxiliary = (width) => {
-			if (!words.length) throw new RangeError("more words were asked for than were recorded")
+			if (!words.length) throw new RangeError("the sampler requested more words than were recorded")
 			return BigInt.asUintN(width, words.shift())
 		}
 		const draws = client.bitDraws(auxiliary, mechanism.layoutOf(known.value), fromHex(known.frame))
@@ -77,10 +77,10 @@ export function replay(client, { spec, cases }) {
 	return { cases: cases.length, wrong }
 }
 
-/** The probability of every report of the value with index x, by going through all decisions of the sampler; undefined if there
- * are more than `most` sequences of them. */
+/** Returns the probability of every report of the value with index x, from all sequences of decisions of the sampler; undefined if there
+ * are more than `most` sequences. */
 export function distribution(mechanism, x, most) {
-	const found = new Map(), path = []
+	const probabilities = new Map(), path = []
 	do {
 		let next = 0, probability = 1
 		if (!most--) return
@@ -95,8 +95,8 @@ export function distribution(mechanism, x, most) {
 			bernoulli: (n, d) => decide([share(d - n, d), share(n, d)]) === 1,
 			below: (m) => decide(new Array(Number(m)).fill(1 / Number(m))),
 		})
-		found.set(report, (found.get(report) ?? 0) + probability)
-		// The last decision that has another possible outcome takes it; those after it begin again.
+		probabilities.set(report, (probabilities.get(report) ?? 0) + probability)
+		// The last decision with another possible outcome takes it; the decisions after it start over.
 		while (path.length) {
 			const last = path[path.length - 1], after = last.odds.findIndex((odds, i) => i > last.taken && odds > 0)
 			if (after > 0) {
@@ -106,10 +106,10 @@ export function distribution(mechanism, x, most) {
 			path.pop()
 		}
 	} while (path.length)
-	return found
+	return probabilities
 }
 
-/** Run with other globals than there are: a browser's, or random bytes that the test knows. */
+/** Runs a function with other globals, such as those of a browser, or random bytes that the test knows. */
 export async function withGlobals(globals, run) {
 	const before = Object.fromEntries(Object.keys(globals).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]))
 	try {
@@ -123,12 +123,12 @@ export async function withGlobals(globals, run) {
 	}
 }
 
-/** What opening a collection gives whose document is this text. */
-export const opened = ({ openCollection }, text, address = "https://collector.example/v1/collections/abc") => withGlobals({
+/** Opens a collection whose document is this JSON. */
+export const opened = ({ openCollection }, json, address = "https://collector.example/v1/collections/abc") => withGlobals({
 	location: { href: "https://collector.example/" },
-	fetch: async () => ({ ok: true, text: async () => text }),
+	fetch: async () => ({ ok: true, text: async () => json }),
 }, () => openCollection(address))
 
-/** The text of a collection. Documents are texts already: what they are hashed as. */
+/** Returns the JSON of a collection. Mechanism and policy are JSON strings, because their hash depends on the spelling. */
 export const collection = ({ mechanism, policy, hash, id = "abc" }) =>
 	`{"id": "${id}", "title": "A question", "state": "open", "submission": "open", "asks": "", "mechanism_hash": "${hash}", "mechanism": ${mechanism}, "policy": ${policy}}`

@@ -1,4 +1,4 @@
-// Documents are what their hash says and nothing malformed is read; randomness has one source.
+// Documents match their hash, malformed documents are rejected, and randomness has one source.
 import assert from "node:assert/strict"
 import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import test from "node:test"
@@ -7,18 +7,18 @@ import { collection, folder, isSmall, opened, published, source, toHex, withGlob
 
 const [{ spec: response, hash: responseHash }] = published("randomized-response.json")
 const free = (spec) => JSON.stringify({ domain: spec.domain, policy: { kind: "uniform", epsilon: "inf" } })
-const text = (spec) => JSON.stringify(spec)
+const json = (spec) => JSON.stringify(spec)
 
 // -- hashes and labels ----------------------------------------------------------------------------------------
 
-test("specs have the hash that Python gives them", async () => {
+test("specs have the same hash as in Python", async () => {
 	for (const path of ["./", "reports/", "laws/"]) for (const [, vectors] of folder(path)) for (const { spec, hash } of vectors.filter(isSmall)) {
-		const found = await opened(client, collection({ mechanism: text(spec), policy: free(spec), hash }))
-		assert.equal(found.domain.size, client.readMechanism(spec).domain.size)
+		const result = await opened(client, collection({ mechanism: json(spec), policy: free(spec), hash }))
+		assert.equal(result.domain.size, client.readMechanism(spec).domain.size)
 	}
 })
 
-test("labels of every kind have the hash and the place that Python gives them", async () => {
+test("labels of every kind have the same hash and index as in Python", async () => {
 	for (const { mechanism, policy, hash, labels } of published("documents/labels.json")) {
 		const { domain } = await opened(client, collection({ mechanism, policy, hash }))
 		assert.deepEqual(labels.map(domain.place), labels.map((_, i) => i))
@@ -26,40 +26,40 @@ test("labels of every kind have the hash and the place that Python gives them", 
 	}
 })
 
-test("a value has a place only as the label that it is", () => {
+test("a value has an index only if it equals a label exactly", () => {
 	const { domain } = client.readMechanism({ ...response, domain: { values: ["1", "2", "3", "4", "5"] } })
 	assert.deepEqual([1, null, "6", [], true, "5"].map(domain.place), [-1, -1, -1, -1, -1, 4])
 })
 
-// -- what is refused ------------------------------------------------------------------------------------------
+// -- rejected documents ---------------------------------------------------------------------------------------
 
-/** The name of the error. */
+/** Returns the name of the error. */
 const refusal = async (document, address) => opened(client, document, address).then(() => "opened", (error) => error.name)
 
-test("a mechanism that does not fit its hash is refused", async () => {
+test("a mechanism that does not match its hash is rejected", async () => {
 	const changed = { ...response, parameters: { ...response.parameters, threshold: `${2n ** 64n}` } }
-	assert.equal(await refusal(collection({ mechanism: text(response), policy: free(response), hash: responseHash })), "opened")
-	assert.equal(await refusal(collection({ mechanism: text(changed), policy: free(response), hash: responseHash })), "HashMismatch")
-	// A number that is written in another way is another document.
-	const respelled = text(response).replace('"version":1', '"version":1.0')
+	assert.equal(await refusal(collection({ mechanism: json(response), policy: free(response), hash: responseHash })), "opened")
+	assert.equal(await refusal(collection({ mechanism: json(changed), policy: free(response), hash: responseHash })), "HashMismatch")
+	// Another spelling of a number is another document.
+	const respelled = json(response).replace('"version":1', '"version":1.0')
 	assert.equal(await refusal(collection({ mechanism: respelled, policy: free(response), hash: responseHash })), "HashMismatch")
 })
 
-test("a policy over another domain or below the mechanism's level is refused", async () => {
+test("a policy over another domain, or stricter than the mechanism, is rejected", async () => {
 	const other = free({ domain: { size: client.readMechanism(response).domain.size + 1 } })
-	assert.equal(await refusal(collection({ mechanism: text(response), policy: other, hash: responseHash })), "InvalidInput")
-	const strict = text({ domain: response.domain, policy: { kind: "uniform", epsilon: "1/1000" } })
-	assert.equal(await refusal(collection({ mechanism: text(response), policy: strict, hash: responseHash })), "PolicyViolated")
+	assert.equal(await refusal(collection({ mechanism: json(response), policy: other, hash: responseHash })), "InvalidInput")
+	const strict = json({ domain: response.domain, policy: { kind: "uniform", epsilon: "1/1000" } })
+	assert.equal(await refusal(collection({ mechanism: json(response), policy: strict, hash: responseHash })), "PolicyViolated")
 })
 
 test("a collection has one address", async () => {
-	const document = collection({ mechanism: text(response), policy: free(response), hash: responseHash })
+	const document = collection({ mechanism: json(response), policy: free(response), hash: responseHash })
 	for (const path of ["collections/%61bc", "collections/abc?", "collections/abc#", "%63ollections/abc", "collections/other"]) {
 		assert.equal(await refusal(document, `https://collector.example/v1/${path}`), "InvalidInput", path)
 	}
 })
 
-test("unknown specs are refused by name", () => {
+test("unknown specs are rejected, and the error names them", () => {
 	for (const [change, named] of [
 		[{ mechanism: "quantum-response" }, /quantum-response/],
 		[{ mechanism: "constructor" }, /constructor/],
@@ -69,7 +69,7 @@ test("unknown specs are refused by name", () => {
 	]) assert.throws(() => client.readMechanism({ ...response, ...change }), { name: "UnknownSpec", message: named })
 })
 
-test("wrong parameters are refused", () => {
+test("wrong parameters are rejected", () => {
 	for (const threshold of ["-1", "1e3", "1.5", `${2n ** 64n + 1n}`, "", " 1", "01", "0x10", 0.5, null, true, [1], 2 ** 60, undefined]) {
 		const parameters = { ...response.parameters, threshold }
 		assert.throws(() => client.readMechanism({ ...response, parameters }), { name: "InvalidInput" }, `${threshold}`)
@@ -81,7 +81,7 @@ test("wrong parameters are refused", () => {
 	}
 })
 
-test("decisions that would share bits, or read bits that are not drawn, are refused", () => {
+test("layouts whose decisions share bits, or read bits that are not drawn, are rejected", () => {
 	const { layout } = response
 	for (const change of [
 		{ lanes: 2 ** 53 },
@@ -96,10 +96,10 @@ test("decisions that would share bits, or read bits that are not drawn, are refu
 	assert.throws(() => client.privatize(narrow, 0), { name: "InvalidInput", message: /choose among/ })
 })
 
-/** Something of every JSON type. */
+/** Values of every JSON type. */
 const STRANGE = [null, true, -1, 2 ** 70, 1.5, "x", "inf", "\ud800", [], [[]], [1, 2], {}, { x: 1 }]
 
-/** The document with something left out, or something else in its place; of a list, in the first place. */
+/** Yields the document with one part left out, or replaced by another value; in a list, only its first item. */
 function* others(document) {
 	if (Array.isArray(document)) {
 		if (!document.length) return
@@ -113,7 +113,7 @@ function* others(document) {
 	}
 }
 
-test("a spec with anything else in a place is refused, or is another mechanism with a law", () => {
+test("a changed spec is rejected, or is another mechanism with a valid law", () => {
 	let refused = 0
 	for (const [name, vectors] of folder()) {
 		const size = ({ spec }) => client.readMechanism(spec).domain.size, [{ spec }] = vectors.filter(isSmall).sort((a, b) => size(a) - size(b))
@@ -127,8 +127,8 @@ test("a spec with anything else in a place is refused, or is another mechanism w
 				continue
 			}
 			const { law: { greatest: [n, d] }, domain: { size } } = mechanism
-			// Of no values there is nothing to draw.
-			assert.ok(!size || (d > 0n && n >= d && n <= d * BigInt(size)), `${name}: ${text(other)}`)
+			// An empty domain has no law to check.
+			assert.ok(!size || (d > 0n && n >= d && n <= d * BigInt(size)), `${name}: ${json(other)}`)
 		}
 	}
 	assert.ok(refused > 1000)
@@ -136,7 +136,7 @@ test("a spec with anything else in a place is refused, or is another mechanism w
 
 // -- randomness -----------------------------------------------------------------------------------------------
 
-/** Runs with random bytes that are recorded, and nothing else that is random. */
+/** Runs a function while random bytes are recorded and no other randomness is allowed. */
 function recorded(run) {
 	const calls = [], real = crypto
 	const getRandomValues = (array) => {
@@ -150,7 +150,7 @@ function recorded(run) {
 	return withGlobals({ crypto: { getRandomValues } }, () => run(calls)).finally(() => (Math.random = random))
 }
 
-test("a report depends on bytes of crypto.getRandomValues and nothing else", async () => {
+test("a report depends only on bytes from crypto.getRandomValues", async () => {
 	for (const [, vectors] of folder()) for (const { spec } of vectors.filter(isSmall).slice(0, 2)) await recorded((calls) => {
 		const mechanism = client.readMechanism(spec), x = mechanism.domain.size - 1, layout = mechanism.layoutOf(x)
 		const report = client.privatize(mechanism, x), [frame, ...words] = calls
@@ -167,21 +167,21 @@ test("a frame of more than 64 KiB is drawn in parts", async () => {
 	await recorded((calls) => {
 		client.privatize(mechanism, 0)
 		assert.deepEqual(calls.map(({ length }) => length).slice(0, 2), [65536, 70_000 - 65536])
-		// A part that stays 0 was not drawn: by chance that happens once in 2^32000.
+		// A part that stays 0 was not drawn; the probability of that by chance is 2^-32000.
 		assert.ok(calls.slice(0, 2).every((part) => part.some(Boolean)))
 	})
 })
 
-test("the module has one source of randomness, no dependencies and no code from text", () => {
+test("the module has one source of randomness, no dependencies and no code from strings", () => {
 	const code = source()
 	assert.equal(code.match(/getRandomValues/g).length, 1)
 	assert.doesNotMatch(code, /Math\.random|randomUUID|Date\b|performance\b|eval\(|Function\(|https?:\/\//)
 	assert.doesNotMatch(code, /^\s*(import|export)\b.*\bfrom\b|\bimport\(|\brequire\(/m)
 })
 
-// -- the page around it ---------------------------------------------------------------------------------------
+// -- loading in a page ----------------------------------------------------------------------------------------
 
-test("in a page that is not secure the module refuses to load, in a secure one it begins to send", async () => {
+test("the module does not load in an insecure page, and begins to send in a secure page", async () => {
 	const load = (globals) => withGlobals(globals, () => import(`data:text/javascript,${encodeURIComponent(source())}//${Math.random()}`))
 	const location = { href: "http://collector.example/", origin: "http://collector.example" }
 	await assert.rejects(load({ location, isSecureContext: false }), { name: "InsecurePage" })
@@ -191,7 +191,7 @@ test("in a page that is not secure the module refuses to load, in a secure one i
 	assert.deepEqual([listened, locked], [["online"], ["sfumato"]])
 })
 
-test("the example of the README runs", async () => {
+test("the example in the README runs", async () => {
 	const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
 	const code = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, block]) => block).find((block) => block.includes("./sfumato.js"))
 	const file = new URL(`../.readme-${process.pid}.mjs`, import.meta.url), printed = [], log = console.log

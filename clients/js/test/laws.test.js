@@ -1,4 +1,4 @@
-// What the module states about a mechanism is its exact law, and the law of the sampler that runs.
+// The law that the module computes is the exact law of the mechanism and of the sampler that runs.
 import assert from "node:assert/strict"
 import test from "node:test"
 import * as client from "../sfumato.js"
@@ -6,29 +6,29 @@ import { changed, close, distribution, folder, fraction, isSmall, logarithm, pub
 
 const LAWS = folder("laws/")
 const EPSILONS = ["0", "0.1", "0.5", "1", "2", "5", "10", "20", "inf"]
-/** Closed forms of these exist at finite levels only; at level 0 a confidence set has no mechanism. */
+/** Mechanisms whose closed forms exist only for finite epsilon; and mechanisms for confidence sets, which also need a positive one. */
 const FINITE = ["composed-subsets", "nested-subsets"], POSITIVE = ["conditional-reporting", "conditional-unary", "independent-reporting"]
 const places = (size) => Array.from({ length: size }, (_, x) => x)
 
-/** Everything that differs from the published law. */
+/** Returns all differences from the published law. */
 function differences({ readMechanism }, { spec, greatest, ratios, pairs, prior }) {
 	const { law, domain: { size } } = readMechanism(spec), wrong = []
 	const [n, d] = fraction(greatest), [m, e] = law.greatest
 	if (n * e !== m * d) wrong.push(["greatest", `${m}/${e}`])
 	for (const x of places(size)) for (const other of places(size)) {
-		const found = x === other ? 0 : law.ratio(x, other)
-		if (!close(found, logarithm(ratios[pairs[x][other]]))) wrong.push([x, other, found])
+		const actual = x === other ? 0 : law.ratio(x, other)
+		if (!close(actual, logarithm(ratios[pairs[x][other]]))) wrong.push([x, other, actual])
 	}
 	const all = prior.weights.reduce((sum, weight) => sum + weight, 0)
 	const bounds = size > 1 ? law.against?.(prior.weights.map((weight) => weight / all)) : undefined
-	bounds?.forEach((found, i) => {
+	bounds?.forEach((actual, i) => {
 		const right = [prior.upper, prior.lower][i]
-		if (!close(found, right === "inf" ? Infinity : right, 1e-9)) wrong.push(["prior", i, found])
+		if (!close(actual, right === "inf" ? Infinity : right, 1e-9)) wrong.push(["prior", i, actual])
 	})
 	return wrong
 }
 
-test("every mechanism has published laws, at every level", () => {
+test("every mechanism has published laws for every epsilon", () => {
 	assert.deepEqual(LAWS.map(([name]) => name), folder().map(([name]) => name))
 	for (const [name, vectors] of LAWS) {
 		const finite = FINITE.includes(name) || POSITIVE.includes(name), positive = POSITIVE.includes(name)
@@ -37,14 +37,14 @@ test("every mechanism has published laws, at every level", () => {
 	}
 })
 
-for (const [name, vectors] of LAWS) test(`${name}: odds are those of the exact law`, () => {
+for (const [name, vectors] of LAWS) test(`${name}: the computed law equals the exact law`, () => {
 	for (const vector of vectors) assert.deepEqual(differences(client, vector), [], JSON.stringify(vector))
 })
 
-/** Sequences of decisions that are gone through for one value. */
+/** Maximum sequences of decisions to enumerate for one value. */
 const MOST_PATHS = 10_000
 
-for (const [name, vectors] of folder()) test(`${name}: the sampler has the law that is stated`, () => {
+for (const [name, vectors] of folder()) test(`${name}: the sampler has the computed law`, () => {
 	let compared = 0
 	for (const { spec } of vectors.filter(isSmall)) {
 		const mechanism = client.readMechanism(spec), { law, domain: { size } } = mechanism
@@ -64,12 +64,12 @@ for (const [name, vectors] of folder()) test(`${name}: the sampler has the law t
 	assert.ok(compared)
 })
 
-test("a law that is a little wrong shows", async () => {
+test("a slightly wrong law is detected", async () => {
 	const broken = await changed("high = keep * d + low", "high = keep * d + low + (keep >> 30n)")
 	assert.ok(published("laws/randomized-response.json").some((vector) => differences(broken, vector).length))
 })
 
-test("the chance of a right guess is 1 only where the report always shows the value", () => {
+test("the probability of a correct guess is 1 only if the report always reveals the value", () => {
 	for (const [, vectors] of LAWS) for (const { spec, greatest } of vectors) {
 		const mechanism = client.readMechanism(spec), { size } = mechanism.domain, [n, d] = fraction(greatest)
 		const { guess, chance } = client.disclose(mechanism, { domain: spec.domain, policy: { kind: "uniform", epsilon: "inf" } })

@@ -1,4 +1,4 @@
-// A mechanism that breaks its policy is refused; one that obeys it is not.
+// A mechanism that violates its policy is rejected; one that obeys it is accepted.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { disclose, readLevel, readMechanism } from "../sfumato.js"
@@ -14,28 +14,28 @@ function verdict(spec, document) {
 	}
 }
 
-test("verdicts are those of the exact audit", () => {
+test("verdicts equal those of the exact audit", () => {
 	const seen = new Set()
 	for (const [mechanism, policy, obeyed] of cases) {
-		const document = policies[policy], found = verdict(mechanisms[mechanism], document), { kind, distributions } = document.policy
-		seen.add(`${kind}: ${found}`)
-		// Only under an estimated distribution it is not decided whether a mechanism obeys.
-		if (distributions?.["chi-square"] && found === "undecided") continue
-		assert.equal(found, obeyed ? "proved" : "PolicyViolated", JSON.stringify([mechanisms[mechanism], document]))
+		const document = policies[policy], result = verdict(mechanisms[mechanism], document), { kind, distributions } = document.policy
+		seen.add(`${kind}: ${result}`)
+		// The module cannot decide only for an estimated distribution.
+		if (distributions?.["chi-square"] && result === "undecided") continue
+		assert.equal(result, obeyed ? "proved" : "PolicyViolated", JSON.stringify([mechanisms[mechanism], document]))
 	}
 	for (const kind of ["uniform", "high-low", "blocks", "metric", "pairwise", "prior", "secret"]) {
-		for (const found of ["proved", "PolicyViolated"]) assert.ok(seen.has(`${kind}: ${found}`), `${kind}: ${found}`)
+		for (const result of ["proved", "PolicyViolated"]) assert.ok(seen.has(`${kind}: ${result}`), `${kind}: ${result}`)
 	}
 })
 
-test("a mechanism is taken under the policy it was designed for", () => {
+test("a mechanism is accepted under the policy that it was designed for", () => {
 	mechanisms.forEach((spec, i) => {
 		const estimated = policies[i].policy.distributions?.["chi-square"]
 		assert.equal(verdict(spec, policies[i]), estimated ? "undecided" : "proved")
 	})
 })
 
-/** Reports the value itself. */
+/** A mechanism that reports the value itself. */
 const identity = {
 	mechanism: "table",
 	version: 1,
@@ -45,7 +45,7 @@ const identity = {
 	layout: { frame_bits: 32, numbers: [[0, 2], [16, 16]], lanes: 0, planes: 0, planes_start: 0 },
 }
 
-test("the identity is refused under every policy that asks anything", () => {
+test("the identity is rejected under every policy with a requirement", () => {
 	const anything = { anything: true }, half = [["1/2", "1/2"], ["1/2", "1/2"]]
 	for (const policy of [
 		{ kind: "uniform", epsilon: "1/10" },
@@ -61,7 +61,7 @@ test("the identity is refused under every policy that asks anything", () => {
 	assert.equal(verdict(identity, { domain: identity.domain, policy: { kind: "uniform", epsilon: "inf" } }), "proved")
 })
 
-test("documents that only look like a policy are refused", () => {
+test("malformed policies are rejected", () => {
 	for (const policy of [
 		{ kind: "prior", prior: ["100", "100", "100", "100"], epsilon: "1", side: "upper" },
 		{ kind: "prior", prior: ["2", "-1", "0", "0"], epsilon: "1", side: "upper" },
@@ -71,7 +71,7 @@ test("documents that only look like a policy are refused", () => {
 		{ kind: "blocks", blocks: [0, 1], epsilon: "1" },
 		{ kind: "metric", distance: "furlongs", epsilon: "1" },
 		{ kind: "metric", distance: "absolute", epsilon: "1" },
-		{ kind: "high-low", sensitive: ["nobody"], epsilon: "1" },
+		{ kind: "high-low", sensitive: ["unknown"], epsilon: "1" },
 		{ kind: "uniform" },
 		{ kind: "something", epsilon: "1" },
 		{ kind: "secret", secret: "name", epsilon: "1", distributions: { anything: true } },
@@ -79,16 +79,16 @@ test("documents that only look like a policy are refused", () => {
 		{ kind: "secret", secret: "sex", epsilon: "1", distributions: { known: [["1/2"], ["1/2"]] } },
 		{ kind: "secret", secret: "sex", epsilon: "1", distributions: { "at-least": [["2", "-1"], ["1", "0"]] } },
 	]) {
-		const found = verdict(identity, { domain: identity.domain, policy })
-		assert.ok(["InvalidInput", "UnknownSpec", "PolicyViolated", "TypeError"].includes(found), `${JSON.stringify(policy)}: ${found}`)
+		const result = verdict(identity, { domain: identity.domain, policy })
+		assert.ok(["InvalidInput", "UnknownSpec", "PolicyViolated", "TypeError"].includes(result), `${JSON.stringify(policy)}: ${result}`)
 	}
 })
 
 test("levels are read", () => {
 	const levels = { 1: 1, "0.1": 0.1, "3/2": 1.5, "-1/2": -0.5, "ln 3": Math.log(3), "1/2*ln 3": Math.log(3) / 2, "ln 3/2": Math.log(1.5),
 		"1+ln 2": 1 + Math.LN2, "-1+ln 5": Math.log(5) - 1, 0: 0, inf: Infinity }
-	for (const [text, level] of Object.entries(levels)) assert.ok(Math.abs(readLevel(text) - level) < 1e-14 || readLevel(text) === level, text)
-	for (const text of ["", "one", "ln", "1//2", "NaN", "-", "1e3", "ln 0/0", undefined, null, {}]) {
-		assert.throws(() => readLevel(text), { name: "InvalidInput", message: /a level must be a number/ })
+	for (const [written, level] of Object.entries(levels)) assert.ok(Math.abs(readLevel(written) - level) < 1e-14 || readLevel(written) === level, written)
+	for (const written of ["", "one", "ln", "1//2", "NaN", "-", "1e3", "ln 0/0", undefined, null, {}]) {
+		assert.throws(() => readLevel(written), { name: "InvalidInput", message: /a level must be a number/ })
 	}
 })

@@ -1,11 +1,11 @@
-// Asking the collector. The admin token is kept for this tab alone.
+// Requests to the collector. The admin token is stored for this browser tab only.
 
 const TOKEN_KEY = "sfumato-admin-token"
 
-/** @returns {string} */
+/** Returns the stored admin token, or "". @returns {string} */
 export const adminToken = () => sessionStorage.getItem(TOKEN_KEY) ?? ""
 
-/** @param {string} token */
+/** Stores the admin token; "" removes it. @param {string} token */
 export const keepAdminToken = (token) => (token ? sessionStorage.setItem(TOKEN_KEY, token) : sessionStorage.removeItem(TOKEN_KEY))
 
 /** An error response of the collector. */
@@ -17,7 +17,7 @@ export class ApiError extends Error {
 	}
 }
 
-/** @param {string} path @param {RequestInit & { body?: any }} options */
+/** Sends a request with the admin token, and throws an ApiError for an error response. @param {string} path @param {RequestInit & { body?: any }} options */
 async function request(path, options) {
 	/** @type {Record<string, string>} */
 	const headers = { ...(/** @type {any} */ (options.headers)) }
@@ -28,27 +28,27 @@ async function request(path, options) {
 	try {
 		response = await fetch(path, { ...options, headers, credentials: "omit" })
 	} catch {
-		throw new ApiError("offline", "the collector cannot be reached")
+		throw new ApiError("offline", "The collector cannot be reached. Check your connection and try again.")
 	}
 	if (response.ok) return response
 	const { error } = await response.json().catch(() => ({ error: { reason: "internal", message: response.statusText } }))
 	throw new ApiError(error.reason, error.message)
 }
 
-/** Reads JSON from the collector, or sends it. @param {string} path @param {any} [body] @returns {Promise<any>} */
+/** Requests JSON from the collector; with a body, sends the body as JSON. @param {string} path @param {any} [body] @returns {Promise<any>} */
 export async function ask(path, body) {
 	const response = await request(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
 	return await response.json()
 }
 
-/** Reads a file from the collector. @param {string} path @param {string} type */
+/** Downloads a file of this type from the collector. @param {string} path @param {string} type */
 export async function askFile(path, type) {
 	return await (await request(path, { headers: { Accept: type } })).blob()
 }
 
-/** Follows server-sent events until it is stopped; a broken connection is made again. An EventSource would send no token.
+/** Receives server-sent events until it is stopped, and reconnects after an interruption. An EventSource cannot send the token.
  * @param {string} path @param {(data: any) => void} onEvent @param {(connected: boolean, error?: ApiError) => void} onState
- * @returns {() => void} stops it */
+ * @returns {() => void} a function that stops it */
 export function follow(path, onEvent, onState) {
 	const stop = new AbortController()
 	const run = async () => {
@@ -70,12 +70,12 @@ export function follow(path, onEvent, onState) {
 	return () => stop.abort()
 }
 
-/** @param {Response} response @param {(data: any) => void} onEvent */
+/** Parses the events of a response. @param {Response} response @param {(data: any) => void} onEvent */
 async function readEvents(response, onEvent) {
 	const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader(), decoder = new TextDecoder()
-	for (let text = "", part = await reader.read(); !part.done; part = await reader.read()) {
-		const events = (text + decoder.decode(part.value, { stream: true })).split("\n\n")
-		text = events.pop() ?? ""
+	for (let rest = "", part = await reader.read(); !part.done; part = await reader.read()) {
+		const events = (rest + decoder.decode(part.value, { stream: true })).split("\n\n")
+		rest = events.pop() ?? ""
 		for (const event of events) {
 			const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n")
 			if (data) onEvent(JSON.parse(data))

@@ -1,9 +1,9 @@
-// Charts as SVG, drawn at the width they are shown in; colours come from the style sheet.
+// SVG charts, drawn at their display width; the style sheet sets the colours.
 import { h, percent, s, whole } from "./dom.js"
 
 /** @typedef {{ value: any, frequency: number, standard_error: number, low: number, high: number }} Row */
 
-/** Draws now, and again when the width changes. @param {HTMLElement} place @param {(width: number) => SVGElement} draw */
+/** Draws a chart, and draws it again whenever its width changes. @param {HTMLElement} place @param {(width: number) => SVGElement} draw */
 export function chart(place, draw) {
 	const redraw = () => {
 		const width = Math.floor(place.clientWidth)
@@ -15,7 +15,7 @@ export function chart(place, draw) {
 	redraw()
 }
 
-/** Leaves the place of a chart empty. @param {HTMLElement} place */
+/** Removes a chart. @param {HTMLElement} place */
 export function noChart(place) {
 	drawings.delete(place)
 	place.replaceChildren()
@@ -30,19 +30,19 @@ const resized = new ResizeObserver((entries) => {
 const frame = (width, height, about, ...children) =>
 	s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": about }, ...children)
 
-/** @param {number} x @param {number} y @param {string} text @param {import("./dom.js").Attributes} [more] */
-const label = (x, y, text, more = {}) => s("text", { x, y, ...more }, text)
+/** Creates a text element. @param {number} x @param {number} y @param {string} content @param {import("./dom.js").Attributes} [more] */
+const label = (x, y, content, more = {}) => s("text", { x, y, ...more }, content)
 
 /** @param {number[][]} points */
 const path = (points) => `M${points.map((point) => point.map((c) => c.toFixed(2)).join(" ")).join("L")}`
 
-/** Steps of 1, 2 or 5 times a power of ten. */
+/** Returns a step between ticks: 1, 2 or 5 times a power of ten. */
 function stepFor(span = 1, most = 5) {
 	const rough = span / most, power = 10 ** Math.floor(Math.log10(rough))
 	return power * ([1, 2, 5].find((m) => m * power >= rough * 0.999) ?? 10)
 }
 
-/** Which errors a test between two values must make: false alarm across, missed detection up; on or above the curve.
+/** Draws the error region of tests between two values: false alarm rate on the x-axis, missed detection rate on the y-axis.
  * @param {number[][]} points @param {number} width */
 export function regionChart(points, width) {
 	const size = Math.min(width, 360), left = 66, bottom = 46, side = size - left - 24, top = 10
@@ -53,7 +53,7 @@ export function regionChart(points, width) {
 		label(left - 8, y(v) + 4, percent(v, 0), { "text-anchor": "end", class: "quiet" }),
 	])
 	const height = top + side + bottom
-	return frame(size, height, "Error region: what any test between the two values that are hardest to tell apart must get wrong",
+	return frame(size, height, "Error region: false alarm and missed detection rates of all tests between the two values that are hardest to tell apart",
 		s("path", { d: `${path([...curve, [x(1), y(1)]])}Z`, class: "area" }),
 		s("path", { d: path([[x(0), y(0)], [x(1), y(0)]]), class: "axis" }),
 		s("path", { d: path([[x(0), y(0)], [x(0), y(1)]]), class: "axis" }),
@@ -65,7 +65,7 @@ export function regionChart(points, width) {
 	)
 }
 
-/** Predicted error against n; both curves fall as 1/√n. @param {{ n: number, tv: number, classical: number | null }} plan @param {number} width */
+/** Draws the predicted error against n; both curves fall as 1/√n. @param {{ n: number, tv: number, classical: number | null }} plan @param {number} width */
 export function errorChart({ n, tv, classical }, width) {
 	const height = Math.min(300, Math.max(220, width * 0.6)), left = 52, bottom = 44, top = 16, right = 18
 	const low = Math.log10(n) - 1.2, high = Math.log10(n) + 1.2
@@ -94,12 +94,12 @@ export function errorChart({ n, tv, classical }, width) {
 	)
 }
 
-/** Whether too few answered to say something of a value: its interval, before it is cut to 0 … 1, is wider than its estimate.
+/** Returns whether there are too few answers for a value: its interval, before clipping to 0 … 1, is wider than its estimate.
  * @param {Row} row @param {number} z the quantile of the intervals, from the collector */
 export const unsure = ({ frequency, standard_error, low, high }, z) => frequency <= 0 || Math.max(high - low, 2 * z * standard_error) > frequency
 
-/** Bars with their intervals, several groups side by side. @param {{ name: string, rows: Row[] }[]} groups @param {string[]} names
- * @param {number[]} places which values, in order @param {number} z @param {number} width */
+/** Draws bars with intervals, for one or more groups. @param {{ name: string, rows: Row[] }[]} groups @param {string[]} names
+ * @param {number[]} places indices of the values to draw, in order @param {number} z @param {number} width */
 export function estimateChart(groups, names, places, z, width) {
 	const narrow = width < 520, left = narrow ? 18 : Math.min(220, 30 + 7.4 * Math.max(...places.map((x) => names[x].length)))
 	const each = 22, gap = narrow ? 34 : 16, right = 62, top = 8, bottom = 34
@@ -109,7 +109,7 @@ export function estimateChart(groups, names, places, z, width) {
 	const x = (/** @type {number} */ v) => left + ((v - low) / (high - low)) * (width - left - right)
 	const step = stepFor(high - low, narrow ? 3 : 5), first = Math.ceil(low / step), last = Math.floor(high / step)
 	const marks = Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step)
-	return frame(width, height, `Estimated shares of ${places.length} values with their intervals; the table says the same`,
+	return frame(width, height, `Estimated shares of ${places.length} values with their intervals; the table has the same numbers`,
 		...marks.flatMap((v) => [
 			s("path", { d: path([[x(v), top], [x(v), height - bottom]]), class: Math.abs(v) < 1e-12 ? "axis" : "rule" }),
 			label(x(v), height - bottom + 20, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "middle", class: "quiet" }),
@@ -134,10 +134,10 @@ export function estimateChart(groups, names, places, z, width) {
 	}
 }
 
-/** @param {string} text @param {number} most */
-const cut = (text, most) => (text.length > most ? `${text.slice(0, Math.max(1, Math.floor(most) - 1))}…` : text)
+/** Shortens a name to at most this many characters. @param {string} name @param {number} most */
+const cut = (name, most) => (name.length > most ? `${name.slice(0, Math.max(1, Math.floor(most) - 1))}…` : name)
 
-/** Cells of a map, darker where the share is greater; dashed where nothing can be said yet.
+/** Draws a map whose cells are darker for larger shares, and dashed where there are too few answers.
  * @param {Row[]} rows @param {{ rows: number, columns: number, order: number[], rowNames: any[], columnNames: any[], map: boolean }} grid
  * @param {string[]} names @param {number} z @param {number} width */
 export function heatMap(rows, grid, names, z, width) {
@@ -157,7 +157,7 @@ export function heatMap(rows, grid, names, z, width) {
 			side >= 44 && label(x + side / 2, y + side / 2 + 4, percent(row.frequency), { "text-anchor": "middle", class: luminance(fill) > 0.18 ? "on-light" : "on-dark" }))
 	})
 	const scale = Array.from({ length: 24 }, (_, i) => s("rect", { x: left + i * 6, y: height - 30, width: 6.5, height: 12, fill: `rgb(${colour(i / 23)})` }))
-	return frame(Math.min(width, Math.max(whole, left + 240)), height, "Map of estimated shares; the table says the same",
+	return frame(Math.min(width, Math.max(whole, left + 240)), height, "Map of estimated shares; the table has the same numbers",
 		...(grid.map ? [] : [
 			...grid.rowNames.map((name, i) => label(left - 10, top + (i + 0.5) * side + 4, cut(String(name), left / 7.4), { "text-anchor": "end" })),
 			...grid.columnNames.map((name, i) => label(left + (i + 0.5) * side, 16, cut(String(name), side / 7.4), { "text-anchor": "middle" })),
@@ -168,16 +168,16 @@ export function heatMap(rows, grid, names, z, width) {
 	)
 }
 
-/** @param {string} hex */
+/** Parses a colour of the form #rrggbb. @param {string} hex */
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.trim().slice(i, i + 2), 16))
 
-/** Relative luminance, as WCAG 2 defines it. @param {number[]} colour */
+/** Returns the relative luminance of a colour, as WCAG 2 defines it. @param {number[]} colour */
 export function luminance(colour) {
 	const [r, g, b] = colour.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4))
 	return 0.2126 * r + 0.7152 * g + 0.0722 * b
 }
 
-/** A chart as a PNG. Its shapes are drawn again on a canvas: pages may load no picture that is not a file of this host.
+/** Returns a chart as a PNG. Draws its shapes on a canvas, because the content security policy blocks images from data or blob URLs.
  * @param {SVGSVGElement} svg @returns {Promise<Blob>} */
 export function png(svg, scale = 2, margin = 16) {
 	const width = Number(svg.getAttribute("width")), height = Number(svg.getAttribute("height"))
@@ -220,5 +220,5 @@ export function png(svg, scale = 2, margin = 16) {
 		}
 		context.restore()
 	}
-	return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/png"))
+	return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser could not create the image. Try another browser."))), "image/png"))
 }

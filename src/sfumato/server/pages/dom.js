@@ -1,9 +1,9 @@
-// Elements, files and numbers: the few things that every page needs.
+// Helpers for all pages: elements, number formats, downloads.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {Record<string, any>} Attributes */
 
-/** @param {Element} element @param {Attributes} attributes @param {Child[]} children */
+/** Sets attributes, event listeners and children of an element. @param {Element} element @param {Attributes} attributes @param {Child[]} children */
 function fill(element, attributes, children) {
 	for (const [name, value] of Object.entries(attributes)) {
 		if (name.startsWith("on")) element.addEventListener(name.slice(2), value)
@@ -14,7 +14,7 @@ function fill(element, attributes, children) {
 	for (const child of children) if (child || child === 0) element.append(child instanceof Node ? child : String(child))
 }
 
-/** An element of the page. @template {keyof HTMLElementTagNameMap} T @param {T} tag @param {Attributes} [attributes]
+/** Creates an HTML element. @template {keyof HTMLElementTagNameMap} T @param {T} tag @param {Attributes} [attributes]
  * @param {Child[]} children @returns {HTMLElementTagNameMap[T]} */
 export function h(tag, attributes = {}, ...children) {
 	const element = document.createElement(tag)
@@ -22,51 +22,51 @@ export function h(tag, attributes = {}, ...children) {
 	return element
 }
 
-/** An element of a chart. @param {string} tag @param {Attributes} [attributes] @param {Child[]} children @returns {SVGElement} */
+/** Creates an SVG element. @param {string} tag @param {Attributes} [attributes] @param {Child[]} children @returns {SVGElement} */
 export function s(tag, attributes = {}, ...children) {
 	const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
 	fill(element, attributes, children)
 	return element
 }
 
-/** The element of the page with this id. @param {string} id @returns {any} */
+/** Returns the element with this id. @param {string} id @returns {any} */
 export const at = (id) => document.getElementById(id)
 
-/** A share as per cent. @param {number} share */
+/** Formats a share as a percentage. @param {number} share */
 export function percent(share, digits = 1) {
-	const text = (100 * share).toFixed(digits)
-	return `${text.replace(/^-/, "−").replace(/^−(0\.?0*)$/, "$1")}%`
+	const number = (100 * share).toFixed(digits)
+	return `${number.replace(/^-/, "−").replace(/^−(0\.?0*)$/, "$1")}%`
 }
 
-/** A bound as per cent: never shown lower than it is. @param {number} share */
+/** Formats an upper bound as a percentage, rounded up. @param {number} share */
 export const atMost = (share) => `${Math.min(100, Math.ceil(1000 * share - 1e-9) / 10)}%`
 
-/** @param {number} n */
+/** Formats a number rounded to an integer, with separators. @param {number} n */
 export const whole = (n) => Math.round(n).toLocaleString("en")
 
-/** @param {string} name @param {Blob} content */
+/** Saves content as a file with this name. @param {string} name @param {Blob} content */
 export function download(name, content) {
 	const address = URL.createObjectURL(content), link = h("a", { href: address, download: name })
 	link.click()
 	setTimeout(() => URL.revokeObjectURL(address), 10000)
 }
 
-/** Rows as a CSV file. @param {any[][]} rows */
+/** Returns rows as a CSV file. @param {any[][]} rows */
 export function csv(rows) {
 	const cell = (/** @type {any} */ value) => {
-		const text = value === null || value === undefined ? "" : String(value)
-		return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+		const content = value === null || value === undefined ? "" : String(value)
+		return /[",\r\n]/.test(content) ? `"${content.replaceAll('"', '""')}"` : content
 	}
 	return new Blob([rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("")], { type: "text/csv" })
 }
 
-/** A link in a field, with a button that copies it. @param {string} text @param {string} about */
-export function copyable(text, about) {
-	const field = h("input", { type: "text", readonly: true, value: text, "aria-label": about, onfocus: () => field.select() })
+/** Creates a field with a link, and a button that copies it. @param {string} link @param {string} about */
+export function copyable(link, about) {
+	const field = h("input", { type: "text", readonly: true, value: link, "aria-label": about, onfocus: () => field.select() })
 	const button = h("button", { type: "button", onclick: async () => {
 		field.select()
 		try {
-			await navigator.clipboard.writeText(text)
+			await navigator.clipboard.writeText(link)
 			button.textContent = "Copied"
 		} catch {
 			button.textContent = "Selected"

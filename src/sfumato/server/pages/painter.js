@@ -1,9 +1,9 @@
-// Marking values with a brush: on a list or on a map, by mouse, touch or keyboard.
+// A board on which users mark values with a brush: a list or a map, by mouse, touch or keyboard.
 import { h } from "./dom.js"
 
 /** @typedef {{ name: string, className: string, mark: string }} Brush */
 
-/** Cells to paint. `order` are the places of the values in reading order; `columns` is 0 for a list.
+/** Creates a board. `order` holds the indices of the values in reading order; `columns` is 0 for a list.
  * @param {{ names: string[], order: number[], columns: number, marks: number[], brushes: Brush[], brush: number,
  *   about: string, onpaint: (place: number, brush: number) => void, onbrush: (brush: number) => void }} what */
 export function painter({ names, order, columns, marks, brushes, brush, about, onpaint, onbrush }) {
@@ -33,13 +33,13 @@ export function painter({ names, order, columns, marks, brushes, brush, about, o
 		;[...palette.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === index)))
 		onbrush(index)
 	}
-	// One cell is in the order of the tab key: the last that had the focus, however it got it.
+	// The tab key reaches one cell: the one that last had the focus.
 	board.addEventListener("focusin", ({ target }) => {
 		cells[active].tabIndex = -1
 		active = Math.max(0, cells.indexOf(/** @type {HTMLButtonElement} */ (target)))
 		cells[active].tabIndex = 0
 	})
-	/** Where an arrow leads: by rows on a map; in a list, along the cells as they lie. @param {string} key */
+	/** Returns the cell that an arrow key moves to: by rows on a map, cell by cell in a list. @param {string} key */
 	function next(key) {
 		const step = /** @type {Record<string, number>} */ ({ ArrowLeft: -1, ArrowRight: 1, ArrowUp: -(columns || 1), ArrowDown: columns || 1 })[key]
 		return step && cells[active + step] ? active + step : active
@@ -49,7 +49,7 @@ export function painter({ names, order, columns, marks, brushes, brush, about, o
 		return under && board.contains(under) ? Number(under.getAttribute("data-cell")) : -1
 	}
 
-	// A stroke paints all cells it crosses. One that begins on a painted cell of a two-brush board takes the paint off.
+	// A stroke paints all cells that it crosses. With two brushes, a stroke that begins on a painted cell erases instead.
 	let stroke = -1
 	board.addEventListener("pointerdown", (event) => {
 		const i = cellAt(event)

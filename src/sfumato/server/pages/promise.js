@@ -1,16 +1,16 @@
-// What replies reveal, for the survey page: put together of what the client library computed from the law of the mechanism
-// that draws them (its `disclosure`). No level is read and no law computed here.
+// What replies reveal, for the survey page. The client library computes the numbers from the law of the mechanism (its
+// `disclosure`). This file reads no epsilon and computes no law.
 import { factorsOf, labelsOf } from "./domains.js"
 /** @import {Collection} from "./sfumato.js" */
 /** @typedef {import("./words.js").Facts} Facts */
 
-/** What a stranger believes of a participant's answer before the reply. */
+/** Probability that a stranger assigns to a participant's answer before the reply. */
 const BEFORE = 0.1
 
 /** @param {number[]} levels */
 const greatest = (levels) => levels.reduce((a, b) => Math.max(a, b), 0)
 
-/** The facts of a collection's mechanism; the level of what it hides; and whether a reply may show something beside that.
+/** Returns the bounds of a collection's mechanism, the epsilon of the values that it hides, and whether a reply may reveal others.
  * @param {Collection} collection @returns {Facts & { level: number, shows: boolean }} */
 export function factsOf({ policy: document, disclosure }) {
 	const { domain, policy } = document, labels = labelsOf(domain), facts = { policy: document, before: BEFORE }
@@ -34,10 +34,10 @@ export function factsOf({ policy: document, disclosure }) {
 	return { ...facts, suspicions, within: null, level: hidden.length ? greatest(hidden) : Infinity, shows: hidden.length < levels.length }
 }
 
-/** What all replies of a survey reveal together. @param {Collection[]} collections
+/** Returns what all replies of a survey reveal together. @param {Collection[]} collections
  * @returns {{ after: number, guess: number, chance: number, drawn: number, shows: number[] }} */
 export function together(collections) {
-	// What asks the same as one before is answered by the same reply.
+	// A question that equals an earlier one gets the same reply, which reveals nothing more.
 	const drawn = collections.filter((one, i) => !collections.slice(0, i).some((other) => one.url === other.url || one.asksAs(other)))
 	const facts = drawn.map(factsOf), level = facts.reduce((sum, one) => sum + one.level, 0)
 	const product = (/** @type {"guess" | "chance"} */ key) => drawn.reduce((all, { disclosure }) => all * disclosure[key], 1)

@@ -1,4 +1,4 @@
-// What was learned so far: live estimates with their intervals, compared, drawn, downloaded and certified.
+// The results page: live estimates with intervals, as charts and tables, with comparison, downloads and certificates.
 import { adminToken, ask, askFile, follow, keepAdminToken } from "./api.js"
 import { chart, estimateChart, heatMap, noChart, png, unsure } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
@@ -7,17 +7,18 @@ import { certificateInWords } from "./words.js"
 /** @typedef {import("./charts.js").Row} Row */
 /** @typedef {{ collection: any, reports: number, rows: Row[], quantile: number, stop: () => void }} Group */
 
+/** Maximum bars of a chart. */
 const MOST_BARS = 40
-/** From fewer answers nobody should guess how many are needed. */
+/** Minimum answers for a prediction of how many are needed. */
 const ENOUGH_TO_GUESS = 30
 const LEVELS = ["0.9", "0.95", "0.99"]
-const METHODS = { unbiased: "unbiased", efficient: "efficient (least variance)", simplex: "projected on shares", mle: "maximum likelihood" }
+const METHODS = { unbiased: "unbiased", efficient: "efficient (least variance)", simplex: "projected onto valid shares", mle: "maximum likelihood" }
 const PARQUET = "application/vnd.apache.parquet"
 
 const parameters = new URLSearchParams(location.search)
 const ids = [location.pathname.split("/")[2], ...(parameters.get("with") ?? "").split(",").filter(Boolean)]
 const page = at("results")
-/** That of the intervals that are shown; the collector says it with them. */
+/** Quantile of the displayed intervals, as sent by the collector. */
 const quantile = () => groups[0].quantile
 const chosen = { method: "unbiased", level: "0.95" }
 /** @type {Group[]} */
@@ -48,14 +49,14 @@ async function begin() {
 		domain = collections[0].policy.domain
 		groups = collections.map((collection) => ({ collection, reports: collection.reports, rows: [], quantile: 0, stop: () => {} }))
 	} catch (error) {
-		return page.replaceChildren(h("h1", {}, "There are no results here"), h("p", { class: "alarm" }, error instanceof Error ? error.message : String(error)))
+		return page.replaceChildren(h("h1", {}, "These results cannot be shown"), h("p", { class: "alarm" }, error instanceof Error ? error.message : String(error)))
 	}
 	labels = labelsOf(domain)
 	names = labels.map((value) => nameOf(value, domain))
 	const other = groups.find(({ collection }) => JSON.stringify(labelsOf(collection.policy.domain)) !== JSON.stringify(labels))
 	if (other) {
 		return page.replaceChildren(h("h1", {}, "These cannot be compared"),
-			h("p", { class: "alarm" }, `“${groups[0].collection.title}” and “${other.collection.title}” ask for different values.`))
+			h("p", { class: "alarm" }, `“${groups[0].collection.title}” and “${other.collection.title}” have different values. Compare collections with the same values.`))
 	}
 	if (gridOf(domain)) view = "map"
 	const { title, description } = groups[0].collection
@@ -78,7 +79,7 @@ async function begin() {
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw)
 }
 
-/** @param {() => void} [done] */
+/** Creates the form for the admin token. @param {() => void} [done] */
 function tokenForm(done = () => location.reload()) {
 	const field = h("input", { type: "password", id: "admin", autocomplete: "off", required: true })
 	return h("form", { class: "card", onsubmit: (/** @type {Event} */ event) => {
@@ -86,20 +87,21 @@ function tokenForm(done = () => location.reload()) {
 		keepAdminToken(field.value.trim())
 		done()
 	} }, h("div", { class: "field" }, h("label", { for: "admin" }, "Admin token", h("span", { class: "hint" },
-		"These results are for administrators. The token is kept in this tab only.")), field), h("button", { class: "main" }, "Show the results"))
+		"Only administrators may read these results. Only this tab stores the token.")), field), h("button", { class: "main" }, "Show the results"))
 }
 
+/** Follows the live estimates of all groups. */
 function listen() {
 	for (const group of groups) {
 		group.stop()
 		const { collection } = group
-		group.stop = follow(`/v1/collections/${collection.id}/live?method=${chosen.method}&level=${chosen.level}`, (news) => {
-			group.reports = news.reports
-			group.rows = news.rows ?? group.rows
-			group.quantile = news.quantile ?? group.quantile
+		group.stop = follow(`/v1/collections/${collection.id}/live?method=${chosen.method}&level=${chosen.level}`, (event) => {
+			group.reports = event.reports
+			group.rows = event.rows ?? group.rows
+			group.quantile = event.quantile ?? group.quantile
 			draw()
 		}, (connected, error) => {
-			connection.textContent = connected ? "live" : error?.reason === "unauthorized" ? "an admin token is needed" : "not connected; trying again"
+			connection.textContent = connected ? "live" : error?.reason === "unauthorized" ? "an admin token is needed" : "not connected; reconnecting"
 			connection.classList.toggle("on", connected)
 			if (error && !connected && error.reason === "invalid") verdict.replaceChildren(h("p", { class: "alarm" }, error.message))
 			if (error?.reason === "unauthorized" && !page.querySelector("form.card")) {
@@ -110,56 +112,59 @@ function listen() {
 	}
 }
 
+/** Shows the choice between map and bars. */
 function showViews() {
 	const grid = gridOf(domain)
 	views.hidden = !grid
 	if (!grid) return
-	views.replaceChildren(...[["map", grid.map ? "Map" : "Squares"], ["bars", "Bars"]].map(([name, text]) => h("button", {
+	views.replaceChildren(...[["map", grid.map ? "Map" : "Squares"], ["bars", "Bars"]].map(([name, label]) => h("button", {
 		type: "button", "aria-current": String(view === name), onclick: () => {
 			view = /** @type {any} */ (name)
 			showViews()
 			draw()
 		},
-	}, text)))
+	}, label)))
 }
 
+/** Draws chart, table and verdict from the latest estimates. */
 function draw() {
 	count.textContent = groups.map(({ reports }) => whole(reports)).join(" + ")
 	at("answers").textContent = groups.length === 1 && groups[0].reports === 1 ? "answer" : "answers"
 	const full = groups.filter(({ rows }) => rows.length)
 	if (full.length < groups.length) {
-		verdict.replaceChildren(h("p", { class: "promise" }, "Not enough answers yet: the first estimate comes with the first answers."))
+		verdict.replaceChildren(h("p", { class: "promise" }, "Not enough answers yet. The first estimate appears with the first answers."))
 		noChart(picture)
 		table.replaceChildren(h("p", { class: "quiet" }, "Nothing to show yet."))
 		return
 	}
-	tellVerdict()
+	showVerdict()
 	const grid = gridOf(domain), mapped = view === "map" && grid
 	const titles = groups.map(({ collection, reports }) => `${collection.title} (${whole(reports)})`)
 	key.textContent = titles.length > 1 && !mapped ? `For each value, from top to bottom: ${titles.join(", ")}.` : ""
 	if (mapped) {
 		const which = groups.map(({ rows }) => rows)
 		chart(picture, (width) => heatMap(which[0], grid, names, quantile(), width))
-		caption.textContent = `${grid.map ? "North is up. " : ""}A dashed cell has an interval that is wider than its estimate.${groups.length > 1 ? ` The map shows “${groups[0].collection.title}”; bars show all groups.` : ""}`
+		caption.textContent = `${grid.map ? "North is up. " : ""}The interval of a dashed cell is wider than its estimate.${groups.length > 1 ? ` The map shows “${groups[0].collection.title}”. The bars show all groups.` : ""}`
 	} else {
 		const places = order().slice(0, MOST_BARS)
 		chart(picture, (width) => estimateChart(groups.map(({ collection, rows }) => ({ name: collection.title, rows })), names, places, quantile(), width))
 		const most = labels.length > MOST_BARS ? `The ${MOST_BARS} most frequent of ${whole(labels.length)} values. ` : ""
-		caption.textContent = `${most}Lines are ${percent(Number(chosen.level), 0)} intervals; a hollow dot has an interval that is wider than its estimate.`
+		caption.textContent = `${most}Lines are ${percent(Number(chosen.level), 0)} confidence intervals. A hollow dot means that the interval is wider than the estimate.`
 	}
 	showTable()
 }
 
-/** The domain's order for few values, by frequency for many. */
+/** Returns the indices of the values: in the order of the domain if they are few, else by frequency. */
 function order() {
 	const places = [...labels.keys()]
 	return labels.length > MOST_BARS ? places.sort((x, y) => groups[0].rows[y].frequency - groups[0].rows[x].frequency) : places
 }
 
-function tellVerdict() {
+/** States for which values there are enough answers. */
+function showVerdict() {
 	const lines = groups.map(({ collection, rows, reports }) => {
 		const open = rows.filter((row) => unsure(row, quantile())), who = groups.length > 1 ? `${collection.title}: ` : ""
-		if (!open.length) return h("p", { class: "quiet" }, `${who}Enough answers to say something of every value.`)
+		if (!open.length) return h("p", { class: "quiet" }, `${who}There are enough answers to estimate every value.`)
 		const best = rows.reduce((a, b) => (b.frequency > a.frequency ? b : a))
 		if (open.length < rows.length) {
 			const few = open.length <= 5 ? `: ${open.map((row) => nameOf(row.value, domain)).join(", ")}` : ""
@@ -167,12 +172,13 @@ function tellVerdict() {
 		}
 		// Intervals narrow as 1/√n.
 		const needed = reports * ((2 * quantile() * best.standard_error) / best.frequency) ** 2
-		const about = reports >= ENOUGH_TO_GUESS && best.frequency > 0 ? ` If the most frequent value stays as frequent as it seems, about ${whole(Number(needed.toPrecision(1)))} answers would do for it.` : ""
+		const about = reports >= ENOUGH_TO_GUESS && best.frequency > 0 ? ` If the share of the most frequent value stays the same, about ${whole(Number(needed.toPrecision(1)))} answers are enough for it.` : ""
 		return h("p", { class: "promise" }, h("strong", {}, `${who}Not enough answers yet.`), ` Every interval is wider than its estimate.${about}`)
 	})
 	verdict.replaceChildren(...lines)
 }
 
+/** Shows the estimates as a table. */
 function showTable() {
 	const many = groups.length > 1, two = groups.length === 2, z = quantile()
 	const heads = groups.flatMap(({ collection }, i) => ["share", "s.e.", "low", "high"].map((name) => h("th", { class: "number", scope: "col" }, many ? `${name} ${i + 1}` : name)))
@@ -183,34 +189,36 @@ function showTable() {
 		two && h("td", { class: "number" }, difference(x))))
 	const title = `${percent(Number(chosen.level), 0)} intervals, ${METHODS[/** @type {keyof typeof METHODS} */ (chosen.method)]} estimate.`
 	const which = many ? ` ${groups.map(({ collection }, i) => `${i + 1}: ${collection.title}`).join("; ")}.` : ""
-	const rest = labels.length > 1000 ? ` The 1,000 most frequent of ${whole(labels.length)}; the files have all.` : ""
+	const rest = labels.length > 1000 ? ` The 1,000 most frequent of ${whole(labels.length)} values; the files contain all of them.` : ""
 	table.replaceChildren(h("table", {}, h("caption", {}, title + which + rest),
 		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "value"), ...heads, two && h("th", { class: "number", scope: "col" }, "2 − 1"))),
 		h("tbody", {}, ...body)))
 }
 
-/** The limits come from those of both groups, which the collector computed: wider than the law of the difference asks for.
- * `GroupedEstimate.difference` of the library has the narrower ones. @param {number} x */
+/** Returns the difference of two groups with limits computed from the intervals of both. They are wider than needed;
+ * `GroupedEstimate.difference` of the Python library returns the narrower interval. @param {number} x */
 function difference(x) {
 	const [first, second] = groups.map(({ rows }) => rows[x])
 	return `${percent(second.frequency - first.frequency)} (${percent(second.low - first.high)} to ${percent(second.high - first.low)})`
 }
 
+/** Creates the choice of the method and of the confidence level. */
 function options() {
-	const select = (/** @type {"method" | "level"} */ name, /** @type {[string, string][]} */ entries, /** @type {string} */ text) => h("div", { class: "field" },
-		h("label", { for: name }, text), h("select", { id: name, onchange: (/** @type {any} */ event) => {
+	const select = (/** @type {"method" | "level"} */ name, /** @type {[string, string][]} */ entries, /** @type {string} */ title) => h("div", { class: "field" },
+		h("label", { for: name }, title), h("select", { id: name, onchange: (/** @type {any} */ event) => {
 			chosen[name] = event.target.value
 			listen()
 		} }, ...entries.map(([value, label]) => h("option", { value, selected: chosen[name] === value }, label))))
-	return h("details", {}, h("summary", {}, "How it is estimated"), h("div", { class: "row" },
+	return h("details", {}, h("summary", {}, "Method of estimation"), h("div", { class: "row" },
 		select("method", Object.entries(METHODS), "Method"),
-		select("level", LEVELS.map((level) => [level, percent(Number(level), 0)]), "Level of the intervals")))
+		select("level", LEVELS.map((level) => [level, percent(Number(level), 0)]), "Confidence level of the intervals")))
 }
 
-// -- taking it away ------------------------------------------------------------------------------------------------------
+// -- downloads and comparison --------------------------------------------------------------------------------------------
 
 const fileName = (ending = "") => `${groups[0].collection.title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || groups[0].collection.id}${ending}`
 
+/** Creates the buttons that download the estimates. */
 function downloads() {
 	const fault = h("p", { class: "alarm", role: "alert", hidden: true })
 	const take = (/** @type {() => Promise<void> | void} */ work) => async () => {
@@ -244,36 +252,38 @@ async function saveParquet() {
 
 async function savePng() {
 	const drawn = /** @type {SVGSVGElement | null} */ (picture.querySelector("svg"))
-	if (!drawn) throw new Error("There is no chart yet.")
+	if (!drawn) throw new Error("There is no chart yet. Wait for the first answers.")
 	download(fileName(".png"), await png(drawn))
 }
 
+/** Creates the form that compares this collection with another one. */
 function comparison() {
 	const fault = h("p", { class: "alarm", role: "alert", hidden: true }), list = h("select", { id: "other" }, h("option", { value: "" }, "Choose …"))
 	const form = h("form", { onsubmit: (/** @type {Event} */ event) => {
 		event.preventDefault()
 		if (list.value) location.search = `?with=${[...ids.slice(1), list.value].join(",")}`
 	} }, h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: "other" }, "Another collection with the same values",
-		h("span", { class: "hint" }, "Asked of other people: another region, another year.")), list)), fault, h("button", {}, "Compare"))
+		h("span", { class: "hint" }, "The same question asked of other people, such as another region or another year.")), list)), fault, h("button", {}, "Compare"))
 	const section = h("section", { class: "card", hidden: true }, h("h2", {}, "Compare groups"), form)
 	ask("/v1/collections").then(async ({ collections }) => {
 		const others = collections.filter((/** @type {any} */ { id }) => !ids.includes(id)).slice(0, 50)
 		const full = await Promise.all(others.map((/** @type {any} */ { id }) => ask(`/v1/collections/${id}`).catch(() => null)))
 		const same = full.filter((one) => one && JSON.stringify(labelsOf(one.policy.domain)) === JSON.stringify(labels))
-		list.append(...same.map(({ id, title, reports }) => h("option", { value: id }, `${title} (${whole(reports)} answers)`)))
+		list.append(...same.map(({ id, title, reports }) => h("option", { value: id }, `${title} (${whole(reports)} ${reports === 1 ? "answer" : "answers"})`)))
 		section.hidden = !same.length
 	}).catch(() => 0)
 	return section
 }
 
+/** Describes the certificate of each collection. */
 async function certificates() {
 	for (const { collection } of groups) {
 		const certificate = await ask(`/v1/collections/${collection.id}/certificate`)
 		at("certificate").append(...(groups.length > 1 ? [h("h3", {}, collection.title)] : []),
 			h("p", {}, `The rule of this collection: ${collection.asks}`),
-			...certificateInWords(certificate).map((text) => h("p", {}, text)),
-			h("p", { class: "actions" }, h("a", { class: "button", href: `/v1/collections/${collection.id}/certificate`, download: `certificate-${collection.id}.json` }, "The certificate as a file"),
-				h("span", { class: "quiet small" }, "Anybody can check it again: ", h("code", {}, "sfumato verify certificate.json"), ", or in Python ", h("code", {}, "sfumato.verify"), ".")))
+			...certificateInWords(certificate).map((sentence) => h("p", {}, sentence)),
+			h("p", { class: "actions" }, h("a", { class: "button", href: `/v1/collections/${collection.id}/certificate`, download: `certificate-${collection.id}.json` }, "Download the certificate"),
+				h("span", { class: "quiet small" }, "To check it, run ", h("code", {}, "sfumato verify certificate.json"), ", or call ", h("code", {}, "sfumato.verify"), " in Python.")))
 	}
 }
 

@@ -1,4 +1,4 @@
-// Studio: describe values, say what must stay hidden, see what that costs by the real planner, open a collection.
+// Studio: describe the values, choose which must stay hidden, see the expected error from the collector's planner, open a collection.
 import { adminToken, ApiError, ask, keepAdminToken } from "./api.js"
 import { chart, errorChart, noChart, regionChart } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
@@ -12,10 +12,13 @@ import { disclosureSentences, exposure, guessInWords } from "./words.js"
  *   block: Record<string, number>, blocks: number, brush: number, secret: number, epsilon: string, across: string }} Question */
 
 const DRAFT = "sfumato-studio-draft"
+/** Maximum one-time links per survey. */
 const MOST_LINKS = 10000
+/** Maximum values that can be marked by hand. */
 const MOST_PAINTED = 2500
+/** Number of group colours in the style sheet. */
 const PARTS = 8
-const TOO_FEW = "Say how many people will answer: at least 1."
+const TOO_FEW = "Enter how many people will answer: at least 1."
 
 /** @returns {Question} */
 const newQuestion = () => ({
@@ -33,40 +36,40 @@ const save = () => sessionStorage.setItem(DRAFT, JSON.stringify(survey))
 
 // -- from the form to a policy -----------------------------------------------------------------------------------------
 
-/** @param {string} text */
-const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean)
+/** Returns the lines of a text field that are not empty. @param {string} content */
+const lines = (content) => content.split("\n").map((line) => line.trim()).filter(Boolean)
 
-/** Why this cannot be asked yet. */
+/** The reason why a question is not complete yet. */
 class Unfinished extends Error {}
 
-/** @param {string} text @param {string} name */
-function distinct(text, name) {
-	const values = lines(text), twice = values.find((line, i) => values.indexOf(line) < i)
-	if (twice) throw new Unfinished(`${name} has “${twice}” twice.`)
+/** Returns the values of a text field, which must be distinct. @param {string} content @param {string} name */
+function distinct(content, name) {
+	const values = lines(content), twice = values.find((line, i) => values.indexOf(line) < i)
+	if (twice) throw new Unfinished(`${name} contains “${twice}” twice. Remove one of them.`)
 	if (values.length < 2) throw new Unfinished(`${name} needs at least two values, one on each line.`)
 	return values
 }
 
-/** @param {Question} current */
+/** Returns the document of the domain. @param {Question} current */
 function domainOf({ kind, values, rows, columns, latitude, longitude, parts }) {
 	if (kind === "list") return { values: distinct(values, "The list") }
 	if (kind === "grid") {
-		if (!(rows >= 1 && columns >= 1 && rows * columns >= 2 && rows * columns <= 5000)) throw new Unfinished("A map has 2 to 5,000 cells.")
-		if (!(latitude[0] < latitude[1] && longitude[0] < longitude[1])) throw new Unfinished("A map goes from south to north and from west to east.")
+		if (!(rows >= 1 && columns >= 1 && rows * columns >= 2 && rows * columns <= 5000)) throw new Unfinished("A map must have 2 to 5,000 cells.")
+		if (!(latitude[0] < latitude[1] && longitude[0] < longitude[1])) throw new Unfinished("South must be less than north, and west less than east.")
 		return { grid: { latitude, longitude, rows, columns } }
 	}
 	const names = parts.map(({ name }) => name.trim())
-	if (names.some((name, i) => !name || names.indexOf(name) < i)) throw new Unfinished("Every part needs a name of its own.")
+	if (names.some((name, i) => !name || names.indexOf(name) < i)) throw new Unfinished("Every part needs a name that no other part has.")
 	return { product: Object.fromEntries(parts.map((part, i) => [names[i], distinct(part.values, `“${names[i]}”`)])), order: names }
 }
 
-/** Marks are kept by value, so that they stay when the list changes. @param {Question} current @param {any} value */
+/** Returns the mark of a value. Marks are stored by value, so that they survive changes of the list. @param {Question} current @param {any} value */
 const markOf = (current, value) => (current.keep === "high-low" ? current.sensitive[JSON.stringify(value)] ?? 0 : Math.min(current.block[JSON.stringify(value)] ?? 0, current.blocks - 1))
 
-/** @param {Question} current */
+/** Returns the document of the policy. @param {Question} current */
 function policyOf(current) {
 	const domain = /** @type {any} */ (domainOf(current)), { keep, epsilon, across } = current, values = labelsOf(domain)
-	if (values.length > 5000) throw new Unfinished("There can be at most 5,000 values.")
+	if (values.length > 5000) throw new Unfinished(`There are ${whole(values.length)} values; the collector accepts at most 5,000.`)
 	if (keep === "uniform") return { domain, policy: { kind: keep, epsilon } }
 	if (keep === "secret") return { domain, policy: { kind: keep, secret: domain.order[current.secret] ?? domain.order[0], epsilon, distributions: { anything: true } } }
 	if (keep === "high-low") {
@@ -80,17 +83,17 @@ function policyOf(current) {
 
 // -- the form ----------------------------------------------------------------------------------------------------------
 
-/** A part of the form that can be drawn again without the others. @param {string} title @param {() => (Node | false | null | "")[]} content */
+/** Creates a section of the form that can be redrawn separately. @param {string} title @param {() => (Node | false | null | "")[]} content */
 function card(title, content) {
 	const body = h("div", { class: "body" }), element = h("section", { class: "card", "aria-label": title }, h("h2", {}, title), body)
 	const show = () => body.replaceChildren(...content().filter((one) => one instanceof Node))
 	return { element, show }
 }
 
-/** @param {string} id @param {string} text @param {Node} input @param {string} [hint] */
-const field = (id, text, input, hint) => h("div", { class: "field" }, h("label", { for: id }, text, hint && h("span", { class: "hint" }, hint)), input)
+/** Creates an input with its label. @param {string} id @param {string} label @param {Node} input @param {string} [hint] */
+const field = (id, label, input, hint) => h("div", { class: "field" }, h("label", { for: id }, label, hint && h("span", { class: "hint" }, hint)), input)
 
-/** An input bound to a property. @param {any} owner @param {string} name @param {import("./dom.js").Attributes} attributes @param {() => void} [then] */
+/** Creates an input that is bound to a property. @param {any} owner @param {string} name @param {import("./dom.js").Attributes} attributes @param {() => void} [then] */
 function input(owner, name, attributes, then = changed) {
 	const number = attributes.type === "number"
 	return h("input", { ...attributes, value: owner[name], oninput: (/** @type {any} */ event) => {
@@ -99,7 +102,7 @@ function input(owner, name, attributes, then = changed) {
 	} })
 }
 
-/** @param {any} owner @param {string} name @param {string} id @param {number} rows @param {() => void} then */
+/** Creates a text area that is bound to a property. @param {any} owner @param {string} name @param {string} id @param {number} rows @param {() => void} then */
 function lineInput(owner, name, id, rows, then) {
 	return h("textarea", { id, rows, value: owner[name], oninput: (/** @type {any} */ event) => {
 		owner[name] = event.target.value
@@ -107,13 +110,13 @@ function lineInput(owner, name, id, rows, then) {
 	} })
 }
 
-/** One of several, as large labels. @param {any} owner @param {string} name @param {string} legend @param {[string, string, string][]} entries @param {() => void} then */
+/** Creates radio buttons with large labels. @param {any} owner @param {string} name @param {string} legend @param {[string, string, string][]} entries @param {() => void} then */
 function oneOf(owner, name, legend, entries, then) {
-	return h("fieldset", {}, h("legend", {}, legend), h("div", { class: "choices two" }, ...entries.map(([value, text, hint]) =>
+	return h("fieldset", {}, h("legend", {}, legend), h("div", { class: "choices two" }, ...entries.map(([value, label, hint]) =>
 		h("label", { class: "choice" }, h("input", { type: "radio", name: `one-of-${name}`, value, checked: owner[name] === value, onchange: () => {
 			owner[name] = value
 			then()
-		} }), h("span", {}, text, h("span", { class: "hint" }, hint))))))
+		} }), h("span", {}, label, h("span", { class: "hint" }, hint))))))
 }
 
 const questions = h("div", { class: "tabs", role: "group", "aria-label": "Questions" })
@@ -132,7 +135,7 @@ function showQuestions() {
 		...(survey.questions.length > 1 ? [h("button", { type: "button", class: "plain", onclick: () => {
 			survey.questions.splice(survey.now, 1)
 			go(Math.max(0, survey.now - 1))
-		} }, "Remove this one")] : []))
+		} }, "Remove this question")] : []))
 }
 
 const asking = card("What do you ask?", () => {
@@ -142,11 +145,11 @@ const asking = card("What do you ask?", () => {
 		field("description", "Explanation", h("textarea", { id: "description", rows: 2, class: "short", value: current.description, oninput: (/** @type {any} */ event) => {
 			current.description = event.target.value
 			save()
-		} }), "May be left out. Shown to participants below the question."),
-		oneOf(current, "kind", "What may be answered?", [
-			["list", "One of a list", "diagnoses, parties, professions"],
+		} }), "Optional. Participants see it below the question."),
+		oneOf(current, "kind", "What are the possible answers?", [
+			["list", "One of a list", "such as diagnoses, parties or professions"],
 			["grid", "A place on a map", "cells in rows and columns"],
-			["product", "Several things at once", "a secret and an age group"],
+			["product", "Several things at once", "such as a secret and an age group"],
 		], () => {
 			if (current.kind !== "product" && current.keep === "secret") current.keep = "uniform"
 			asking.show()
@@ -157,7 +160,7 @@ const asking = card("What do you ask?", () => {
 	]
 })
 
-/** @param {Question} current */
+/** Creates the inputs for the values of a question. @param {Question} current */
 function valuesInputs(current) {
 	const then = () => {
 		keeping.show()
@@ -165,14 +168,14 @@ function valuesInputs(current) {
 	}
 	if (current.kind === "list") return [field("values", "Values", lineInput(current, "values", "values", 5, then), "One on each line.")]
 	if (current.kind === "grid") {
-		const size = (/** @type {"rows" | "columns"} */ name, /** @type {string} */ text) => field(name, text, input(current, name, { type: "number", id: name, min: 1, max: 500, step: 1 }, then))
-		const edge = (/** @type {"latitude" | "longitude"} */ axis, /** @type {number} */ i, /** @type {string} */ text) =>
-			field(`${axis}-${i}`, text, input(current[axis], String(i), { type: "number", id: `${axis}-${i}`, step: "any" }, then))
+		const size = (/** @type {"rows" | "columns"} */ name, /** @type {string} */ label) => field(name, label, input(current, name, { type: "number", id: name, min: 1, max: 500, step: 1 }, then))
+		const edge = (/** @type {"latitude" | "longitude"} */ axis, /** @type {number} */ i, /** @type {string} */ label) =>
+			field(`${axis}-${i}`, label, input(current[axis], String(i), { type: "number", id: `${axis}-${i}`, step: "any" }, then))
 		return [h("div", { class: "row" }, size("rows", "Rows"), size("columns", "Columns")),
-			h("details", {}, h("summary", {}, "Where the map lies"), h("p", { class: "hint" }, "In degrees. From 0 to 1 both ways, as it is at first, stands for a map without coordinates."), h("div", { class: "row" },
+			h("details", {}, h("summary", {}, "Coordinates of the map"), h("p", { class: "hint" }, "In degrees. The default, 0 to 1 in both directions, means a map without coordinates."), h("div", { class: "row" },
 				edge("latitude", 0, "South (latitude)"), edge("latitude", 1, "North"), edge("longitude", 0, "West (longitude)"), edge("longitude", 1, "East")))]
 	}
-	return [h("div", { class: "beside" }, ...current.parts.map((part, i) => h("div", {},
+	return [h("div", { class: "side-by-side" }, ...current.parts.map((part, i) => h("div", {},
 		field(`part-${i}`, `Part ${i + 1}`, input(part, "name", { type: "text", id: `part-${i}` }, then)),
 		field(`part-values-${i}`, "Its values", lineInput(part, "values", `part-values-${i}`, 4, then), "One on each line.")))),
 	h("div", { class: "actions" },
@@ -180,7 +183,7 @@ function valuesInputs(current) {
 		current.parts.length > 2 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => current.parts.pop()) }, "Remove the last part"))]
 }
 
-/** @param {() => void} change */
+/** Applies a change that affects several sections of the form. @param {() => void} change */
 function restructured(change) {
 	change()
 	asking.show()
@@ -193,10 +196,10 @@ const keeping = card("What must stay hidden?", () => {
 	/** @type {[string, string, string][]} */
 	const kinds = [
 		["uniform", "Every value, alike", "all values are equally hard to tell apart"],
-		["high-low", "Some values are sensitive", "the others may be told, which makes the error smaller"],
-		["blocks", "Which one of a group", "the group may be told, the value within it is hidden"],
+		["high-low", "Some values are sensitive", "the other values may be revealed, which makes the error smaller"],
+		["blocks", "Which one of a group", "the group may be revealed, but not the value within it"],
 	]
-	if (current.kind === "product") kinds.push(["secret", "One part is the secret", "whatever the other parts give away about it"])
+	if (current.kind === "product") kinds.push(["secret", "One part is the secret", "it stays hidden even if the other parts are related to it"])
 	return [oneOf(current, "keep", "The rule", kinds, () => {
 		current.brush = current.keep === "blocks" ? 0 : 1
 		keeping.show()
@@ -204,7 +207,7 @@ const keeping = card("What must stay hidden?", () => {
 	}), ...marks(current)]
 })
 
-/** @param {Question} current @returns {(Node | false | "")[]} */
+/** Creates the inputs that mark values: as sensitive, by group, or as the secret part. @param {Question} current @returns {(Node | false | "")[]} */
 function marks(current) {
 	if (current.keep === "uniform") return []
 	if (current.keep === "secret") {
@@ -219,10 +222,10 @@ function marks(current) {
 		return [h("p", { class: "quiet" }, error instanceof Error ? error.message : "")]
 	}
 	const values = labelsOf(domain), grid = gridOf(domain)
-	if (values.length > MOST_PAINTED) return [h("p", { class: "quiet" }, `There are ${whole(values.length)} values, too many to mark by hand; use a policy file and the API.`)]
+	if (values.length > MOST_PAINTED) return [h("p", { class: "quiet" }, `There are ${whole(values.length)} values, too many to mark by hand. Write a policy file and create the collection with the API.`)]
 	const blocks = current.keep === "blocks", brushes = blocks
 		? Array.from({ length: current.blocks }, (_, i) => ({ name: `Group ${i + 1}`, className: `part-${i % PARTS}`, mark: String(i + 1) }))
-		: [{ name: "may be told", className: "", mark: "" }, { name: "sensitive", className: "kept", mark: grid ? "●" : "" }]
+		: [{ name: "may be revealed", className: "", mark: "" }, { name: "sensitive", className: "kept", mark: grid ? "●" : "" }]
 	const board = painter({
 		names: values.map((value) => nameOf(value, domain)), order: grid ? grid.order : [...values.keys()], columns: grid ? grid.columns : 0,
 		marks: values.map((value) => markOf(current, value)), brushes, brush: Math.min(current.brush, brushes.length - 1),
@@ -238,13 +241,13 @@ function marks(current) {
 	})
 	const note = grid && !grid.map ? ` Rows are ${grid.rowNames.join(", ")}; columns ${grid.columnNames.join(", ")}.` : grid ? " North is up; rows count from the south." : ""
 	return [
-		h("p", { class: "hint" }, `Choose a brush, then click or drag over the values. On the keyboard: arrows move, space marks, shift and arrows draw${blocks ? ", digits choose a group" : ""}.${note}`),
+		h("p", { class: "hint" }, `Choose a brush, then click or drag over the values. With the keyboard, arrow keys move, space marks, and shift with arrow keys draws${blocks ? "; digits choose a group" : ""}.${note}`),
 		board,
 		blocks && h("div", { class: "actions" },
 			h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.brush = current.blocks++)) }, "Add a group"),
 			current.blocks > 1 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.brush = --current.blocks - 1)) }, "Remove the last group")),
 		blocks && h("label", { class: "choice" }, h("input", { type: "checkbox", id: "across", checked: !!current.across, onchange: (/** @type {any} */ event) => restructured(() => (current.across = event.target.checked ? "2" : "")) }),
-			h("span", {}, "Hide the group too, less strongly", h("span", { class: "hint" }, "with a level of its own between groups"))),
+			h("span", {}, "Hide the group too, less strongly", h("span", { class: "hint" }, "with a separate level between groups"))),
 		blocks && current.across && field("across-level", "Level between groups (ε)", input(current, "across", { type: "text", inputmode: "decimal", id: "across-level" })),
 	]
 }
@@ -266,10 +269,10 @@ const strength = card("How strongly?", () => {
 		survey.before = Number(before.value)
 		changed()
 	} }, ...[0.01, 0.1, 0.5].map((share) => h("option", { value: share, selected: share === survey.before }, percent(share, 0))))
-	return [h("div", { class: "beside" },
+	return [h("div", { class: "side-by-side" },
 		h("div", {},
-			h("div", { class: "field" }, h("label", { for: "epsilon" }, "Level ε: ", shown, h("span", { class: "hint" }, "To the left, more is hidden; to the right, fewer people are needed.")), level),
-			warning, promised, field("before", "What a stranger suspects beforehand", before), rule),
+			h("div", { class: "field" }, h("label", { for: "epsilon" }, "Level ε: ", shown, h("span", { class: "hint" }, "A lower level hides more. A higher level needs fewer people.")), level),
+			warning, promised, field("before", "A stranger’s suspicion before the reply", before), rule),
 		h("figure", { class: "chart" }, region, h("figcaption", {}, regionCaption)))]
 })
 
@@ -278,14 +281,14 @@ const why = h("p", { class: "small quiet" })
 const curve = h("div", { class: "chart", id: "curve" })
 const curveCaption = h("p", { class: "small quiet" })
 
-const people = card("How many people?", () => [h("div", { class: "beside" },
+const people = card("How many people?", () => [h("div", { class: "side-by-side" },
 	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, why),
 	h("figure", { class: "chart" }, curve, h("figcaption", {}, curveCaption)))])
 
 const sharing = card("Who answers, who reads?", () => [
 	oneOf(survey, "submission", "Who may answer?", [
-		["open", "Anybody with the link", "nothing keeps a person from answering twice"],
-		["token", "One answer for each one-time link", "you get a list of links to hand out"],
+		["open", "Anybody with the link", "the same person can answer more than once"],
+		["token", "One answer for each one-time link", "you get a list of links to distribute"],
 	], () => {
 		sharing.show()
 		save()
@@ -304,7 +307,7 @@ const form = h("form", { onsubmit: open, novalidate: true }), done = h("div", { 
 
 // -- the planner ---------------------------------------------------------------------------------------------------------
 
-/** Runs work, and once more if it was asked for meanwhile: the collector's planner does one thing at a time. @param {() => Promise<void>} work */
+/** Runs work, and runs it once more if it was requested meanwhile, because the planner handles one request at a time. @param {() => Promise<void>} work */
 function latest(work) {
 	let running = false, again = false
 	return async () => {
@@ -319,84 +322,85 @@ function latest(work) {
 	}
 }
 
-/** @param {unknown} error */
-function excuse(error) {
-	if (error instanceof ApiError && error.reason === "unauthorized") showToken("This admin token is not known here.")
+/** Returns the message of an error; asks for the admin token if it was rejected. @param {unknown} error */
+function errorMessage(error) {
+	if (error instanceof ApiError && error.reason === "unauthorized") showToken(UNKNOWN_TOKEN)
 	return error instanceof Error ? error.message : String(error)
 }
 
-/** What an organiser has to know of replies that give answers away. */
+/** Warnings for the organiser about replies that reveal answers. */
 const EXPOSED = {
-	likely: "Warning: a reply is likely to give the answer away.",
-	nearly: "Warning: a reply almost always gives the answer away.",
-	always: "Warning: a reply is the answer. Nothing of it is hidden.",
+	likely: "Warning: a reply is likely to reveal the answer.",
+	nearly: "Warning: a reply almost always reveals the answer.",
+	always: "Warning: a reply is the answer. Nothing is hidden.",
 }
 
-/** @param {{ guess: number, chance: number }} odds @returns {HTMLElement | null} */
+/** Returns a warning if replies are likely to reveal answers. @param {{ guess: number, chance: number }} odds @returns {HTMLElement | null} */
 function alarm(odds) {
 	const exposed = exposure(odds)
 	if (!exposed) return null
-	const [text, bound, rest] = guessInWords(odds, "somebody’s")
-	return h("div", { class: "alarm" }, h("p", {}, h("strong", {}, EXPOSED[exposed])), h("p", {}, text, h("strong", {}, bound), rest, " Participants are told so before they answer."))
+	const [start, bound, rest] = guessInWords(odds, "a participant’s")
+	return h("div", { class: "alarm" }, h("p", {}, h("strong", {}, EXPOSED[exposed])), h("p", {}, start, h("strong", {}, bound), rest, " Participants see this before they answer."))
 }
 
 const look = latest(async () => {
-	if (!adminToken()) return quiet("Give the admin token above to see what the planner says.")
+	if (!adminToken()) return quiet("Enter the admin token above to see the expected error.")
 	try {
 		const policy = policyOf(question())
-		tellCheck(await ask("/v1/check", { policy, before: survey.before }))
+		showCheck(await ask("/v1/check", { policy, before: survey.before }))
 		if (!(survey.people >= 1)) return noPlan(TOO_FEW)
 		predicted.textContent = predicted.textContent || "Planning …"
-		tellPlan(await ask("/v1/plan", { policy, n: Math.round(survey.people) }))
+		showPlan(await ask("/v1/plan", { policy, n: Math.round(survey.people) }))
 	} catch (error) {
-		quiet(excuse(error))
+		quiet(errorMessage(error))
 	}
 })
 
-/** @param {string} text */
-function quiet(text) {
-	promised.replaceChildren(h("p", {}, text))
+/** Shows a message instead of the check and the plan. @param {string} message */
+function quiet(message) {
+	promised.replaceChildren(h("p", {}, message))
 	warning.replaceChildren()
 	for (const place of [rule, regionCaption]) place.textContent = ""
 	noChart(region)
 	noPlan("")
 }
 
-/** @param {string} text */
-function noPlan(text) {
-	predicted.textContent = text
+/** Shows a message instead of the plan. @param {string} message */
+function noPlan(message) {
+	predicted.textContent = message
 	for (const place of [why, curveCaption]) place.textContent = ""
 	noChart(curve)
 }
 
-/** @param {any} checked */
-function tellCheck(checked) {
-	promised.replaceChildren(...disclosureSentences({ ...checked, before: survey.before }).map(([text, bound, rest]) => h("p", {}, text, bound && h("strong", {}, bound), rest)))
+/** Shows what the policy lets a reply reveal. @param {any} checked */
+function showCheck(checked) {
+	promised.replaceChildren(...disclosureSentences({ ...checked, before: survey.before }).map(([start, bound, rest]) => h("p", {}, start, bound && h("strong", {}, bound), rest)))
 	rule.textContent = `The rule: ${checked.asks}`
 	regionCaption.textContent = ""
 	region.hidden = !checked.region
 	if (!checked.region) return noChart(region)
 	chart(region, (width) => regionChart(checked.region.points, width))
 	const [x, other] = [checked.region.x, checked.region.other].map((value) => `“${nameOf(value, checked.policy.domain)}”`)
-	regionCaption.textContent = `Whoever tries to tell ${x} from ${other} by one answer, however cleverly, makes errors inside the shaded region. The dashed line is blind guessing.`
+	regionCaption.textContent = `The error rates of every test that tries to tell ${x} from ${other} by one reply lie in the shaded region. The dashed line is guessing without a reply.`
 }
 
-/** @param {any} plan */
-function tellPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed }) {
+/** Shows the expected error. @param {any} plan */
+function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed }) {
 	warning.replaceChildren(alarm({ guess, chance }) ?? "")
 	const row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
-	if (!row || row.tv === null) return quiet("No mechanism can be planned for this.")
+	if (!row || row.tv === null) return quiet("No mechanism is available for this rule. Choose a higher level.")
 	const who = `With ${whole(n)} ${n === 1 ? "person" : "people"}`
-	const off = row.tv < 1 ? [`${who} the shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation: so much would have to move from some values to others to make them right. "]
-		: [`${who} nothing can be said: the shares would be off by as much as shares can be. `]
+	const off = row.tv < 1 ? [`${who}, the estimated shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation. That part of the shares would have to move to other values to be correct. "]
+		: [`${who}, nothing can be estimated: the expected error is as large as it can be. `]
 	predicted.replaceChildren(...off, row.tv > 0.01 && needed !== null ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
-	why.textContent = `The planner chose ${reason}.`
+	why.textContent = `The planner’s choice: ${reason}.`
 	const classical = alike && row.tv < 1 && alike.half_l1 > row.half_l1 * 1.001 ? alike.half_l1 : null
 	chart(curve, (width) => errorChart({ n, tv: row.half_l1, classical }, width))
-	curveCaption.textContent = `The error to expect by how many answer.${classical === null ? "" : ` Dashed: if every value were hidden alike (${alike.name}).`}`
+	curveCaption.textContent = `Expected error against the number of people.${classical === null ? "" : ` Dashed: the error if every value were hidden alike (${alike.name}).`}`
 }
 
 let timer = 0
+/** Saves the draft, and updates check and plan after a short pause. */
 function changed() {
 	save()
 	clearTimeout(timer)
@@ -405,10 +409,10 @@ function changed() {
 
 // -- opening -------------------------------------------------------------------------------------------------------------
 
-/** Collections that were opened before one of the others failed. @type {any[]} */
+/** Collections that were created before a later one failed. @type {any[]} */
 let opened = []
 
-/** @param {Event} event */
+/** Creates a collection for each question. @param {Event} event */
 async function open(event) {
 	event.preventDefault()
 	fault.hidden = true
@@ -417,7 +421,7 @@ async function open(event) {
 		const questions = /** @type {Question[]} */ (survey.questions)
 		if (!(survey.people >= 1)) throw new Unfinished(TOO_FEW)
 		const bodies = questions.map((one, i) => {
-			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} has no words yet.`)
+			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} is empty. Enter its wording.`)
 			try {
 				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people),
 					submission: survey.submission, results: survey.results, listed: survey.listed }
@@ -435,13 +439,13 @@ async function open(event) {
 		opened = []
 	} catch (error) {
 		fault.hidden = false
-		fault.textContent = `${excuse(error)}${opened.length ? ` (${opened.length} of ${survey.questions.length} questions are open already; try again to open the others.)` : ""}`
+		fault.textContent = `${errorMessage(error)}${opened.length ? ` (${opened.length} of ${survey.questions.length} questions ${opened.length === 1 ? "is" : "are"} already open. Try again to open the others.)` : ""}`
 		fault.scrollIntoView({ block: "center" })
 	}
 	create.disabled = false
 }
 
-/** @param {any[]} collections @param {string[][]} tokens */
+/** Shows the links of an open survey. @param {any[]} collections @param {string[][]} tokens */
 function finished(collections, tokens) {
 	const [first, ...others] = collections.map(({ id }) => id)
 	const link = `${location.origin}/c/${first}${others.length ? `?then=${others.join(",")}` : ""}`
@@ -454,10 +458,10 @@ function finished(collections, tokens) {
 			return notice
 		}),
 		...(links.length ? [
-			h("p", {}, `${whole(links.length)} one-time links are ready, one for each person. They are shown now and never again.`),
+			h("p", {}, `${links.length === 1 ? "1 one-time link is" : `${whole(links.length)} one-time links are`} ready, one for each person. Download now: the links are not shown again.`),
 			h("p", { class: "actions" }, h("button", { type: "button", class: "main", id: "links-csv", onclick: () =>
 				download("one-time-links.csv", csv([["number", "link"], ...links.map((one, i) => [i + 1, one])])) }, "Download the links (CSV)")),
-		] : [h("p", {}, "Send this link to whoever should answer:"), copyable(link, "Link to the survey")]),
+		] : [h("p", {}, "Send this link to the people who should answer:"), copyable(link, "Link to the survey")]),
 		h("h3", {}, "Results"),
 		...collections.map(({ id, title }) => h("p", { class: "links" }, collections.length > 1 && `${title}: `, h("a", { href: `/c/${id}/results` }, "live results"), h("a", { href: `/v1/collections/${id}/certificate`, download: `certificate-${id}.json` }, "certificate"))),
 		h("div", { class: "actions" }, links.length ? null : h("a", { class: "button", href: link }, "See the survey"), h("button", { type: "button", onclick: () => {
@@ -472,11 +476,13 @@ function finished(collections, tokens) {
 	heading.focus()
 }
 
-/** @param {string} [problem] */
+const UNKNOWN_TOKEN = "The collector does not know this admin token. Check it, or create another with “sfumato admin-tokens --new”."
+
+/** Shows the form for the admin token, or that a token is stored. @param {string} [problem] */
 function showToken(problem = "") {
 	const tokenInput = h("input", { type: "password", id: "admin-token", autocomplete: "off", required: true, placeholder: "sfa_…" }), message = h("p", { class: "alarm", role: "alert", hidden: !problem }, problem)
 	if (adminToken() && !problem) {
-		return at("token").replaceChildren(h("p", { class: "small quiet" }, "The admin token is kept in this tab only. ", h("button", { type: "button", class: "plain", onclick: () => {
+		return at("token").replaceChildren(h("p", { class: "small quiet" }, "This tab stores the admin token until you close it. ", h("button", { type: "button", class: "plain", onclick: () => {
 			keepAdminToken("")
 			showToken()
 			changed()
@@ -493,12 +499,13 @@ function showToken(problem = "") {
 		} catch (error) {
 			keepAdminToken("")
 			message.hidden = false
-			message.textContent = error instanceof ApiError && error.reason === "unauthorized" ? "This admin token is not known here." : excuse(error)
+			message.textContent = error instanceof ApiError && error.reason === "unauthorized" ? UNKNOWN_TOKEN : errorMessage(error)
 		}
 	} }, h("div", { class: "field" }, h("label", { for: "admin-token" }, "Admin token",
-		h("span", { class: "hint" }, "The collector printed it at its first start; it begins with sfa_. It is kept in this tab only.")), tokenInput), message, h("button", { class: "main" }, "Use it")))
+		h("span", { class: "hint" }, "The collector printed it when it first started. It begins with sfa_. Only this tab stores it.")), tokenInput), message, h("button", { class: "main" }, "Use it")))
 }
 
+/** Draws all sections of the form. */
 function showAll() {
 	showQuestions()
 	for (const part of [asking, keeping, strength, people, sharing]) part.show()
