@@ -1,1 +1,1 @@
-"""Measurements of this package on the machine they run on; ``python -m benchmarks.<name>`` runs one."""
+"""Benchmarks of this package on the local machine; ``python -m benchmarks.<name>`` runs one."""

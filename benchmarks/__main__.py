@@ -1,4 +1,4 @@
-"""Everything that is measured, in one run."""
+"""Run all benchmarks except those of the collector, of Spark and of two source trees."""
 
 import time
 
@@ -9,4 +9,4 @@ for part in (peers, scaling, kernels, audits, blocks, local_priors):
     begin = time.perf_counter()
     part.main()
     print(f"({part.__name__}: {time.perf_counter() - begin:.0f} s)\n", flush=True)
-print(f"all of it in {time.perf_counter() - start:.0f} s")
+print(f"total: {time.perf_counter() - start:.0f} s")

@@ -1,4 +1,4 @@
-"""How long the exact audits take, and how long the package takes to import."""
+"""Measure the time of exact audits and of importing the package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelec
 
 
 def seconds(work: Callable[[], object], runs: int = 3) -> float:
-    """The median time of a few runs."""
+    """Return the median time of a few runs."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -25,6 +25,7 @@ def seconds(work: Callable[[], object], runs: int = 3) -> float:
 
 
 def random_table() -> tuple[TableMechanism, sf.Pairwise]:
+    """Return a random table of 200 x 200 and a random pairwise policy."""
     generator = np.random.default_rng(7)
     domain = sf.Domain.range(200)
     levels = generator.uniform(0.5, 3, (200, 200))
@@ -35,6 +36,7 @@ def random_table() -> tuple[TableMechanism, sf.Pairwise]:
 
 
 def main() -> None:
+    """Print the times."""
     print("audits (median seconds of 3 runs)")
     for kind, k in ((HadamardResponse, 43_750), (HadamardResponse, 100_000), (RandomizedResponse, 100_000),
                     (SubsetSelection, 100_000), (UnaryEncoding, 100_000)):  # fmt: skip

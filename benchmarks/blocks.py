@@ -1,7 +1,7 @@
-"""A map of 43,750 cells in blocks: how long 3.67 million people take, and how close the estimate comes.
+"""Measure time and error for 3.67 million people on a map of 43,750 cells with a block policy.
 
-The cells are hidden within their block at ε = 1. The truth is a public map of check-ins where SFUMATO_DATA names a
-folder with it, else a stand-in: cities of Zipf sizes on a thin background.
+The policy hides cells within their block at ε = 1. The truth is a public map of check-ins if the folder in SFUMATO_DATA
+contains it, else synthetic: cities of Zipf sizes on a thin background.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sfumato.papers.data import data_folder
 ROWS, COLUMNS, PEOPLE = 125, 350, 3_670_000
 #: Rows and columns of cells in a block, by the number of blocks.
 TILES = {35: (25, 50), 875: (5, 10), 1750: (5, 5)}
-#: The map, in the folder that SFUMATO_DATA names.
+#: File of the map, in the folder that SFUMATO_DATA names.
 MAP = "gowalla_us_grid_125x350_subset.npz"
 
 
 def stand_in() -> npt.NDArray[np.float64]:
-    """300 cities of Zipf sizes, each spread over a few cells, and a tenth of the people anywhere."""
+    """Return a synthetic map: 300 cities of Zipf sizes over a few cells each, and a tenth of the people anywhere."""
     generator = np.random.default_rng(5)
     row, column = np.mgrid[:ROWS, :COLUMNS]
     density = np.zeros((ROWS, COLUMNS))
@@ -37,23 +37,25 @@ def stand_in() -> npt.NDArray[np.float64]:
 
 
 def people() -> tuple[str, npt.NDArray[np.int64]]:
+    """Return the name of the map and the cell of each person."""
     folder = data_folder()
     if folder is not None and (folder / MAP).exists():
         name, density = "the map of check-ins", np.load(folder / MAP)["hist"].astype(np.float64)
     else:
-        name, density = "the stand-in map", stand_in()
+        name, density = "the synthetic map", stand_in()
     chosen = np.random.default_rng(6).choice(density.size, PEOPLE, p=(density / density.sum()).ravel())
     return name, chosen
 
 
 def blocks(number: int) -> npt.NDArray[np.int64]:
+    """Return the block of each cell."""
     height, width = TILES[number]
     row, column = np.divmod(np.arange(ROWS * COLUMNS), COLUMNS)
     return np.asarray(row // height * (COLUMNS // width) + column // width)
 
 
 def run(mechanism: BlockMechanism, values: npt.NDArray[np.int64]) -> tuple[float, float, float]:
-    """Seconds to privatize, seconds to count and estimate, and the total variation to what is true of these people."""
+    """Return seconds to privatize, seconds to count and estimate, and the total variation error."""
     start = time.perf_counter()
     reports = sf.privatize(mechanism, values)
     privatized = time.perf_counter()
@@ -64,6 +66,7 @@ def run(mechanism: BlockMechanism, values: npt.NDArray[np.int64]) -> tuple[float
 
 
 def main() -> None:
+    """Print the table."""
     name, values = people()
     domain = sf.Domain.range(ROWS * COLUMNS)
     print(f"{PEOPLE:,} people on {name}, {ROWS * COLUMNS:,} cells, ε = 1 within blocks (medians of 3 runs)")
@@ -72,7 +75,7 @@ def main() -> None:
         policy = sf.Blocks(domain, blocks(number), 1)
         for inner in (None, "hadamard"):
             mechanism = BlockMechanism.for_policy(policy, inner)
-            run(mechanism, values[:100_000])  # compiles what is not in the cache
+            run(mechanism, values[:100_000])  # compile kernels that are not in the cache
             runs = [run(mechanism, values) for _ in range(3)]
             privatize, estimate, tv = (statistics.median(column) for column in zip(*runs, strict=True))
             part = mechanism.parts[0].name

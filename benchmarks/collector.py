@@ -1,9 +1,9 @@
-"""The collector under load: what a report costs beside an empty request, and a batch beside a bare SQLite transaction.
+"""Measure the collector under load: a report against an empty request, and a batch against a bare SQLite transaction.
 
     python -m benchmarks.collector
 
-The server is `sfumato serve` with SQLite, in a process of its own; the load comes from this one, over connections that
-are kept open, each with one request at a time.
+The server is `sfumato serve` with SQLite, in a separate process. This process sends the load over persistent
+connections, with one request at a time on each.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ import numpy as np
 import sfumato as sf
 from sfumato.collecting import encode_batch
 
+#: Seconds of load per measurement.
 SECONDS = 4.0
 ROUNDS = 5
 CONNECTIONS = 256
+#: Reports per batch.
 BATCH = 1000
+#: Number of live streams whose clients never read.
 DEAF = 200
 
-#: The same server and framework, with a handler that reads what it is sent and does nothing.
+#: The same server and framework, with a handler that reads the body and does nothing.
 EMPTY = """
 import sys
 import uvicorn
@@ -58,7 +61,7 @@ uvicorn.run(app, port=int(sys.argv[1]), access_log=False, log_level="warning")
 
 @dataclass(frozen=True)
 class Result:
-    """Requests a second, how long they took, and what each took of the server's processor."""
+    """Requests per second, their latencies, and processor time of the server per request."""
 
     rate: float
     milliseconds: np.ndarray[Any, Any]
@@ -67,11 +70,11 @@ class Result:
     def __str__(self) -> str:
         p50, p99 = np.percentile(self.milliseconds, [50, 99])
         times = f"p50 {p50:6.2f} ms   p99 {p99:6.2f} ms"
-        return f"{self.rate:8,.0f} requests/s   {times}   {self.microseconds:5.1f} µs of the server"
+        return f"{self.rate:8,.0f} requests/s   {times}   {self.microseconds:5.1f} µs of server time"
 
 
 class _Connection(asyncio.Protocol):
-    """Sends a request, waits for its answer, sends the next."""
+    """A connection that sends a request, waits for the response, and sends the next."""
 
     def __init__(self, requests: Iterator[bytes], times: list[float], done: asyncio.Future[None]) -> None:
         self._requests, self._times, self._done = requests, times, done
@@ -83,6 +86,7 @@ class _Connection(asyncio.Protocol):
         self._next()
 
     def _next(self) -> None:
+        """Send the next request, or close the connection after the last."""
         request = next(self._requests, None)
         if request is None:
             self._transport.close()
@@ -110,7 +114,7 @@ class _Connection(asyncio.Protocol):
 
 
 def load(port: int, process: int, requests: Iterator[bytes], connections: int = CONNECTIONS) -> Result:
-    """Send all requests to a server and its process; the rate counts those that were answered."""
+    """Send all requests to the server on a port; ``process`` is its process id. The rate counts responses."""
 
     async def run() -> list[float]:
         loop = asyncio.get_running_loop()
@@ -128,12 +132,13 @@ def load(port: int, process: int, requests: Iterator[bytes], connections: int = 
 
 
 def processor_seconds(process: int) -> float:
-    """What a process has used of all processors."""
+    """Return the processor time that a process has used."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def for_seconds(requests: Iterator[bytes], seconds: float = SECONDS) -> Iterator[bytes]:
+    """Yield requests for some seconds."""
     end = time.perf_counter() + seconds
     for request in requests:
         if time.perf_counter() > end:
@@ -142,6 +147,7 @@ def for_seconds(requests: Iterator[bytes], seconds: float = SECONDS) -> Iterator
 
 
 def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
+    """Return the bytes of a POST request."""
     lines = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
@@ -151,6 +157,7 @@ def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
 
 
 def free_port() -> int:
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -158,6 +165,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(*command: str, port: int, output: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a Python command while it listens on a port; write its output to a file."""
     with output.open("wb") as file:
         process = subprocess.Popen([sys.executable, *command], stdout=file, stderr=subprocess.STDOUT)
     try:
@@ -173,6 +181,7 @@ def running(*command: str, port: int, output: Path) -> Iterator[subprocess.Popen
 
 
 def ask(port: int, method: str, path: str, body: Any = None, token: str = "") -> Any:
+    """Send a JSON request and return the JSON response."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -184,7 +193,7 @@ def ask(port: int, method: str, path: str, body: Any = None, token: str = "") ->
 
 @contextlib.contextmanager
 def collector(folder: Path, *options: str) -> Iterator[tuple[int, str, int]]:
-    """A collector on SQLite: its port, its admin token and its process id."""
+    """Run a collector with SQLite; yield its port, its admin token and its process id."""
     port, output = free_port(), folder / "serve.log"
     arguments = ("--store", f"sqlite:///{folder}/collect.db", "--port", str(port), "--rate", "1000000", *options)
     with running("-m", "sfumato.cli", "serve", *arguments, port=port, output=output) as process:
@@ -194,18 +203,18 @@ def collector(folder: Path, *options: str) -> Iterator[tuple[int, str, int]]:
 
 
 def resident(process: int) -> float:
-    """The memory of a process in MB."""
-    text = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    match = re.search(r"VmRSS:\s+(\d+) kB", text)
+    """Return the resident memory of a process in MB."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    match = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert match is not None
     return int(match[1]) / 1024
 
 
-# -- what is measured --------------------------------------------------------------------------------------
+# -- loads -------------------------------------------------------------------------------------------------
 
 
 def batches(mechanism: Any, count: int) -> list[bytes]:
-    """Different batches of BATCH reports each."""
+    """Return different batches of BATCH reports each."""
     rng = np.random.default_rng(1)
     values = list(mechanism.domain)
     encoded = []
@@ -216,7 +225,7 @@ def batches(mechanism: Any, count: int) -> list[bytes]:
 
 
 def bare_sqlite(folder: Path, payloads: list[bytes]) -> float:
-    """Transactions a second that insert one batch each, and nothing else."""
+    """Return the number of transactions per second that insert one batch each and do nothing else."""
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -231,6 +240,7 @@ def bare_sqlite(folder: Path, payloads: list[bytes]) -> float:
 
 
 def live_streams(port: int) -> int:
+    """Return the number of open live streams, from the metrics."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
         connection.request("GET", "/metrics")
         match = re.search(rb"sfumato_live_streams (\d+)", connection.getresponse().read())
@@ -239,7 +249,7 @@ def live_streams(port: int) -> int:
 
 
 def deaf_readers(port: int, collection: str, count: int) -> list[socket.socket]:
-    """Live streams whose readers never read."""
+    """Open live streams whose clients never read."""
     readers = []
     for _ in range(count):
         reader = socket.socket()
@@ -251,18 +261,21 @@ def deaf_readers(port: int, collection: str, count: int) -> list[socket.socket]:
 
 
 def singles(path: str, outputs: int, first: int) -> Iterator[bytes]:
+    """Yield requests with one report each."""
     for number in itertools.count(first):
         body = b'{"batch":"%s","report":%d}' % (uuid.uuid4().hex.encode(), number % outputs)
         yield request(path, body, {"Content-Type": "application/json"})
 
 
 def many(path: str, payloads: list[bytes]) -> Iterator[bytes]:
+    """Yield requests with one batch each."""
     for number in itertools.count():
         headers = {"Content-Type": "application/vnd.sfumato.reports", "Idempotency-Key": uuid.uuid4().hex}
         yield request(path, payloads[number % len(payloads)], headers)
 
 
 def main() -> None:
+    """Run all measurements and print them."""
     policy = sf.HighLow(sf.Domain([f"v{i}" for i in range(20)]), sensitive=["v1", "v2", "v3"], epsilon=1)
     empty_port = free_port()
     with contextlib.ExitStack() as stack:
@@ -274,7 +287,7 @@ def main() -> None:
         mechanism = sf.mechanism_from_spec(created["collection"]["mechanism"])
         path = f"/v1/collections/{created['collection']['id']}/reports"
 
-        # In turns, and the median of the ratios: the machine is not equally fast all the time.
+        # Alternate between both servers and take the median ratio, because the speed of the machine varies.
         ratios, work, reports = [], [], 0
         for _ in range(ROUNDS):
             empty = load(empty_port, empty_process, for_seconds(singles(path, mechanism.outputs, 0)))
@@ -282,34 +295,34 @@ def main() -> None:
             ratios.append(single.rate / empty.rate)
             work.append(empty.microseconds / single.microseconds)
             reports += len(single.milliseconds)
-            print(f"an empty POST handler       {empty}")
+            print(f"empty POST handler          {empty}")
             print(f"one report                  {single}")
-        print(f"   of the empty handler     {statistics.median(ratios):.2f}  (at least 0.50)")
+        print(f"   rate / empty handler     {statistics.median(ratios):.2f}  (goal: at least 0.50)")
         print(f"   by processor time        {statistics.median(work):.2f}")
 
         payloads = batches(mechanism, 200)
         batch = load(port, process, for_seconds(many(path, payloads)))
         bare = bare_sqlite(folder, payloads)
-        print(f"a batch of {BATCH:,} reports    {batch}   {batch.rate * BATCH:,.0f} reports/s")
-        print(f"a bare SQLite transaction   {bare:8,.0f} a second")
-        print(f"   batches of that          {batch.rate / bare:.2f}  (at least 0.33)")
+        print(f"batch of {BATCH:,} reports      {batch}   {batch.rate * BATCH:,.0f} reports/s")
+        print(f"bare SQLite transactions    {bare:8,.0f} per second")
+        print(f"   batches / transactions   {batch.rate / bare:.2f}  (goal: at least 0.33)")
 
         counted = ask(port, "GET", path.replace("/reports", "/aggregate"))
         assert counted["n"] == reports + BATCH * len(batch.milliseconds)
-        print(f"memory of the service       {resident(process):8,.0f} MB after {counted['n']:,} reports")
+        print(f"memory of the collector     {resident(process):8,.0f} MB after {counted['n']:,} reports")
 
         wide = sf.Uniform(sf.Domain.range(2000), 4).to_dict()
         created = ask(port, "POST", "/v1/collections", {"title": "deaf", "policy": wide, "mechanism": "rr"}, token)
         path = f"/v1/collections/{created['collection']['id']}/reports"
         load(port, process, for_seconds(singles(path, 2000, 0)), connections=4)
-        print(f"   before deaf readers      {resident(process):8,.0f} MB")
-        for _ in range(2):  # the second time shows whether the first left anything behind
+        print(f"   before stalled streams   {resident(process):8,.0f} MB")
+        for _ in range(2):  # the second round shows whether the first leaked memory
             readers, start, left = deaf_readers(port, created["collection"]["id"], DEAF), time.perf_counter(), DEAF
             while left:
                 load(port, process, for_seconds(singles(path, 2000, 0)), connections=4)
                 left = live_streams(port)
                 seconds = time.perf_counter() - start
-                print(f"   {seconds:3.0f} s with them         {resident(process):8,.0f} MB, {left} are left")
+                print(f"   {seconds:3.0f} s with them         {resident(process):8,.0f} MB, {left} streams open")
             for reader in readers:
                 reader.close()
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.compare OTHER_TREE
 
-Each operation runs in turn in one process per tree, several times. The printed ratio is the median time of this tree
-divided by that of the other: above 1, this tree is slower. Only stable public names are used, so that a tree of before
-a redesign can be compared with one of after.
+Each operation runs alternately in one process per tree, several times. The printed ratio is the median time of this
+tree divided by that of the other: above 1, this tree is slower. The benchmark uses only stable public names, so that it
+can compare trees from before and after a redesign.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PEOPLE = 10**6
 
 
 def operations() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield every operation with its label, ready to be timed."""
+    """Yield the label of every operation and a function that runs it."""
     values = np.random.default_rng(1).integers(0, 64, _PEOPLE)
     domain = sf.Domain.range(64)
     uniform = sf.Uniform(domain, 1)
@@ -59,15 +59,17 @@ def operations() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _call(function: Callable[..., object], *arguments: Any, **options: Any) -> Callable[[], object]:
+    """Return a function without parameters that makes this call."""
     return lambda: function(*arguments, **options)
 
 
 def _estimate(mechanism: Any, counts: Any) -> object:
+    """Estimate frequencies with intervals."""
     return sf.estimate(mechanism, counts, "simplex").interval(0.95)
 
 
 def serve() -> None:
-    """Time one operation per line of input, and answer with the seconds it took."""
+    """Run one operation per line of input, and print the seconds that it took."""
     known = list(operations())
     print(json.dumps([label for label, _ in known]), flush=True)
     for line in sys.stdin:
@@ -89,21 +91,22 @@ class Tree:
         self.labels: list[str] = json.loads(self._read())
 
     def seconds(self, number: int) -> float:
-        """Run an operation once and return how long it took."""
+        """Run an operation once and return its duration."""
         assert self._process.stdin is not None
         print(number, file=self._process.stdin, flush=True)
         return float(self._read())
 
     def _read(self) -> str:
+        """Return the next line of output."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError("the process of a tree ended early")
+            raise RuntimeError("the process of a source tree ended early; see its error output above")
         return line
 
 
 def main() -> None:
-    """Compare this tree with another and print a line per operation."""
+    """Compare this tree with another and print one line per operation."""
     if sys.argv[1:] == ["--serve"]:
         serve()
         return
@@ -112,12 +115,12 @@ def main() -> None:
     ratios = []
     for number, label in enumerate(here.labels):
         other = there.labels.index(label)
-        here.seconds(number), there.seconds(other)  # the first call may compile
+        here.seconds(number), there.seconds(other)  # the first call may compile kernels
         pairs = [(here.seconds(number), there.seconds(other)) for _ in range(_REPEATS)]
         this, that = (statistics.median(times) for times in zip(*pairs, strict=True))
         ratios.append(this / that)
         print(f"{label:40}{1e3 * this:12.3f}{1e3 * that:12.3f}{this / that:8.2f}", flush=True)
-    print(f"median ratio {statistics.median(ratios):.2f}, greatest {max(ratios):.2f}")
+    print(f"median ratio {statistics.median(ratios):.2f}, largest {max(ratios):.2f}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How fast the array kernels are, next to the rate at which this machine makes random bytes.
+"""Measure the array kernels, compared with the rate at which this machine generates random bytes.
 
     python -m benchmarks.kernels
 
-A kernel's time includes its keystreams. Its *budget* is the time in which the machine makes its random bytes and
-copies its reports: no kernel needs less, and one that comes near has nothing left to gain.
+The time of a kernel includes its keystreams. Its *budget* is the time in which the machine generates its random bytes
+and copies its reports. No kernel can be faster than its budget.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SEED = 1
 
 
 class Case(NamedTuple):
-    """A mechanism, and millions of values a second that prototypes of its kind reached on a machine like this."""
+    """A mechanism, and the millions of values per second that prototypes reached on a similar machine."""
 
     label: str
     mechanism: Mechanism
@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """One of each kind, at the sizes whose rates are known."""
+    """Return mechanisms of each kind, at the sizes whose rates are known."""
     matrix = np.random.default_rng(_SEED).random((64, 64))
     table = TableMechanism.from_matrix(Domain(range(64)), matrix / matrix.sum(axis=1, keepdims=True))
     return [
@@ -65,7 +65,7 @@ def cases() -> list[Case]:
 
 
 class Worker:
-    """One thread's streams and buffers."""
+    """Streams and buffers of one thread."""
 
     def __init__(self, kernel: Kernel, size: int) -> None:
         self.kernel = kernel
@@ -81,12 +81,12 @@ class Worker:
         main.update_into(self.zeros[: self.main.nbytes], self.main.data)
         auxiliary.update_into(self.zeros[: self.auxiliary.nbytes], self.auxiliary.view(np.uint8).data)
         if self.kernel.run(values, self.main, self.auxiliary, out) < 0:
-            raise RuntimeError("a chunk needed more auxiliary words than nearly every chunk does")
+            raise RuntimeError("a chunk needed more auxiliary words than provided, which is very unlikely; run again")
 
 
 def seconds(job: Callable[[], object]) -> float:
-    """The median time of a job, over repeats of many runs each."""
-    job()  # compiles, and touches every page
+    """Return the median time of a job, over repeats of many runs each."""
+    job()  # compile kernels and touch every memory page
     start = time.perf_counter()
     job()
     runs = max(1, round(_LEAST_SECONDS / (time.perf_counter() - start)))
@@ -100,7 +100,7 @@ def seconds(job: Callable[[], object]) -> float:
 
 
 def stream_job(count: int) -> Callable[[], None]:
-    """Makes so many bytes of keystream, a multiple of those that stay in the cache."""
+    """Return a job that generates ``count`` bytes of keystream in a buffer that fits in the cache."""
     stream, zeros, buffer = keystream(fresh_key(), 0, MAIN), bytes(_STREAM_BYTES), bytearray(_STREAM_BYTES)
 
     def job() -> None:
@@ -111,18 +111,18 @@ def stream_job(count: int) -> Callable[[], None]:
 
 
 def stream_rate() -> float:
-    """Bytes of keystream a second, in one thread."""
+    """Return the bytes of keystream per second, in one thread."""
     return _STREAM_BYTES / seconds(stream_job(_STREAM_BYTES))
 
 
 def copy_rate() -> float:
-    """Bytes copied a second between two buffers beyond the caches, in one thread."""
+    """Return the bytes per second copied between two buffers larger than the caches, in one thread."""
     source, target = np.ones(2**26, dtype=np.uint8), np.ones(2**26, dtype=np.uint8)
     return source.nbytes / seconds(lambda: np.copyto(target, source))
 
 
 def value_rate(mechanism: Mechanism, kernel: Kernel, threads: int) -> float:
-    """Values a second: many chunks, shared out among threads, each with its keystreams."""
+    """Return the values per second of threads that share many chunks, with separate keystreams."""
     size = mechanism.layout.chunk_values
     workers = [Worker(kernel, size) for _ in range(threads)]
     values = np.random.default_rng(_SEED).integers(0, len(mechanism.domain), _CHUNKS * size)
@@ -145,7 +145,7 @@ def main() -> None:
     for label, mechanism, known in cases():
         kernel = kernel_for(mechanism)
         assert kernel is not None
-        stream = stream_rate()  # beside each kernel: a shared machine changes its speed
+        stream = stream_rate()  # measured again for each kernel, because the speed of a shared machine varies
         one, two = (value_rate(mechanism, kernel, threads) for threads in (1, 2))
         random_bytes = kernel.frame_bytes + 8 * kernel.auxiliary_mean
         report_bytes = kernel.dtype.itemsize * math.prod(kernel.report_shape)

@@ -1,10 +1,10 @@
-"""The calls of other packages that do what Sfumato does, timed. Runs in an environment that has such a package alone.
+"""Time the calls of another package that correspond to Sfumato's. Runs in an environment with that package only.
 
     python peer_calls.py PEER VALUES.json
 
-VALUES.json holds epsilon and, for every k, the values; the answer is JSON on standard output. Each package is called as
-its own documentation calls it: one value at a time. A run has as many values as it manages in a fraction of a second,
-at most all of them; a call that would take too long for five runs is left out.
+VALUES.json contains epsilon and the values for every k; the result is JSON on standard output. Each package is called
+as in its documentation: one value at a time. A run has as many values as fit in a fraction of a second, at most all of
+them. Calls that would take too long for five runs are left out.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ RUN_SECONDS = 0.25
 LONGEST_VALUE_SECONDS = 1.0
 REPORTS_SECONDS = 2.0
 
-#: How to make one report, and how to estimate all frequencies from a list of reports (None: the package has no call).
+#: A function that privatizes a value, and one that estimates all frequencies from reports, or None if there is none.
 Calls = tuple[Callable[[int], Any], Callable[[list[Any]], Any] | None]
 
 
 def pure_ldp(mechanism: str, k: int, epsilon: float) -> Calls | None:
-    """Clients and servers; values are numbered from one."""
+    """Return the calls of pure-ldp, which has clients and servers, and numbers values from one."""
     from pure_ldp.frequency_oracles import direct_encoding, hadamard_response, unary_encoding
 
     client: Any
@@ -50,14 +50,14 @@ def pure_ldp(mechanism: str, k: int, epsilon: float) -> Calls | None:
     def estimate(reports: list[Any]) -> Any:
         server = make_server()
         server.aggregate_all(reports)
-        server.estimate(1, suppress_warnings=True)  # the first asks for all
+        server.estimate(1, suppress_warnings=True)  # the first call estimates all values
         return server.estimated_data
 
     return lambda value: client.privatise(value + 1), estimate
 
 
 def multi_freq_ldpy(mechanism: str, k: int, epsilon: float) -> Calls | None:
-    """Compiled clients, called once per value."""
+    """Return the calls of multi-freq-ldpy, which has compiled clients for one value."""
     from multi_freq_ldpy.pure_frequency_oracles import GRR, SS, UE
 
     if mechanism == "randomized response":
@@ -71,7 +71,7 @@ def multi_freq_ldpy(mechanism: str, k: int, epsilon: float) -> Calls | None:
 
 
 def opendp(mechanism: str, k: int, epsilon: float) -> Calls | None:
-    """Measurements; secure randomness, as Sfumato's."""
+    """Return the measurements of OpenDP, which has secure randomness, like Sfumato."""
     import numpy as np
     import opendp.prelude as dp
 
@@ -98,15 +98,16 @@ MECHANISMS = ("randomized response", "unary", "unary, optimized", "subset", "had
 
 
 def seconds(job: Callable[[], Any]) -> float:
+    """Return the duration of a job."""
     start = time.perf_counter()
     job()
     return time.perf_counter() - start
 
 
 def timed(calls: Calls, values: list[int], reports_wanted: int) -> dict[str, Any] | None:
-    """Seconds of five runs of each call, with their numbers of values and of reports."""
+    """Return the durations of five runs of each call, with their numbers of values and reports."""
     privatize, estimate = calls
-    seconds(lambda: privatize(values[0]))  # compiles
+    seconds(lambda: privatize(values[0]))  # compile
     each = seconds(lambda: [privatize(value) for value in values[:3]]) / 3
     if each > LONGEST_VALUE_SECONDS:
         return None
@@ -127,16 +128,17 @@ def timed(calls: Calls, values: list[int], reports_wanted: int) -> dict[str, Any
 
 
 def main(peer: str, path: str) -> None:
+    """Time all calls of a package and print the result as JSON."""
     warnings.simplefilter("ignore")
     case = json.loads(Path(path).read_text(encoding="utf-8"))
-    found: dict[str, Any] = {}
+    timings_by_case: dict[str, Any] = {}
     for k, values in case["values"].items():
         for mechanism in MECHANISMS:
             calls = PEERS[peer](mechanism, int(k), float(case["epsilon"]))
             timing = None if calls is None else timed(calls, values, case["reports"][mechanism][k])
             if timing is not None:
-                found[f"{mechanism}/{k}"] = timing
-    json.dump(found, sys.stdout)
+                timings_by_case[f"{mechanism}/{k}"] = timing
+    json.dump(timings_by_case, sys.stdout)
 
 
 if __name__ == "__main__":

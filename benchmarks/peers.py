@@ -1,10 +1,10 @@
-"""This project beside other packages, and beside what the machine can do at most: one run, the same values.
+"""Compare this project with other packages and with the limits of the machine, in one run on the same values.
 
     python -m benchmarks.peers
 
-Every other package has an environment of its own, made on first use in the user's cache folder. All run on one thread,
-ε = 1. A median of five runs or more stands for each call, and its spread is (greatest - least)/median. Rates of
-different calls in one run compare; absolute ones change with the machine and with what else it does.
+Every other package has a separate environment, created on first use in the user's cache folder. All calls run on one
+thread, at ε = 1. Each result is the median of at least five runs, and its spread is (largest - smallest)/median. Rates
+of different calls in one run are comparable. Absolute rates change with the machine and its load.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from sfumato.mechanisms import (
 )
 from sfumato.mechanisms.kernels.counting import add_bit_sums, add_histogram
 
-#: What pip installs for each of them, beside the package what it needs and does not say.
+#: Arguments of pip for each package: the package, and dependencies that it does not declare.
 PACKAGES = {
     "pure-ldp": ["pure-ldp==1.2.0", "scikit-learn", "statsmodels", "xxhash<4"],
     "multi-freq-ldpy": ["multi-freq-ldpy==0.2.5", "scipy", "xxhash<4"],
@@ -55,7 +55,7 @@ _OUTPUT = Path(__file__).parents[1] / "build" / "benchmarks"
 
 
 class Timing(NamedTuple):
-    """So many values in a median time, with the spread of the runs."""
+    """A number of values, the median time that they took, and the spread of the runs."""
 
     values: int
     seconds: float
@@ -63,16 +63,19 @@ class Timing(NamedTuple):
 
     @property
     def rate(self) -> float:
+        """Values per second."""
         return self.values / self.seconds
 
     @classmethod
     def of(cls, count: int, times: list[float]) -> Timing:
+        """Return the timing of runs with these durations."""
         middle = statistics.median(times)
         return cls(count, middle, (max(times) - min(times)) / middle)
 
 
 def timing(count: int, job: Callable[[], object], runs: int = RUNS) -> Timing:
-    job()  # compiles, and touches every page
+    """Return the timing of a job."""
+    job()  # compile kernels and touch every memory page
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -82,21 +85,22 @@ def timing(count: int, job: Callable[[], object], runs: int = RUNS) -> Timing:
 
 
 def in_turn(count: int, *jobs: Callable[[], object], runs: int = 15) -> list[Timing]:
-    """The timings of jobs that are run by turns, so that whatever else the machine does meets them alike."""
+    """Return the timings of jobs that run alternately, so that other load on the machine affects them equally."""
     times: list[list[float]] = [[] for _ in jobs]
     for run in range(runs + 1):
-        for job, mine in zip(jobs, times, strict=True):
+        for job, job_times in zip(jobs, times, strict=True):
             start = time.perf_counter()
             job()
-            if run:  # the first compiles, and touches every page
-                mine.append(time.perf_counter() - start)
-    return [Timing.of(count, mine) for mine in times]
+            if run:  # the first run compiles kernels and touches every memory page
+                job_times.append(time.perf_counter() - start)
+    return [Timing.of(count, job_times) for job_times in times]
 
 
-# -- what is compared --------------------------------------------------------------------------------------
+# -- calls of this project ---------------------------------------------------------------------------------
 
 
 def mechanism_of(name: str, k: int) -> Mechanism:
+    """Return the mechanism with this name over k values."""
     domain = sf.Domain.range(k)
     if name.startswith("unary"):
         return UnaryEncoding(domain, EPSILON, optimized="optimized" in name)
@@ -109,23 +113,25 @@ def mechanism_of(name: str, k: int) -> Mechanism:
 
 
 def reports_wanted(name: str, k: int) -> int:
-    """How many reports a peer estimates from: those of k bits take it megabytes each at 32,768."""
+    """Return the number of reports that a peer estimates from; at k = 32,768 its reports take megabytes each."""
     return _VALUES if name in ("randomized response", "hadamard") else min(32_768, max(1024, 2**23 // k))
 
 
-def own_values(name: str, k: int) -> int:
-    """How many values a run of ours has: a tenth of a second or more of each."""
+def values_per_run(name: str, k: int) -> int:
+    """Return the number of values per run of this project, enough for a tenth of a second or more."""
     if name in ("randomized response", "hadamard"):
         return 2**23
     return max(2**12, (2**26 if name == "subset" else 2**28) // k)
 
 
 def privatize_timing(mechanism: Mechanism, values: npt.NDArray[np.int64]) -> Timing:
+    """Return the timing of privatize on one thread."""
     out = np.empty((len(values), *mechanism.report_format.shape), mechanism.report_format.dtype)
     return timing(len(values), lambda: sf.privatize(mechanism, values, out=out, threads=1))
 
 
 def estimate_timing(mechanism: Mechanism, reports: npt.NDArray[Any]) -> Timing:
+    """Return the timing of aggregate and estimate."""
     return timing(len(reports), lambda: sf.estimate(mechanism, sf.aggregate(mechanism, reports)))
 
 
@@ -133,12 +139,12 @@ def estimate_timing(mechanism: Mechanism, reports: npt.NDArray[Any]) -> Timing:
 
 
 def environment(peer: str) -> Path:
-    """The Python of an environment that has this package; it is made if it is not there."""
+    """Return the Python of an environment with this package, which is created if it does not exist."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sfumato-benchmarks"
     folder = cache / f"{peer}-{sys.version_info.major}.{sys.version_info.minor}"
     python, stamp = folder / "bin" / "python", folder / "installed"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != " ".join(PACKAGES[peer]):
-        print(f"making an environment for {peer}", flush=True)
+        print(f"creating an environment for {peer}", flush=True)
         venv.create(folder, with_pip=True, clear=True)
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES[peer]]
         subprocess.run(install, check=True)
@@ -146,29 +152,30 @@ def environment(peer: str) -> Path:
     return python
 
 
-#: For each peer, by mechanism and k, the timings of its calls.
+#: Timings of the calls of each peer, by mechanism and k.
 Peers = dict[str, dict[tuple[str, int], dict[str, Timing]]]
 
 
 def peer_timings(peer: str, case: Path) -> dict[tuple[str, int], dict[str, Timing]]:
-    """The timings of a peer's calls, by mechanism and k."""
+    """Return the timings of a peer's calls, by mechanism and k."""
     calls = Path(__file__).with_name("peer_calls.py")
-    # One thread each, as for us.
+    # One thread, as for this project.
     alone = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")}
     done = subprocess.run(
         [str(environment(peer)), str(calls), peer, str(case)], check=True, capture_output=True, text=True, env=alone
     )
-    found = {}
+    timings_by_case = {}
     for key, result in json.loads(done.stdout).items():
         name, k = key.split("/")
         timings = {"privatize": Timing.of(result["values"], result["privatize"])}
         if "estimate" in result:
             timings["estimate"] = Timing.of(result["reports"], result["estimate"])
-        found[name, int(k)] = timings
-    return found
+        timings_by_case[name, int(k)] = timings
+    return timings_by_case
 
 
 def write_case(path: Path) -> dict[int, npt.NDArray[np.int64]]:
+    """Write the values for the peers to a file and return them."""
     generator = np.random.default_rng(8)
     values = {k: generator.integers(0, k, _VALUES) for k in SIZES}
     document = {
@@ -184,7 +191,7 @@ def write_case(path: Path) -> dict[int, npt.NDArray[np.int64]]:
 
 
 class Limits(NamedTuple):
-    """Bytes a second on one thread."""
+    """Bytes per second on one thread: keystream, copying and reading memory."""
 
     stream: float
     copy: float
@@ -192,13 +199,14 @@ class Limits(NamedTuple):
 
 
 def limits() -> Limits:
+    """Measure the limits of the machine."""
     words = np.ones(2**25, np.uint64)
     read = max(words.nbytes / timing(1, job).seconds for job in (words.sum, words.max))
     return Limits(stream_rate(), copy_rate(), read)
 
 
 def of_budget(mechanism: Mechanism, rate: float, machine: Limits) -> float:
-    """The share of the time in which the machine makes a report's random bytes and copies the report."""
+    """Return the share of the time that generating the random bytes and copying the reports takes at least."""
     kernel = kernel_for(mechanism)
     assert kernel is not None
     report_bytes = kernel.dtype.itemsize * math.prod(kernel.report_shape)
@@ -206,33 +214,34 @@ def of_budget(mechanism: Mechanism, rate: float, machine: Limits) -> float:
     return rate * (random_bytes / machine.stream + report_bytes / machine.copy)
 
 
-# -- the goals that no peer has a part in ------------------------------------------------------------------
+# -- goals without peers -----------------------------------------------------------------------------------
 
 
 class Goal(NamedTuple):
-    """A ratio that is wanted, and the one that was found."""
+    """A required ratio and the measured one."""
 
     what: str
     wanted: float
-    found: float
+    ratio: float
     at_most: bool = False
 
     @property
     def verdict(self) -> str:
-        """What is wanted, and whether it was found."""
-        met = self.found <= self.wanted if self.at_most else self.found >= self.wanted
+        """The required ratio, and whether it is met."""
+        met = self.ratio <= self.wanted if self.at_most else self.ratio >= self.wanted
         return f"{'≤' if self.at_most else '≥'} {self.wanted:g} {'met' if met else 'NOT MET'}"
 
     def __str__(self) -> str:
-        return f"  {self.what:68} {self.found:10,.2f}  {self.verdict}"
+        return f"  {self.what:68} {self.ratio:10,.2f}  {self.verdict}"
 
 
 def machine_goals(machine: Limits) -> list[Goal]:
+    """Measure the goals that relate to the machine."""
     generator = np.random.default_rng(9)
     narrow = HadamardResponse(sf.Domain.range(2000), EPSILON, block_size=2048)
     values = generator.integers(0, 2000, 2**24)
     out = np.empty(len(values), narrow.report_format.dtype)
-    some = 2**20  # stay in the third cache: beyond it memory sets the pace, not the stream
+    some = 2**20  # stay in the third-level cache; beyond it memory limits the rate, not the keystream
     near, stream = in_turn(
         some,
         lambda: privatize_indices(narrow, values[:some], out=out[:some], threads=1),
@@ -251,7 +260,7 @@ def machine_goals(machine: Limits) -> list[Goal]:
     ]
     indices = generator.integers(0, 2**16, 2**24).astype(np.uint32)
     counts = np.zeros(2**16, np.int64)
-    pieces = np.split(indices, 16)  # of a size that one thread counts
+    pieces = np.split(indices, 16)  # small enough that one thread counts a piece
     histogram = timing(len(indices), lambda: _each(pieces, lambda piece: add_histogram(piece, counts)))
     goals.append(
         Goal("aggregate, histogram of 65,536: of memory read, one thread", 0.22, 4 * histogram.rate / machine.read)
@@ -275,11 +284,13 @@ def machine_goals(machine: Limits) -> list[Goal]:
 
 
 def _each(pieces: list[npt.NDArray[Any]], job: Callable[[npt.NDArray[Any]], None]) -> None:
+    """Apply a job to every piece."""
     for piece in pieces:
         job(piece)
 
 
 def table_over_numpy() -> float:
+    """Return the rate of a table mechanism divided by that of numpy sampling its rows."""
     generator = np.random.default_rng(7)
     matrix = generator.dirichlet(np.ones(64), 64)
     table = TableMechanism.from_matrix(sf.Domain.range(64), matrix)
@@ -288,15 +299,16 @@ def table_over_numpy() -> float:
 
     def by_numpy() -> None:
         for x in range(64):
-            mine = np.flatnonzero(values == x)
-            out[mine] = generator.choice(64, size=len(mine), p=matrix[x])
+            members = np.flatnonzero(values == x)
+            out[members] = generator.choice(64, size=len(members), p=matrix[x])
 
     reports = np.empty(len(values), table.report_format.dtype)
-    own, other = in_turn(len(values), lambda: sf.privatize(table, values, out=reports, threads=1), by_numpy, runs=7)
-    return own.rate / other.rate
+    ours, other = in_turn(len(values), lambda: sf.privatize(table, values, out=reports, threads=1), by_numpy, runs=7)
+    return ours.rate / other.rate
 
 
 def of_bare_decoding(indices: npt.NDArray[np.uint32]) -> float:
+    """Return the rate of counting a Parquet file divided by that of decoding it only."""
     import pyarrow.parquet
 
     mechanism = HadamardResponse(sf.Domain.range(2**16 - 1), EPSILON, block_size=2**16)
@@ -313,19 +325,19 @@ def of_bare_decoding(indices: npt.NDArray[np.uint32]) -> float:
 
 
 def over_block_peers(peers: Peers, values: dict[int, npt.NDArray[np.int64]]) -> list[Goal]:
-    """Hadamard response in blocks of eight columns over the peers' Hadamard response: none of them has blocks."""
+    """Compare Hadamard response in blocks of eight columns with the peers' Hadamard response, which has no blocks."""
     goals = []
     for k in SIZES:
-        theirs = [found["hadamard", k]["privatize"].rate for found in peers.values() if ("hadamard", k) in found]
+        theirs = [timings["hadamard", k]["privatize"].rate for timings in peers.values() if ("hadamard", k) in timings]
         if theirs:
             mechanism = HadamardResponse(sf.Domain.range(k), EPSILON, block_size=8)
-            own = privatize_timing(mechanism, np.resize(values[k], own_values("hadamard", k)))
+            ours = privatize_timing(mechanism, np.resize(values[k], values_per_run("hadamard", k)))
             what = f"privatize hadamard in blocks of 8, k = {k:,}: over every peer"
-            goals.append(Goal(what, PRIVATIZE_GOALS["hadamard", k], own.rate / max(theirs)))
+            goals.append(Goal(what, PRIVATIZE_GOALS["hadamard", k], ours.rate / max(theirs)))
     return goals
 
 
-#: How many times faster than every peer: privatize by mechanism and k, estimate by k.
+#: Required speedups over every peer: privatize by mechanism and k, estimate by k.
 PRIVATIZE_GOALS = {
     ("hadamard", 128): 1000, ("hadamard", 1024): 1000, ("hadamard", 32_768): 1000,
     ("unary", 128): 25, ("unary", 1024): 25, ("unary", 32_768): 25,
@@ -340,6 +352,7 @@ ESTIMATE_GOALS = {32_768: 20}
 
 
 def main() -> None:
+    """Measure everything, print the tables, and write them as JSON and as a plot."""
     with tempfile.TemporaryDirectory() as folder:
         case = Path(folder) / "values.json"
         values = write_case(case)
@@ -353,84 +366,92 @@ def main() -> None:
     for name in MECHANISMS:
         for k in SIZES:
             mechanism = mechanism_of(name, k)
-            column = np.resize(values[k], own_values(name, k))
-            own = privatize_timing(mechanism, column)
-            others = {peer: found[name, k]["privatize"] for peer, found in peers.items() if (name, k) in found}
-            ratios = {peer: own.rate / other.rate for peer, other in others.items()}
-            share = of_budget(mechanism, own.rate, machine)
+            column = np.resize(values[k], values_per_run(name, k))
+            ours = privatize_timing(mechanism, column)
+            others = {peer: timings[name, k]["privatize"] for peer, timings in peers.items() if (name, k) in timings}
+            ratios = {peer: ours.rate / other.rate for peer, other in others.items()}
+            share = of_budget(mechanism, ours.rate, machine)
             what = f"privatize {name}, k = {k:,}"
             goal = None
             if (name, k) in PRIVATIZE_GOALS and ratios:
                 goal = Goal(f"{what}: over every peer", PRIVATIZE_GOALS[name, k], min(ratios.values()))
                 goals.append(goal)
-            _print_row(what, own, share, goal, others, ratios)
-            rows.append(_row("privatize", name, k, own, others, ratios))
+            _print_row(what, ours, share, goal, others, ratios)
+            rows.append(_row("privatize", name, k, ours, others, ratios))
     goals += over_block_peers(peers, values)
     for name in MECHANISMS:
         for k in SIZES:
             mechanism = mechanism_of(name, k)
             reports = sf.privatize(mechanism, values[k][: reports_wanted(name, k)])
-            own = estimate_timing(mechanism, reports)
+            ours = estimate_timing(mechanism, reports)
             others = {
-                peer: found[name, k]["estimate"]
-                for peer, found in peers.items()
-                if "estimate" in found.get((name, k), {})
+                peer: timings[name, k]["estimate"]
+                for peer, timings in peers.items()
+                if "estimate" in timings.get((name, k), {})
             }
-            # From as many reports as the peer had: the cost of k numbers must not be hidden behind more of them.
+            # Use as many reports as the peer, because more reports would hide the cost per value.
             ratios = {
                 peer: other.seconds / estimate_timing(mechanism, reports[: other.values]).seconds
                 for peer, other in others.items()
             }
-            share = own.rate * reports[:1].nbytes / machine.read
+            share = ours.rate * reports[:1].nbytes / machine.read
             what = f"estimate {name}, k = {k:,}"
             goal = None
             if k in ESTIMATE_GOALS and ratios:
                 goal = Goal(f"{what}: over every peer", ESTIMATE_GOALS[k], min(ratios.values()))
                 goals.append(goal)
-            _print_row(what, own, share, goal, others, ratios)
-            rows.append(_row("estimate", name, k, own, others, ratios))
-    print(f"\n  {'goals (ratios in this run)':68} {'found':>10}  goal")
+            _print_row(what, ours, share, goal, others, ratios)
+            rows.append(_row("estimate", name, k, ours, others, ratios))
+    print(f"\n  {'goals (ratios in this run)':68} {'ratio':>10}  goal")
     goals += machine_goals(machine)
     for each in goals:
         print(each, flush=True)
     _OUTPUT.mkdir(parents=True, exist_ok=True)
-    found = {"rows": rows, "goals": [{**goal._asdict(), "verdict": goal.verdict} for goal in goals]}
-    (_OUTPUT / "peers.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+    keys = {"ratio": "found"}  # the name in files of earlier runs
+    goal_rows = [
+        {keys.get(key, key): value for key, value in goal._asdict().items()} | {"verdict": goal.verdict}
+        for goal in goals
+    ]
+    document = {"rows": rows, "goals": goal_rows}
+    (_OUTPUT / "peers.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
     _plot(rows)
     print(f"\nthe table as JSON and a plot are in {_OUTPUT.relative_to(_OUTPUT.parents[1])}\n")
 
 
 def _print_row(
-    label: str, own: Timing, share: float, goal: Goal | None, others: dict[str, Timing], ratios: dict[str, float]
+    label: str, ours: Timing, share: float, goal: Goal | None, others: dict[str, Timing], ratios: dict[str, float]
 ) -> None:
+    """Print one row of the table."""
     verdict = "" if goal is None else goal.verdict
     cells = [f"{others[peer].rate:12,.0f} {ratios[peer]:8,.0f}x" if peer in others else "-" for peer in PACKAGES]
-    mine = f"{label:42}{own.rate:14,.0f}{own.spread:8.0%}{share:9.2f}{verdict:>16}"
-    print(mine + "".join(f"{cell:>22}" for cell in cells), flush=True)
+    first_cells = f"{label:42}{ours.rate:14,.0f}{ours.spread:8.0%}{share:9.2f}{verdict:>16}"
+    print(first_cells + "".join(f"{cell:>22}" for cell in cells), flush=True)
 
 
 def _row(
-    call: str, name: str, k: int, own: Timing, others: dict[str, Timing], ratios: dict[str, float]
+    call: str, name: str, k: int, ours: Timing, others: dict[str, Timing], ratios: dict[str, float]
 ) -> dict[str, Any]:
+    """Return one row of the table as a document."""
     return {
-        "call": call, "mechanism": name, "k": k, "rate": own.rate, "spread": own.spread,
+        "call": call, "mechanism": name, "k": k, "rate": ours.rate, "spread": ours.spread,
         "peers": {peer: {"rate": other.rate, "spread": other.spread, "count": other.values, "ratio": ratios[peer]}
                   for peer, other in others.items()},
     }  # fmt: skip
 
 
 def _plot(rows: list[dict[str, Any]]) -> None:
+    """Plot the rates of all packages."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 5), layout="constrained")
     for axes, call in zip(figure.subplots(1, 2), ("privatize", "estimate"), strict=True):
-        mine = [row for row in rows if row["call"] == call]
-        labels = [f"{row['mechanism']}, {row['k']:,}" for row in mine]
-        axes.plot([row["rate"] for row in mine], range(len(mine)), "o", color="black", label="Sfumato")
+        selected = [row for row in rows if row["call"] == call]
+        labels = [f"{row['mechanism']}, {row['k']:,}" for row in selected]
+        axes.plot([row["rate"] for row in selected], range(len(selected)), "o", color="black", label="Sfumato")
         for peer, marker in zip(PACKAGES, "s^D", strict=True):
-            there = [(row["peers"][peer]["rate"], i) for i, row in enumerate(mine) if peer in row["peers"]]
+            there = [(row["peers"][peer]["rate"], i) for i, row in enumerate(selected) if peer in row["peers"]]
             axes.plot([rate for rate, _ in there], [i for _, i in there], marker, markersize=4, label=peer)
-        axes.set(xscale="log", xlabel=f"{call}: values per second, one thread", yticks=range(len(mine)))
+        axes.set(xscale="log", xlabel=f"{call}: values per second, one thread", yticks=range(len(selected)))
         axes.set_yticklabels(labels, fontsize=7)
         axes.invert_yaxis()
         axes.grid(axis="x", alpha=0.3)

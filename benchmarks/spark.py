@@ -1,10 +1,11 @@
-"""Spark against one process, on the cores of one machine: the price of a cluster where none is needed.
+"""Compare Spark with one process on the cores of one machine, to measure the overhead of a cluster.
 
     python -m benchmarks.spark
 
-Randomized response on 128 values, in eight Parquet files. Two executors of one core each; one process has the same two
-cores. What is timed is a call, from the files to the files or counts: Spark's planning, its jobs and its commit. What
-is not: the start of the session and of its executors, and the first call of each kind, which imports and compiles.
+The data are values of randomized response over 128 values, in eight Parquet files. Spark has two executors of one core
+each; the single process has the same two cores. The measured time of a call includes Spark's planning, its jobs and its
+commit. It excludes the start of the session and its executors, and the first call of each kind, which imports and
+compiles.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MASTER = "local-cluster[2,1,1024]"
 
 
 def median_seconds(call: Callable[[], object], times: int) -> tuple[float, float, float]:
-    """The median of some runs, the shortest and the longest, after one that is not counted."""
+    """Return the median, the shortest and the longest of some runs, after one that is not counted."""
     taken = []
     for _ in range(times + 1):
         start = time.perf_counter()
@@ -47,7 +48,7 @@ def median_seconds(call: Callable[[], object], times: int) -> tuple[float, float
 
 
 def print_row(name: str, alone: float, call: Callable[[], object], times: int) -> float:
-    """A line with the seconds of one process, those of a call on Spark, and the ratio of throughputs."""
+    """Print the seconds of one process and of a call on Spark, and the ratio of throughputs; return Spark's seconds."""
     median, shortest, longest = median_seconds(call, times)
     spread = f"({shortest:.2f}-{longest:.2f})"
     print(f"  {name:38} {alone:10.2f} s {median:6.2f} s {spread:>15} {alone / median:11.2f}", flush=True)
@@ -55,7 +56,7 @@ def print_row(name: str, alone: float, call: Callable[[], object], times: int) -
 
 
 class Compared:
-    """The same work in one process and on Spark, in a folder of its own."""
+    """The same work in one process and on Spark, in a separate folder."""
 
     def __init__(self, folder: Path, n: int) -> None:
         self.mechanism = RandomizedResponse(sf.Domain.range(VALUES), epsilon=1)
@@ -68,6 +69,7 @@ class Compared:
             parquet.write_table(table, self.values / f"{number}.parquet")
 
     def privatize_here(self) -> None:
+        """Privatize all files in this process."""
         shutil.rmtree(self.here, ignore_errors=True)
         self.here.mkdir()
         for file in sorted(self.values.iterdir()):
@@ -76,9 +78,11 @@ class Compared:
             write_reports(self.mechanism, reports, self.here / file.name)
 
     def count_here(self) -> sf.Aggregate:
+        """Count all reports in this process."""
         return aggregate_files(self.mechanism, sorted(self.here.iterdir()))
 
     def print_table(self, session: SparkSession) -> None:
+        """Print the times of all calls."""
         mechanism, there = self.mechanism, str(self.there)
         frame = session.read.parquet(str(self.values))
         table = spark.read_table(mechanism, session, str(self.here))
@@ -111,7 +115,7 @@ class Compared:
         assert spark.aggregate(mechanism, table) == spark.aggregate(mechanism, filtered) == self.count_here()
 
     def print_more(self, session: SparkSession) -> None:
-        """The same files four times over: what a job costs however few the reports are weighs less."""
+        """Print the times for four copies of the files, for which the fixed cost of a job matters less."""
         copies = [self.here.with_name(f"here-{number}") for number in range(4)]
         for copy in copies:
             shutil.copytree(self.here, copy)
@@ -119,7 +123,7 @@ class Compared:
         alone = median_seconds(lambda: aggregate_files(self.mechanism, files), 5)[0]
         folders = list(map(str, copies))
         print_row(
-            "aggregate_files, four times as many",
+            "aggregate_files, four copies",
             alone,
             lambda: spark.aggregate_files(self.mechanism, session, *folders),
             7,
@@ -127,6 +131,7 @@ class Compared:
 
 
 def main(n: int = N) -> None:
+    """Print the comparison for n values."""
     print(f"Spark, {MASTER}, against one process; randomized response, k = {VALUES}, n = {n:,}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         compared = Compared(Path(folder), n)

@@ -154,8 +154,8 @@ def test_check_says_what_a_policy_asks(folder: Path, capsys: pytest.CaptureFixtu
     assert run.code == 0
     assert run.out.splitlines() == [
         "a high-low policy over 4 values",
-        "requires:         no report is more than 3 times (epsilon ln 3) as likely for a sensitive value ('hiv', 'cancer') "
-        "as for any other value; the other values may be revealed.",
+        "requires:         no report is more than 3 times (epsilon ln 3) as likely for a sensitive value "
+        "('hiv', 'cancer') as for any other value; the other values may be revealed.",
         "smallest epsilon: ln 3 ('hiv' against 'none')",
         f"hash:             {sf.load_policy(folder / 'policy.toml').hash}",
     ]

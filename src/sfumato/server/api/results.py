@@ -102,7 +102,7 @@ async def estimate_response(collector: Collector, collection: Collection, method
 
 
 async def _estimate(collector: Collector, collection: Collection, counts: Aggregate, method: str) -> Estimate:
-    """Return the estimate from the cache, or compute it; raise ApiError if there are no reports."""
+    """Return the estimate from the cache, or compute it; raise ApiError without reports."""
     if not counts.n:
         raise ApiError("invalid", "the collection has no reports yet; retry after the first report")
 
@@ -114,7 +114,7 @@ async def _estimate(collector: Collector, collection: Collection, counts: Aggreg
 
 
 def _encode(collection: Collection, method: str, confidence: float, estimate: Estimate | None) -> bytes:
-    """Return the response body of an estimate, without rows if there is no estimate yet."""
+    """Return the response body of an estimate, without rows if the estimate is None."""
     rows = []
     if estimate is not None:
         numbers = np.column_stack(

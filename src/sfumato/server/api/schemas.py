@@ -190,7 +190,7 @@ class EstimateRow(Struct, frozen=True):
 
 
 class EstimateResponse(Struct, frozen=True):
-    """An estimate; it has no rows while there are no reports."""
+    """An estimate; it has no rows before the first report."""
 
     collection: str
     reports: int

@@ -30,7 +30,7 @@ const resized = new ResizeObserver((entries) => {
 const frame = (width, height, about, ...children) =>
 	s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": about }, ...children)
 
-/** Creates a text element. @param {number} x @param {number} y @param {string} content @param {import("./dom.js").Attributes} [more] */
+/** Creates a label. @param {number} x @param {number} y @param {string} content @param {import("./dom.js").Attributes} [more] */
 const label = (x, y, content, more = {}) => s("text", { x, y, ...more }, content)
 
 /** @param {number[][]} points */

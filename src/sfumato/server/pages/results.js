@@ -252,7 +252,7 @@ async function saveParquet() {
 
 async function savePng() {
 	const drawn = /** @type {SVGSVGElement | null} */ (picture.querySelector("svg"))
-	if (!drawn) throw new Error("There is no chart yet. Wait for the first answers.")
+	if (!drawn) throw new Error("The chart is not drawn yet. Wait for the first answers.")
 	download(fileName(".png"), await png(drawn))
 }
 

@@ -102,7 +102,7 @@ function input(owner, name, attributes, then = changed) {
 	} })
 }
 
-/** Creates a text area that is bound to a property. @param {any} owner @param {string} name @param {string} id @param {number} rows @param {() => void} then */
+/** Creates a multi-line input that is bound to a property. @param {any} owner @param {string} name @param {string} id @param {number} rows @param {() => void} then */
 function lineInput(owner, name, id, rows, then) {
 	return h("textarea", { id, rows, value: owner[name], oninput: (/** @type {any} */ event) => {
 		owner[name] = event.target.value
