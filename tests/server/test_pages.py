@@ -180,7 +180,7 @@ def test_a_fresh_collector_says_what_it_is_and_how_to_start(
     page = people(DESKTOP)
     page.goto(collector.url)
     text = page.inner_text("main")
-    assert "every question states it before it is answered" in text
+    assert "every question states it before people answer" in text
     for promise in ("nobody sees", "how little"):  # surveys that hide nothing are listed here too
         assert promise not in text
     assert "admin token" in text
@@ -238,7 +238,7 @@ def test_a_survey_is_made_answered_and_read(
     # What is downloaded is what the API says.
     rows = read(collector, f"{name}/estimate")["rows"]
     taken = {}
-    for text in ("CSV", "Parquet", "PNG of the chart", "The certificate as a file"):
+    for text in ("CSV", "Parquet", "PNG of the chart", "Download the certificate"):
         with results.expect_download() as download:
             results.click(f"text={text}")
         taken[text] = Path(download.value.path()).read_bytes()
@@ -248,7 +248,7 @@ def test_a_survey_is_made_answered_and_read(
     assert pq.read_table(io.BytesIO(taken["Parquet"]))["frequency"].to_pylist() == [row["frequency"] for row in rows]
     assert taken["PNG of the chart"].startswith(b"\x89PNG")
     assert len(set(taken["PNG of the chart"])) > 100  # something is drawn
-    certificate = sf.Certificate.from_json(taken["The certificate as a file"].decode())
+    certificate = sf.Certificate.from_json(taken["Download the certificate"].decode())
     assert certificate.holds
     assert "obeys the high-low policy" in results.inner_text("#certificate")
 
@@ -459,7 +459,7 @@ def exposure_of(guess: float, chance: float) -> str:
         return "sent as it is"
     if (guess - chance) / (1 - chance) < 0.5:
         return ""
-    return "almost always gives your answer away" if guess >= 0.9 else "likely to give your answer away"
+    return "almost always reveals your answer" if guess >= 0.9 else "likely to reveal your answer"
 
 
 def stated(collector: Served, mechanism: Mechanism, policy: sf.Policy, title: str = "Which of these?") -> str:
@@ -491,7 +491,7 @@ def test_the_odds_on_the_page_are_those_of_the_exact_law(people: People, collect
         page.goto(f"{collector.url}/c/{name}")
         page.wait_for_selector("#odds")
         promise = page.inner_text(".promise")
-        assert f"right with probability {as_shown(float(guess))} (without the reply: 25.0%)" in promise, mechanism
+        assert f"correct with probability {as_shown(float(guess))} (without the reply: 25.0%)" in promise, mechanism
         assert f"{float(guess):.3f}" != "1.000" or "more than 99.9%" in promise or guess == 1
         exposed = exposure_of(float(guess) if guess == 1 else min(float(guess), 1 - 2**-53), float(chance))
         alarms = page.locator(".promise .alarm").all_inner_texts()
@@ -514,7 +514,7 @@ def test_the_page_asks_nobody_else_what_a_reply_reveals(people: People, collecto
     assert {path for path in paths if path.startswith("/v1/")} == {f"/v1/collections/{name}"}
     page.get_by_label("hiv", exact=True).check()
     page.get_by_role("button", name="Send", exact=True).click()
-    page.wait_for_selector("#outcome:has-text('It shows your answer')")
+    page.wait_for_selector("#outcome:has-text('It reveals your answer')")
     assert page.inner_text("#drawn") == "“hiv”"
 
 
@@ -529,7 +529,7 @@ def test_a_mechanism_that_breaks_its_policy_is_not_run(people: People, collector
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
     page.route(f"**/v1/collections/{name}", lambda route: route.fulfill(json=served))
     page.goto(f"{collector.url}/c/{name}")
-    page.wait_for_selector(".alarm:has-text('breaks the rule that it states')")
+    page.wait_for_selector(".alarm:has-text('violates its own rule')")
     assert page.locator("form").count() == 0
     assert page.evaluate("import('/static/sfumato.js').then(module => module.answers())") == []
     assert sent == []
@@ -548,17 +548,20 @@ def test_a_mechanism_that_breaks_its_policy_is_not_run(people: People, collector
             {"kind": "high-low", "sensitive": ["hiv"], "epsilon": "1"},
             [
                 "that it is “hiv” from 10% to at most 23.2%",
-                "If it is “none”, “flu” or “cancer”, your reply may show it",
+                "If it is “none”, “flu” or “cancer”, your reply may reveal it",
             ],
         ),
         (
             {"kind": "blocks", "blocks": [0, 0, 1, 1], "epsilon": "1"},
             [
                 "knows your group can raise their suspicion of one value from 10% to at most 23.2%",
-                "may show your group",
+                "may reveal your group",
             ],
         ),
-        ({"kind": "blocks", "blocks": [0, 0, 0, 1], "epsilon": "1"}, ["If it is “cancer”, which stands alone"]),
+        (
+            {"kind": "blocks", "blocks": [0, 0, 0, 1], "epsilon": "1"},
+            ["If it is “cancer”, the only value of its group"],
+        ),
         ({"kind": "blocks", "blocks": [0, 0, 1, 1], "epsilon": "1", "across": "2"}, ["from 10% to at most"]),
         (
             {"kind": "prior", "prior": ["0.4", "0.3", "0.2", "0.1"], "epsilon": "1"},
@@ -684,7 +687,7 @@ def test_the_same_question_by_another_randomizer_is_said_to_add_up(people: Peopl
     page = people()
     answer(page, f"{collector.url}/c/{first}", "flu")
     page.goto(f"{collector.url}/c/{second}")
-    page.wait_for_selector("#again:has-text('what both reveal adds up')")
+    page.wait_for_selector("#again:has-text('what both replies reveal adds up')")
     assert page.locator("input[type=radio]").count() == len(ILLNESSES)
 
 
@@ -702,11 +705,11 @@ def test_what_several_questions_reveal_is_added_up(people: People, collector: Se
     assert f"from 10% to at most {math.ceil(1000 / (1 + 9 / (2 * math.exp(1.5)))) / 10:g}%" in text
     mechanisms = [sf.mechanism_from_spec(read(collector, name)["mechanism"]) for name in names]
     guess = math.prod(float(mechanism.guess_probability()) for mechanism in mechanisms)
-    assert f"right with probability {as_shown(guess)} (without the replies: {as_shown(1 / 64)})" in text
+    assert f"correct with probability {as_shown(guess)} (without the replies: {as_shown(1 / 64)})" in text
     # One that cannot be read is named.
     page.route(f"**/v1/collections/{names[2]}", lambda route: route.fulfill(status=404, json={}))
     page.reload()
-    page.wait_for_selector("#total:has-text('Question 3 cannot be read now')")
+    page.wait_for_selector("#total:has-text('Question 3 cannot be loaded now')")
     people.faults = [fault for fault in people.faults if "404" not in fault]
 
 
@@ -714,9 +717,9 @@ def test_what_several_questions_reveal_is_added_up(people: People, collector: Se
     ("epsilon", "phrase"),
     [
         ("1", ""),
-        ("2.5", "is likely to give"),
-        ("6", "almost always gives"),
-        ("20", "almost always gives"),
+        ("2.5", "is likely to reveal"),
+        ("6", "almost always reveals"),
+        ("20", "almost always reveals"),
         ("inf", "is the answer"),
     ],
 )
@@ -744,7 +747,7 @@ def test_studio_warns_when_replies_give_answers_away(
     name = page.input_value("#done input").rpartition("/")[2]
     guess = float(sf.mechanism_from_spec(read(collector, name)["mechanism"]).guess_probability())
     text = page.inner_text("#done")
-    assert (f"right with probability {as_shown(guess)} (without the reply: 25.0%)" in text) == bool(phrase)
+    assert (f"correct with probability {as_shown(guess)} (without the reply: 25.0%)" in text) == bool(phrase)
 
 
 def test_studio_asks_for_people_and_its_charts_have_room_before_they_come(people: People, collector: Served) -> None:
@@ -763,7 +766,7 @@ def test_studio_asks_for_people_and_its_charts_have_room_before_they_come(people
         page.wait_for_selector(".alarm:has-text('at least 1')")
     page.fill("#people", "1")
     page.locator("#epsilon").fill("0.1")
-    page.wait_for_selector("#predicted:has-text('With 1 person nothing can be said')")
+    page.wait_for_selector("#predicted:has-text('With 1 person, nothing can be estimated')")
     assert "100.0%" in str(page.get_attribute("#curve svg", "aria-label"))
 
 

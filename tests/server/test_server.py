@@ -757,7 +757,7 @@ def test_opening_again_changes_nothing_and_the_future_is_refused(store_url: str)
     assert not again.is_admin(b"second")
     with again._transaction() as execute:
         execute(again.sql.add_migration, (len(again.migrations),))
-    with pytest.raises(Exception, match="of which this release knows"):
+    with pytest.raises(Exception, match="migrations, and this release knows"):
         again.migrate()
     again.close()
 
@@ -882,7 +882,7 @@ def test_an_address_that_cannot_be_listened_on_makes_no_store(
             store = f"sqlite:///{tmp_path}/collect.db"
             assert main(["serve", "--store", store, "--host", host, "--port", str(port)]) == 2
             output = capsys.readouterr()
-            assert f"no collector can listen on {host}:{port}: " in output.err
+            assert f"the collector cannot listen on {host}:{port}: " in output.err
             assert output.out == ""
     assert not (tmp_path / "collect.db").exists()
     for host in ("", "127.0.0.1", "localhost"):

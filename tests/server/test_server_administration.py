@@ -262,7 +262,7 @@ def test_what_takes_too_much_memory_is_too_hard_and_the_next_is_not() -> None:
     async def run() -> None:
         planner = Planner(LONG_ENOUGH, 150 * 2**20, 5000)
         try:
-            with pytest.raises(ApiError, match="more than the collector has") as error:
+            with pytest.raises(ApiError, match="more memory than the collector allows") as error:
                 await planner.ask("check", policy=large, before=0.1)
             assert error.value.reason == "too-hard"
             assert (await planner.ask("check", policy=small, before=0.1))["values"] == 2
@@ -292,7 +292,10 @@ def test_a_fault_in_planning_is_the_collectors_own_and_the_process_goes_on(capfd
             process = planner._process
             with pytest.raises(ApiError) as error:
                 await planner.ask("no such job")
-            assert (error.value.reason, error.value.message) == ("internal", "a fault of the collector's own")
+            assert (error.value.reason, error.value.message) == (
+                "internal",
+                "internal error of the collector; its administrator finds details in the log",
+            )
             assert (await planner.ask("check", policy=small, before=0.1))["values"] == 2
             assert planner._process is process
         finally:
@@ -300,7 +303,7 @@ def test_a_fault_in_planning_is_the_collectors_own_and_the_process_goes_on(capfd
 
     asyncio.run(run())
     (line,) = map(json.loads, capfd.readouterr().err.splitlines())
-    assert (line["event"], line["job"], line["error"]) == ("a fault in planning", "no such job", "KeyError")
+    assert (line["event"], line["job"], line["error"]) == ("internal error in the planner", "no such job", "KeyError")
     assert any("planner.py" in place for place in line["at"])
 
 
@@ -316,7 +319,7 @@ def test_what_nothing_can_be_estimated_from_is_not_opened(collector: Served, pol
     created = collector.as_admin("POST", "/v1/collections", {"title": "a test", "policy": policy.to_dict()})
     assert created.reason == "invalid"
     assert created.json["error"]["message"].startswith(
-        "nothing could be estimated from the answers: the mechanism must"
+        "frequencies cannot be estimated from reports of this mechanism: the mechanism must"
     )
     assert "(Domain" not in created.json["error"]["message"]
 

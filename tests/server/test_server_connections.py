@@ -363,7 +363,7 @@ def test_there_are_so_many_connections_and_no_more(tmp_path: Path, complaints: l
         with connected(collector) as (_, end), socket.socket() as third:
             third.connect(("127.0.0.1", collector.port))
             assert rest(third) == b""
-            until(lambda: complaints == ["too many connections"])
+            until(lambda: complaints == ["connections rejected, because too many are open"])
             complaints.clear()
         until(lambda: not is_open(collector, end))
         one.sendall(HEAD)

@@ -122,7 +122,7 @@ def test_only_tested_versions_are_served_with() -> None:
     for version in (f"0.{first}.0", f"0.{last}.3"):
         check_uvicorn(version)
     for version in (f"0.{first - 1}.0", f"0.{last + 1}.0", "1.0.0", "0.x", ""):
-        with pytest.raises(InvalidInput, match=f"must be of a version from 0.{first} to 0.{last}"):
+        with pytest.raises(InvalidInput, match=f"must have a version from 0.{first} to 0.{last}"):
             check_uvicorn(version)
 
 
