@@ -1,4 +1,4 @@
-"""Write docs/cli.md: the help of every command, as the commands themselves print it."""
+"""Write docs/cli.md, which shows the help of every command."""
 
 from __future__ import annotations
 
@@ -10,42 +10,69 @@ from sfumato.cli import sfumato
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 
-HEAD = """# The command line
+HEAD = """# Command line
 
-The help of every command. Written by `scripts/make_cli_reference.py`; a test fails when it is out of date.
+This page shows the help of every command. `scripts/make_cli_reference.py` generates it from the commands; a test fails
+when it is out of date.
 
-Errors are one line on standard error and exit code 2; the answer "no" (a policy is violated) is exit code 1; a fault of
-the program itself is a traceback and exit code 70. Files are written whole or not at all, and never over one that the
-same command reads. `--json` answers for programs. Completion for bash (zsh and fish alike):
-`eval "$(_SFUMATO_COMPLETE=bash_source sfumato)"`.
+## Exit codes
 
-In pipes `-` stands for standard input or output, wherever a file is read or written except for plots:
+| code | meaning |
+|---|---|
+| 0 | Success. The answer to a question, such as "does the mechanism obey the policy?", is yes. |
+| 1 | The answer is no, for example because a mechanism violates a policy. |
+| 2 | An error. One line on standard error states it. |
+| 70 | An internal error, with a traceback. |
+| 130 | The command was interrupted (Ctrl+C). |
+| 141 | The program that reads standard output closed it early. The command prints nothing. |
+
+## Files and pipes
+
+- A command writes a file completely or not at all.
+- A command never overwrites a file that it also reads.
+- `--json` prints the result as JSON, for programs.
+- `-` means standard input or standard output, wherever a command reads or writes a file. Plots and checkpoints are
+  exceptions.
+- Only one argument of a command can read standard input.
+
+A pipeline from values to estimates:
 
     sfumato privatize mechanism.json - -o - < values.txt | sfumato aggregate mechanism.json - -o - \\
         | sfumato estimate mechanism.json - -o - > estimate.csv
 
-Input is known by its first bytes: a policy is JSON if it begins with a brace, TOML otherwise; reports are a binary
-batch, Parquet, an Arrow file or stream, lines, or counts; values are Parquet, Arrow, CSV if a column is named, or one a
-line. A command reads standard input for one thing only. Text, batches and Arrow streams are read as they come; Parquet
-and Arrow files are held in memory.
+A command detects the format of standard input from its first bytes:
 
-Output has the format that `--format` says. None of it is written before all of it is right (it waits in memory, beyond
-64 MiB in a temporary file without a name), and what a command says to people goes to standard error. A command whose
-output nobody reads to the end stops without a word (exit code 141).
+| input | formats |
+|---|---|
+| policy | JSON if it begins with a brace, else TOML |
+| reports | binary batch, Parquet, Arrow file, Arrow stream, lines, or counts |
+| values | Parquet, Arrow, CSV if `--column` is given, or one value per line |
 
-`lines` are reports as text: `sfumato-reports 1` and the mechanism's hash on the first line; then a report a line, an
-index in plain digits or any other report as its bytes in hex digits; `end` and the number of reports on the last.
+Commands stream text, batches and Arrow streams. They hold Parquet and Arrow files from a pipe in memory.
+
+`--format` sets the format of standard output. A command writes nothing until the whole output is valid. Until then the
+output waits in memory, and above 64 MiB in an unnamed temporary file. Messages for people go to standard error.
+
+The format `lines` is text:
+
+- The first line is `sfumato-reports 1` and the hash of the mechanism.
+- Each following line is one report: an index in decimal digits, or the bytes of the report in hexadecimal digits.
+- The last line is `end` and the number of reports.
+
+## Shell completion
+
+For bash, run `eval "$(_SFUMATO_COMPLETE=bash_source sfumato)"`. For zsh or fish, use `zsh_source` or `fish_source`.
 """
 
 
 def reference() -> str:
-    """The whole page."""
+    """Return the content of the page."""
     runner = CliRunner()
     parts = [HEAD]
     for command in [None, *sfumato.list_commands(None)]:  # type: ignore[arg-type]
         arguments = ["--help"] if command is None else [command, "--help"]
-        text = runner.invoke(sfumato, arguments, prog_name="sfumato", terminal_width=100).output.rstrip()
-        parts.append(f"## sfumato {command or ''}".rstrip() + f"\n\n```\n{text}\n```\n")
+        output = runner.invoke(sfumato, arguments, prog_name="sfumato", terminal_width=100).output.rstrip()
+        parts.append(f"## sfumato {command or ''}".rstrip() + f"\n\n```\n{output}\n```\n")
     return "\n".join(parts)
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "OUTPUT",
     "PIPE",
     "PLOT_FILE",
+    "POSTERIOR_PRIOR_OPTION",
     "PRIOR_OPTION",
     "counts_of",
     "format_option",
@@ -129,11 +130,13 @@ LOSS_OPTION = click.option(
     help="CSV file of losses to minimize instead of --utility: one line per value, one column per decision; "
     "- reads standard input.  [default: none]",
 )
-PRIOR_OPTION = click.option(
-    "--prior",
-    type=INPUT,
-    help="CSV file with the assumed distribution of values: one frequency per line in domain order, or one value and "
-    "its frequency per line; - reads standard input.  [default: uniform]",
+_PRIOR_FILE = (
+    "CSV file with the assumed distribution of values: one frequency per line in domain order, or one value and its "
+    "frequency per line; - reads standard input."
+)
+PRIOR_OPTION = click.option("--prior", type=INPUT, help=f"{_PRIOR_FILE}  [default: uniform]")
+POSTERIOR_PRIOR_OPTION = click.option(
+    "--prior", type=INPUT, help=f"{_PRIOR_FILE} Required with --method mmse, and rejected otherwise.  [default: none]"
 )
 PLOT_FILE = _Output(pipe=False)
 CHECKPOINT = _Output(pipe=False)

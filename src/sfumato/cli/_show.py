@@ -18,13 +18,13 @@ __all__ = [
     "BITS_OPTION",
     "JSON_OPTION",
     "MECHANISM_OPTION",
-    "SECONDS_OPTION",
     "THREADS_OPTION",
     "UTILITY_OPTION",
     "method_option",
     "people",
     "progress_bar",
     "quantity",
+    "seconds_option",
     "show_json",
     "show_table",
 ]
@@ -33,12 +33,14 @@ JSON_OPTION = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON instead of text.  [default: text]"
 )
 
-SECONDS_OPTION = click.option(
-    "--max-seconds",
-    type=click.FloatRange(0),
-    help="Maximum time to search for the optimal mechanism, in seconds; 0 disables the search.  "
-    "[default: 10 for at most 64 values, 0 for more; 60 if --utility is not estimation]",
-)
+
+def seconds_option(*, with_utility: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option ``--max-seconds``; ``with_utility`` adds the default for other utilities than estimation."""
+    about = "Maximum time to search for the optimal mechanism, in seconds; 0 disables the search."
+    other = "; 60 if --utility is not estimation" if with_utility else ""
+    default = f"[default: 10 for at most 64 values, 0 for more{other}]"
+    return click.option("--max-seconds", type=click.FloatRange(0), help=f"{about}  {default}")
+
 
 MECHANISM_OPTION = click.option(
     "--mechanism",

@@ -18,11 +18,11 @@ from sfumato.cli._show import (
     BITS_OPTION,
     JSON_OPTION,
     MECHANISM_OPTION,
-    SECONDS_OPTION,
     UTILITY_OPTION,
     people,
     progress_bar,
     quantity,
+    seconds_option,
     show_json,
 )
 
@@ -51,7 +51,7 @@ _DEFAULT_PEOPLE = 10_000
 @LOSS_OPTION
 @PRIOR_OPTION
 @BITS_OPTION
-@SECONDS_OPTION
+@seconds_option()
 @JSON_OPTION
 def command(
     policy: str,

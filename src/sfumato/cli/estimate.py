@@ -9,7 +9,7 @@ from sfumato.cli._files import (
     INPUT,
     OUTPUT,
     PLOT_FILE,
-    PRIOR_OPTION,
+    POSTERIOR_PRIOR_OPTION,
     counts_of,
     format_option,
     named,
@@ -37,7 +37,7 @@ _FORMATS = ("csv", "parquet", "arrow")
 )
 @format_option(_FORMATS)
 @method_option(with_prior=True)
-@PRIOR_OPTION
+@POSTERIOR_PRIOR_OPTION
 @click.option(
     "--confidence",
     type=float,

@@ -17,11 +17,11 @@ from sfumato.cli._show import (
     BITS_OPTION,
     JSON_OPTION,
     MECHANISM_OPTION,
-    SECONDS_OPTION,
     UTILITY_OPTION,
     people,
     progress_bar,
     quantity,
+    seconds_option,
     show_json,
     show_table,
 )
@@ -47,7 +47,7 @@ from sfumato.cli._show import (
 @LOSS_OPTION
 @PRIOR_OPTION
 @BITS_OPTION
-@SECONDS_OPTION
+@seconds_option()
 @click.option(
     "--plot",
     type=PLOT_FILE,

@@ -8,10 +8,10 @@ from sfumato.cli._files import INPUT, read_policy
 from sfumato.cli._show import (
     JSON_OPTION,
     MECHANISM_OPTION,
-    SECONDS_OPTION,
     method_option,
     people,
     progress_bar,
+    seconds_option,
     show_json,
     show_table,
 )
@@ -34,7 +34,7 @@ from sfumato.cli._show import (
     help="True distribution of values, from which people are drawn.",
 )
 @MECHANISM_OPTION
-@SECONDS_OPTION
+@seconds_option(with_utility=False)
 @method_option()
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of the random numbers; a seed repeats its results."
