@@ -16,7 +16,7 @@ from typing import IO, cast
 
 import click
 
-from sfumato.cli._show import quantity
+from sfumato._core import quantity
 
 __all__ = ["LineSampler", "SamplerFailed"]
 

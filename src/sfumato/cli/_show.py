@@ -23,7 +23,6 @@ __all__ = [
     "method_option",
     "people",
     "progress_bar",
-    "quantity",
     "seconds_option",
     "show_json",
     "show_table",
@@ -125,16 +124,6 @@ def progress_bar(description: str) -> Iterator[ProgressCallback]:
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=None)
         yield lambda progress: bar.update(task, completed=progress.done, total=progress.total)
-
-
-def quantity(number: int, noun: str) -> str:
-    """Return a number with its noun in the singular or plural.
-
-    >>> quantity(1, "report"), quantity(2000, "report"), quantity(2, "batch")
-    ('1 report', '2,000 reports', '2 batches')
-    """
-    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{ending}"
 
 
 def people(argument: str) -> int:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato._core import PIPE
+from sfumato._core import PIPE, quantity
 from sfumato.cli._engine import HADOOP_INPUT, engine_options, spark_session
 from sfumato.cli._files import CHECKPOINT, INPUT, JSON_OUTPUT, named, read_mechanism
-from sfumato.cli._show import JSON_OPTION, THREADS_OPTION, progress_bar, quantity, show_json
+from sfumato.cli._show import JSON_OPTION, THREADS_OPTION, progress_bar, show_json
 
 if TYPE_CHECKING:
     from sfumato.collecting import Aggregate

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from sfumato._core import quantity
 from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
-from sfumato.cli._show import JSON_OPTION, quantity, show_json
+from sfumato.cli._show import JSON_OPTION, show_json
 
 
 @click.command(short_help="Validate a policy file and describe its requirements in words.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sfumato._core import PIPE
+from sfumato._core import PIPE, quantity
 from sfumato.cli._files import (
     INPUT,
     LOSS_OPTION,
@@ -21,7 +21,6 @@ from sfumato.cli._show import (
     UTILITY_OPTION,
     people,
     progress_bar,
-    quantity,
     seconds_option,
     show_json,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sfumato._core import PIPE
+from sfumato._core import PIPE, quantity
 from sfumato.cli._files import (
     INPUT,
     OUTPUT,
@@ -18,7 +18,7 @@ from sfumato.cli._files import (
     read_mechanism,
     read_prior,
 )
-from sfumato.cli._show import JSON_OPTION, method_option, quantity, show_json, show_table
+from sfumato.cli._show import JSON_OPTION, method_option, show_json, show_table
 
 #: Maximum rows of the printed table.
 _MOST_ROWS = 30

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sfumato._core import quantity
 from sfumato.cli._files import (
     INPUT,
     LOSS_OPTION,
@@ -20,7 +21,6 @@ from sfumato.cli._show import (
     UTILITY_OPTION,
     people,
     progress_bar,
-    quantity,
     seconds_option,
     show_json,
     show_table,

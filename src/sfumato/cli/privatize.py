@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato._core import PIPE, Progress
+from sfumato._core import PIPE, Progress, quantity
 from sfumato.cli._engine import HADOOP_INPUT, HADOOP_OUTPUT, engine_options, spark_session
 from sfumato.cli._files import INPUT, format_option, named, piped_suffix, read_mechanism
-from sfumato.cli._show import JSON_OPTION, THREADS_OPTION, progress_bar, quantity, show_json
+from sfumato.cli._show import JSON_OPTION, THREADS_OPTION, progress_bar, show_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,9 @@ import itertools
 
 import click
 
+from sfumato._core import quantity
 from sfumato.cli._files import INPUT
-from sfumato.cli._show import JSON_OPTION, quantity, show_json
+from sfumato.cli._show import JSON_OPTION, show_json
 
 
 @click.command(short_help="Send report files to a collector, which counts each report once.")
