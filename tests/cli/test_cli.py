@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import sfumato as sf
@@ -72,6 +73,19 @@ def test_every_command_explains_itself_with_an_example(command: str, capsys: pyt
     assert run.code == 0
     assert f"Example: sfumato {command} " in run.out
     assert Run(capsys, command, "-h").out == run.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_sentence_and_a_default(name: str) -> None:
+    root = click.Context(sfumato, **sfumato.context_settings)
+    command = sfumato.get_command(root, name)
+    assert command is not None
+    context = command.make_context(name, [], parent=root, resilient_parsing=True)
+    for option in command.params:
+        if isinstance(option, click.Option):
+            record = option.get_help_record(context)
+            assert record is not None
+            assert re.match(r"[A-Z][^\[]*\.? .*\[(default: .+|required)\]", record[1]), record
 
 
 def test_help_lists_every_command_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
