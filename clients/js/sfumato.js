@@ -1,18 +1,17 @@
-// The browser client of Sfumato. docs/browser-client.md describes its interface, docs/words-to-decisions.md its random draws.
+// The browser client of Sfumato: docs/browser-client.md, docs/words-to-decisions.md.
 /** @import {Answer, Collection, Decisions, Disclosure, Domain, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
-/** Tolerance of comparisons with a policy's limits. Doubles are accurate to 1e-14, and no draw depends on them. */
+/** Tolerance of comparisons. Doubles are accurate to 1e-14, and no draw depends on them. */
 const TOLERANCE = 1e-9
-/** Maximum values of randomized response whose law is computed column by column. */
+/** Maximum values of randomized response with columns. */
 const MANY_COLUMNS = 4096
 
-/** Throws an error with this name: `what` must meet the requirement, and was `got`. @param {any} got @returns {never} */
+/** Throws an error. @param {any} got @returns {never} */
 function refuse(what = "", must = "", got, name = "InvalidInput") {
 	throw Object.assign(new Error(`${what} must ${must}; got ${JSON.stringify(got)?.slice(0, 99)}`), { name })
 }
 
-/** Returns cryptographically secure random bytes. */
 function randomBytes(count = 0) {
 	const bytes = new Uint8Array(count)
 	// One call returns at most 64 KiB.
@@ -20,29 +19,29 @@ function randomBytes(count = 0) {
 	return bytes
 }
 
-/** Returns the positions of a decision's bits in the frame, most significant bit first. @param {Layout} layout @param {number} decision */
+/** Bits of a decision in the frame, most significant first. @param {Layout} layout @param {number} decision */
 function field({ numbers, lanes, planes, planes_start }, decision) {
 	const lane = decision - numbers.length, [low, width] = numbers[decision] ?? [0, planes]
 	const start = planes_start + 64 * planes * Math.floor(lane / 64) + (lane % 64)
 	if (lane < lanes) return Array.from({ length: width }, (_, i) => (lane < 0 ? low + width - 1 - i : start + 64 * i))
 }
 
-/** Checks that no two decisions read the same bit, because they would not be independent. @param {Layout} layout */
+/** Rejects decisions that share a bit: they are not independent. @param {Layout} layout */
 function checkLayout(layout) {
 	const taken = new Uint8Array(number(layout.frame_bits, 2 ** 31))
-	number(layout.lanes, layout.frame_bits) // without a limit, lanes of zero bits would never end
-	if (layout.frame_bits % 8) refuse("frame_bits", "be a multiple of 8", layout.frame_bits) // bits of a partial byte would read as 0
+	number(layout.lanes, layout.frame_bits) // lanes of zero bits would never end
+	if (layout.frame_bits % 8) refuse("frame_bits", "be a multiple of 8", layout.frame_bits) // a partial byte would read as 0
 	for (let i = 0, bits; (bits = field(layout, i)); i++) {
-		if (bits.length > 64 || bits.some((at) => taken[at]++ !== 0)) refuse("fields", "be disjoint and have at most 64 bits", layout)
+		if (bits.length > 64 || bits.some((at) => taken[at]++ !== 0)) refuse("fields", "be disjoint, of at most 64 bits", layout)
 	}
 }
 
-/** Makes decisions from uniform bits: first the bits of a frame, by the fields of the layout, then those of the auxiliary stream.
+/** Makes decisions from the bits of a frame, by the layout's fields, then from the auxiliary stream.
  * @param {(width: number) => bigint} auxiliary @param {Layout} layout @param {Uint8Array} frame @returns {Decisions} */
 export function bitDraws(auxiliary, layout, frame) {
 	if (8 * frame.length < layout.frame_bits) refuse("a frame", `have ${layout.frame_bits} bits`, 8 * frame.length)
 	let next = 0
-	/** Returns the first bits of a decision, and their number. @returns {[bigint, number]} */
+	/** Reads the first bits of a decision. @returns {[bigint, number]} */
 	const bits = (width = 0) => {
 		const positions = field(layout, next++)
 		if (!positions) return [auxiliary(width), width]
@@ -65,7 +64,7 @@ export function bitDraws(auxiliary, layout, frame) {
 	}
 }
 
-/** Draws sets: tosses a coin for each element, corrects each set to its size, and forces the bit of one element where required.
+/** Draws sets: a coin per element, then corrections to the size, and a forced bit where required.
  * @param {Decisions} draws @param {number} planes @param {Group[]} groups */
 function choose(draws, planes, groups) {
 	for (const [set, coin] of groups) set.forEach((_, i) => (set[i] = +draws.bernoulli(coin(), 1n << BigInt(planes))))
@@ -87,33 +86,33 @@ function choose(draws, planes, groups) {
 
 const asNumber = (set = new Uint8Array()) => BigInt("0b" + set.reverse().join(""))
 
-/** Reads an integer within limits; documents write large integers as strings. @param {any} value */
+/** Reads an integer; large ones are strings. @param {any} value */
 function integer(value, high = ONE, low = 0n) {
 	const whole = typeof value === "string" ? /^(0|[1-9]\d*)$/.test(value) : Number.isSafeInteger(value)
 	if (whole && BigInt(value) >= low && BigInt(value) <= high) return BigInt(value)
 	refuse("a number", `be an integer from ${low} to ${high}`, value)
 }
 
-/** Reads a small integer within limits. @param {any} value */
+/** @param {any} value */
 const number = (value, high = 0, low = 0) => Number(integer(value, BigInt(high), BigInt(low)))
 
-/** Reads every item of a list, which must have this length. @template T @param {any} list @param {(item: any, i: number) => T} read */
+/** Reads the items of a list. @template T @param {any} list @param {(item: any, i: number) => T} read */
 function each(list, read, length = list?.length) {
 	if (Array.isArray(list) && list.length === length) return list.map(read)
 	refuse("a list", `have ${length} items`, list)
 }
 
-/** Returns the number of bits that represent 0 … n-1. */
+/** Number of bits of 0 … n-1. */
 const bitsFor = (n = 0n) => (n > 1 ? (n - 1n).toString(2).length : 0)
 
-/** Reads the sensitive values; maps each to its position among them. @param {any} list */
+/** Maps each sensitive value to its position. @param {any} list */
 function sensitive(list, k = 0) {
 	const values = each(list, (x) => number(x, k - 1))
 	if (values.length && values.every((x, i) => !i || x > values[i - 1])) return new Map(values.map((x, i) => [x, i]))
 	refuse("sensitive", "be indices in ascending order", list)
 }
 
-/** Reads the block of each value. @param {any} list */
+/** @param {any} list */
 function blocksOf(list, k = 0) {
 	const members = /** @type {number[][]} */ ([])
 	// Blocks are numbered in the order of their first values.
@@ -121,40 +120,40 @@ function blocksOf(list, k = 0) {
 	return { block: each(list, Number), places, members, blocks: members.length }
 }
 
-/** Reads thresholds and coins of n sets. @param {any} p */
+/** @param {any} p */
 function lanesOf(p, n = 0) {
 	const planes = number(p.planes, 8, 1), keep = each(p.thresholds, (odds) => integer(odds), n)
 	return { planes, keep, coins: each(p.coins, (coin) => integer(coin, 1n << BigInt(planes)), n) }
 }
 
-// -- the law of a mechanism, from which the page computes what a reply reveals -------------------------------
+// -- the law of a mechanism --
 
-/** Reduces a fraction. @param {Fraction} fraction @returns {Fraction} */
+/** @param {Fraction} fraction @returns {Fraction} */
 function reduced([n, d]) {
 	let [a, b] = [n, d]
 	while (b) [a, b] = [b, a % b]
 	return [n / a, d / a]
 }
 
-/** Adds fractions. @param {Fraction[]} terms @returns {Fraction} */
+/** @param {Fraction[]} terms @returns {Fraction} */
 const sum = (terms) => terms.reduce(([n, d], [m, e]) => (d === e ? [n + m, d] : reduced([n * e + m * d, d * e])), [0n, 1n])
 
-/** Returns ln(n/d) for the largest ratio of likelihoods, which is at least 1. */
+/** ln(n/d) of a largest ratio, which is at least 1. */
 const ln = (n = 0n, d = 1n) => (!n ? 0 : d ? Math.max(0, Math.log(Number(n)) - Math.log(Number(d))) : Infinity)
 
 const total = (/** @type {number[]} */ weights) => weights.reduce((all, weight) => all + weight, 0)
 const least = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.min(a, b), Infinity)
 const most = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.max(a, b), 0)
 
-/** Returns the binomial coefficient n over m. */
+/** The binomial coefficient. */
 function choices(n = 0, m = 0) {
 	let product = 1n
 	for (let i = 0; i < m; i++) product = (product * BigInt(n - i)) / BigInt(i + 1)
 	return n < m ? 0n : product
 }
 
-/** Returns the law of a mixture. With probability keep/2^64 the output is uniform over those whose set contains the value (`share` of
- * all), else uniform over all; `empty` of `outputs` sets contain no value. @param {bigint} keep @param {Fraction} share @param {TwoLevels["extremes"]} extremes
+/** With probability keep/2^64 uniform over the outputs whose set contains the value (`share` of all), else uniform over all;
+ * `empty` of `outputs` sets contain no value. @param {bigint} keep @param {Fraction} share @param {TwoLevels["extremes"]} extremes
  * @returns {TwoLevels} */
 function mixture(keep, share, extremes, empty = 0n, outputs = 1n) {
 	const [n, d] = share, low = (ONE - keep) * n, high = keep * d + low
@@ -164,13 +163,13 @@ function mixture(keep, share, extremes, empty = 0n, outputs = 1n) {
 /** Extreme weights of sets with one value. @type {TwoLevels["extremes"]} */
 const singles = (weights) => [least(weights), most(weights)]
 
-/** Returns the extreme weights of sets of this size. @param {number} size @returns {TwoLevels["extremes"]} */
+/** Extreme weights of sets of this size. @param {number} size @returns {TwoLevels["extremes"]} */
 const subsets = (size) => (weights) => {
 	const sorted = [...weights].sort((a, b) => a - b)
 	return [total(sorted.slice(0, size)), total(sorted.slice(-size))]
 }
 
-/** Returns the extreme weights of Hadamard sets: twice the weight of a set is the sum of all weights plus a Hadamard transform of them.
+/** Extreme weights of Hadamard sets: twice a weight is the sum of all weights plus their transform.
  * @param {number} size of a block @returns {TwoLevels["extremes"]} */
 const columns = (size) => (weights, more) => {
 	let lightest = Infinity, heaviest = 0
@@ -191,7 +190,7 @@ const columns = (size) => (weights, more) => {
 	return [lightest, heaviest]
 }
 
-/** Returns the law of values that are hidden within parts; values with place -1 are revealed unless the draw of their part hides them.
+/** The law of values hidden within parts; those with place -1 are revealed unless a draw hides them.
  * @param {TwoLevels[]} parts @param {ArrayLike<number>} partOf @param {ArrayLike<number>} places @returns {Law} */
 function lawOfParts(parts, partOf, places) {
 	const isRevealed = (x = 0) => places[x] < 0 && parts[partOf[x]].keep > 0n, revealed = Array.from(places, (_, x) => x).filter(isRevealed)
@@ -213,16 +212,16 @@ function lawOfParts(parts, partOf, places) {
 	}
 }
 
-/** Returns the law of k values in one part. @param {TwoLevels} two @returns {Law} */
+/** The law of k values in one part. @param {TwoLevels} two @returns {Law} */
 const lawOfOne = (two, k = 0) => lawOfParts([two], new Uint8Array(k), new Uint8Array(k))
 
-/** Returns the law of reports with one bit per value: `own` and `other` are the probabilities (over 2^64) that the bit of the value itself
- * and that of another value is set, `harmless` that of a value that is not hidden. @param {(x: number) => boolean} isHidden @returns {Law} */
+/** The law of one bit per value. Probabilities over 2^64 that a bit is set: `own` that of the value, `other` that of another one,
+ * `harmless` that of a value that is not hidden. @param {(x: number) => boolean} isHidden @returns {Law} */
 function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHidden) {
 	if (own < other) refuse("own", "be at least other", `${own}`)
 	const set = own * (ONE - other), unset = other * (ONE - own), s = BigInt(hidden), alone = BigInt(k - hidden) * harmless
-	// The largest likelihood of the report without bits, and the sum of own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits.
-	// These numbers have 64·s bits, so the fractions are not reduced.
+	// The largest likelihood of the report without bits, and Σ own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits.
+	// Not reduced, because the numbers have 64·s bits.
 	const none = [(ONE - own) * ONE, hidden < k ? (ONE - harmless) * (ONE - other) : 0n].reduce((a, b) => (a > b ? a : b))
 	const power = other ? (ONE - other) ** (s - 1n) : 1n, whole = other ? ONE ** s : ONE
 	const some = other ? own * (whole - power * (ONE - other)) * ONE : own * s * ONE
@@ -241,7 +240,7 @@ function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHid
 	return { ...law, against: lawOfOne({ keep: ONE, high: set, low: unset, extremes, greatest: [0n, 1n] }, k).against }
 }
 
-/** Returns the law of a table. @param {bigint[][]} rows weights over 2^62 @returns {Law} */
+/** @param {bigint[][]} rows over 2^62 @returns {Law} */
 function lawOfTable(rows) {
 	const outputs = [...rows[0].keys()], weights = rows.map((row) => Float64Array.from(row, Number))
 	const logs = weights.map((row) => row.map(Math.log)), cache = new Float64Array(rows.length ** 2).fill(-1)
@@ -269,7 +268,7 @@ function lawOfTable(rows) {
 	}
 }
 
-/** Returns the law of two independent reports, of the value and of its block. @param {TwoLevels[]} parts @param {number[]} sizes of the sets
+/** The law of two independent reports, of the value and of its block. @param {TwoLevels[]} parts @param {number[]} sizes of the sets
  * @param {number[]} block @param {number[][]} members @returns {Law} */
 function lawOfBoth([value, label], sizes, block, members) {
 	// Number of sets of blocks, by their numbers of blocks and of values.
@@ -291,7 +290,7 @@ function lawOfBoth([value, label], sizes, block, members) {
 	}
 }
 
-/** Returns the law of nested subsets. @param {bigint[]} keep @param {number[]} sizes of the sets in high and in low blocks @param {number[]} block @returns {Law} */
+/** @param {bigint[]} keep @param {number[]} sizes of the sets in high and in low blocks @param {number[]} block @returns {Law} */
 function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
 	const among = BigInt(block.length / blocks), many = BigInt(blocks)
 	/** Likelihoods in and out of the set, in a high and in a low block. @type {Fraction[][]} */
@@ -311,13 +310,13 @@ function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
 	}
 }
 
-// -- samplers -----------------------------------------------------------------------------------------------
+// -- samplers --
 
-/** Creates a part from its law and its sampler. @param {TwoLevels} levels @param {Sample} sample @returns {Part} */
+/** @param {TwoLevels} levels @param {Sample} sample @returns {Part} */
 const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shape = "") =>
 	Object.assign(sample, { levels, outputs, bits, shape, law: lawOfOne(levels, k) })
 
-/** Mechanisms that a part may have; the value -1 may be revealed. @type {Record<string, Maker<Part>>} */
+/** Mechanisms of parts; the value -1 may be revealed. @type {Record<string, Maker<Part>>} */
 const PARTS = {
 	"randomized-response": (p, k) => {
 		const keep = integer(p.threshold), levels = mixture(keep, [1n, BigInt(k)], singles), all = Array.from({ length: k }, (_, y) => y)
@@ -332,8 +331,7 @@ const PARTS = {
 		const keep = integer(p.threshold), size = number(p.block_size, 2 ** 32, 2)
 		if (size & (size - 1)) refuse("block_size", "be a power of two", size)
 		const blocks = number(p.blocks, 2 ** 31, Math.ceil(k / (size - 1)))
-		// Half of the sets of one value are empty, and a quarter of the sets of two values. Of more values no set is empty, because row 3
-		// is the sum of rows 1 and 2.
+		// Of one value half of the sets are empty, of two a quarter, of more none: row 3 is the sum of rows 1 and 2.
 		const used = Math.floor(k / (size - 1)), left = k % (size - 1), outputs = BigInt(blocks) * BigInt(size)
 		const nonempty = (values = 0) => BigInt(size - ([size, size / 2, size / 4][values] ?? 0))
 		const empty = outputs - BigInt(used) * nonempty(size - 1) - nonempty(left)
@@ -362,13 +360,13 @@ const PARTS = {
 	},
 }
 
-/** Returns the entry with this name; throws UnknownSpec if there is none. @template T @param {Record<string, T>} known @param {string} name */
+/** @template T @param {Record<string, T>} known @param {string} name */
 function named(known, name) {
 	if (Object.hasOwn(known, name)) return known[name]
 	refuse("mechanism", `be one of ${Object.keys(known)}`, name, "UnknownSpec")
 }
 
-/** Creates the sampler of values in parts. @param {Part[]} parts @param {number[]} partOf @param {number[]} places in the part */
+/** @param {Part[]} parts @param {number[]} partOf @param {number[]} places in the part */
 function parted(parts, partOf, places) {
 	let body = 0, outputs = 0n
 	const offsets = parts.map((part) => {
@@ -387,7 +385,7 @@ function parted(parts, partOf, places) {
 	return Object.assign(sample, { law, layoutOf: (x = 0) => shapes.indexOf(parts[partOf[x]].shape) })
 }
 
-/** Creates a mechanism with the sensitive values in one part. @param {string} name @returns {Maker} */
+/** Hides the sensitive values in one part. @param {string} name @returns {Maker} */
 const highLow = (name) => (p, k) => {
 	const hidden = sensitive(p.sensitive, k), places = Array.from({ length: k }, (_, x) => hidden.get(x) ?? -1)
 	// Subsets of size 1 are reported as indices.
@@ -421,7 +419,7 @@ function table(p, k) {
 	}), { law: lawOfTable(rows) })
 }
 
-/** Creates a mechanism that reports one bit per value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
+/** Reports one bit per value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
 const unary = (k, law, odds) => Object.assign(/** @type {Sample} */ ((x, draws) =>
 	asNumber(Uint8Array.from({ length: k }, (_, i) => +draws.bernoulli(odds(x, i), ONE)))), { law })
 
@@ -511,14 +509,13 @@ function readDomain(document) {
 	}
 }
 
-// Parses JSON with strings marked s and numbers marked n, to keep the spelling of numbers: Python writes 1.0 and 1e+16 where JavaScript
-// writes 1 and 10000000000000000.
+// Marks strings s and numbers n, to keep their spelling: Python writes 1.0 and 1e+16, JavaScript does not.
 const marked = (json = "") => JSON.parse(json.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g,
 	(token = "") => (token[0] === '"' ? `"s${token.slice(1)}` : `"n${token}"`)))
 
 const hex = (bytes = new Uint8Array()) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
 
-/** Returns the canonical JSON of a marked document, which the hash is computed from. @param {any} document marked @returns {string} */
+/** The canonical JSON, which is hashed. @param {any} document marked @returns {string} */
 function canonical(document) {
 	if (typeof document === "string") return document[0] === "n" ? document.slice(1) : JSON.stringify(document.slice(1))
 	if (Array.isArray(document)) return `[${document.map(canonical)}]`
@@ -535,9 +532,9 @@ export function readMechanism(spec) {
 	return { ...spec.report, domain, sample, law: sample.law, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
 }
 
-// -- what a report of a mechanism reveals, and whether the mechanism obeys a policy ---------------------------
+// -- what reports reveal, and whether a mechanism obeys a policy --
 
-/** Reads a number or an epsilon of a document: "1", "-1/2", "0.25", "ln 3", "3/2*ln 5/2", "1+ln 2", "inf". @param {any} value */
+/** Reads an epsilon: "1", "-1/2", "0.25", "ln 3", "3/2*ln 5/2", "1+ln 2", "inf". @param {any} value */
 export function readLevel(value) {
 	if (value === "inf") return Infinity
 	const terms = String(value).split("+").map((term) => {
@@ -548,21 +545,21 @@ export function readLevel(value) {
 	return Number.isNaN(level) ? refuse("a level", "be a number", value) : level
 }
 
-/** Returns two values of each class, which represent all pairs, and the class of a value. @param {((x: number) => any)[]} classes */
+/** Two values of each class represent all pairs. @param {((x: number) => any)[]} classes */
 function representatives(size = 0, ...classes) {
 	const seen = new Map(), of = (x = 0) => classes.map((classOf) => classOf(x)).join()
 	const chosen = Array.from({ length: size }, (_, x) => x).filter((x) => seen.set(of(x), (seen.get(of(x)) ?? 0) + 1).get(of(x)) <= 2)
 	return { chosen, of }
 }
 
-/** Returns a function from the index of a value to the index of its component in one factor. @param {Domain} domain @param {string} name */
+/** Maps a value to its component in one factor. @param {Domain} domain @param {string} name */
 function factorOf({ names = [], sizes = [] }, name) {
 	const at = names.indexOf(name), after = sizes.slice(at + 1).reduce((a, b) => a * b, 1)
 	if (at < 0) refuse("secret", `be one of ${names}`, name)
 	return (x = 0) => Math.floor(x / after) % sizes[at]
 }
 
-/** Returns the distance function of a metric policy. @param {any} distance @param {any} domain document of the domain @returns {(x: number, other: number) => number} */
+/** @param {any} distance @param {any} domain document @returns {(x: number, other: number) => number} */
 function distanceOf(distance, domain) {
 	if (Array.isArray(distance)) return (x, other) => readLevel(distance[x][other])
 	if (distance === "discrete") return () => 1
@@ -571,18 +568,18 @@ function distanceOf(distance, domain) {
 		const at = Array.from(labels, (label, x) => (domain.values ? label : x))
 		return (x, other) => Math.abs(at[x] - at[other])
 	}
-	if (distance !== "km" || !domain.grid) refuse("distance", "be a matrix, discrete, absolute, or km on a grid", distance, "UnknownSpec")
+	if (distance !== "km" || !domain.grid) refuse("distance", "be discrete, absolute, a matrix, or km on a grid", distance, "UnknownSpec")
 	const { rows, columns: across, latitude, longitude } = domain.grid
 	const centre = ([low = 0, high = 0], i = 0, n = 1) => ((low + ((high - low) * (2 * i + 1)) / (2 * n)) * Math.PI) / 180
 	return (x, other) => {
 		const [[a, b], [c, d]] = [x, other].map((cell) => [centre(latitude, Math.floor(cell / across), rows), centre(longitude, cell % across, across)])
 		const half = Math.sin((a - c) / 2) ** 2 + Math.cos(a) * Math.cos(c) * Math.sin((b - d) / 2) ** 2
-		// Whole metres, as in the policy. The small addend absorbs differences in the last digits of sines.
+		// Whole metres, as in the policy; the addend absorbs rounding errors of sines.
 		return Math.floor(2 * 6371008.8 * Math.asin(Math.sqrt(Math.min(1, half))) + 1e-6) / 1000
 	}
 }
 
-/** Returns the limits of a policy on pairs of values, undefined for a prior policy. @param {any} document @param {Domain} domain @returns {Limits | undefined} */
+/** The limits of a policy on pairs; undefined for a prior policy. @param {any} document @param {Domain} domain @returns {Limits | undefined} */
 function limitsOf({ domain: document, policy: p }, domain) {
 	if (p.kind === "pairwise") return { classOf: (x) => x, limit: (x, other) => readLevel(p.matrix[x][other]) }
 	if (p.kind === "blocks") {
@@ -609,7 +606,7 @@ function limitsOf({ domain: document, policy: p }, domain) {
 	if (p.kind !== "prior") refuse("the kind of the policy", "be one that this module knows", p.kind, "UnknownSpec")
 }
 
-/** Finds a violation. @param {Mechanism} mechanism @param {Limits} limits @returns {[number, number, number] | undefined} two values and a ratio above their limit */
+/** @param {Mechanism} mechanism @param {Limits} limits @returns {[number, number, number] | undefined} two values and a ratio above their limit */
 function broken({ domain, law }, { classOf, limit }) {
 	const { chosen } = representatives(domain.size, law.classOf, classOf)
 	for (const x of chosen) for (const other of chosen) {
@@ -618,29 +615,28 @@ function broken({ domain, law }, { classOf, limit }) {
 	}
 }
 
-/** Reads probabilities that sum to at most one. @param {any} list */
+/** Probabilities that sum to at most one. @param {any} list */
 function sharesOf(list, n = 0) {
 	const shares = each(list, readLevel, n)
 	return shares.every((share) => share >= 0) && total(shares) <= 1 + TOLERANCE ? shares : refuse("probabilities", "be at least 0 and sum to at most 1", list)
 }
 
-/** Returns the extreme distributions of the other attribute for each of s secrets, over n values. For an estimate, whose distributions form
- * a region, returns its centre. @param {any} distributions @returns {number[][][]} */
+/** Extreme distributions of the other attribute per secret; of an estimated region, its centre. @param {any} distributions @returns {number[][][]} */
 function restOf({ known, "at-least": shares, "chi-square": estimated }, s = 0, n = 0) {
 	return each(known ?? shares ?? estimated?.counts, (list) => {
 		const row = estimated ? each(list, (count) => number(count, 2 ** 53), n) : sharesOf(list, n), all = total(row), one = row.map((_, u) => row.map((_, v) => +(u === v)))
 		if (shares) return one.map((corner) => corner.map((unit, u) => row[u] + unit * (1 - all)))
-		// For a secret that never occurs, every distribution is possible if they are known, and none is estimated.
+		// A secret that never occurs has every known distribution, and no estimated one.
 		return all ? [row.map((p) => p / all)] : known ? one : []
 	}, s)
 }
 
-/** Compares a mechanism with a policy; throws PolicyViolated if the mechanism violates it.
- * @param {Mechanism} mechanism @param {any} document @returns {boolean} whether the comparison is complete, which proves that the mechanism obeys */
+/** Throws PolicyViolated if a mechanism violates a policy.
+ * @param {Mechanism} mechanism @param {any} document @returns {boolean} whether it is proved to obey */
 function obeys(mechanism, document) {
 	const { domain, law } = mechanism, { policy: p } = document, limits = limitsOf(document, domain), epsilon = readLevel([p.epsilon ?? "inf"].flat()[0])
 	const violated = (/** @type {number} */ ratio, where = "") => refuse("the mechanism", `obey the ${p.kind} policy${where}`, `a likelihood ratio of e^${+ratio.toFixed(9)}`, "PolicyViolated")
-	const unverified = () => refuse("the mechanism", `be one that this module can compare with the ${p.kind} policy`, "another", "PolicyViolated")
+	const unverified = () => refuse("the mechanism", `be comparable with the ${p.kind} policy`, "another", "PolicyViolated")
 	const anything = p.kind !== "secret" || p.distributions.anything
 	const violation = broken(mechanism, limits ?? { classOf: () => 0, limit: () => epsilon })
 	if (!violation) return true
@@ -667,7 +663,7 @@ function obeys(mechanism, document) {
 	return !p.distributions["chi-square"]
 }
 
-/** Computes what reports of a mechanism reveal, from its law; throws PolicyViolated if the mechanism violates the policy.
+/** Computes what reports reveal; throws PolicyViolated if the mechanism violates the policy.
  * @param {Mechanism} mechanism @param {any} document of the policy @returns {Disclosure} */
 export function disclose(mechanism, document) {
 	const { domain: { size }, law } = mechanism, [n, d] = [law.greatest[0], law.greatest[1] * BigInt(size)]
@@ -713,8 +709,7 @@ export function privatize(mechanism, x) {
 	return mechanism.sample(x, bitDraws(auxiliary, layout, frame))
 }
 
-/** Reads all records, and stores the record that `change` returns, in one transaction. Resolves to that record, or to all records, when the
- * transaction is on disk. @param {(all: any[]) => any} [change] @returns {Promise<any>} */
+/** Reads all records, and stores the one that `change` returns; resolves when it is on disk. @param {(all: any[]) => any} [change] @returns {Promise<any>} */
 const records = (change) => new Promise((resolve, reject) => {
 	const opening = indexedDB.open("sfumato", 1)
 	opening.onupgradeneeded = () => opening.result.createObjectStore("answers", { keyPath: "collection" })
@@ -732,10 +727,10 @@ const records = (change) => new Promise((resolve, reject) => {
 	}
 })
 
-/** Returns all answers stored in this browser profile. @returns {Promise<Answer[]>} */
+/** All answers of this browser profile. @returns {Promise<Answer[]>} */
 export const answers = () => records()
 
-/** Sends the waiting answers; resolves to the number that are still waiting. @returns {Promise<number>} */
+/** Sends the waiting answers; resolves to the number still waiting. @returns {Promise<number>} */
 export const flush = async () => await navigator.locks.request("sfumato", async () => {
 	let waiting = 0
 	for (const { collection, batch, report, state, token } of await answers()) {
@@ -745,7 +740,7 @@ export const flush = async () => await navigator.locks.request("sfumato", async 
 		try {
 			const response = await fetch(`${collection}/reports`, { method: "POST", headers, body, signal, credentials: "omit" })
 			const { batch: counted, error } = await response.json()
-			// Retry later if the collector is busy, or if something else answered in its place, such as a proxy.
+			// Retry if the collector is busy, or if a proxy answered in its place.
 			if (/408|429|5../.test(`${response.status}`) || (counted !== batch && !error)) throw error
 			const outcome = error ? { state: "refused", problem: error } : { state: "sent" }
 			await records((all) => ({ ...all.find((known) => known.collection === collection), token: undefined, ...outcome }))
@@ -769,22 +764,22 @@ export async function openCollection(address) {
 	const document = JSON.parse(json), { smechanism, spolicy } = marked(json)
 	const { id, state, submission, mechanism_hash, title, previous } = document
 	// Answers are stored by address: another spelling of it would allow a second draw.
-	if (/[%?#]/.test(url) || !url.endsWith(`/v1/collections/${id}`)) refuse("the address", `end in /v1/collections/${id}, without escapes, query or fragment`, url)
+	if (/[%?#]/.test(url) || !url.endsWith(`/v1/collections/${id}`)) refuse("the address", `end in /v1/collections/${id}`, url)
 	const bytes = new TextEncoder().encode(canonical(smechanism))
 	const hash = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)))
 	if (hash !== mechanism_hash) refuse("mechanism_hash", `be ${hash}`, mechanism_hash, "HashMismatch")
 	if (canonical(smechanism.sdomain) !== canonical(spolicy.sdomain)) refuse("the policy", "have the mechanism's domain", document.policy.domain)
 	const mechanism = readMechanism(document.mechanism), { domain, encoding } = mechanism
 	const version = versionBefore({ id, url, previous }), question = questionOf(title)
-	/** Returns the answer to this collection. @param {any[]} all @returns {Answer | undefined} */
+	/** The answer to this collection. @param {any[]} all @returns {Answer | undefined} */
 	const current = (all) => all.find(({ collection }) => collection === url)
-	/** Returns whether another collection, or another version of this one, asks the same question. */
+	/** Whether another collection or version asks the same question. */
 	const same = (collection = "", title = "", before = "") => collection !== url &&
 		((question && title === question) || collection === version || before === url)
 	const values = `{"domain":${canonical(spolicy.sdomain)},`
-	/** Returns the answers to the same question about the same values. @param {any[]} all @returns {Answer[]} */
+	/** Answers to the same question about the same values. @param {any[]} all @returns {Answer[]} */
 	const related = (all) => all.filter((known) => same(known.collection, known.question, known.previous) && known.policy.startsWith(values))
-	/** Returns the answer to the same question from the same mechanism. @param {any[]} all @returns {Answer | undefined} */
+	/** The answer to the same question by the same mechanism. @param {any[]} all @returns {Answer | undefined} */
 	const reusable = (all) => related(all).find((known) => known.mechanism === hash)
 	return {
 		...document,
@@ -800,11 +795,11 @@ export async function openCollection(address) {
 			if (x < 0 && (value !== undefined || !(current(before) ?? reusable(before)))) wrong()
 			if (!current(before)) {
 				if (state !== "open") refuse("the collection", "be open for answers", state, "NotOpen")
-				if (submission !== "open" && !token) refuse("token", `be the collection's ${submission === "key" ? "key" : "one-time token"}`, token, "TokenNeeded")
+				if (submission !== "open" && !token) refuse("token", "be the collection's key or one-time token", token, "TokenNeeded")
 			}
 			let repeated = true
 			const answer = await records((all) => {
-				// Ignore the value if a report is stored, because a second draw would be a second release.
+				// A stored report is sent whatever the value is: a second draw would be a second release.
 				const known = current(all), memory = reusable(all)
 				if (known) return known.state === "refused" && token ? { ...known, token, state: "waiting" } : known
 				repeated = !!memory
@@ -819,15 +814,15 @@ export async function openCollection(address) {
 	}
 }
 
-/** Returns the address of the previous version. @param {{ id: string, url: string, previous?: string | null }} collection */
+/** The address of the previous version. @param {{ id: string, url: string, previous?: string | null }} collection */
 const versionBefore = ({ id, url, previous }) => (previous ? url.slice(0, -id.length) + previous : undefined)
 
-/** Normalizes a title; titles that differ only in case, spacing or compatible characters ask the same question. @param {any} title */
+/** Titles that differ only in case or spacing ask the same question. @param {any} title */
 const questionOf = (title) => String(title ?? "").normalize("NFKC").replace(/\s+/g, " ").trim().toLowerCase()
 
-// Outside a browser the module stores and sends nothing; it only reads mechanisms, for tests.
+// Outside a browser the module stores and sends nothing.
 if (globalThis.location) {
-	if (!isSecureContext) refuse("the page", "be loaded over https, or from localhost", location.origin, "InsecurePage")
+	if (!isSecureContext) refuse("the page", "be loaded over https", location.origin, "InsecurePage")
 	addEventListener("online", soon)
 	soon()
 }

@@ -294,7 +294,7 @@ FAULTS = {
     "auxiliary(width - read) < low": "auxiliary(width - read) <= low",
     "low > 0n && auxiliary": "auxiliary",
     "while ((value": "if ((value",
-    "const kept = draws.bernoulli(keep, ONE),": "const first = draws.below(k), kept = draws.bernoulli(keep, ONE),",
+    "const truthful = draws.bernoulli(keep, ONE),": "const first = draws.below(k), truthful = draws.bernoulli(keep, ONE),",
 }
 
 
@@ -640,8 +640,8 @@ def test_the_law_stands_the_audit_of_samplers(
 
 #: What a careless port might do: hardly any noise, one draw for two decisions, a value forced into a set of full size.
 LEAKS = {
-    "BigInt(kept ? x : other)": "BigInt(other === 0 ? other : x)",
-    "const own = field(layout, next++)": "const own = field(layout, 0 * next++)",
+    "BigInt(truthful ? x : other)": "BigInt(other === 0 ? other : x)",
+    "const positions = field(layout, next++)": "const positions = field(layout, 0 * next++)",
     "turn(bit)\n": "\n",
 }
 
