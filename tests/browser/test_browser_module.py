@@ -294,7 +294,9 @@ FAULTS = {
     "auxiliary(width - read) < low": "auxiliary(width - read) <= low",
     "low > 0n && auxiliary": "auxiliary",
     "while ((value": "if ((value",
-    "const truthful = draws.bernoulli(keep, ONE),": "const first = draws.below(k), truthful = draws.bernoulli(keep, ONE),",
+    "const truthful = draws.bernoulli(keep, ONE),": (
+        "const first = draws.below(k), truthful = draws.bernoulli(keep, ONE),"
+    ),
 }
 
 
