@@ -19,8 +19,8 @@ when it is out of date.
 
 | code | meaning |
 |---|---|
-| 0 | Success. The answer to a question, such as "does the mechanism obey the policy?", is yes. |
-| 1 | The answer is no, for example because a mechanism violates a policy. |
+| 0 | Success. The answer to a question, such as "does the mechanism obey the policy?", is "yes". |
+| 1 | The answer is "no", for example because a mechanism violates a policy. |
 | 2 | An error. One line on standard error states it. |
 | 70 | An internal error, with a traceback. |
 | 130 | The command was interrupted (Ctrl+C). |
