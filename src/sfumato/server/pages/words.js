@@ -28,8 +28,8 @@ export const guessInWords = ({ guess, chance }, whose = "your") =>
 const raise = (start, before = 0, after = 0) => [`${start} from ${atMost(before)} to at most `, atMost(after)]
 
 /** Returns sentences about what a reply can reveal, each in three parts: words, a bound to emphasize (or ""), and more words.
- * @param {Facts} facts @param {string} [seen] the thing that a stranger sees: answer or reply @returns {[string, string, string][]} */
-export function disclosureSentences({ policy: document, before: suspected, suspicions, within }, seen = "answer") {
+ * @param {Facts} facts @param {string} [seen] name of the thing that a stranger sees @returns {[string, string, string][]} */
+export function disclosureSentences({ policy: document, before: suspected, suspicions, within }, seen = "reply") {
 	const { domain, policy } = document
 	const names = (/** @type {any[]} */ values, count = values.length) => listed(values.map((value) => nameOf(value, domain)), 6, count)
 	if (within !== null && policy.kind === "blocks") return ofBlocks(domain, policy, suspected, within, names, seen)
