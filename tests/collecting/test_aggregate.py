@@ -119,7 +119,7 @@ def test_reports_of_large_types_are_counted() -> None:
 
 
 def test_more_counts_than_fit_are_refused() -> None:
-    with pytest.raises(LimitExceeded, match="6442450944 counts"):
+    with pytest.raises(LimitExceeded, match="6,442,450,944 counts"):
         sf.aggregate(HadamardResponse(FEW, 1, block_size=2**31, blocks=3), [1])
 
 

@@ -222,7 +222,7 @@ class ReportFormat(ABC):
         size = self._count_size()
         if size > _MOST_COUNTS:
             raise LimitExceeded(
-                f"an aggregate would have {quantity(size, 'count')}, more than the limit of {_MOST_COUNTS}. "
+                f"an aggregate would have {quantity(size, 'count')}, more than the limit of {_MOST_COUNTS:,}. "
                 "Use a mechanism with fewer outputs."
             )
         return size
