@@ -34,8 +34,8 @@ _NAME = re.compile("[A-Za-z0-9_-]{6,48}")
 class CollectionInfo:
     """A collection as its collector describes it.
 
-    :meth:`Client.collection` returns it after three checks. The mechanism has the hash that the collector states, its
-    domain is that of the policy, and it obeys the policy.
+    :meth:`Client.collection` returns it. The mechanism has the hash that the collector states. The client also audits
+    the mechanism against the policy, unless it was created with ``audit_mechanisms=False``.
 
     Parameters
     ----------
