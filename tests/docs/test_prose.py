@@ -29,6 +29,8 @@ BANNED = {
 }
 #: Participles that are not names of variables.
 PARTICIPLES = {"found", "told", "kept", "asked", "own", "given", "made", "said", "held"}
+#: Modules whose parameters have the names of keys in published specs, which are frozen: "own" is one.
+FROZEN_KEYS = {"unary/mechanism.py", "utility_optimized_rappor/mechanism.py"}
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SOURCES = sorted(
@@ -75,7 +77,9 @@ def test_no_banned_phrase(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in SOURCES if path.suffix == ".py"], ids=lambda path: str(path.relative_to(ROOT))
+    "path",
+    [path for path in SOURCES if path.suffix == ".py" and f"{path.parent.name}/{path.name}" not in FROZEN_KEYS],
+    ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_no_variable_is_named_by_a_participle(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
