@@ -318,7 +318,7 @@ def test_what_could_report_somebody_twice_is_refused_before_anything_is_drawn(
             spark.privatize(response(), frame, str(tmp_path / "reports"), "answer")
     finally:
         settings.set("spark.speculation", "false")
-    with pytest.raises(InvalidInput, match="master must be that of the session"), spark.session("local[1]"):
+    with pytest.raises(InvalidInput, match="master must be that of the active session"), spark.session("local[1]"):
         pass
 
 
