@@ -37,8 +37,10 @@ def _():
     city = sf.Domain.grid(latitude=(52.4, 52.6), longitude=(13.2, 13.6), rows=9, columns=12)
     places = city.centres()
 
+
     def crowd(latitude, longitude, width):
         return np.exp(-(((places - (latitude, longitude)) / (width, 1.5 * width)) ** 2).sum(axis=1))
+
 
     truth = crowd(52.52, 13.40, 0.02) + 0.6 * crowd(52.48, 13.30, 0.015) + 0.4 * crowd(52.55, 13.52, 0.02)
     truth /= truth.sum()
@@ -63,12 +65,15 @@ def _(city, np, people, plot_estimate, save, sf, truth):
     print(mechanism.name, "of", mechanism.parts[0].name, "in", mechanism.bits, "bits")
     print(sf.audit(mechanism, by_district).holds)
 
+
     def draw_map(mechanism):
         reports = sf.privatize(mechanism, people, sf.InsecureSeeded(1))  # for real people, omit the seed
         return sf.estimate(mechanism, sf.aggregate(mechanism, reports), "simplex")
 
+
     def misplaced(estimate):
         return float(np.abs(estimate.frequencies - truth).sum()) / 2
+
 
     private_map = draw_map(mechanism)
     print(f"misplaced: {misplaced(private_map):.1%} of the people")
@@ -113,21 +118,16 @@ def _(by_district, city, draw_map, misplaced, people, sf):
     everywhere = sf.design(sf.Uniform(city, epsilon=1), n=len(people))
     print(f"classical LDP misplaces {misplaced(draw_map(everywhere)):.1%}")
     saving = sf.plan(by_district, n=len(people)).saving
-    print(
-        f"its unbiased estimate has {saving:.0f} times the squared error, so it needs {saving:.0f} times as many people"
-    )
+    print(f"its unbiased estimate has {saving:.0f} times the squared error, so it needs {saving:.0f} times as many people")
     return (everywhere,)
 
 
 @app.cell
 def _(everywhere, mechanism, np, people, sf, truth):
     def rehearse(mechanism, times):
-        runs = [
-            sf.simulate(mechanism, n=times * len(people), truth=truth, method="simplex", seed=seed) for seed in range(5)
-        ]
-        return (
-            f"{np.mean([run.tv for run in runs]):.1%} misplaced, squared error {np.mean([run.l2 for run in runs]):.1e}"
-        )
+        runs = [sf.simulate(mechanism, n=times * len(people), truth=truth, method="simplex", seed=seed) for seed in range(5)]
+        return f"{np.mean([run.tv for run in runs]):.1%} misplaced, squared error {np.mean([run.l2 for run in runs]):.1e}"
+
 
     print("districts:                 ", rehearse(mechanism, 1))
     for times in (8, 12, 16):

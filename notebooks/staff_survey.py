@@ -36,16 +36,9 @@ def _():
     generator = np.random.default_rng(7)
     departments = ["Sales", "Support", "Research", "Legal"]
     answers = ["content", "looking around", "has an offer", "leaving"]
-    chances = {
-        "Sales": [0.6, 0.2, 0.1, 0.1],
-        "Support": [0.4, 0.3, 0.2, 0.1],
-        "Research": [0.7, 0.2, 0.05, 0.05],
-        "Legal": [0.5, 0.3, 0.1, 0.1],
-    }
+    chances = {"Sales": [0.6, 0.2, 0.1, 0.1], "Support": [0.4, 0.3, 0.2, 0.1], "Research": [0.7, 0.2, 0.05, 0.05], "Legal": [0.5, 0.3, 0.1, 0.1]}
     department = generator.choice(departments, 12_000, p=[0.4, 0.3, 0.2, 0.1])
-    rows = pd.DataFrame(
-        {"department": department, "answer": [generator.choice(answers, p=chances[d]) for d in department]}
-    )
+    rows = pd.DataFrame({"department": department, "answer": [generator.choice(answers, p=chances[d]) for d in department]})
     rows.to_csv("staff.csv", index=False)
 
     staff = pd.read_csv("staff.csv")
@@ -101,9 +94,7 @@ def _(mo):
 
 @app.cell
 def _(mechanism, sf, staff):
-    staff["report"] = sf.privatize(
-        mechanism, staff.answer, stream=sf.InsecureSeeded(7)
-    )  # for real people, omit the seed
+    staff["report"] = sf.privatize(mechanism, staff.answer, stream=sf.InsecureSeeded(7))  # for real people, omit the seed
     collected = staff.drop(columns="answer")
     print(collected.head(4))
     return (collected,)

@@ -20,6 +20,7 @@ def _():
     import subprocess
     from pathlib import Path
 
+
     def run(command):
         result = subprocess.run(command, shell=True, capture_output=True, text=True)
         print(result.stdout, result.stderr)
@@ -57,7 +58,7 @@ def _(Path):
 
 @app.cell
 def _(run):
-    run("sfumato check policy.toml")
+    run('sfumato check policy.toml')
     return
 
 
@@ -71,7 +72,7 @@ def _(mo):
 
 @app.cell
 def _(run):
-    run("sfumato plan policy.toml --n 20000")
+    run('sfumato plan policy.toml --n 20000')
     return
 
 
@@ -85,8 +86,8 @@ def _(mo):
 
 @app.cell
 def _(run):
-    run("sfumato design policy.toml --n 20000 -o mechanism.json")
-    run("sfumato audit mechanism.json --policy policy.toml -o certificate.json")
+    run('sfumato design policy.toml --n 20000 -o mechanism.json')
+    run('sfumato audit mechanism.json --policy policy.toml -o certificate.json')
     return
 
 
@@ -125,7 +126,7 @@ def _(Path):
 
 @app.cell
 def _(run):
-    run("python rehearse.py")
+    run('python rehearse.py')
     return
 
 
@@ -139,9 +140,9 @@ def _(mo):
 
 @app.cell
 def _(run):
-    run("sfumato privatize mechanism.json answers.txt -o reports.sfb")
-    run("sfumato aggregate mechanism.json reports.sfb -o counts.json")
-    run("sfumato estimate mechanism.json counts.json -o estimate.csv --plot estimate.svg")
+    run('sfumato privatize mechanism.json answers.txt -o reports.sfb')
+    run('sfumato aggregate mechanism.json reports.sfb -o counts.json')
+    run('sfumato estimate mechanism.json counts.json -o estimate.csv --plot estimate.svg')
     return
 
 

@@ -98,6 +98,7 @@ def _(mo):
 def _(domain, mechanism, n, sf, truth):
     classical = sf.design(sf.Uniform(domain, 1), n, max_bits=16)
 
+
     for candidate in (mechanism, classical):
         run = sf.simulate(candidate, n=n, truth=truth, seed=1)
         print(f"{candidate.name:20} total variation {run.tv:.3f}, predicted {run.predicted_tv:.3f}")

@@ -37,17 +37,18 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     """Replace the comments that name screenshots by pictures; mkdocs calls this hook for every page."""
     to_root = posixpath.relpath(".", posixpath.dirname(page.file.src_uri) or ".")
-    return _MARKER.sub(lambda marker: _pictures(marker[1], " ".join(marker[2].split()), to_root), markdown)
+    return _MARKER.sub(lambda marker: _pictures(marker[1], " ".join(marker[2].split()), to_root, files), markdown)
 
 
-def _pictures(name: str, description: str, to_root: str) -> str:
+def _pictures(name: str, description: str, to_root: str, files: Files) -> str:
     """Return one picture per colour scheme, of which the theme shows the one that fits, or the placeholder."""
     if name not in SCREENSHOTS:
         raise ValueError(f"{name!r} must be one of the screenshots {', '.join(SCREENSHOTS)}")
-    if not all((FOLDER / f"{name}-{scheme}.png").exists() for scheme in SCHEMES):
+    # Ask the site, not the folder: a picture may be taken while the site is built.
+    if not all(files.get_file_from_path(f"screenshots/{name}-{scheme}.png") for scheme in SCHEMES):
         return f"![{description}]({to_root}/{PLACEHOLDER})"
     attributes = f"{{ .screenshot .{name} loading=lazy }}"
     addresses = [f"{to_root}/screenshots/{name}-{scheme}.png#only-{scheme}" for scheme in SCHEMES]

@@ -229,7 +229,8 @@ def _fault_of_code(mechanism: Mechanism) -> str | None:
     """Return a fault if the mechanism overrides ``sample``, because the audit reads the steps instead."""
     if getattr(mechanism.sample, "__func__", None) is Mechanism.sample:
         return None
-    return "the class overrides sample(), so the sampler that runs is not the steps that the audit reads"
+    # These words are stored in certificates, and verifying a certificate compares them.
+    return "the sampler that runs is a sample() of its own, not the steps that an audit reads"
 
 
 def _fault_of_format(mechanism: Mechanism) -> str | None:

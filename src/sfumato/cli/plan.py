@@ -125,7 +125,7 @@ def command(
                 f"{row.worst:.4g}",
                 row.shown_tv,
                 str(row.bits),
-                "" if row.ratio is None else f"{row.ratio:.3f}",
+                row.shown_ratio or "",
                 row.decoding,
             )
             for row in compared.rows
