@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 import sfumato as sf
-from sfumato.cli import admin_tokens, serve
+from sfumato.cli import admin_tokens, serve, sfumato
 from sfumato.server.api import schemas
 from sfumato.server.api.operations import OPERATIONS
 from sfumato.server.app import create_app
@@ -174,9 +174,10 @@ def test_commands_of_operators_have_options_that_exist() -> None:
         for line in re.findall(r"sfumato ((?:serve|admin-tokens) --[^`'\n]*)", page.read_text(encoding="utf-8"))
     ]
     assert len(lines) > 5
+    root = click.Context(sfumato, **sfumato.context_settings)  # click stores the help option of the first context
     for line in lines:
         name, *arguments = shlex.split(line)
-        commands[name].make_context(name, arguments)  # raises UsageError for an unknown option or value
+        commands[name].make_context(name, arguments, parent=root)  # raises UsageError for an unknown option or value
 
 
 def test_proxy_and_service_agree_with_the_settings() -> None:
