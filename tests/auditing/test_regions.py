@@ -155,4 +155,4 @@ def test_the_picture_shows_both_regions() -> None:
     drawn = filled.get_paths()[0].vertices
     for corner in policy_region(policy, "a", "b").vertices:
         assert np.abs(drawn - corner).max(axis=1).min() < 1e-12
-    assert axes.get_xlabel() == "false alarm: says 'a' of 'b'"
+    assert axes.get_xlabel() == "false alarm rate\n(test says 'a' if the value is 'b')"
