@@ -442,7 +442,7 @@ def test_what_a_wrong_prior_costs_is_known_beforehand() -> None:
 
 
 def test_only_an_estimate_teaches() -> None:
-    with pytest.raises(InvalidInput, match="be an Estimate; got .* from private reports"):
+    with pytest.raises(InvalidInput, match=r"be an Estimate; got .* from private reports"):
         sf.learn_prior([0.5, 0.5])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="towards must sum to one"):
         sf.learn_prior(past(2, 100, 1)[0], towards=[0.5, 0.4])
