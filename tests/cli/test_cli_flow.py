@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,20 @@ def test_from_policy_to_estimate(
     assert len((folder / "estimate.csv").read_text().splitlines()) == 5
     assert (folder / "e.svg").read_text().startswith("<?xml")
     assert not list(folder.glob(".*.tmp"))
+
+
+def test_a_csv_file_of_estimates_needs_no_other_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("design", "policy.toml", "-o", "mechanism.json")
+    (folder / "values.txt").write_text("none\nhiv\n" * 50)
+    run("privatize", "mechanism.json", "values.txt", "-o", "reports.sfb")
+    run("aggregate", "mechanism.json", "reports.sfb", "-o", "counts.json")
+    run("estimate", "mechanism.json", "counts.json", "-o", "with.csv")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    run("estimate", "mechanism.json", "counts.json", "-o", "without.csv")
+    assert (folder / "without.csv").read_text() == (folder / "with.csv").read_text()
+    head, *rows = (folder / "without.csv").read_text().splitlines()
+    assert head == '"value","frequency","standard_error","low","high"'
+    assert [row.partition(",")[0] for row in rows] == ['"none"', '"flu"', '"hiv"', '"cancer"']
 
 
 def test_values_from_a_pipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

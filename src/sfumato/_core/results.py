@@ -160,10 +160,29 @@ class Result(ABC):
         MissingExtra
             If pyarrow is not installed.
         """
-        arrow = import_pyarrow("a result as an Arrow table")
-        columns = {name: _plain(column) for name, column in self._columns(*arguments, **options).items()}
-        table: pyarrow.Table = arrow.table(columns)
+        table: pyarrow.Table = import_pyarrow("a result as an Arrow table").table(
+            self.to_columns(*arguments, **options)
+        )
         return table
+
+    def to_columns(self, *arguments: Any, **options: Any) -> dict[str, Sequence[Any]]:
+        """Return the table as a dict of columns, which needs no other package.
+
+        Labels that are tuples, and labels of different types in one column, become strings.
+
+        Parameters
+        ----------
+        *arguments
+            Positional options of the table, as in :meth:`to_pandas`.
+        **options
+            The same options by name, such as ``confidence``.
+
+        Returns
+        -------
+        dict
+            The columns of the table by name: lists, tuples or NumPy arrays of the same length.
+        """
+        return {name: _plain(column) for name, column in self._columns(*arguments, **options).items()}
 
     def __str__(self) -> str:
         return "\n".join([self._title(), text_table(self._shown(), self._left_out()), *self._notes()])

@@ -98,7 +98,7 @@ def command(
     if output is not None:
         from sfumato.collecting import write_table
 
-        write_table(output, result.to_arrow(confidence, simultaneous=simultaneous), piped=piped)
+        write_table(output, result.to_columns(confidence, simultaneous=simultaneous), piped=piped)
     aside = output == PIPE
     at = f"{percent(confidence)}{', all' if simultaneous else ''}"
     columns = ["value", "frequency", "standard error", f"low ({at})", f"high ({at})"]
