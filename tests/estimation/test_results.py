@@ -698,7 +698,7 @@ def test_a_learnt_prior_is_a_table() -> None:
 @pytest.mark.parametrize("result", [estimate_of(), combined(), grouped()], ids=type)
 def test_results_are_plotted(result: Any) -> None:
     (axes,) = result.plot(confidence=0.9).axes[:1]
-    assert axes.get_ylabel() == "frequency"
+    assert axes.get_ylabel() == "frequency (fraction of people)"
     assert len(axes.patches) == len(DISEASES) * (4 if isinstance(result, sf.GroupedEstimate) else 1)
 
 

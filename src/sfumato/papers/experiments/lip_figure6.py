@@ -54,8 +54,8 @@ def _run(run: Run) -> Result:
             f"With the formula as printed, the crossing is at ε = {crossing:.2f}; the paper reads 8.3 from its "
             "plot. The "
             f"corrected optimum of ε/2-LIP is worse than ε-LDP at every ε from 0.05 to 12, by at least {least:.1e} in "
-            "E/N. The symmetric model uses the parameter of Proposition 4. Eq. 23 as printed is not an error, "
-            "because it becomes negative.",
+            "E/N. The symmetric model uses the parameter of Proposition 4. Eq. 23 as printed cannot be a mean squared "
+            "error, because it becomes negative.",
         ),
         panels=tuple(panels),
     )

@@ -196,7 +196,7 @@ function outcome(i, collection, answer, unused) {
 			h("p", {}, "The reply that was drawn: ", h("strong", { id: "drawn" }, drawn ?? `code ${JSON.parse(answer.report)}`), "."),
 			h("p", {}, `${EXPOSED[exposed][1]} `, ...stressed(guessInWords(collection.disclosure))),
 			answer.drawn && h("p", {}, "Your browser drew it when you first answered this question, and sent it again."),
-			h("p", { class: "small quiet" }, "Your browser never draws a second reply, because it would reveal more. If you open this page again, you see the same reply.")),
+			h("p", { class: "small quiet" }, "Your browser does not draw a second reply to this question, because that would reveal more. If you open this page again, you see the same reply.")),
 		h("details", {}, h("summary", {}, "The exact data that is sent"), h("pre", {}, h("code", { id: "sent" }, `{"batch":"${answer.batch}","report":${answer.report}}`))),
 		h("div", { class: "actions" }, onwards(i), results && h("a", { class: "button", href: `/c/${collection.id}/results` }, "See the results so far"))))
 	const update = (/** @type {Answer} */ { state, problem: error }) => {
