@@ -32,6 +32,13 @@ ANSWERS = [answer for answer, count in PEOPLE.items() for _ in range(count)]
 SHARES = {answer: count / len(ANSWERS) for answer, count in PEOPLE.items()}
 POLICY = sf.HighLow(sf.Domain(list(PEOPLE)), sensitive=["hiv", "cancer"], epsilon=1)
 
+INTRODUCTION = """Every person's device adds random noise to an answer before it leaves the device.
+The policy states which answers the noise must protect, and how strongly (epsilon).
+From the noisy reports, Sfumato estimates how common each answer is, with 95% intervals.
+(The first run on a machine also compiles some code, which takes a few seconds.)"""
+LEGEND = """l2 risk: expected squared error; TV: total variation error, the share of people assigned to a wrong answer;
+bits: size of a report; × bound: risk divided by a proven lower bound; *: recommended."""
+
 
 class Report:
     """Print results and collect them, with figures, in one HTML page."""
@@ -123,7 +130,6 @@ def survey(report: Report) -> None:
     """Plan, audit and run the survey in this process."""
     report.heading("A survey: 'hiv' and 'cancer' are protected, the other answers may be revealed")
     policy, n = POLICY, len(ANSWERS)
-    report.result(policy)
     odds = policy.posterior_odds_bound("hiv", "none")
     report.result(f"A report multiplies the odds of 'hiv' against 'none' by at most {odds:.4g}.")
     report.figure(
@@ -131,21 +137,25 @@ def survey(report: Report) -> None:
         "ε for each pair: a report may be e^ε times likelier for the row than for the column. Blank: no limit.",
     )
 
-    plan = sf.plan(policy, n)
-    report.result(plan)
+    report.result(f"\nThe mechanisms that obey this policy, with the error to expect from {n:,} people:")
+    report.result(sf.plan(policy, n))
+    report.result(LEGEND)
     report.figure(plot_plan(policy), "Expected error of each mechanism by number of people.")
 
     mechanism = sf.design(policy, n)
     certificate = sf.audit(mechanism, policy).raise_if_violated()
-    report.result(certificate)
+    report.result(f"\nThe proof: {certificate}")
     allowed = RandomizedResponse(policy.domain, 1)
     broken = RandomizedResponse(policy.domain, 1, threshold=allowed.threshold + 1)
     report.result(f"The audit detects an excess of one part in 2^64: {sf.audit(broken, policy).summary()}")
 
     estimate = collect(mechanism, ANSWERS, "unbiased")
+    report.result("\nThe estimates, next to the true shares, which no collector knows:")
     report.result(compared_with_truth(estimate))
     sensitive = SHARES["hiv"] + SHARES["cancer"]
-    report.result(f"hiv or cancer: {estimate.set_fraction(['hiv', 'cancer'])} (truth {sensitive:.4f})")
+    report.result(
+        f"hiv or cancer: {estimate.set_fraction(['hiv', 'cancer'])} (truth {sensitive:.4f}; ± is the standard error)"
+    )
     report.figure(
         plot_estimate(estimate, truth=SHARES),
         "The survey: estimates with 95% intervals, and the true shares, which no collector knows.",
@@ -170,7 +180,7 @@ def city(report: Report) -> None:
     counts = np.rint(400_000 * density / np.sum(density)).astype(int)
     points = np.repeat(centres, counts, axis=0)
     n = len(points)
-    report.result(f"{policy}, {n:,} people")
+    report.result(f"{n:,} people, {len(domain)} places in {len(set(districts))} districts")
     report.result(sf.plan(policy, n))
     mechanism = sf.design(policy, n)
     report.result(sf.audit(mechanism, policy).raise_if_violated())
@@ -190,6 +200,7 @@ def city(report: Report) -> None:
 
 def main() -> None:
     report = Report()
+    report.result(INTRODUCTION)
     survey(report)
     service(report)
     city(report)

@@ -47,7 +47,7 @@ _ONE = msgspec.json.Decoder(OneReport)
 _ENCODER = msgspec.json.Encoder()
 
 _MESSAGES = {
-    "conflict": "a different payload was already counted under this batch id; stop, and check which payload belongs to it",
+    "conflict": "another payload was already counted under this batch id; stop, and check which payload belongs to it",
     "not-found": "this collection does not exist; check the id",
     "not-open": "this collection does not accept reports, because it is closed or archived",
     "token-unknown": "this one-time token was not issued for this collection; ask its owner for another",

@@ -105,7 +105,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections",
-        "List the collections that are listed and not archived, the oldest first; with an admin token, list all collections.",
+        "List the collections that are listed and not archived, the oldest first; an admin token lists all of them.",
         administration.list_collections,
         "anybody",
         CollectionList,
