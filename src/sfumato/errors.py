@@ -75,7 +75,7 @@ class InvalidInput(SfumatoError, ValueError):
     must
         The requirement, as the words after "must".
     got
-        The rejected value; long values are shortened.
+        The rejected value, shown by its ``repr`` and shortened if it is long.
     row
         The index of the rejected report, if the input is a column of reports.
     hint
@@ -95,6 +95,19 @@ class InvalidInput(SfumatoError, ValueError):
         ending = "" if hint is None else f". {hint}"
         super().__init__(f"{subject}: {parameter} must {must}; got {shown(got)}{ending}")
         self.row = row
+
+
+class Description(str):
+    """Words that describe a rejected value, which a message shows after "got" without quotation marks.
+
+    >>> print(InvalidInput("Prior", "prior", "have 3 entries", Description("2 entries")))
+    Prior: prior must have 3 entries; got 2 entries
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class UnknownLabel(InvalidInput, KeyError):
