@@ -232,7 +232,7 @@ def test_survey_weights() -> None:
     assert halves["flu"].standard_error == pytest.approx(float(np.sum(errors[:, 1] ** 2)) ** 0.5 / 2)
     with pytest.raises(InvalidInput, match="name each of the groups"):
         result.weighted({"north": 1})
-    with pytest.raises(InvalidInput, match="not all 0"):
+    with pytest.raises(InvalidInput, match="be at least 0 and have a positive sum"):
         result.weighted({"north": 0, "south": 0})
     wrong: Any
     for wrong in (math.nan, math.inf, "2", None):

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_count
+from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_count, quantity
 from sfumato.domain import Domain, Frequencies, align, labels_domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism, SubsetSelection
 from sfumato.policy import Blocks, Policy, Prior, Uniform, structure_of
 
@@ -66,9 +66,10 @@ def _checked_sensitive(subject: str, sensitive: int, size: int) -> None:
 
 
 def high_low_l2(sensitive: int, epsilon: EpsilonLike, n: int) -> float:
-    """Return an upper bound on the expected squared l2 error under a high-low policy.
+    """Return an upper bound on the expected squared l2 error under a :class:`HighLow` policy.
 
-    The bound holds for the Hadamard mechanism of the paper, at every distribution.
+    The bound holds for the Hadamard mechanism of Acharya et al. (2020), "Context-Aware Local Differential Privacy", and
+    its unbiased estimate p̂, at every distribution p of the values.
 
     Parameters
     ----------
@@ -82,13 +83,14 @@ def high_low_l2(sensitive: int, epsilon: EpsilonLike, n: int) -> float:
     Returns
     -------
     float
-        (3s·c² + c)/n, an upper bound on E|p̂-p|².
+        (3s·c² + c)/n with c = (e^ε+1)/(e^ε-1), an upper bound on E|p̂-p|².
 
     Notes
     -----
-    This is eq. (29). The proof in the paper uses p(A)(1-p(A)) for n·Var(p̂(A)), which is c²·p([S])(1-p([S])). With the
-    correct variance, the sum over i in A is at most 2.5s·c², where the paper writes 3s·c². The bound therefore still
-    holds.
+    This is eq. (29) of the paper. Its proof uses p(A)(1-p(A)) as the variance n·Var(p̂(A)) of the set A of sensitive
+    values. The correct variance is c²·p([S])(1-p([S])), where p([S]) is the probability of a report in the set [S] of
+    outputs that sensitive values produce. With it, the errors of the values in A sum to at most 2.5s·c², where the
+    paper writes 3s·c². The bound therefore still holds.
 
     Examples
     --------
@@ -100,9 +102,10 @@ def high_low_l2(sensitive: int, epsilon: EpsilonLike, n: int) -> float:
 
 
 def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> float:
-    """Return an upper bound on the expected l1 error under a high-low policy.
+    """Return an upper bound on the expected l1 error under a :class:`HighLow` policy.
 
-    The bound holds for the Hadamard mechanism of the paper, at every distribution.
+    The bound holds for the Hadamard mechanism of Acharya et al. (2020), "Context-Aware Local Differential Privacy", and
+    its unbiased estimate p̂, at every distribution p of the values.
 
     Parameters
     ----------
@@ -118,7 +121,7 @@ def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> floa
     Returns
     -------
     float
-        √(3s²c²/n) + √(ck/n), an upper bound on E|p̂-p|₁.
+        √(3s²c²/n) + √(ck/n) with c = (e^ε+1)/(e^ε-1), an upper bound on E|p̂-p|₁.
 
     Raises
     ------
@@ -127,7 +130,7 @@ def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> floa
 
     Notes
     -----
-    This is eq. (19). The conference version of the paper states the same right-hand side for the total variation
+    This is eq. (19) of the paper. The conference version states the same right-hand side for the total variation
     distance, which is half of |p̂-p|₁.
 
     Examples
@@ -141,9 +144,10 @@ def high_low_l1(sensitive: int, size: int, epsilon: EpsilonLike, n: int) -> floa
 
 
 def block_l2(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
-    """Return an upper bound on the expected squared l2 error under a block policy.
+    """Return an upper bound on the expected squared l2 error under a :class:`Blocks` policy.
 
-    The bound holds for the Hadamard mechanism of the paper, at every distribution.
+    The bound holds for the Hadamard mechanism of Acharya et al. (2020), "Context-Aware Local Differential Privacy", and
+    its unbiased estimate p̂, at every distribution p of the values.
 
     Parameters
     ----------
@@ -157,7 +161,7 @@ def block_l2(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
     Returns
     -------
     float
-        12c²·max k_j/n, an upper bound on E|p̂-p|², from eq. (24).
+        12c²·max k_j/n with c = (e^ε+1)/(e^ε-1), an upper bound on E|p̂-p|², from eq. (24) of the paper.
 
     Examples
     --------
@@ -169,9 +173,10 @@ def block_l2(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
 
 
 def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
-    """Return an upper bound on the expected l1 error under a block policy.
+    """Return an upper bound on the expected l1 error under a :class:`Blocks` policy.
 
-    The bound holds for the Hadamard mechanism of the paper, at every distribution.
+    The bound holds for the Hadamard mechanism of Acharya et al. (2020), "Context-Aware Local Differential Privacy", and
+    its unbiased estimate p̂, at every distribution p of the values.
 
     Parameters
     ----------
@@ -185,7 +190,7 @@ def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
     Returns
     -------
     float
-        2c·√(3·Σ k_j²/n), an upper bound on E|p̂-p|₁, from eq. (24).
+        2c·√(3·Σ k_j²/n) with c = (e^ε+1)/(e^ε-1), an upper bound on E|p̂-p|₁, from eq. (24) of the paper.
 
     Examples
     --------
@@ -200,10 +205,10 @@ def block_l1(sizes: Sequence[int], epsilon: EpsilonLike, n: int) -> float:
 
 
 def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float) -> int:
-    """Return a number of reports that suffices for a target error under a high-low policy.
+    """Return a number of reports that suffices for a target error under a :class:`HighLow` policy.
 
-    With this number of reports, the expected total variation distance of the paper's Hadamard mechanism is at most
-    ``tv``, at every distribution.
+    With this number of reports of the Hadamard mechanism of Acharya et al. (2020), the expected total variation
+    distance between its unbiased estimate and the true distribution is at most ``tv``, at every distribution.
 
     Parameters
     ----------
@@ -214,7 +219,7 @@ def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float)
     epsilon
         The ε of the policy; it must be above 0.
     tv
-        Target for the expected total variation distance.
+        Target for the expected total variation distance (half the l1 distance), above 0.
 
     Returns
     -------
@@ -228,10 +233,11 @@ def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float)
 
     Notes
     -----
-    The number follows from the exact variances of the mechanism. Let q be the total probability of the sensitive
-    values. Then n·Var = c²(2/(t+1) + q/c) - p_i² for a sensitive value and c·p_i - p_i² for any other value. Hence
-    √n·E|p̂-p|₁ is at most √(B(q + a)) + √(C(1-q)) with B = s²c, C = (k-s)c and a = 2c/(t+1). This expression is
-    greatest where (q + a)/(1-q) = B/C, or at q = 0 if that equation has no solution q ≥ 0.
+    The number follows from the exact variances of the mechanism. Let t = e^ε and c = (t+1)/(t-1). Let q be the total
+    probability of the sensitive values. Then n·Var = c²(2/(t+1) + q/c) - p_i² for the estimate of a sensitive value i,
+    and c·p_i - p_i² for any other value. Hence √n·E|p̂-p|₁ is at most √(B(q + a)) + √(C(1-q)) with B = s²c, C = (k-s)c
+    and a = 2c/(t+1). This expression is greatest where (q + a)/(1-q) = B/C, or at q = 0 if that equation has no
+    solution q ≥ 0.
 
     Examples
     --------
@@ -252,10 +258,10 @@ def high_low_reports(sensitive: int, size: int, epsilon: EpsilonLike, tv: float)
 
 
 def block_reports(sizes: Sequence[int], epsilon: EpsilonLike, tv: float) -> int:
-    """Return a number of reports that suffices for a target error under a block policy.
+    """Return a number of reports that suffices for a target error under a :class:`Blocks` policy.
 
-    With this number of reports, the expected total variation distance of the paper's Hadamard mechanism is at most
-    ``tv``, at every distribution.
+    With this number of reports of the Hadamard mechanism of Acharya et al. (2020), the expected total variation
+    distance between its unbiased estimate and the true distribution is at most ``tv``, at every distribution.
 
     Parameters
     ----------
@@ -264,7 +270,7 @@ def block_reports(sizes: Sequence[int], epsilon: EpsilonLike, tv: float) -> int:
     epsilon
         The ε within every block; it must be above 0.
     tv
-        Target for the expected total variation distance.
+        Target for the expected total variation distance (half the l1 distance), above 0.
 
     Returns
     -------
@@ -278,8 +284,9 @@ def block_reports(sizes: Sequence[int], epsilon: EpsilonLike, tv: float) -> int:
 
     Notes
     -----
-    The number follows from the exact variances of the mechanism: n·Var = c²·p(X_j) - p_x² in block j of size k_j. Hence
-    √n·E|p̂-p|₁ ≤ c·Σ k_j·√p(X_j) ≤ c·√(Σ k_j²). Eq. (24) would require twelve times as many reports.
+    The number follows from the exact variances of the mechanism. Let c = (e^ε+1)/(e^ε-1), and let P_j be the total
+    probability of block j, of size k_j. Then n·Var = c²·P_j - p_x² for the estimate of a value x in block j. Hence
+    √n·E|p̂-p|₁ ≤ c·Σ k_j·√P_j ≤ c·√(Σ k_j²). Eq. (24) of the paper would require twelve times as many reports.
 
     Examples
     --------
@@ -303,9 +310,11 @@ def reports_for(mechanism: Mechanism, tv: float, p: Frequencies | None = None) -
     mechanism
         Any mechanism whose reports distinguish all values.
     tv
-        Target for the expected total variation distance of the unbiased estimate.
+        Target for the expected total variation distance (half the l1 distance) between the unbiased estimate and the
+        true distribution, above 0.
     p
-        The distribution of values, in domain order or with labels. Without it, the number holds for every distribution.
+        The distribution of values: a sequence in domain order, or a mapping or pandas Series with the values as labels.
+        Without it, the number suffices at every distribution.
 
     Returns
     -------
@@ -319,7 +328,8 @@ def reports_for(mechanism: Mechanism, tv: float, p: Frequencies | None = None) -
 
     Notes
     -----
-    The number follows from the exact risk R of one report by E|p̂-p|₁ ≤ √(k·R/n).
+    Let R be the exact expected squared l2 error from one report, and k the number of values. The number of reports n
+    follows from E|p̂-p|₁ ≤ √(k·R/n).
 
     Examples
     --------
@@ -336,7 +346,7 @@ def reports_for(mechanism: Mechanism, tv: float, p: Frequencies | None = None) -
             "the mechanism",
             "distinguish all values",
             mechanism,
-            hint="Design it for a policy whose epsilons are above 0 between all values.",
+            hint="Design one for a policy whose epsilons between all values are above 0.",
         )
     return _reports(math.sqrt(len(mechanism.domain) * risk), tv)
 
@@ -356,25 +366,28 @@ def _reports(l1_of_one: float, tv: float) -> int:
 
 
 def uniform_least_risk(k: int, epsilon: EpsilonLike) -> float:
-    """Return the least risk of one report under ε-LDP, at the uniform distribution.
+    """Return the least possible expected squared error from one report under ε-LDP.
+
+    Values are assumed to be uniformly distributed.
 
     Parameters
     ----------
     k
         Number of values.
     epsilon
-        The ε of the policy.
+        The ε between all values.
 
     Returns
     -------
     float
-        The limit of n·E|p̂-p|² for the best mechanism as n grows.
+        The limit of n·E|p̂-p|² as the number of reports n grows, for the best mechanism and estimate p̂. Divide it by n
+        for the squared error from n reports.
 
     Notes
     -----
-    The value is (k-1)²(dt + k-d)² / (k(t-1)²·d(k-d)) at the best subset size d (Ye and Barg 2018). Subset selection
-    attains it. No mechanism has a smaller limit, because the trace of the inverse Fisher information at the uniform
-    distribution is never smaller.
+    With t = e^ε, the value is (k-1)²(dt + k-d)² / (k(t-1)²·d(k-d)) at the best subset size d (Ye and Barg 2018). The
+    mechanism :class:`SubsetSelection` attains it. No mechanism has a smaller limit, because the trace of the inverse
+    Fisher information at the uniform distribution is never smaller.
 
     Examples
     --------
@@ -395,9 +408,10 @@ def blocks_least_risk(
     epsilon: EpsilonLike | Sequence[EpsilonLike],
     totals: Sequence[float] | npt.NDArray[np.float64] | None = None,
 ) -> float:
-    """Return the least risk of one report under a policy of blocks that may be revealed.
+    """Return the least possible expected squared error from one report under a policy whose blocks may be revealed.
 
-    The risk is that at a distribution which is uniform within each block.
+    Such a policy is :class:`Blocks` with infinite ε between blocks. Values are assumed to be uniformly distributed
+    within each block.
 
     Parameters
     ----------
@@ -407,12 +421,13 @@ def blocks_least_risk(
     epsilon
         The ε within the blocks: one for all blocks, or one per block.
     totals
-        Total probability w_j of each block. Without it, the function returns the greatest risk over all totals.
+        Total probability w_j of each block. Without it, the function returns the greatest error over all totals.
 
     Returns
     -------
     float
-        The limit of n·E|p̂-p|² for the best mechanism as n grows.
+        The limit of n·E|p̂-p|² as the number of reports n grows, for the best mechanism and estimate p̂. Divide it by n
+        for the squared error from n reports.
 
     Raises
     ------
@@ -423,11 +438,13 @@ def blocks_least_risk(
     Notes
     -----
     Revealing the block costs no privacy and reduces the error. The best mechanism therefore reveals the block and hides
-    the value within it by the best mechanism for k_j values. To first order, p̂ = ŵ·q̂ has the error q·δw + w·δq. The
-    block totals satisfy n·Var ŵ_j = w_j(1-w_j). The estimate q̂ within block j comes from n·w_j reports, each of risk
-    r_j = ``uniform_least_risk(k_j, ε_j)``. The two errors are independent, and |q_j|² = 1/k_j, hence the risk is
+    the value within it by the best mechanism for k_j values. The estimate is p̂ = ŵ_j·q̂ for a value with probability q
+    within block j. To first order, its error is q·δw + w·δq, where δ denotes the error of a factor. The block totals
+    satisfy n·Var ŵ_j = w_j(1-w_j). The estimate q̂ within block j comes from n·w_j reports, each with the expected
+    squared error r_j = ``uniform_least_risk(k_j, ε_j)``. The two errors are independent, and |q|² = 1/k_j. Hence the
+    total is
 
-        Σ_j w_j·r_j + |q_j|²·w_j(1-w_j) = Σ_j w_j·(r_j + 1/k_j) - w_j²/k_j.
+        Σ_j w_j·r_j + w_j(1-w_j)/k_j = Σ_j w_j·(r_j + 1/k_j) - w_j²/k_j.
 
     Examples
     --------
@@ -445,7 +462,7 @@ def blocks_least_risk(
     epsilons: list[Any] = list(epsilon) if isinstance(epsilon, (list, tuple)) else [epsilon] * len(counts)
     if len(epsilons) != len(counts):
         must = f"be one number, or one for each of the {len(counts)} blocks"
-        raise InvalidInput("blocks_least_risk", "epsilon", must, epsilons)
+        raise InvalidInput("blocks_least_risk", "epsilon", must, Description(quantity(len(epsilons), "epsilon")))
     slopes = np.array([uniform_least_risk(int(k), e) for k, e in zip(counts, epsilons, strict=True)]) + 1 / counts
     if totals is None:
         if np.isinf(slopes).any():
@@ -470,7 +487,9 @@ def _worst_totals(slopes: npt.NDArray[np.float64], counts: npt.NDArray[np.float6
 
 
 def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
-    """Return the least risk of one report under a uniform prior, at the uniform distribution.
+    """Return the least possible expected squared error from one report under a :class:`Prior` policy.
+
+    The prior is uniform, and values are assumed to follow it.
 
     Parameters
     ----------
@@ -484,7 +503,8 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
     Returns
     -------
     float
-        The limit of n·E|p̂-p|² for the best mechanism as n grows.
+        The limit of n·E|p̂-p|² as the number of reports n grows, for the best mechanism and estimate p̂. Divide it by n
+        for the squared error from n reports.
 
     Notes
     -----
@@ -492,10 +512,10 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
 
     Let v be the likelihoods of an output divided by their mean, so that Σv = k. The policy requires e^-ε ≤ v ≤ e^ε
     (only one of the two for a one-sided policy). With expectations over the outputs at the uniform distribution, the
-    information is J = E[v v'], and the risk is tr J⁻¹ - 1/k. Since E v = 1, J·1 = k·1, and the other k-1 eigenvalues of
-    J sum to E|v|² - k. The sum of their inverses is at least (k-1)²/(E|v|² - k). The convex function |v|² is greatest
-    at a vertex of the polytope, where at most one entry lies strictly between the limits. A uniform permutation of that
-    vertex makes all k-1 eigenvalues equal and therefore attains the bound.
+    information matrix is J = E[v v'], and the squared error is tr J⁻¹ - 1/k. Since E v = 1, J·1 = k·1, and the other
+    k-1 eigenvalues of J sum to E|v|² - k. The sum of their inverses is at least (k-1)²/(E|v|² - k). The convex function
+    |v|² is greatest at a vertex of the polytope, where at most one entry lies strictly between the limits. A uniform
+    permutation of that vertex makes all k-1 eigenvalues equal and therefore attains the bound.
 
     Examples
     --------
@@ -519,18 +539,22 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
 
 
 def least_risk(policy: Policy) -> float | None:
-    """Return the least risk of one report at the uniform distribution, if a closed form is known.
+    """Return the least possible expected squared error from one report under a policy, if a closed form is known.
+
+    Values are assumed to be uniformly distributed. No mechanism that obeys the policy has a smaller error as the number
+    of reports grows.
 
     Parameters
     ----------
     policy
-        Any policy. Closed forms are known for one epsilon between all values, for a uniform prior, and for blocks that
-        may be revealed.
+        Any policy. Closed forms are known for :class:`Uniform`, for :class:`Prior` with a uniform prior, for
+        :class:`Blocks` with infinite ε between blocks, and for policies equal to one of these.
 
     Returns
     -------
     float or None
-        The limit of n·E|p̂-p|² for the best mechanism as n grows, or None if no closed form is known.
+        The limit of n·E|p̂-p|² as the number of reports n grows, for the best mechanism and estimate p̂. Divide it by n
+        for the squared error from n reports. None if no closed form is known.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from sfumato.errors import InvalidInput, NoAnswer, NoMechanism, SfumatoError
 from sfumato.mechanisms import Candidate, CandidateRequest, Family, Mechanism, all_families
 from sfumato.policy import PairwisePolicy, Policy, Prior, Secret
 
-__all__ = ["Candidates", "candidates", "safe_epsilon"]
+__all__ = ["Candidates", "candidates", "safe_epsilon", "short_reason"]
 
 
 #: Short name reserved for the result of a search; candidates must not use it.
@@ -52,7 +53,7 @@ class Candidates:
                 return  # the family has no mechanism for this policy or report length
             if not is_registered and not isinstance(error, NoAnswer):
                 raise
-            self.skipped.append(f"{name}, because {_reason(error)}")
+            self.skipped.append(f"{name}, because {short_reason(error)}")
 
 
 def candidates(policy: Policy, max_bits: int | None = None, utility: str = "estimation") -> Candidates:
@@ -91,7 +92,7 @@ def _add_registered(family: Family, request: CandidateRequest, offered: Candidat
             offered.by_name[name] = replace(candidate, build=build)
             offered.registered.add(name)
     except Exception as error:
-        offered.skipped.append(f"candidates of {owner}, because {_reason(error)}")
+        offered.skipped.append(f"candidates of {owner}, because {short_reason(error)}")
 
 
 def _build_audited(candidate: Candidate, policy: Policy) -> Mechanism:
@@ -101,9 +102,19 @@ def _build_audited(candidate: Candidate, policy: Policy) -> Mechanism:
     return mechanism
 
 
-def _reason(error: Exception) -> str:
-    """Return the message of an error, with its type if the error comes from outside this package."""
-    return str(error) if isinstance(error, SfumatoError) else f"{type(error).__name__}: {error}"
+def short_reason(error: Exception) -> str:
+    """Return the first sentence of an error's message, without the advice that follows it and without a full stop.
+
+    The result continues a sentence after "because". An error from outside this package is named by its type.
+
+    >>> short_reason(NoAnswer("the table has 10^9 entries. Use a smaller domain."))
+    'the table has 10^9 entries'
+    >>> short_reason(ZeroDivisionError("division by zero"))
+    'its code raised ZeroDivisionError: division by zero'
+    """
+    if not isinstance(error, SfumatoError):
+        return f"its code raised {type(error).__name__}: {error}"
+    return re.split(r"\.(?:\s+(?=[A-Z])|$)", str(error).strip(), maxsplit=1)[0]
 
 
 def safe_epsilon(policy: Policy) -> Epsilon:

@@ -24,27 +24,29 @@ def design(
     max_seconds: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Mechanism:
-    """Return the best mechanism for a policy.
+    """Return the mechanism with the least expected error that obeys a policy.
 
-    The result is ``plan(...).best.mechanism``. Candidates are the mechanisms made for the structure of the policy,
-    classical mechanisms at the greatest ε that implies it, and the optimal design.
+    The result is ``plan(...).best.mechanism``. :func:`plan` compares mechanisms made for this kind of policy, classical
+    mechanisms at the greatest ε that implies the policy, and the result of a search over all mechanisms.
 
     Parameters
     ----------
     policy
         The policy that the mechanism must obey.
     n
-        Number of people. The choice of the best mechanism does not depend on it.
+        Number of people. The choice of the best mechanism does not depend on it, so it may be left out.
     mechanism
-        Short name of the mechanism to build, as a plan lists them, instead of the best one. ``"optimal"`` searches for
-        the optimal design.
+        Short name of the mechanism to build instead of the best one, as a plan lists it: ``"rr"``, ``"subset"`` and so
+        on. ``"optimal"`` searches for the optimal mechanism.
     utility
-        Quantity to optimise: ``"estimation"``, ``"worst-estimation"``, ``"mutual-information"``, ``"mmse"``, a
-        :class:`SquaredError` or an :class:`ExpectedLoss`. :func:`plan` explains them.
+        Quantity to optimise. The default, ``"estimation"``, is the expected squared error of all frequencies. Others
+        are ``"worst-estimation"``, ``"mutual-information"``, ``"mmse"``, a :class:`SquaredError` or an
+        :class:`ExpectedLoss`; :func:`plan` explains them.
     prior
-        Distribution that the design assumes, in domain order or with labels; uniform by default.
+        Distribution of values that the design assumes: a sequence in domain order, or a mapping or pandas Series with
+        the values as labels. The default is that of :func:`plan`.
     max_bits
-        Maximum length of a report in bits.
+        Maximum length of a report in bits; no limit by default.
     max_seconds
         Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer, even while
         two other programs keep the cores busy. By default, a search for estimation takes at most 10 s for up to 64
@@ -55,17 +57,18 @@ def design(
     Returns
     -------
     Mechanism
-        A mechanism that obeys the policy: the best one that was found within the time limit.
+        The best mechanism for this utility that was found within the time limit. It obeys the policy.
 
     Raises
     ------
     InvalidInput
         If a parameter is invalid.
     PolicyViolated
-        If ``mechanism`` names a registered mechanism that does not obey the policy.
+        If ``mechanism`` names a mechanism that another package registered, and an audit shows that it does not obey
+        the policy.
     NoAnswer
-        If ``mechanism="optimal"`` and the search does not fit in the time, or if no mechanism has reports within
-        ``max_bits``.
+        If ``mechanism="optimal"`` and the search does not fit in the time limit, or if no mechanism has reports of at
+        most ``max_bits``.
 
     Examples
     --------

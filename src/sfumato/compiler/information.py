@@ -21,19 +21,21 @@ _KEYS = ("at_estimate", "at_given", "least", "entropy")
 
 @dataclass(frozen=True, repr=False)
 class RobustInformation(Result):
-    """The mutual information I(X;Y) of value and report in nats, over a confidence set of distributions.
+    """The mutual information I(X;Y) of a person's value X and report Y, over a confidence set of distributions of X.
+
+    :func:`robust_information` returns objects of this class. All numbers are in nats.
 
     Parameters
     ----------
     at_estimate
-        I(X;Y) at the estimated distribution.
+        I(X;Y) at the distribution that was estimated from the sample of the policy.
     at_given
-        I(X;Y) at the distribution that the caller passed; None if none was passed.
+        I(X;Y) at the distribution ``p`` that the caller passed; None if none was passed.
     least
-        Lower bound on I(X;Y) over the confidence set. Information is concave in the distribution, so over a simplex
-        that contains the set it is least at a vertex.
+        Lower bound on I(X;Y) over all distributions of the confidence set. It is the least information at the vertices
+        of a simplex that contains the set, because information is concave in the distribution.
     entropy
-        H(X) at the estimated distribution, the maximum that a report can reveal.
+        Entropy H(X) at the estimated distribution, the maximum of I(X;Y) there.
 
     Examples
     --------
@@ -51,28 +53,28 @@ class RobustInformation(Result):
 
     @property
     def fraction(self) -> float:
-        """The information as a fraction of the entropy, I(X;Y)/H(X), at the estimated distribution."""
+        """The fraction ``at_estimate / entropy`` of the entropy, from 0 to 1; 0 if the entropy is 0."""
         return self.at_estimate / self.entropy if self.entropy > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types.
+        """Return the result as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
         dict
-            One entry per field.
+            One entry per field, in nats.
         """
         return dict(vars(self))
 
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> RobustInformation:
-        """Return the result that a document holds; the inverse of ``to_dict``.
+        """Return the result that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
 
         Returns
         -------
@@ -82,7 +84,7 @@ class RobustInformation(Result):
         Raises
         ------
         InvalidInput
-            If the document is malformed, or a number in it is negative.
+            If the dict is malformed, or a number in it is negative.
         """
         parts = check_keys("RobustInformation", "the document", document, required=_KEYS)
         subject = "RobustInformation"
@@ -107,21 +109,25 @@ class RobustInformation(Result):
 
 
 def robust_information(mechanism: Mechanism, policy: Policy, p: Frequencies | None = None) -> RobustInformation:
-    """Return the mutual information of value and report over the confidence set of a policy.
+    """Return the mutual information of value and report, if the distribution of values is known only from a sample.
+
+    The policy holds the sample: a :class:`ChiSquare` confidence set of distributions around the frequencies of a table
+    of counts.
 
     Parameters
     ----------
     mechanism
         The mechanism, over the domain of the policy.
     policy
-        A ``Secret`` policy with a ``ChiSquare`` confidence set.
+        A :class:`Secret` policy whose distributions are a :class:`ChiSquare` confidence set.
     p
-        Another distribution at which to compute the information, in domain order or with labels.
+        Another distribution of values at which to compute the information: a sequence in domain order, or a mapping or
+        pandas Series with the values as labels.
 
     Returns
     -------
     RobustInformation
-        The information in nats at the estimated distribution, at ``p``, and its least value over the confidence set.
+        The information in nats at the estimated distribution, at ``p``, and a lower bound over the confidence set.
 
     Raises
     ------
@@ -138,7 +144,9 @@ def robust_information(mechanism: Mechanism, policy: Policy, p: Frequencies | No
     (0.25, 0.159)
     """
     if not isinstance(policy, Secret) or not isinstance(policy.distributions, ChiSquare):
-        raise InvalidInput("robust_information", "policy", "be a Secret policy with a ChiSquare confidence set", policy)
+        hint = "Build one with Secret(domain, secret, epsilon, ChiSquare(counts, alpha))."
+        must = "be a Secret policy with a ChiSquare confidence set"
+        raise InvalidInput("robust_information", "policy", must, policy, hint=hint)
     if mechanism.domain != policy.domain:
         raise InvalidInput("robust_information", "policy", "have the domain of the mechanism", policy.domain)
     rows = mechanism.matrix()[policy.cells.ravel()]

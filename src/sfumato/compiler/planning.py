@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
 from sfumato.compiler.bounds import least_risk
-from sfumato.compiler.candidates import candidates
+from sfumato.compiler.candidates import candidates, short_reason
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.plans import Plan, Row
-from sfumato.compiler.reasons import reason_for, reveals_nothing
+from sfumato.compiler.reasons import nothing_learned, reason_for, reveals_nothing
 from sfumato.compiler.requests import Request, checked_target
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.goals import Estimation, Goal
@@ -48,58 +48,68 @@ def plan(
     max_seconds: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Plan:
-    """Compare the suitable mechanisms for a policy by their expected error.
+    """Compare mechanisms that obey a policy by their expected error, before any data is collected.
 
-    The comparison covers mechanisms made for the structure of the policy and classical mechanisms at the greatest ε
-    that implies it. If no structure determines the best mechanism, the function also searches for the optimal design.
-    That search adds a row and a lower bound on the error of every mechanism.
+    The comparison covers:
+
+    - mechanisms made for this kind of policy, such as block mechanisms for :class:`Blocks`;
+    - classical mechanisms, which satisfy ε-LDP with one ε for all pairs of values. The ε is the greatest one that
+      implies the policy;
+    - the result of a search over all mechanisms (see :func:`optimal`), if none of the others is known to be optimal.
+      The search adds the row ``"optimal"`` and a lower bound on the error of every mechanism.
 
     Parameters
     ----------
     policy
         The policy that every mechanism must obey.
     n
-        Number of people. Pass either ``n`` or ``target``.
+        Number of people who send one report each. Pass either ``n`` or ``target``.
     target
-        Expected total variation error between 0 and 1. The plan is then for the number of people at which the best
-        mechanism meets this target.
+        Expected total variation error to reach, above 0 and below 1: half the sum of the absolute errors of all
+        frequencies. The plan is then for the number of people at which the best mechanism meets this target.
     mechanism
-        Short name of the only mechanism to include. ``"optimal"`` searches for the optimal design under any policy.
+        Short name of the only mechanism to include, such as ``"rr"`` (randomized response), ``"subset"`` or
+        ``"hadamard"``. ``"optimal"`` searches for the optimal mechanism under any policy. By default, all are compared.
     utility
         Quantity by which mechanisms are compared:
 
-        - ``"estimation"``: error of all frequencies together, at the prior;
-        - ``"worst-estimation"``: the same error at the least favourable distribution;
-        - ``"mutual-information"``: information between a value and its report;
-        - ``"mmse"``: mean squared error of numeric labels;
-        - a :class:`SquaredError` or an :class:`ExpectedLoss`.
+        - ``"estimation"``: expected squared error of all frequencies together, if values follow the prior;
+        - ``"worst-estimation"``: the same error at the distribution of values where it is greatest;
+        - ``"mutual-information"``: mutual information between a value and its report, in nats;
+        - ``"mmse"``: mean squared error of the label of one person, estimated from the report; labels must be numbers;
+        - a :class:`SquaredError`: the same for a numeric score of your choice;
+        - an :class:`ExpectedLoss`: loss of a decision that is taken from one report.
     prior
-        Distribution at which errors are predicted, in domain order or with labels (a mapping or a pandas Series). The
-        default is the uniform distribution, which is the worst case for most of these mechanisms.
+        Distribution of values at which errors are predicted: a sequence in domain order, or a mapping or pandas Series
+        with the values as labels. The default is the uniform distribution, which is the worst case for most of these
+        mechanisms. Under a :class:`Prior` policy, a comparison by another utility than estimation, or with
+        ``mechanism="optimal"``, uses the prior of the policy instead. Leave it out for ``"worst-estimation"``.
     max_bits
-        Maximum length of a recommended report in bits.
+        Maximum length of a recommended report in bits; no limit by default. Longer ones may still be listed.
     max_seconds
         Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer, even while
         two other programs keep the cores busy. By default, a search for estimation takes at most 10 s for up to 64
         values and is skipped for more. A search for another utility takes at most 60 s. ``Plan.skipped`` names the
-        mechanisms that did not fit.
+        mechanisms that did not fit in the time.
     progress
-        Function that is called with a :class:`Progress` (value and bound) after every round of a search.
+        Function that is called with a :class:`Progress` after every round of a search. ``Progress.value`` is the
+        utility of the best mechanism so far, and ``Progress.bound`` the bound so far.
 
     Returns
     -------
     Plan
-        The mechanisms with their errors, the best first, with a reason, a bound and a gap.
+        The compared mechanisms with their expected errors, the best first. ``Plan.reason`` explains the recommendation.
 
     Raises
     ------
     InvalidInput
         If neither or both of ``n`` and ``target`` are passed, or if a parameter is invalid.
     PolicyViolated
-        If ``mechanism`` names a registered mechanism that does not obey the policy. Registered mechanisms are audited.
-        Without a name, ``Plan.skipped`` lists the ones that failed.
+        If ``mechanism`` names a mechanism that another package registered, and the audit shows that it does not obey
+        the policy. Without a name, such a mechanism is listed in ``Plan.skipped`` instead.
     NoAnswer
-        If no number of people meets the target, or if ``mechanism="optimal"`` and the search does not fit in the time.
+        If no number of people meets the target, or if ``mechanism="optimal"`` and the search does not fit in the time
+        limit.
 
     Examples
     --------
@@ -180,13 +190,14 @@ def _people_for(target: float, one: Plan) -> int:
     tv = one.best.half_l1
     if math.isinf(tv):
         raise NoMechanism(
-            f"no number of people meets a target under this policy ({one.reason}); use a policy with a larger epsilon"
+            f"no number of people meets the target {target:g}: {nothing_learned(one.policy)}. Use a policy with larger "
+            "epsilons."
         )
     root = tv / target
     if root > math.sqrt(MOST_PEOPLE):
         digits = 2 * (math.log10(tv) - math.log10(target))
-        must = f"be an error that at most 2^53 people can reach, not about 10^{digits:.0f} people"
-        hint = "Raise the target or use a policy with a larger epsilon."
+        must = "be an error that at most 2^53 people can reach"
+        hint = f"It would take about 10^{digits:.0f} people. Raise the target, or use a policy with larger epsilons."
         raise InvalidInput("plan", "target", must, target, hint=hint)
     return max(1, math.ceil(root**2))
 
@@ -289,4 +300,4 @@ def _optimum(request: Request, deadline: Deadline, prior: Floats) -> tuple[Optim
         seconds = request.max_seconds or SEARCH_SECONDS
         return None, f"its search did not finish in {seconds:g} s (raise max_seconds to search longer)"
     except NoAnswer as error:
-        return None, f"its search failed: {error}"
+        return None, f"its search failed: {short_reason(error)}"

@@ -37,32 +37,36 @@ _PLAN_KEYS = ("policy", "n", "utility", "prior", "max_bits", "rows", "reason", "
 
 @dataclass(frozen=True, repr=False)
 class Row:
-    """One mechanism of a plan, with its expected errors.
+    """One mechanism of a :class:`Plan`, with its expected errors for the number of people n of the plan.
 
     Parameters
     ----------
     name
-        Short name of the mechanism, as ``design(mechanism=)`` accepts it.
+        Short name of the mechanism, such as ``"rr"`` for randomized response. ``design(policy, mechanism=name)`` builds
+        it.
     mechanism
-        The mechanism.
+        The mechanism itself.
     value
-        Utility of the mechanism: the risk if frequencies are estimated, otherwise the quantity that the utility of the
-        plan measures. None if it could not be computed in time.
+        Utility by which the plan compares mechanisms. For the utility ``"estimation"`` it equals ``risk``; for other
+        utilities see :func:`plan`. None if it could not be computed in time.
     risk
-        Exact expected squared l2 error of the unbiased estimate, at the prior of the plan.
+        Risk of the unbiased estimate: the exact expected squared l2 error of all frequencies from n reports, if values
+        follow the prior of the plan.
     half_l1
-        Half the expected l1 error of that estimate, in the normal approximation. It decreases as 1/√n.
+        Half the expected l1 error of the same estimate (its total variation error), in the normal approximation. It
+        decreases as 1/√n and may exceed 1.
     worst
-        The risk at the least favourable distribution.
+        The risk at the distribution of values where it is greatest.
     bits
         Length of a report in bits.
     bound
-        Bound on the value of every mechanism that obeys the policy (asymptotic for estimation). None if no useful bound
-        is known.
+        Bound on the ``value`` of every mechanism that obeys the policy: a lower bound for errors and losses, an upper
+        bound for information. For estimation, it holds in the limit of many reports. None if no useful bound is known.
     decoding
-        Computation that an estimate over k values takes, such as ``"k log k"``.
+        Order of the number of operations that an estimate over k values takes, such as ``"k log k"``.
     classical
-        Whether the mechanism satisfies ε-LDP between all values, at the greatest ε that implies the policy.
+        Whether the mechanism is a classical one: it satisfies ε-LDP between all values, at the greatest ε that implies
+        the policy.
 
     Examples
     --------
@@ -87,46 +91,56 @@ class Row:
 
     @property
     def tv(self) -> float:
-        """The expected total variation error, at most 1.
+        """The expected total variation error of the unbiased estimate: ``half_l1``, but at most 1.
 
-        It equals ``half_l1`` as long as that is below 1. With too few reports, an unbiased estimate may be farther from
-        the truth than any distribution is. The property then returns 1, which means that nothing is learned.
+        With too few reports, an unbiased estimate may be farther from the truth than any distribution is. The property
+        then returns 1, which means that nothing is learned.
         """
         return min(self.half_l1, 1.0)
 
     @property
     def shown_tv(self) -> str:
-        """The expected total variation error as a string for tables."""
+        """The expected total variation error as a string for tables: four digits, or ``"> 1"``."""
         return f"{self.tv:.4g}" if self.half_l1 <= 1 else "> 1"
 
     @property
     def ratio(self) -> float | None:
-        """The ratio of value to bound, at least 1; 1 means optimal. None if no finite bound is known."""
+        """The larger of value/bound and bound/value, at least 1; 1 means optimal.
+
+        None if the value or a finite bound is not known, or if one of them is 0.
+        """
         if not self.value or not self.bound or not math.isfinite(self.bound):
             return None
         return max(self.value / self.bound, self.bound / self.value)
 
     @property
     def shown_ratio(self) -> str | None:
-        """The value divided by the bound as a string for tables; below 1 if larger values are better."""
+        """The value divided by the bound, as a string with two decimals for tables; None if ``ratio`` is None.
+
+        It is at least 1 if smaller values are better, and at most 1 if larger values are better.
+        """
         if self.ratio is None or self.value is None or self.bound is None:
             return None
         return f"{self.value / self.bound:.2f}"
 
     @property
     def gap(self) -> float | None:
-        """The largest possible improvement, relative to the larger of value and bound; None if no bound is known."""
+        """The relative optimality gap, |value - bound| / max(|value|, |bound|); 0 means optimal.
+
+        None if the value or the bound is not known.
+        """
         if self.value is None or self.bound is None:
             return None
         return relative_gap(self.value, self.bound)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as a document of plain JSON types.
+        """Return the row as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
         dict
-            One entry per field, with the mechanism as its spec. Infinite numbers are strings.
+            One entry per field. ``"mechanism"`` is ``mechanism.spec``, the dict that ``mechanism_from_spec`` reads.
+            Infinite numbers are the strings ``"inf"`` and ``"-inf"``.
         """
         return {
             "name": self.name,
@@ -144,12 +158,12 @@ class Row:
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Row:
-        """Return the row that a document holds; the inverse of ``to_dict``.
+        """Return the row that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
 
         Returns
         -------
@@ -159,7 +173,7 @@ class Row:
         Raises
         ------
         InvalidInput
-            If the document is malformed, or an error in it is negative.
+            If the dict is malformed, or ``risk``, ``half_l1`` or ``worst`` is negative.
         """
         parts = check_keys("Row", "the document", document, required=_ROW_KEYS)
         value, bound = (
@@ -186,29 +200,30 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """The suitable mechanisms for a policy, the best first.
+    """The mechanisms that :func:`plan` compared for a policy, the best first.
 
-    A plan is frozen data: it can be compared, stored with ``to_dict``, printed as a table and drawn. ``plan["subset"]``
-    returns the row of one mechanism.
+    Print a plan to see it as a table. ``compared["subset"]`` returns the :class:`Row` of one mechanism, and iteration
+    yields all rows. ``to_dict`` stores a plan, ``to_pandas`` converts it, and ``plot`` draws it.
 
     Parameters
     ----------
     policy
         The policy that every mechanism obeys.
     n
-        Number of people: the number that the caller requested, or the number that the target requires.
+        Number of people: the ``n`` of the call, or the number that its ``target`` requires.
     rows
-        The compared mechanisms, the best first.
+        The compared mechanisms, the best first, with errors for n people.
     reason
         One sentence that explains the recommendation.
     utility
-        Name of the utility by which the mechanisms are compared.
+        Name of the utility by which the mechanisms are compared, such as ``"estimation"`` (see :func:`plan`).
     prior
-        The distribution at which errors are predicted, in domain order; None for the uniform distribution.
+        The distribution of values that the caller passed, in domain order; None if the caller passed none. Errors are
+        then predicted at the default distribution of :func:`plan`.
     max_bits
         Maximum length of a recommended report in bits; None for no limit.
     skipped
-        The mechanisms that were not compared, with the reasons; None if all were compared.
+        The mechanisms that were not compared, with the reasons, in words; None if all were compared.
 
     Examples
     --------
@@ -238,30 +253,38 @@ class Plan(Result):
 
     @property
     def best(self) -> Row:
-        """The best row within ``max_bits``; of equally good rows, the one with the shortest reports."""
+        """The row with the best value whose reports have at most ``max_bits`` bits.
+
+        Of equally good rows, it is the one with the shortest reports. NoMechanism is raised if no report is short
+        enough.
+        """
         return self._best_of(self.rows)
 
     @property
     def classical(self) -> Row:
-        """The best row among the mechanisms that satisfy classical LDP."""
+        """The best row within ``max_bits`` among the classical mechanisms (``Row.classical``).
+
+        NoMechanism is raised if the plan has no such row.
+        """
         return self._best_of(tuple(row for row in self.rows if row.classical))
 
     @property
     def bound(self) -> float | None:
-        """Bound on the value of every mechanism that obeys the policy; None if no useful bound is known."""
+        """The bound on the value of every mechanism that obeys the policy (see :class:`Row`); None if unknown."""
         return self.best.bound
 
     @property
     def gap(self) -> float | None:
-        """The largest possible improvement over the best row, from 0 to 1; None if no useful bound is known."""
+        """The relative optimality gap of the best row (see ``Row.gap``); 0 means optimal, None that it is not known."""
         return self.best.gap
 
     @property
     def saving(self) -> float:
-        """The number of people that classical LDP needs, divided by the number that the best row needs.
+        """The number of people that the best classical mechanism needs, divided by the number that the best row needs.
 
         Both numbers are for the same exact expected squared l2 error of the unbiased estimate, at the prior of the
-        plan. Other errors, such as total variation or the errors of projected estimates, have other ratios.
+        plan. A saving of 3 means that classical LDP needs three times as many people. Other errors, such as total
+        variation or the errors of projected estimates, have other ratios.
         """
         if self.best.risk == 0 or math.isinf(self.best.risk):
             return 1.0 if self.classical.risk == self.best.risk else math.inf
@@ -269,7 +292,7 @@ class Plan(Result):
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings about values that a single report may reveal; empty if the policy protects every value."""
+        """The warnings about values that a single report may reveal, one string each; empty if there are none."""
         return disclosure_warnings(self.policy)
 
     def _best_of(self, rows: tuple[Row, ...]) -> Row:
@@ -278,12 +301,12 @@ class Plan(Result):
         if not fitting:
             if not rows or self.max_bits is None:
                 raise NoMechanism(
-                    "this plan contains no classical mechanism; plan(policy, n) without mechanism= and with utility "
-                    "'estimation' compares them"
+                    "this plan contains no classical mechanism. Call plan(policy, n) without mechanism= and with the "
+                    "utility 'estimation', which compares them."
                 )
             raise NoMechanism(
-                f"no compared mechanism has reports of at most {quantity(self.max_bits, 'bit')}; "
-                f"set max_bits to at least {min(row.bits for row in rows)}"
+                f"no compared mechanism has reports of at most {quantity(self.max_bits, 'bit')}. "
+                f"Set max_bits to at least {min(row.bits for row in rows)}."
             )
         return fitting[0]
 
@@ -301,13 +324,13 @@ class Plan(Result):
         return len(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as a document of plain JSON types.
+        """Return the plan as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
         dict
-            One entry per field, with the policy as its document and every mechanism as its spec. Infinite numbers are
-            strings.
+            One entry per field. ``"policy"`` is ``policy.to_dict()``, and every row is ``row.to_dict()``. Infinite
+            numbers are the strings ``"inf"`` and ``"-inf"``.
         """
         return {
             "policy": self.policy.to_dict(),
@@ -323,12 +346,12 @@ class Plan(Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Plan:
-        """Return the plan that a document holds; the inverse of ``to_dict``.
+        """Return the plan that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
 
         Returns
         -------
@@ -338,13 +361,13 @@ class Plan(Result):
         Raises
         ------
         InvalidInput
-            If the document is malformed, the domain of a mechanism is not that of the policy, or the prior is not a
+            If the dict is malformed, the domain of a mechanism is not that of the policy, or the prior is not a
             distribution.
 
         Notes
         -----
         The function does not check the errors, the order of the rows, or that the mechanisms obey the policy. Audit a
-        mechanism from a document before you use it.
+        mechanism from a stored plan with :func:`audit` before you use it.
         """
         parts = check_keys("Plan", "the document", document, required=_PLAN_KEYS)
         policy, prior, max_bits, skipped = (parts[key] for key in ("policy", "prior", "max_bits", "skipped"))
@@ -370,7 +393,7 @@ class Plan(Result):
         )
 
     def plot(self) -> Figure:
-        """Draw the expected error of every mechanism as a bar.
+        """Draw one bar per mechanism: its expected total variation error, or its value for another utility.
 
         Returns
         -------

@@ -9,7 +9,7 @@ from sfumato.compiler.plans import Plan, Row
 from sfumato.errors import NoMechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
 
-__all__ = ["reason_for", "reveals_nothing"]
+__all__ = ["nothing_learned", "reason_for", "reveals_nothing"]
 
 #: Largest ratio of error to lower bound that counts as optimal; a solver does not resolve smaller differences.
 _OPTIMAL = 1 + 1e-6
@@ -26,7 +26,7 @@ def reason_for(plan: Plan) -> str:
     except NoMechanism as error:  # max_bits is too small for every mechanism
         return str(error)
     if math.isinf(best.risk):
-        return f"{best.name}: {_nothing_learned(plan.policy)}, so no number of people suffices"
+        return f"{best.name}: {nothing_learned(plan.policy)}, so no number of people suffices"
     if best.half_l1 <= 1:
         total_variation = f"total variation error about {best.tv:.2g}"
     else:
@@ -61,11 +61,11 @@ def _distance_to_bound(ratio: float | None) -> str:
     return f"{ratio:,.2f}× the lower bound"
 
 
-def _nothing_learned(policy: Policy) -> str:
+def nothing_learned(policy: Policy) -> str:
     """Return the reason why the error is infinite."""
     if reveals_nothing(policy):
         return "reports that obey this policy reveal nothing, because its epsilon is 0"
-    return "its reports cannot distinguish all values, because an epsilon of this policy is 0 or too close to 0"
+    return "reports cannot distinguish all values, because an epsilon of this policy is 0 or too close to 0"
 
 
 def _people(n: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.compiler.candidates import candidates, safe_epsilon
+from sfumato.compiler.candidates import candidates, safe_epsilon, short_reason
 from sfumato.compiler.expected_errors import measure_mechanism
 from sfumato.compiler.plans import Plan, Row
 from sfumato.compiler.requests import Request
@@ -30,7 +30,7 @@ def plan_by_utility(request: Request, deadline: Deadline) -> Plan:
     goal = request.goal
     search_alone = request.mechanism == "optimal" or isinstance(goal, ExpectedLoss)
     if request.max_seconds == 0 and search_alone:
-        must = "be positive, because only a search can find this mechanism"
+        must = "be positive, because only a search can find a mechanism for this request"
         raise InvalidInput(request.verb, "max_seconds", must, request.max_seconds)
     optimum, skipped = _search(request, deadline)
     comparison = _Comparison(request, optimum, skipped)
@@ -55,8 +55,8 @@ def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str |
         if request.mechanism == "optimal" or (isinstance(request.goal, ExpectedLoss) and not late):
             raise
         seconds = DEFAULT_SECONDS if request.max_seconds is None else request.max_seconds
-        why = f"did not finish in {seconds:g} s (raise max_seconds to search longer)" if late else f"failed: {error}"
-        return None, f"the optimal mechanism, because its search {why}"
+        end = f"did not finish in {seconds:g} s (raise max_seconds to search longer)"
+        return None, f"the optimal mechanism, because its search {end if late else f'failed: {short_reason(error)}'}"
 
 
 class _Comparison:
@@ -129,8 +129,8 @@ class _Comparison:
         skipped = "; ".join(self._skipped) or None
         if not self._rows:
             raise NoMechanism(
-                f"no mechanism could be compared by the utility {goal.name!r} (not compared: {skipped}); "
-                "raise max_seconds or max_bits, or choose another utility"
+                f"no mechanism could be compared by the utility {goal.name!r} (not compared: {skipped}). "
+                "Raise max_seconds or max_bits, or choose another utility."
             )
         sign = 1 if goal.small_is_good else -1
         # Sorting is stable: of rows with equal value and bits, the result of the search comes first.

@@ -81,7 +81,7 @@ class CombinedDistribution(SamplingDistribution):
     def score_bounds(self) -> tuple[Floats, Floats]:
         raise Undecided(
             "the influence of dishonest reports on combined cohorts is not bounded, because they also change the "
-            "weights of the cohorts; call influence() on the estimate of each cohort"
+            "weights of the cohorts. Call influence() on the estimate of each cohort, which parts holds."
         )
 
     def honest_score_bounds(self) -> tuple[Floats, Floats]:
@@ -103,24 +103,25 @@ class CombinedDistribution(SamplingDistribution):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CombinedEstimate(Estimate):
-    """The estimate from several cohorts of one population, as :func:`combine` returns it.
+    """The estimated frequencies from several cohorts of one population, as :func:`combine` returns them.
 
-    The weights of the cohorts follow from their estimates and are computed again when an error is derived.
+    The weights of the cohorts are not stored. They are computed again from ``parts`` when a standard error or an
+    interval is requested.
 
     Parameters
     ----------
     method
         Always ``"combined"``.
     frequencies
-        The combined frequencies, in domain order.
+        The combined frequencies as fractions of people, shape (k,), in domain order.
     unbiased
         The same frequencies, because the combination is unbiased.
     nearest
-        A distribution near the unbiased frequencies, at which variances are computed.
+        A distribution near the unbiased frequencies, shape (k,), at which variances are computed.
     fit
         Always None.
     parts
-        The estimates of the cohorts.
+        The estimates of the cohorts, in the order in which they were passed to :func:`combine`.
 
     Examples
     --------
@@ -146,12 +147,16 @@ class CombinedEstimate(Estimate):
 
     @property
     def n(self) -> int:
-        """The number of reports of all cohorts."""
+        """The number of reports of all cohorts together."""
         return sum(part.n for part in self.parts)
 
     @functools.cached_property
     def estimator(self) -> SamplingDistribution:
-        """The estimator from which errors are derived, computed on first use. It is not part of the data."""
+        """The estimator that computes variances and intervals of the combined frequencies.
+
+        It is computed from ``parts`` on first use. It is not stored with the estimate: ``to_dict`` and comparisons
+        leave it out.
+        """
         return CombinedDistribution(self.parts, _weights(self.parts))
 
     def _source(self) -> str:
@@ -191,20 +196,23 @@ def combine(estimates: Iterable[Estimate]) -> CombinedEstimate:
     Returns
     -------
     CombinedEstimate
-        The frequencies by generalised least squares, with their errors. It contains the estimates of the cohorts.
+        The frequencies with the least variance among unbiased linear combinations (generalised least squares), with
+        their standard errors. ``CombinedEstimate.parts`` holds the estimates of the cohorts.
 
     Raises
     ------
     InvalidInput
-        If the list is empty, contains other objects than estimates over one domain, or an estimate has no error by
-        which to weight it.
+        If the list is empty, contains other objects than estimates over one domain, or an estimate has no random error
+        by which to weight it.
 
     Notes
     -----
-    For up to 1,000 values, the full covariances determine the weights, with the constraint that frequencies sum to one.
-    For more values, each value is weighted by its own variances. Weights are computed at the pooled estimate with half
-    a person added per value, because a value that no report supports would have no variance. At any point, the weights
-    of all cohorts sum to the identity. A poor point therefore costs only precision.
+    For up to 1,000 values, the full covariance matrices of the cohorts determine the weights, with the constraint that
+    frequencies sum to one. For more values, the frequency of each value is weighted by its inverse variances. The
+    covariances are computed at a first pooled estimate of the distribution. Half a person is added per value, because a
+    value that no report supports would have no variance. The weights of all cohorts sum to one (matrices: to the
+    identity), so the combination is unbiased whatever the pooled estimate is. A poor pooled estimate costs only
+    precision.
 
     Examples
     --------

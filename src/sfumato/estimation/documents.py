@@ -26,7 +26,8 @@ def read_header(subject: str, document: object, formats: Mapping[str, Any] | str
         raise InvalidInput(subject, "the document", "be a mapping", document)
     name, version = document.get("format"), document.get("version")
     if not isinstance(name, str) or name not in known:
-        raise UnknownSpec(subject, "format", f"be one of {', '.join(map(repr, known))}", name)
+        hint = "Pass a dict that to_dict() of this class wrote."
+        raise UnknownSpec(subject, "format", f"be one of {', '.join(map(repr, known))}", name, hint=hint)
     if type(version) is not int or version != VERSION:
         hint = "Read the document with the release of Sfumato that wrote it."
         raise UnknownSpec(subject, "version", f"be {VERSION}", version, hint=hint)

@@ -35,7 +35,7 @@ from sfumato._core import (
 )
 from sfumato.collecting import Aggregate
 from sfumato.domain import Domain, read_numbers
-from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
+from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownLabel
 from sfumato.estimation.documents import (
     VERSION,
     check_document,
@@ -94,9 +94,10 @@ _SUBJECT = "Estimate.from_dict"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyEstimate(LinearEstimate):
-    """The estimated frequency of one value, as ``estimate[label]`` returns it.
+    """The estimated frequency of one value (a share of people), as ``estimate[label]`` returns it.
 
-    The error, the limits and sums are those of the unbiased estimate, whatever the method.
+    ``value`` is computed by the method of the estimate, such as ``"simplex"``. The standard error, the limits and
+    differences are always those of the unbiased estimate.
 
     Parameters
     ----------
@@ -107,9 +108,9 @@ class FrequencyEstimate(LinearEstimate):
     unseen
         The distance by which one additional report could move the frequency (see :class:`LinearEstimate`).
     terms
-        The source that the reports estimate (see :class:`LinearEstimate`).
+        The estimate from which the limits are derived (see :class:`LinearEstimate`).
     unbiased
-        The unbiased estimate of the frequency.
+        The unbiased estimate of the frequency; it may lie outside [0, 1].
 
     Examples
     --------
@@ -155,27 +156,29 @@ class FrequencyEstimate(LinearEstimate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(FrozenData, Result):
-    """Estimated frequencies of the values of a domain.
+    """Estimated frequency of every value of a domain, with standard errors and confidence intervals.
 
-    :func:`estimate` returns a ``MechanismEstimate`` and :func:`combine` a ``CombinedEstimate``. An estimate is frozen
-    data: ``to_dict`` and ``from_dict`` store it without loss, and two estimates with the same content are equal.
+    :func:`estimate` returns the subclass :class:`MechanismEstimate`, and :func:`combine` the subclass
+    :class:`CombinedEstimate`. ``result[label]`` returns the frequency of one value. ``to_dict`` and ``from_dict`` store
+    an estimate without loss. Two estimates with the same content are equal.
 
-    Errors and intervals are those of the *unbiased* estimate, whatever the method. A projection can only come closer to
-    the truth, and valid intervals do not shrink because of it.
+    Standard errors and intervals are those of the *unbiased* frequencies, whatever the method. A projection onto the
+    distributions can only come closer to the truth, but it does not make valid intervals narrower.
 
     Attributes
     ----------
     method
-        Method of estimation.
+        Name of the method: one of those of :func:`estimate`, or ``"combined"``.
     frequencies
-        Frequencies by this method, in domain order.
+        Frequencies by this method as fractions of people, shape (k,), in domain order.
     unbiased
-        Unbiased frequencies, in domain order.
+        Unbiased frequencies, shape (k,), in domain order. Some may lie outside [0, 1].
     nearest
-        A distribution near the unbiased frequencies, at which variances are computed. It is never negative and
-        converges to the truth.
+        A distribution near the unbiased frequencies, shape (k,), at which variances are computed. It is never negative
+        and converges to the truth.
     fit
-        Description of the maximum-likelihood search of method "mle"; None for other methods.
+        Result of the maximum-likelihood search if the method is ``"mle"``: convergence and iterations (see
+        :class:`Fit`). None for other methods.
 
     Examples
     --------
@@ -212,7 +215,8 @@ class Estimate(FrozenData, Result):
         for name in ("frequencies", "unbiased", "nearest"):
             array = np.array(getattr(self, name), np.float64)
             if array.shape != (len(self.domain),):
-                raise InvalidInput("Estimate", name, f"have {len(self.domain)} entries", f"shape {array.shape}")
+                must = f"have shape ({len(self.domain)},), one entry per value of the domain"
+                raise InvalidInput("Estimate", name, must, Description(f"shape {array.shape}"))
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         if self.fit is not None:
@@ -233,7 +237,10 @@ class Estimate(FrozenData, Result):
     @property
     @abstractmethod
     def estimator(self) -> SamplingDistribution:
-        """The estimator from which errors are derived. It is looked up and not part of the data."""
+        """The estimator that computes variances and intervals for this estimate.
+
+        It is not stored with the estimate: ``to_dict`` and comparisons leave it out.
+        """
 
     @abstractmethod
     def _source(self) -> str:
@@ -269,9 +276,10 @@ class Estimate(FrozenData, Result):
 
     @functools.cached_property
     def standard_errors(self) -> Floats:
-        """The standard error of each frequency, from randomization and sampling together.
+        """The standard error of each unbiased frequency, shape (k,), in domain order.
 
-        If all reports agree about a value, its standard error is computed as if one report had been different.
+        It covers the randomization of reports and the sampling of people. If all reports agree about a value, its
+        standard error is computed as if one report had been different.
         """
         return np.sqrt(np.maximum(self._variances, self.least_variances) / self.n)
 
@@ -304,28 +312,29 @@ class Estimate(FrozenData, Result):
 
     @functools.cached_property
     def least_variances(self) -> Floats:
-        """The minimum variance of each frequency from one report.
+        """The smallest variance of each frequency that is used for one report, shape (k,), in domain order.
 
-        If all reports agree about a value, the variance is computed as if one in n had been different, or as few as
-        possible if all people had the value.
+        Standard errors use this variance if the estimated one is smaller. If all reports agree about a value, the
+        variance is f(1-f)·d² with f = min(1/max(n, 2), 1/max(d, 1)), as if a fraction f of the reports had been
+        different. Here d is the largest distance by which one report may count above or below the frequency.
         """
         fraction = np.minimum(1 / max(self.n, 2), 1 / np.maximum(self._far, 1))
         return np.where(self._silent, fraction * (1 - fraction) * self._far**2, self.estimator.least_variances())
 
     @functools.cached_property
     def covariance(self) -> Floats:
-        """The covariance matrix of the unbiased frequencies.
+        """The covariance matrix of the unbiased frequencies, shape (k, k), in domain order.
 
         Raises
         ------
         LimitExceeded
-            If the domain has more than 20,000 values, whose matrix would take more than 3 GB. ``standard_errors``
-            contains the square roots of its diagonal.
+            If the domain has more than 20,000 values, because the matrix would take more than 3 GB. Use
+            ``standard_errors``, which holds the square roots of the diagonal, or ``linear`` for the error of a sum.
         """
         if len(self.domain) > _LARGEST_COVARIANCE:
             raise LimitExceeded(
-                f"the covariance matrix supports at most {_LARGEST_COVARIANCE:,} values, not {len(self.domain):,}; "
-                "use standard_errors for its diagonal, or linear(weights) for the error of a sum"
+                f"the covariance matrix supports at most {_LARGEST_COVARIANCE:,} values, not {len(self.domain):,}. "
+                "Use standard_errors for its diagonal, or linear(weights) for the error of a sum."
             )
         return self.estimator.covariance(self.nearest) / self.n
 
@@ -340,14 +349,16 @@ class Estimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level: the probability with which the interval of a value contains its true frequency.
+            Confidence level, above 0 and below 1: the probability with which the interval of a value contains its true
+            frequency.
         simultaneous
-            Whether all intervals together hold with this confidence (Bonferroni).
+            If True, all intervals together contain the true frequencies with this confidence (Bonferroni correction).
+            If False, each interval does so on its own.
 
         Returns
         -------
         tuple of arrays
-            The lower and the upper limits, in domain order.
+            The lower and the upper limits, each of shape (k,), in domain order.
 
         Raises
         ------
@@ -356,10 +367,14 @@ class Estimate(FrozenData, Result):
 
         Notes
         -----
-        The limits invert the law of the unbiased estimate (see ``sfumato.mechanisms.estimators.limits``). This is the
-        binomial law if the count of a value is binomial. Otherwise it is the law of the sum of scores, by its
-        characteristic function, and the normal law for large counts. An interval is a single point only if the domain
-        has a single value. If a projected or fitted frequency lies outside, the interval is widened to contain it.
+        The limits invert a test. They are the smallest and the greatest frequency at which an unbiased estimate as
+        extreme as the observed one has a probability of at least (1 - confidence)/2 on its side. This probability
+        comes from the exact binomial distribution if the estimate depends on one binomial count. Otherwise the estimate
+        is a sum of one score per report, and its distribution is computed by its characteristic function, or by the
+        normal approximation for large counts (see ``sfumato.mechanisms.estimators.limits``).
+
+        An interval is a single point only if the domain has a single value. If a projected or fitted frequency lies
+        outside its interval, the interval is widened to contain it.
         """
         return self._limits(slice(None), confidence, simultaneous=simultaneous)
 
@@ -378,19 +393,23 @@ class Estimate(FrozenData, Result):
 
     @property
     def expected_tv(self) -> float:
-        """The expected total variation error of the unbiased frequencies, in the normal approximation."""
+        """The expected total variation distance between the unbiased and the true frequencies.
+
+        It is half the expected sum of absolute errors, computed from the variances in the normal approximation. It may
+        exceed 1.
+        """
         return float(np.sum(np.sqrt(self._variances / self.n))) * float(np.sqrt(2 / np.pi)) / 2
 
     # -- sums of frequencies -----------------------------------------------------------------------------------
 
     def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
-        """Estimate a weighted sum of frequencies: a share, a mean of numbers, or a contrast.
+        """Estimate a weighted sum of frequencies: a share, a mean of numbers, or a difference of frequencies.
 
         Parameters
         ----------
         weights
-            The weight of each value, in domain order or with labels (a pandas Series). A mapping may leave out values
-            of weight zero.
+            The weight of each value: a sequence in domain order, a pandas Series with the values as its index, or a
+            mapping from values to weights. A mapping may leave out values of weight zero.
 
         Returns
         -------
@@ -404,8 +423,8 @@ class Estimate(FrozenData, Result):
 
         Notes
         -----
-        Frequencies sum to one. If there are two different weights, the sum is therefore estimated from the frequencies
-        of the smaller group of values. A sum with equal weights is a constant without error.
+        The true frequencies sum to one. If the weights take only two different values, the sum is therefore estimated
+        from the smaller of the two groups of values. If all weights are equal, the sum is a constant without error.
 
         Examples
         --------
@@ -457,7 +476,7 @@ class Estimate(FrozenData, Result):
         Parameters
         ----------
         values
-            One value, or several values in a list or a column.
+            One value, or several values in a list, a set or a pandas or Arrow column.
 
         Returns
         -------
@@ -481,7 +500,7 @@ class Estimate(FrozenData, Result):
         return self.linear(weights)
 
     def mean(self) -> LinearEstimate:
-        """Estimate the mean of numeric labels.
+        """Estimate the mean of the labels over all people; the labels of the domain must be numbers.
 
         Returns
         -------
@@ -491,12 +510,12 @@ class Estimate(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the labels are not numbers.
+            If the labels are not numbers. Use ``linear`` with a number per value instead.
         """
         labels = self.domain.labels
         if not all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in labels):
             hint = "Use linear(weights) with a number per value."
-            raise InvalidInput("mean", "the labels", "be numbers", labels[0], hint=hint)
+            raise InvalidInput("mean", "the labels of the domain", "be numbers", labels[0], hint=hint)
         return self.linear(np.array(labels, dtype=np.float64))
 
     def _weights(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
@@ -504,7 +523,9 @@ class Estimate(FrozenData, Result):
         return read_numbers(self.domain, weights, "linear", "weights", absent=0.0)
 
     def influence(self, fraction: float) -> Floats:
-        """Return the largest change of each frequency that dishonest reports can cause.
+        """Return the largest change of each unbiased frequency that dishonest reports can cause.
+
+        Dishonest reports are chosen freely among the valid reports, instead of being drawn by the mechanism.
 
         Parameters
         ----------
@@ -514,14 +535,15 @@ class Estimate(FrozenData, Result):
         Returns
         -------
         numpy.ndarray
-            The largest change of each frequency, up or down, in domain order.
+            The largest change of each frequency, up or down, shape (k,), in domain order.
 
         Raises
         ------
         InvalidInput
             If the fraction does not lie in [0, 1].
         Undecided
-            If the estimate combines cohorts, because dishonest reports also change their weights.
+            If the estimate combines cohorts, because dishonest reports also change the weights of the cohorts. Call
+            ``influence`` on the estimate of each cohort instead.
         """
         if not (is_number(fraction) and 0 <= fraction <= 1):
             raise InvalidInput("influence", "fraction", "lie in [0, 1]", fraction)
@@ -536,16 +558,17 @@ class Estimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``, above 0 and below 1.
         simultaneous
-            Whether all intervals together hold with this confidence (Bonferroni).
+            If True, all intervals together contain the true frequencies with this confidence (Bonferroni correction).
+            If False, each interval does so on its own.
 
         Returns
         -------
         pandas.DataFrame
-            The columns ``value``, ``frequency``, ``standard_error``, ``low`` and ``high``. A grid adds the latitude and
-            longitude of the centre of each cell. A product adds one column per attribute, with "_value" appended if the
-            name is taken.
+            The columns ``value``, ``frequency``, ``standard_error``, ``low`` and ``high``, with rows in domain order. A
+            grid domain adds the columns ``latitude`` and ``longitude`` of the centre of each cell. A product domain
+            adds one column per attribute; "_value" is appended to its name if another column has that name.
         """
         return super().to_pandas(confidence, simultaneous=simultaneous)
 
@@ -555,9 +578,10 @@ class Estimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``, above 0 and below 1.
         simultaneous
-            Whether all intervals together hold with this confidence (Bonferroni).
+            If True, all intervals together contain the true frequencies with this confidence (Bonferroni correction).
+            If False, each interval does so on its own.
 
         Returns
         -------
@@ -574,9 +598,10 @@ class Estimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level of the intervals.
+            Confidence level of the intervals, above 0 and below 1.
         truth
-            The true distribution to draw as well, in domain order or with labels.
+            The true distribution to draw as well: a sequence in domain order, or a mapping or pandas Series with the
+            values as labels.
 
         Returns
         -------
@@ -622,12 +647,14 @@ class Estimate(FrozenData, Result):
     # -- documents ---------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as a document of plain JSON types.
+        """Return the estimate as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
         dict
-            The frequencies, the spec of the mechanism and the counts. Errors are not stored but derived again.
+            The frequencies, the counts, and the spec of the mechanism (the dict that ``mechanism_from_spec`` reads). A
+            combined estimate stores the dicts of its cohorts instead. Standard errors are not stored, because they
+            follow from the other entries.
         """
         return {
             "format": self.format,
@@ -643,14 +670,15 @@ class Estimate(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any], *, mechanism: Mechanism | None = None) -> Estimate:
-        """Return the estimate that a document holds; the inverse of ``to_dict``.
+        """Return the estimate that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
         mechanism
-            The mechanism of the estimate, if the caller has it. It is then not built again from its spec.
+            The mechanism that produced the reports, if you have it. By default, it is built from its spec in the
+            document.
 
         Returns
         -------
@@ -660,12 +688,12 @@ class Estimate(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the document is malformed, not an estimate, not from this mechanism, or contradicts itself.
+            If the dict is malformed or not an estimate, was not made by this mechanism, or contradicts itself.
 
         Notes
         -----
-        The function recomputes the numbers that follow quickly from the mechanism, the counts and the method. It
-        compares them with a relative tolerance of 1e-6:
+        The function recomputes the numbers that follow quickly from the mechanism, the counts and the method. It raises
+        InvalidInput if they differ from those in the document by a relative difference above 1e-6:
 
         - the unbiased frequencies and the nearest distribution,
         - the frequencies by the methods "unbiased", "efficient" and "simplex".
@@ -700,24 +728,24 @@ RESULT_KEYS = ("method", "frequencies", "unbiased", "nearest", "fit")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismEstimate(Estimate):
-    """The estimate from the counts of one mechanism, as :func:`estimate` returns it.
+    """The estimated frequencies from the reports of one mechanism, as :func:`estimate` returns them.
 
     Parameters
     ----------
     method
-        Method of estimation.
+        Name of the method (see :func:`estimate`).
     frequencies
-        Frequencies by this method, in domain order.
+        Frequencies by this method as fractions of people, shape (k,), in domain order.
     unbiased
-        Unbiased frequencies, in domain order.
+        Unbiased frequencies, shape (k,), in domain order. Some may lie outside [0, 1].
     nearest
-        A distribution near the unbiased frequencies, at which variances are computed.
+        A distribution near the unbiased frequencies, shape (k,), at which variances are computed.
     fit
-        Description of the maximum-likelihood search of method "mle"; None for other methods.
+        Result of the maximum-likelihood search if the method is ``"mle"`` (see :class:`Fit`); None for other methods.
     mechanism
         The mechanism that produced the reports.
     counts
-        The exact counts of the reports.
+        The exact counts of the reports, as :func:`aggregate` returns them.
 
     Examples
     --------
@@ -746,7 +774,11 @@ class MechanismEstimate(Estimate):
 
     @property
     def estimator(self) -> Estimator:
-        """The estimator of the mechanism, from which errors are derived. It is looked up and not part of the data."""
+        """The estimator of the mechanism, which computes the variances and intervals of this estimate.
+
+        It is derived from ``mechanism`` and ``method`` on access. It is not stored with the estimate: ``to_dict`` and
+        comparisons leave it out.
+        """
         return estimator_of(self.mechanism, self.method)
 
     def _source(self) -> str:
@@ -762,7 +794,7 @@ class MechanismEstimate(Estimate):
         counts = Aggregate(mechanism.hash, document["n"], document["counts"])
         counts.check(mechanism)
         if counts.n == 0:
-            raise InvalidInput(_SUBJECT, "n", "be at least 1", 0)
+            raise InvalidInput(_SUBJECT, "n", "be at least 1, because an estimate needs a report", 0)
         estimate = cls(**cls._read_results(document, len(mechanism.domain)), mechanism=mechanism, counts=counts)
         estimate._check_read()
         return estimate

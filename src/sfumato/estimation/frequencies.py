@@ -32,32 +32,38 @@ def estimate(
     aggregate
         The exact counts of the reports, from :func:`aggregate`.
     method
-        Method of estimation, one of those in Notes. All methods provide standard errors and intervals.
+        Method of estimation: ``"unbiased"``, ``"efficient"``, ``"simplex"``, ``"mle"`` or ``"mmse"`` (see Notes). All
+        methods provide standard errors and intervals.
     prior
-        The distribution that method "mmse" assumes, in domain order or with labels. Other methods do not accept it.
+        The distribution of values that method ``"mmse"`` assumes: a sequence in domain order, or a mapping or pandas
+        Series with the values as labels. Other methods do not accept it.
 
     Returns
     -------
     MechanismEstimate
-        Frequencies with standard errors, intervals and covariance.
+        The frequency of every value as a fraction of people, with standard errors, intervals and covariance.
 
     Raises
     ------
     InvalidInput
         If the counts do not belong to the mechanism, contain no report, or the mechanism does not support the method.
+    LimitExceeded
+        If the method needs the matrix Q(y|x) of the mechanism, and it has too many entries.
 
     Notes
     -----
     - ``"unbiased"``: the estimator of the mechanism. It is correct on average and may leave [0, 1].
-    - ``"efficient"``: also unbiased, by weighted least squares. The weights come from the distribution of outputs at
-      the uniform distribution, or at the distribution that a table was designed for. It requires indexed reports and a
-      mechanism whose matrix can be written out. It differs from ``"unbiased"`` only if there are more outputs than
-      values.
-    - ``"simplex"``: the distribution nearest to the unbiased estimate, block by block if reports reveal the block.
-      Revealed values keep their frequencies.
-    - ``"mle"``: maximum likelihood (EM for indices, composite likelihood of the bit counts for bitmaps). With many
-      values and few reports, ``"simplex"`` is usually closer to the truth.
-    - ``"mmse"``: the mean over reports of the posterior under ``prior``. It requires indexed reports.
+    - ``"efficient"``: also unbiased, by weighted least squares. The weights are the inverse probabilities of the
+      reports if values are uniformly distributed, or follow the distribution that a table mechanism was designed for.
+      The method requires reports that are indices (not bitmaps) and a mechanism whose matrix Q(y|x) can be written out.
+      It differs from ``"unbiased"`` only if there are more possible reports than values.
+    - ``"simplex"``: the distribution nearest to the unbiased estimate in l2 distance. If reports reveal the block of a
+      value, each block is projected separately. Values that reports reveal exactly keep their frequencies.
+    - ``"mle"``: maximum likelihood. Reports that are indices are fitted by expectation maximisation (EM), and bitmaps
+      by the composite likelihood of the counts of their bits. With many values and few reports, ``"simplex"`` is
+      usually closer to the truth.
+    - ``"mmse"``: the mean, over all reports, of the posterior distribution of the value under ``prior``. It requires
+      reports that are indices.
 
     Examples
     --------
@@ -81,7 +87,8 @@ def estimate(
         hint = "Aggregate at least one report first."
         raise InvalidInput("estimate", "the aggregate", "have at least one report", 0, hint=hint)
     if method == "mmse" and prior is None:
-        raise InvalidInput("estimate", "prior", "be passed with method 'mmse'", None)
+        hint = "Pass the distribution of values that you assume, or use method 'unbiased'."
+        raise InvalidInput("estimate", "prior", "be passed with method 'mmse'", None, hint=hint)
     if method != "mmse" and prior is not None:
         hint = "Only method 'mmse' uses a prior."
         raise InvalidInput("estimate", "prior", f"be left out with method {method!r}", prior, hint=hint)
@@ -116,21 +123,22 @@ def _check(mechanism: object, aggregate: object) -> None:
 def estimate_groups(
     mechanism: Mechanism, aggregates: Mapping[Any, Aggregate], method: str = "unbiased"
 ) -> GroupedEstimate:
-    """Estimate the frequencies in each public group of people and in all groups together.
+    """Estimate the frequencies in each public group of people, such as a region, and in all groups together.
 
     Parameters
     ----------
     mechanism
         The mechanism that produced the reports of all groups.
     aggregates
-        The counts of each group, by the name of the group.
+        The counts of each group, from :func:`aggregate`, by the name of the group.
     method
-        A method of :func:`estimate`.
+        A method of :func:`estimate`, except ``"mmse"``.
 
     Returns
     -------
     GroupedEstimate
-        The estimates of the groups and of all people, with differences and weighted sums of them.
+        The estimate of each group and of all people. Its methods estimate differences between groups and weighted
+        frequencies.
 
     Raises
     ------

@@ -47,15 +47,15 @@ _MOST_VALUES = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedEstimate(FrozenData, Result):
-    """One estimate per public group of people, and one of all people together.
+    """One estimate per public group of people, such as a region or a week, and one of all people together.
 
-    Every person belongs to one group. ``grouped[group]`` returns the estimate of a group. :func:`estimate_groups`
-    returns objects of this class.
+    Every person belongs to exactly one group, and the group is not secret. ``grouped["north"]`` returns the
+    :class:`Estimate` of one group. :func:`estimate_groups` returns objects of this class.
 
     Parameters
     ----------
     groups
-        The estimates by the names of the groups.
+        The estimate of each group, by the name of the group.
     total
         The estimate of all people together.
 
@@ -104,7 +104,7 @@ class GroupedEstimate(FrozenData, Result):
             return False
 
     def difference(self, first: Hashable, second: Hashable) -> FrequencyTable:
-        """Return the differences of all frequencies between two groups.
+        """Estimate the frequency of every value in one group minus its frequency in another group.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class GroupedEstimate(FrozenData, Result):
         Returns
         -------
         FrequencyTable
-            A mapping from values to estimated differences, which is also a table.
+            A mapping from values to differences, each with its error and interval (:class:`LinearEstimate`).
 
         Raises
         ------
@@ -130,22 +130,23 @@ class GroupedEstimate(FrozenData, Result):
         )
 
     def weighted(self, weights: Mapping[Any, float]) -> FrequencyTable:
-        """Return the frequencies in a population that consists of the groups in other proportions (survey weights).
+        """Estimate the frequencies in a population that mixes the groups in other proportions (survey weights).
 
         Parameters
         ----------
         weights
-            The weight of each group by its name: at least 0, and not all 0. The weights need not sum to one.
+            A mapping from each group's name to its weight, such as its size in the population. Weights are at least 0
+            and not all 0. They are divided by their sum.
 
         Returns
         -------
         FrequencyTable
-            A mapping from values to estimated frequencies, which is also a table.
+            A mapping from values to weighted frequencies, each with its error and interval (:class:`LinearEstimate`).
 
         Raises
         ------
         InvalidInput
-            If the weights do not name every group once, or are not valid numbers.
+            If the weights do not name exactly the groups, are not finite, or are not at least 0 with a positive sum.
         """
         weights = read_mapping(weights, "weighted", "weights", f"name each of the groups {list(self.groups)}")
         if set(weights) != set(self.groups):
@@ -154,7 +155,7 @@ class GroupedEstimate(FrozenData, Result):
             raise InvalidInput("weighted", "weights", "be finite numbers", dict(weights))
         total = sum(weights.values())
         if total <= 0 or min(weights.values()) < 0:
-            raise InvalidInput("weighted", "weights", "be at least 0, not all 0", dict(weights))
+            raise InvalidInput("weighted", "weights", "be at least 0 and have a positive sum", dict(weights))
         terms = ((group, float(weights[group] / total), estimate) for group, estimate in self.groups.items())
         return FrequencyTable("frequency", tuple(terms))
 
@@ -166,9 +167,10 @@ class GroupedEstimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``, above 0 and below 1.
         simultaneous
-            Whether all intervals of a group together hold with this confidence (Bonferroni).
+            If True, all intervals of a group together contain the true frequencies with this confidence (Bonferroni
+            correction). If False, each interval does so on its own.
 
         Returns
         -------
@@ -183,9 +185,10 @@ class GroupedEstimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``, above 0 and below 1.
         simultaneous
-            Whether all intervals of a group together hold with this confidence (Bonferroni).
+            If True, all intervals of a group together contain the true frequencies with this confidence (Bonferroni
+            correction). If False, each interval does so on its own.
 
         Returns
         -------
@@ -200,7 +203,7 @@ class GroupedEstimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level of the intervals.
+            Confidence level of the intervals, above 0 and below 1.
 
         Returns
         -------
@@ -250,18 +253,19 @@ class GroupedEstimate(FrozenData, Result):
     # -- documents ---------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimates as a document of plain JSON types.
+        """Return the estimates as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
         dict
-            The documents of the total and of every group. A group with the mechanism of the total does not repeat its
-            spec.
+            The dicts of the total and of every group, from ``Estimate.to_dict``. The mechanism is stored once, with the
+            total, if all groups use the same one.
 
         Raises
         ------
         InvalidInput
-            If the name of a group has a type that JSON cannot store.
+            If the name of a group is not a string, a finite number, a boolean, None, a date, a time or a tuple of
+            these.
         """
         groups = []
         for group, estimate in self.groups.items():
@@ -274,12 +278,12 @@ class GroupedEstimate(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> GroupedEstimate:
-        """Return the estimates that a document holds; the inverse of ``to_dict``.
+        """Return the estimates that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
 
         Returns
         -------
@@ -289,8 +293,8 @@ class GroupedEstimate(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the document is malformed, has no group or one group twice, the groups have different domains, or an
-            estimate contradicts its counts (see ``Estimate.from_dict``).
+            If the dict is malformed, has no group or one group twice, the groups have different domains, or an estimate
+            contradicts its counts (see ``Estimate.from_dict``).
         """
         subject = "GroupedEstimate.from_dict"
         read_header(subject, document, cls.format)
@@ -358,17 +362,17 @@ def _read_group(subject: str, document: Any) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
-    """A number for every value, computed from the frequencies in several groups; a mapping from values to estimates.
+    """A mapping from values to numbers estimated from several groups: differences or weighted frequencies.
 
-    ``GroupedEstimate.difference`` and ``GroupedEstimate.weighted`` return such tables. Numbers and errors are those of
-    the unbiased estimates.
+    ``GroupedEstimate.difference`` and ``GroupedEstimate.weighted`` return such tables. ``table[value]`` is a
+    :class:`LinearEstimate`. Numbers and errors are those of the unbiased estimates, whatever the method.
 
     Parameters
     ----------
     quantity
-        ``"difference"`` or ``"frequency"``.
+        ``"difference"`` (one group minus another) or ``"frequency"`` (weighted over groups).
     terms
-        The name, the weight and the estimate of every group. The number of a value is Σ weight·frequency.
+        One tuple (name, weight, estimate) per group. The number of a value is Σ weight·frequency over the groups.
 
     Examples
     --------
@@ -395,7 +399,7 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
 
     @property
     def domain(self) -> Domain:
-        """The domain of all groups."""
+        """The domain of the values, which all groups share."""
         return self.terms[0][2].domain
 
     def __getitem__(self, label: object) -> LinearEstimate:
@@ -426,13 +430,13 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         Parameters
         ----------
         confidence
-            Confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``, above 0 and below 1.
 
         Returns
         -------
         pandas.DataFrame
-            The columns ``value``, the quantity, ``standard_error``, ``low`` and ``high``. Grids and products have
-            further columns, as in ``Estimate.to_pandas``.
+            The columns ``value``, ``difference`` or ``frequency``, ``standard_error``, ``low`` and ``high``, with rows
+            in domain order. Grid and product domains add columns, as in ``Estimate.to_pandas``.
         """
         return super().to_pandas(confidence)
 
@@ -442,7 +446,7 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         Parameters
         ----------
         confidence
-            Confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``, above 0 and below 1.
 
         Returns
         -------
@@ -456,12 +460,12 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         return value_table(self.domain, self._numbers(range(len(self)), confidence))
 
     def plot(self, confidence: float = 0.95) -> Figure:
-        """Draw one bar per value, starting at 0, with its interval.
+        """Draw one bar per value with its confidence interval; negative differences extend below 0.
 
         Parameters
         ----------
         confidence
-            Confidence level of the intervals.
+            Confidence level of the intervals, above 0 and below 1.
 
         Returns
         -------
@@ -510,7 +514,7 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         return f"FrequencyTable({self.quantity!r}, groups={groups}, values={len(self)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table as a document of plain JSON types.
+        """Return the table as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
@@ -520,7 +524,8 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         Raises
         ------
         InvalidInput
-            If the name of a group has a type that JSON cannot store.
+            If the name of a group is not a string, a finite number, a boolean, None, a date, a time or a tuple of
+            these.
         """
         terms = [
             {"group": _group_document(group), "weight": number_document(weight), "estimate": estimate.to_dict()}
@@ -531,12 +536,12 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> FrequencyTable:
-        """Return the table that a document holds; the inverse of ``to_dict``.
+        """Return the table that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
 
         Returns
         -------
@@ -546,8 +551,9 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         Raises
         ------
         InvalidInput
-            If the document is malformed, its estimates have different domains, its weights do not match the quantity,
-            or an estimate contradicts its counts (see ``Estimate.from_dict``).
+            If the dict is malformed, its estimates have different domains, or an estimate contradicts its counts (see
+            ``Estimate.from_dict``). The weights of a difference must be 1 and -1. Those of frequencies must be at least
+            0 and sum to one.
         """
         subject = "FrequencyTable.from_dict"
         read_header(subject, document, cls.format)

@@ -40,21 +40,22 @@ __all__ = [
 
 
 def posterior_range(prior: Any, epsilon: Any) -> tuple[Floats, Floats]:
-    """Return the least and the greatest posterior Pr(X=1|Y) that ε-LIP allows.
+    """Return the least and the greatest posterior probability Pr(X=1|Y) that ε-LIP allows for a binary value X.
 
-    The two reports of the best mechanism reach these posteriors.
+    ε-LIP (localized information privacy) limits what one report Y reveals: e^-ε ≤ Pr(X=x|Y)/Pr(X=x) ≤ e^ε for both
+    values x. The two reports of the optimal mechanism :class:`PriorBinary` reach these posteriors.
 
     Parameters
     ----------
     prior
-        The prior probability P₁ = Pr(X=1).
+        The prior probability P₁ = Pr(X=1), a number or an array, in [0, 1].
     epsilon
-        The ε of the policy.
+        The ε of the policy, a number or an array, at least 0. Arrays are broadcast.
 
     Returns
     -------
     tuple of arrays
-        The least and the greatest posterior.
+        The least and the greatest posterior, lo and hi.
 
     Raises
     ------
@@ -75,19 +76,22 @@ def posterior_range(prior: Any, epsilon: Any) -> tuple[Floats, Floats]:
 
 
 def optimal_mse(prior: Any, epsilon: Any) -> Floats:
-    """Return the least error of any ε-LIP mechanism.
+    """Return the least mean squared error of E[X|Y] over all ε-LIP mechanisms, for a binary value X and its report Y.
+
+    ε-LIP (localized information privacy) requires e^-ε ≤ Pr(X=x|Y)/Pr(X=x) ≤ e^ε. It is the policy :class:`Prior`.
 
     Parameters
     ----------
     prior
-        The prior probability P₁ = Pr(X=1).
+        The prior probability P₁ = Pr(X=1), a number or an array, in [0, 1].
     epsilon
-        The ε of the policy.
+        The ε of the policy, a number or an array, at least 0. Arrays are broadcast.
 
     Returns
     -------
     numpy.ndarray
-        The mean squared error per user, P₀P₁ - (hi-P₁)(P₁-lo). The mechanism ``PriorBinary`` attains it.
+        The mean squared error per user, P₀P₁ - (hi-P₁)(P₁-lo). Here P₀ = 1-P₁, and [lo, hi] is
+        :func:`posterior_range`. The mechanism :class:`PriorBinary` attains the error.
 
     Raises
     ------
@@ -96,9 +100,10 @@ def optimal_mse(prior: Any, epsilon: Any) -> Floats:
 
     Notes
     -----
-    The formula replaces eq. 19 and 21 of the paper, which are correct only for 1/(e^ε+1) ≤ P₁ ≤ e^ε/(e^ε+1). The error
-    is E[r(1-r)] for the posterior r, which has mean P₁ and lies in [lo, hi]. Since r² is convex, placing r on the two
-    ends is best for any number of reports.
+    The formula replaces eq. 19 and 21 of Jiang, Li and Tandon, "Context-aware Data Aggregation with Localized
+    Information Privacy", which are correct only for 1/(e^ε+1) ≤ P₁ ≤ e^ε/(e^ε+1). The error is E[r(1-r)] for the
+    posterior r = Pr(X=1|Y), which has mean P₁ and lies in [lo, hi]. Since r² is convex, reports whose posteriors are
+    the two ends are best, whatever the number of possible reports.
 
     Examples
     --------
@@ -111,19 +116,22 @@ def optimal_mse(prior: Any, epsilon: Any) -> Floats:
 
 
 def printed_mse(prior: Any, epsilon: Any) -> Floats:
-    """Return eq. 19 as the paper prints it; its mechanism **violates ε-LIP** for skewed priors.
+    """Return the error that Jiang, Li and Tandon print in eq. 19, whose mechanism **violates ε-LIP** for skewed priors.
+
+    The paper is "Context-aware Data Aggregation with Localized Information Privacy". The formula serves comparison; the
+    correct least error is :func:`optimal_mse`.
 
     Parameters
     ----------
     prior
-        The prior probability P₁ = Pr(X=1).
+        The prior probability P₁ = Pr(X=1), a number or an array, in [0, 1].
     epsilon
-        The ε of the policy.
+        The ε of the policy, a number or an array, at least 0. Arrays are broadcast.
 
     Returns
     -------
     numpy.ndarray
-        P₀P₁(2e^-ε - e^-2ε) per user.
+        The printed mean squared error per user, P₀P₁(2e^-ε - e^-2ε) with P₀ = 1-P₁.
 
     Raises
     ------
@@ -140,20 +148,20 @@ def printed_mse(prior: Any, epsilon: Any) -> Floats:
 
 
 def symmetric_mse(prior: Any, epsilon: Any) -> Floats:
-    """Return the error of the mechanism ``PriorSymmetric``.
+    """Return the mean squared error of E[X|Y] for a report Y of the mechanism :class:`PriorSymmetric`.
 
     Parameters
     ----------
     prior
-        The prior probability P₁ = Pr(X=1).
+        The prior probability P₁ = Pr(X=1), a number or an array, in [0, 1].
     epsilon
-        The ε of the policy.
+        The ε of the policy, a number or an array, at least 0. Arrays are broadcast.
 
     Returns
     -------
     numpy.ndarray
-        The mean squared error per user, p(1-p) - p²(1-p)(1-s)²/(s + p(1-2s)), with p the smaller of P₀ and P₁ and s =
-        e^-ε.
+        The mean squared error per user, p(1-p) - p²(1-p)(1-s)²/(s + p(1-2s)). Here p is the smaller of P₁ and 1-P₁,
+        and s = e^-ε.
 
     Raises
     ------
@@ -162,7 +170,8 @@ def symmetric_mse(prior: Any, epsilon: Any) -> Floats:
 
     Notes
     -----
-    Eq. 22 and 23 as the paper prints them cannot be errors, because they become negative.
+    Eq. 22 and 23 of Jiang, Li and Tandon, "Context-aware Data Aggregation with Localized Information Privacy", cannot
+    be errors, because they become negative.
 
     Examples
     --------
@@ -177,19 +186,21 @@ def symmetric_mse(prior: Any, epsilon: Any) -> Floats:
 
 
 def optimal_ldp_mse(prior: Any, epsilon: Any) -> Floats:
-    """Return the error of randomized response at ε with the prior-aware estimate (Opt-LDP, eq. 20).
+    """Return the mean squared error of E[X|Y] for a report Y of binary randomized response.
+
+    The estimate uses the prior; the mechanism does not. Jiang, Li and Tandon call the combination Opt-LDP (eq. 20).
 
     Parameters
     ----------
     prior
-        The prior probability P₁ = Pr(X=1).
+        The prior probability P₁ = Pr(X=1), a number or an array, in [0, 1].
     epsilon
-        The ε of randomized response.
+        The ε of randomized response, a number or an array, at least 0. Arrays are broadcast.
 
     Returns
     -------
     numpy.ndarray
-        The mean squared error per user. It is never below ``optimal_mse``.
+        The mean squared error per user. It is never below :func:`optimal_mse` at the same ε.
 
     Raises
     ------
@@ -212,17 +223,19 @@ def optimal_ldp_mse(prior: Any, epsilon: Any) -> Floats:
 
 
 def context_free_mse(epsilon: Any) -> Floats:
-    """Return the error of randomized response with the unbiased estimate, eq. 25.
+    """Return the mean squared error of the unbiased estimate from a report of binary randomized response.
+
+    The estimate uses no prior ("context-free"). This is eq. 25 of Jiang, Li and Tandon.
 
     Parameters
     ----------
     epsilon
-        The ε of randomized response.
+        The ε of randomized response, a number or an array, at least 0.
 
     Returns
     -------
     numpy.ndarray
-        The mean squared error per user, e^ε/(e^ε-1)², whatever the values are.
+        The mean squared error per user, e^ε/(e^ε-1)², whatever the values of the users are; infinite at ε = 0.
 
     Raises
     ------
@@ -239,21 +252,23 @@ def context_free_mse(epsilon: Any) -> Floats:
 
 
 def context_free_asymmetric_mse(prior: Any, epsilon: Any) -> Floats:
-    """Return the error of the asymmetric parameters of Wang et al. 2017 in Example 1, corrected.
+    """Return the mean squared error of the unbiased estimate from an asymmetric binary mechanism.
 
-    A one is reported as one with probability ½, and a zero is reported as one with probability e^-ε/2.
+    The mechanism reports a one as one with probability ½, and a zero as one with probability e^-ε/2. These are the
+    parameters of Wang et al. (2017) in Example 1 of Jiang, Li and Tandon, whose formula is corrected here.
 
     Parameters
     ----------
     prior
-        The prior probability P₁ = Pr(X=1).
+        The prior probability P₁ = Pr(X=1), a number or an array, in [0, 1].
     epsilon
-        The ε of the mechanism.
+        The ε of the mechanism, a number or an array, at least 0. Arrays are broadcast.
 
     Returns
     -------
     numpy.ndarray
-        The mean squared error per user. For one bit it is worse than ``context_free_mse``, not better.
+        The mean squared error per user; infinite at ε = 0. For one bit it is worse than :func:`context_free_mse`, not
+        better.
 
     Raises
     ------
@@ -272,21 +287,21 @@ def context_free_asymmetric_mse(prior: Any, epsilon: Any) -> Floats:
 
 
 def context_free_count(ones: Any, n: Any, epsilon: Any) -> Floats:
-    """Return an unbiased estimate of the number of users who hold a one, from eq. 24 corrected.
+    """Return an unbiased estimate of the number of users who hold a one, from reports of binary randomized response.
 
     Parameters
     ----------
     ones
-        Number of users who reported a one.
+        Number of users who reported a one, a number or an array.
     n
-        Number of users.
+        Number of users, a number or an array.
     epsilon
-        The ε of randomized response; it must be above 0.
+        The ε of randomized response, a number or an array, above 0.
 
     Returns
     -------
     numpy.ndarray
-        The estimated number of users who hold a one.
+        The estimated number of users who hold a one. It may be negative or exceed n.
 
     Raises
     ------
@@ -295,7 +310,8 @@ def context_free_count(ones: Any, n: Any, epsilon: Any) -> Floats:
 
     Notes
     -----
-    The paper uses e^ε/(e^ε+1) as the probability of a flip, which would estimate n - Σ Xᵢ.
+    This is eq. 24 of Jiang, Li and Tandon, corrected. They use e^ε/(e^ε+1) as the probability that randomized response
+    flips a value. With it, the formula would estimate the number of users who hold a zero.
 
     Examples
     --------
@@ -315,12 +331,14 @@ def context_free_count(ones: Any, n: Any, epsilon: Any) -> Floats:
 
 @dataclass(frozen=True)
 class EstimateError:
-    """The error of one user's estimate E[X|Y].
+    """Bias and mean squared error of the estimate E[f(X)|Y] of one user's number f(X) from the report Y.
+
+    :func:`estimate_error` returns objects of this class.
 
     Parameters
     ----------
     bias
-        The mean of the error.
+        The mean of the error, estimate minus true number.
     mean_square
         The mean of the squared error.
 
@@ -335,33 +353,34 @@ class EstimateError:
     mean_square: float
 
     def mse(self, n: int) -> float:
-        """Return the mean squared error of the sum over n users with this error.
+        """Return the mean squared error of the sum of the estimates of n independent users.
 
         Parameters
         ----------
         n
-            Number of users.
+            Number of users, each with this bias and mean squared error.
 
         Returns
         -------
         float
-            The variance times n, plus the square of n times the bias.
+            The sum of the variances plus the square of the sum of the biases: n·(mean_square - bias²) + (n·bias)².
         """
         n = checked_count("EstimateError.mse", n)
         return n * (self.mean_square - self.bias**2) + (n * self.bias) ** 2
 
 
 def mmse(mechanism: Mechanism, prior: Any, values: Sequence[float] | None = None) -> float:
-    """Return the mean squared error of E[f(X)|Y] for a value drawn from a prior.
+    """Return the mean squared error of the estimate E[f(X)|Y] of one user's number f(X) from the report Y.
 
     Parameters
     ----------
     mechanism
-        The mechanism.
+        The mechanism that draws the report.
     prior
-        The distribution of values, in domain order or with labels.
+        The distribution from which the value X is drawn and which the estimate assumes: a sequence in domain order, or
+        a mapping or pandas Series with the values as labels.
     values
-        The number f(x) of each value; 0, 1, 2, … by default.
+        The number f(x) of each value x, in domain order; 0, 1, 2, … by default.
 
     Returns
     -------
@@ -386,20 +405,22 @@ def mmse(mechanism: Mechanism, prior: Any, values: Sequence[float] | None = None
 def estimate_error(
     mechanism: Mechanism, assumed: Any, true: Any, values: Sequence[float] | None = None
 ) -> EstimateError:
-    """Return the error of an estimate that assumes one prior while values follow another.
+    """Return the error of the estimate E[f(X)|Y] if it assumes one prior while values follow another.
 
-    At the assumed prior the bias is zero. For a single value the estimate is biased towards the prior.
+    If both are the same, the bias is zero on average over values. For a fixed value, the estimate is still biased
+    towards the mean of the prior.
 
     Parameters
     ----------
     mechanism
-        The mechanism.
+        The mechanism that draws the report Y of a user with value X.
     assumed
-        The prior that the estimate assumes, in domain order or with labels.
+        The distribution that the estimate assumes: a sequence in domain order, or a mapping or pandas Series with the
+        values as labels.
     true
-        The distribution from which values are drawn, in domain order or with labels.
+        The distribution from which values are drawn, in the same form.
     values
-        The number f(x) of each value; 0, 1, 2, … by default.
+        The number f(x) of each value x, in domain order; 0, 1, 2, … by default.
 
     Returns
     -------

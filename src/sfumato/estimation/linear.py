@@ -70,28 +70,31 @@ class LawSource(FrozenData):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearEstimate(FrozenData, Result):
-    """An estimated number with its standard error.
+    """An estimated number with its standard error and confidence interval: a share, a mean or a difference.
 
-    Methods of :class:`Estimate` and :class:`GroupedEstimate` return such numbers. The difference ``a - b`` of two
-    numbers from different people is again a ``LinearEstimate``.
+    Methods such as ``Estimate.linear``, ``Estimate.mean`` and ``Estimate.set_fraction`` return such numbers. If ``a``
+    and ``b`` are estimated from different people, ``a - b`` is the ``LinearEstimate`` of their difference.
 
     Parameters
     ----------
     value
         The estimated number.
     standard_error
-        Its standard error.
+        The standard error of the number, from randomization and sampling together.
     unseen
-        The distance by which one additional report could move the number; a lower limit for the width of normal
-        intervals (see Notes).
+        The distance by which one additional report could move the number. It sets a minimum width for normal intervals
+        (see Notes).
     terms
-        For each independent group of people, a coefficient and the source that its reports estimate. The law of these
-        sources determines the limits. Without terms, the limits are normal.
+        One pair (coefficient, source) per independent group of people. A source holds an estimate and the weights of
+        its frequencies; from it, the exact distribution of the estimation error is computed. Methods that return a
+        ``LinearEstimate`` set the terms. Without terms, intervals use the normal approximation.
 
     Notes
     -----
-    A share of people that no report has counted is not excluded by n reports if they all miss it with probability (1 -
-    share)^n ≥ α. A normal interval is therefore at least as wide as ln(1/α) times ``unseen`` on each side.
+    The minimum width of a normal interval covers people that no report has shown yet. If a share s of all people has a
+    rare value, n reports all miss them with probability (1-s)^n. If this probability is at least α, the reports do not
+    exclude the share s. The interval of confidence level 1-α therefore extends by at least ln(1/α)·``unseen`` to each
+    side.
 
     Examples
     --------
@@ -135,12 +138,13 @@ class LinearEstimate(FrozenData, Result):
         return not self.terms and self.standard_error == 0 and self.unseen == 0
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the lower and upper confidence limits.
+        """Return the lower and upper confidence limits of the number.
 
         Parameters
         ----------
         confidence
-            Confidence level: the probability with which the interval contains the true number.
+            Confidence level, above 0 and below 1: the probability with which the interval contains the number that is
+            estimated, in the population from which people were sampled.
 
         Returns
         -------
@@ -154,9 +158,14 @@ class LinearEstimate(FrozenData, Result):
 
         Notes
         -----
-        The limits invert the law of the estimate (see ``sfumato.mechanisms.estimators.forms``). They lie within the
-        range of possible numbers: a share within [0, 1], a mean between the least and the greatest weight. If the law
-        is not known, the limits are normal, with the minimum width that ``unseen`` defines.
+        The limits invert a test. They are the smallest and the greatest number at which an estimate as extreme as the
+        observed one has a probability of at least (1 - confidence)/2 on its side. This probability is computed from
+        the distribution of the estimate, which ``terms`` determine (see ``sfumato.mechanisms.estimators.forms``). The
+        limits lie within the range of possible numbers: a share within [0, 1], a mean between the least and the
+        greatest weight.
+
+        Without terms, the interval is normal: ``value`` ± max(z·``standard_error``, ln(1/(1 - confidence))·``unseen``),
+        where z is the quantile of the standard normal distribution at (1 + confidence)/2.
         """
         check_confidence(confidence)
         if self._form is not None:
@@ -166,7 +175,7 @@ class LinearEstimate(FrozenData, Result):
         return self._unbiased - margin, self._unbiased + margin
 
     def p_value(self, null: float = 0.0) -> float:
-        """Return the two-sided p-value of a null hypothesis.
+        """Return the two-sided p-value of the null hypothesis that the true number equals ``null``.
 
         Parameters
         ----------
@@ -176,7 +185,7 @@ class LinearEstimate(FrozenData, Result):
         Returns
         -------
         float
-            The least α at which the interval of confidence level 1 - α excludes ``null``.
+            The p-value: the least α for which ``interval(1 - α)`` does not contain ``null``.
         """
         if self._form is not None:
             return self._form.p_value(null)
@@ -196,7 +205,7 @@ class LinearEstimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``, above 0 and below 1.
 
         Returns
         -------
@@ -211,7 +220,7 @@ class LinearEstimate(FrozenData, Result):
         Parameters
         ----------
         confidence
-            Confidence level of the limits ``low`` and ``high``.
+            Confidence level of the limits ``low`` and ``high``, above 0 and below 1.
 
         Returns
         -------
@@ -234,12 +243,12 @@ class LinearEstimate(FrozenData, Result):
         return f"{type(self).__name__}(value={self.value!r}, standard_error={self.standard_error!r})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the number as a document of plain JSON types.
+        """Return the number as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
         dict
-            The number, with the estimates from which its limits are derived.
+            One entry per field. The entry ``"terms"`` contains the estimates from which the limits are derived.
         """
         terms = [{"coefficient": number_document(c), **source.to_dict()} for c, source in self.terms]
         return {
@@ -259,12 +268,12 @@ class LinearEstimate(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> LinearEstimate:
-        """Return the number that a document holds; the inverse of ``to_dict``.
+        """Return the number that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
 
         Returns
         -------
@@ -274,13 +283,13 @@ class LinearEstimate(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the document is malformed, an estimate in it contradicts its counts (see ``Estimate.from_dict``), or a
+            If the dict is malformed, an estimate in it contradicts its counts (see ``Estimate.from_dict``), or a
             frequency differs from that in its estimate.
 
         Notes
         -----
-        The function does not check standard errors, or the values of sums other than single frequencies. It derives
-        limits from the estimates.
+        The function does not check standard errors, or the values of sums other than single frequencies. The limits of
+        the result are derived from the stored estimates.
         """
         kind: type[LinearEstimate] = read_header(_SUBJECT, document, LinearEstimate.formats)
         further = kind._further_keys
@@ -335,8 +344,9 @@ def weighted_sum(parts: Sequence[tuple[float, LinearEstimate]]) -> LinearEstimat
 def check_confidence(confidence: float, tests: int = 1) -> None:
     """Raise InvalidInput unless the confidence level lies between 0 and 1 and leaves each test a representable α."""
     if not (is_number(confidence) and 0 < confidence < 1):
-        raise InvalidInput("interval", "confidence", "lie between 0 and 1", confidence)
+        hint = "Use 0.95 for 95% intervals."
+        raise InvalidInput("interval", "confidence", "lie between 0 and 1", confidence, hint=hint)
     if 1 - (1 - confidence) / (2 * tests) == 1:
         hint = "Use a lower confidence level, such as 0.999."
-        must = "be far enough from 1 for double precision"
+        must = "differ from 1 by more than double precision resolves"
         raise InvalidInput("interval", "confidence", must, confidence, hint=hint)

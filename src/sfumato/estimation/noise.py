@@ -28,19 +28,21 @@ _REACH = 7.0
 
 @dataclass(frozen=True)
 class Events:
-    """Independent events, each of which moves an estimate by the same amount.
+    """Model of an estimation error: error = size·(N - E[N]), where N is a random number of independent events.
 
-    The error of the estimate is the size times the binomial number of events, minus its mean. ``trials`` need not be an
-    integer: it may describe events with different probabilities whose count has the same mean and variance.
+    N is binomial with parameters ``trials`` and ``probability``. With ``probability=0`` it is Poisson, the limit of
+    many improbable trials.
 
     Parameters
     ----------
     trials
-        Number of trials.
+        Number of trials. It need not be an integer, because the model may stand for events of different probabilities
+        whose number has the same mean and variance. If ``probability`` is 0, it is the mean of the Poisson
+        distribution instead.
     probability
-        Probability of an event in each trial. If it is 0, the count is Poisson with mean ``trials``.
+        Probability of an event in each trial, from 0 to 1; 0 selects the Poisson distribution.
     size
-        Distance by which one event moves the estimate.
+        Change of the estimate by one event, in the unit of the estimate. A negative size means that events lower it.
 
     Examples
     --------
@@ -55,23 +57,24 @@ class Events:
 
     @classmethod
     def of(cls, probabilities: Floats, sizes: Floats, weights: Floats) -> list[Events]:
-        """Return events with the total mean and variance of many different events.
+        """Approximate many different events by at most two ``Events`` with the same mean and variance.
 
-        An event with a probability above 1/2 is replaced by its absence.
+        The first counts the events of probability at most 1/2. The second counts the absences of the more probable
+        events, with a negative size.
 
         Parameters
         ----------
         probabilities
-            Probability of each event.
+            Probability of each kind of event, shape (m,).
         sizes
-            Size of each event.
+            Change of the estimate by one event of each kind, shape (m,); only the absolute value is used.
         weights
-            Number of times that each event counts.
+            Number of trials of each kind, shape (m,).
 
         Returns
         -------
         list of Events
-            At most two kinds of events: those that move the estimate up, and those that move it down.
+            One model with a positive size, one with a negative size, or both. Kinds without variance are left out.
         """
         likely = probabilities > 0.5
         events = []
@@ -88,32 +91,32 @@ class Events:
         return events
 
     def scaled(self, factor: float) -> Events:
-        """Return the events with their size multiplied by a factor.
+        """Return the model of the error times a factor.
 
         Parameters
         ----------
         factor
-            The factor.
+            The number by which ``size`` is multiplied.
 
         Returns
         -------
         Events
-            The scaled events.
+            The same trials and probability, with the new size.
         """
         return replace(self, size=factor * self.size)
 
     def logarithm(self, points: Floats) -> npt.NDArray[np.complex128]:
-        """Return the logarithm of the characteristic function of the error.
+        """Return the logarithm of the characteristic function of the error, ln E[exp(i·t·error)].
 
         Parameters
         ----------
         points
-            The arguments of the characteristic function.
+            The real numbers t, as an array.
 
         Returns
         -------
         numpy.ndarray
-            The complex logarithm at each point.
+            The complex logarithm at each point, in the shape of ``points``.
         """
         waves = np.expm1(1j * self.size * points)
         if self.probability == 0:  # the limit of infinitely many trials: Poisson with mean ``trials``
@@ -125,22 +128,23 @@ class Events:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EventEstimate(LinearEstimate):
-    """An estimated number whose error is a sum of independent events.
+    """An estimated number whose error is a sum of independent random events, such as the reports of single users.
 
-    If few events are expected, the law of their number determines the intervals, not the normal law.
+    If the standard error is less than ten times the size of the largest event, intervals use the exact distribution of
+    the events. Otherwise they use the normal approximation.
 
     Parameters
     ----------
     value
         The estimated number.
     standard_error
-        Its standard error.
+        The standard error of the number.
     unseen
         The distance by which one additional report could move the number (see :class:`LinearEstimate`).
     terms
-        The sources that reports estimate (see :class:`LinearEstimate`).
+        The groups of people whose reports are summed (see :class:`LinearEstimate`).
     events
-        The events that form the error.
+        The independent models of the error, whose errors add (see :class:`Events`).
 
     Examples
     --------
@@ -162,15 +166,15 @@ class EventEstimate(LinearEstimate):
         return 0 < self.standard_error < _NORMAL_FROM * largest
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the lower and upper confidence limits.
+        """Return the lower and upper confidence limits of the number.
 
-        The interval excludes a number only if an error as large as its distance has a probability of at most (1 -
-        confidence)/2.
+        If few events are expected, the interval excludes a number only if an error that large in that direction has a
+        probability of at most (1 - confidence)/2.
 
         Parameters
         ----------
         confidence
-            Confidence level: the probability with which the interval contains the true number.
+            Confidence level, above 0 and below 1: the probability with which the interval contains the true number.
 
         Returns
         -------
@@ -189,7 +193,7 @@ class EventEstimate(LinearEstimate):
         return self.value - greatest, self.value - least
 
     def p_value(self, null: float = 0.0) -> float:
-        """Return the two-sided p-value of a null hypothesis.
+        """Return the two-sided p-value of the null hypothesis that the true number equals ``null``.
 
         Parameters
         ----------
@@ -199,8 +203,8 @@ class EventEstimate(LinearEstimate):
         Returns
         -------
         float
-            Twice the probability, under the null hypothesis, of an error at least this large in this direction; at most
-            1.
+            The p-value. If few events are expected, it is twice the probability of an error at least as large as
+            ``value - null`` in its direction, and at most 1.
         """
         if not self._few_events:
             return super().p_value(null)
@@ -213,12 +217,12 @@ class EventEstimate(LinearEstimate):
         Parameters
         ----------
         factor
-            The factor.
+            The number by which value, standard error and events are multiplied.
 
         Returns
         -------
         EventEstimate
-            The scaled estimate.
+            The scaled estimate, without ``terms`` and ``unseen``.
         """
         events = tuple(event.scaled(factor) for event in self.events)
         return EventEstimate(factor * self.value, abs(factor) * self.standard_error, events=events)

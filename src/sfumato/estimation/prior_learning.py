@@ -33,24 +33,25 @@ _SUBJECT = "LearntPrior.from_dict"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearntPrior(FrozenData, Result):
-    """A prior that was estimated from private reports and may therefore be published.
+    """A prior distribution of values that was estimated from private reports and may therefore be published.
 
-    :func:`learn_prior` returns objects of this class.
+    :func:`learn_prior` returns objects of this class. :meth:`policy` builds a policy from it for the next collection.
 
     Parameters
     ----------
     domain
-        The values.
+        The domain of the values.
     prior
-        The prior probability of each value as an exact fraction, in domain order.
+        The prior probability of each value as an exact fraction, in domain order. The probabilities sum to one.
     shrinkage
-        Weight, from 0 to 1, of the distribution towards which the estimate was shrunk.
+        Weight, from 0 to 1, of the distribution towards which the estimate was shrunk; 0 means no shrinkage.
     low
-        Lower limits of the priors that the estimate does not exclude.
+        Lower confidence limit of the probability of each value, in domain order. With the confidence level of
+        :func:`learn_prior`, all true probabilities lie between ``low`` and ``high``.
     high
-        Upper limits of the priors that the estimate does not exclude.
+        Upper confidence limit of the probability of each value, in domain order.
     prior_source
-        Always ``"released"``, because the prior may be published.
+        Always ``"released"``: the prior was computed only from reports that were already released.
 
     Examples
     --------
@@ -77,23 +78,24 @@ class LearntPrior(FrozenData, Result):
 
     @property
     def likely(self) -> PriorBox:
-        """The set of priors that the estimate does not exclude, for ``audit_priors``."""
+        """The set of priors between ``low`` and ``high``, to pass to :func:`audit_priors`."""
         return PriorBox(self.domain, self.low, self.high)
 
     def policy(self, epsilon: EpsilonLike, side: str = "both") -> Prior:
-        """Return the prior policy with this prior.
+        """Return the :class:`Prior` policy with this prior.
 
         Parameters
         ----------
         epsilon
-            The ε of the policy.
+            The ε of the policy: a report may change the probability of a value by a factor of at most e^ε.
         side
-            The side of the policy: ``"both"``, ``"upper"`` or ``"lower"``.
+            Which changes of the probability the policy limits: ``"upper"`` (increases), ``"lower"`` (decreases) or
+            ``"both"``.
 
         Returns
         -------
         Prior
-            The policy.
+            The policy over the same domain.
         """
         return Prior(self.domain, self.prior, epsilon, side)
 
@@ -109,12 +111,12 @@ class LearntPrior(FrozenData, Result):
         return f"LearntPrior(values={len(self.domain)}, shrinkage={self.shrinkage:.4g})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a document of plain JSON types.
+        """Return the prior as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
         dict
-            One entry per field, with exact fractions as strings.
+            One entry per field, with exact fractions as strings such as ``"1/3"``.
         """
         exact = {"prior": self.prior, "low": self.low, "high": self.high}
         return {
@@ -129,12 +131,12 @@ class LearntPrior(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> LearntPrior:
-        """Return the prior that a document holds; the inverse of ``to_dict``.
+        """Return the prior that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
 
         Returns
         -------
@@ -144,7 +146,7 @@ class LearntPrior(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the document is malformed, the prior is not a distribution, or it does not lie between its limits.
+            If the dict is malformed, the prior is not a distribution, or it does not lie between its limits.
         """
         read_header(_SUBJECT, document, cls.format)
         document = check_document(_SUBJECT, document, ("domain", "prior", "low", "high", "shrinkage", "prior_source"))
@@ -165,24 +167,26 @@ class LearntPrior(FrozenData, Result):
 def learn_prior(
     estimate: Estimate, *, towards: Sequence[Any] | Mapping[Any, Any] | None = None, confidence: float = 0.95
 ) -> LearntPrior:
-    """Learn a prior from an estimate of earlier reports.
+    """Derive a prior distribution for the next collection from the estimate of an earlier one.
 
-    The prior is the estimate, shrunk towards another distribution in proportion to its noise.
+    The prior is a mixture of the estimated distribution and another distribution. The noisier the estimate, the larger
+    the weight of the other distribution.
 
     Parameters
     ----------
     estimate
-        The estimate of earlier reports.
+        The estimate of earlier reports, from :func:`estimate` or :func:`combine`.
     towards
-        The distribution towards which the estimate is shrunk, in domain order or with labels; uniform by default.
+        The other distribution: a sequence in domain order, or a mapping with the values as labels. The default is the
+        uniform distribution.
     confidence
-        Confidence level of the simultaneous intervals ``low`` and ``high``.
+        Confidence level of the limits ``low`` and ``high``, which hold for all values together; above 0 and below 1.
 
     Returns
     -------
     LearntPrior
-        A mixture of the distribution nearest to the estimate and ``towards``. It lies in [0, 1], sums to one, and is
-        positive wherever ``towards`` is positive.
+        The prior, with its limits and the weight of ``towards``. The probabilities sum to one, and are positive
+        wherever ``towards`` is positive.
 
     Raises
     ------
@@ -191,8 +195,8 @@ def learn_prior(
 
     Notes
     -----
-    The weight of ``towards`` is V/(V + D), where V is the sum of the variances and D is the squared distance between
-    the two distributions.
+    The weight of ``towards`` is V/(V + D). Here V is the sum of the variances of the estimated frequencies, and D is
+    the squared l2 distance between ``towards`` and the estimated distribution (``Estimate.nearest``).
 
     Examples
     --------

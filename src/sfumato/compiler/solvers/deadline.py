@@ -23,8 +23,8 @@ _MOST_SLOWNESS = 4.0
 class OutOfTime(SolverFailed):
     """The time limit ended a search before it found any mechanism."""
 
-    def __init__(self, reason: str = "the search for the optimal mechanism did not finish in time") -> None:
-        super().__init__(f"{reason}; raise max_seconds")
+    def __init__(self, reason: str = "the search for the optimal mechanism exceeded its time limit") -> None:
+        super().__init__(f"{reason}. Raise max_seconds.")
 
 
 def _programs_per_core() -> float:

@@ -84,7 +84,7 @@ def best_design(
     if np.linalg.matrix_rank(rays) < slice_.size:
         raise NoMechanism(
             "under this policy no mechanism can estimate all frequencies, or an epsilon is too near 0 for double "
-            "precision; raise the epsilon or choose another utility"
+            "precision. Raise the epsilons of the policy that are near 0, or choose another utility."
         )
     bound, least, idle = -np.inf, np.inf, 0
     bounding = relaxation_seconds(slice_.size, len(slice_.rows) + 2 * slice_.size)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato._core import Floats
+from sfumato._core import Floats, quantity
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.compiler.solvers.estimation import Solved, least_error
 from sfumato.compiler.solvers.pricing import Pricing, sum_of_squares
@@ -26,7 +26,7 @@ from sfumato.compiler.solvers.slice import Slice
 from sfumato.compiler.solvers.utilities import ConvexUtility, DecisionUtility, InformationUtility, Utility
 from sfumato.compiler.solvers.worst_case import least_worst_error
 from sfumato.domain import Domain, align_table, read_numbers, unaligned_table
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism
 
 __all__ = [
@@ -46,130 +46,146 @@ _LEAST_CONDITION = 1e-7
 
 
 class Goal(ABC):
-    """A utility that a mechanism maximises or minimises.
+    """Base class of design goals: the utility that :func:`optimal`, :func:`plan` or :func:`design` optimises.
+
+    Pass one of its subclasses as ``utility``: :class:`Estimation`, :class:`WorstEstimation`,
+    :class:`MutualInformation`, :class:`SquaredError` or :class:`ExpectedLoss`. The methods are called by the search;
+    most users need none of them.
 
     Attributes
     ----------
     name
         Name of the utility in plans and results.
     small_is_good
-        Whether smaller values are better, as for an error or a loss.
+        True if smaller values are better (an error or a loss), False if larger values are better (information).
     """
 
     name: ClassVar[str]
     small_is_good: ClassVar[bool]
 
     def resolution(self, prior: Floats) -> float:  # noqa: ARG002
-        """Return the largest difference of values that counts as rounding.
+        """Return the largest difference between two utilities that counts as a rounding error.
 
         Parameters
         ----------
         prior
-            The distribution of values, in domain order.
+            The distribution of values, shape (k,), in domain order.
 
         Returns
         -------
         float
-            The resolution, in units of the utility.
+            The difference, in the unit of the utility.
         """
         return 1e-12
 
     def checked(self, domain: Domain) -> Goal:  # noqa: ARG002
-        """Return this goal fitted to the values of a domain.
+        """Check that the goal fits a domain, and return it with its numbers in domain order.
 
         Parameters
         ----------
         domain
-            The values.
+            The domain of the policy.
 
         Returns
         -------
         Goal
-            The fitted goal.
+            The goal itself if it has no numbers per value, otherwise a copy with one number or row per value.
 
         Raises
         ------
         InvalidInput
-            If the goal does not fit the domain, for example because the labels are not numbers.
+            If the goal does not fit the domain, for example because the labels of the values are not numbers.
         """
         return self
 
     @abstractmethod
     def value(self, matrix: Floats, prior: Floats) -> float:
-        """Return the utility of a matrix of probabilities.
+        """Return the utility of a mechanism that is described by its matrix of output probabilities.
 
         Parameters
         ----------
         matrix
-            The probabilities Q(y|x), with one row per value and one column per output.
+            The output probabilities Q(y|x): one row per value x in domain order, one column per output y.
         prior
-            The distribution of values, in domain order.
+            The distribution of values, shape (k,), in domain order.
 
         Returns
         -------
         float
-            The utility at the prior.
+            The utility if values are drawn from the prior.
         """
 
     def value_of(self, mechanism: Mechanism, prior: Floats) -> float:
-        """Return the utility of a mechanism with its own estimator.
+        """Return the utility of a mechanism.
+
+        The estimation goals use the mechanism's own unbiased estimator. The other goals use only its output
+        probabilities.
 
         Parameters
         ----------
         mechanism
-            The mechanism.
+            The mechanism to measure.
         prior
-            The distribution of values, in domain order.
+            The distribution of values, shape (k,), in domain order.
 
         Returns
         -------
         float
-            The utility at the prior.
+            The utility if values are drawn from the prior.
         """
         return self.value(mechanism.matrix(), prior)
 
     @abstractmethod
     def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:
-        """Return a bound on the utility of every mechanism.
+        """Convert the result of a search to a bound on the utility of every mechanism that obeys the policy.
 
         Parameters
         ----------
         optimum
-            The optimum of the search over rays, or a bound on it.
+            The optimum of the search, or a bound on it, in the quantity that the search optimises.
         slice_
-            The slice of the policy's cone that the search used.
+            The set of likelihood vectors that the policy allows, as the search represents it (internal).
         prior
-            The distribution of values, in domain order.
+            The distribution of values, shape (k,), in domain order.
 
         Returns
         -------
         float
-            The bound, in units of the utility.
+            The bound, in the unit of the utility: a lower bound if ``small_is_good``, otherwise an upper bound.
         """
 
     def outputs(self, columns: Floats, prior: Floats) -> Floats:
-        """Return the columns of a mechanism in the order of its outputs, the most probable first.
+        """Return the columns of a matrix in the order in which the mechanism numbers its outputs.
+
+        Outputs are sorted by their probability under the prior, the most probable first.
 
         Parameters
         ----------
         columns
-            The probabilities Q(y|x), with one row per value and one column per output.
+            The output probabilities Q(y|x): one row per value x in domain order, one column per output y.
         prior
-            The distribution of values, in domain order.
+            The distribution of values, shape (k,), in domain order.
 
         Returns
         -------
         numpy.ndarray
-            The ordered columns.
+            The same columns, reordered.
         """
         return np.asarray(columns[:, np.argsort(-(prior @ columns), kind="stable")])
 
 
 class Estimation(Goal):
-    """The error of estimated frequencies at the prior.
+    """Design goal: the least expected squared error of all estimated frequencies, at the prior.
 
-    The value is n times the expected squared l2 error from n reports, by the efficient estimate at the prior p: tr J⁻¹
-    - |p|². A mechanism designed for this goal stores p, and its unbiased estimate is the efficient one there.
+    Pass it to :func:`optimal`, :func:`plan` or :func:`design` as ``utility``; the name ``"estimation"`` means the same.
+    The prior p is the ``prior`` argument of that call. A mechanism designed for this goal stores p. If values follow p,
+    the mechanism's unbiased estimator has the least asymptotic variance.
+
+    Notes
+    -----
+    The value is the limit of n·E|p̂ - p|² for n reports as n grows, where p̂ is the estimate with the least asymptotic
+    variance. It equals tr J⁻¹ - |p|². Here J = Σ_y q_y q_y' / (p·q_y) is a k × k information matrix, and q_y is the
+    column Q(y|·) of the output probabilities.
 
     Examples
     --------
@@ -183,21 +199,21 @@ class Estimation(Goal):
     small_is_good = True
 
     def solve(self, rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:
-        """Return the best weights of some rays.
+        """Return the probabilities of given outputs that minimise the error (a step of the search).
 
         Parameters
         ----------
         rays
-            The rays, one per row, with v·p = 1.
+            The likelihood vector v of each output, one per row, scaled so that v·p = 1.
         prior
-            The distribution p of the coordinates.
+            The distribution p, with one entry per column of ``rays``.
         deadline
             Time by which the solver must finish.
 
         Returns
         -------
         Solved
-            The weights, the error, and the prices for further rays.
+            The probability of each output at p, the error, and the data by which the search values further outputs.
 
         Raises
         ------
@@ -217,19 +233,19 @@ class Estimation(Goal):
         return error
 
     def error_of(self, mechanism: Mechanism, prior: Floats) -> float:
-        """Return the error of the mechanism's unbiased estimate from one report.
+        """Return the expected squared error of a mechanism's unbiased estimate from one report.
 
         Parameters
         ----------
         mechanism
-            The mechanism.
+            The mechanism to measure.
         prior
-            The distribution of values, in domain order.
+            The distribution of values, shape (k,), in domain order.
 
         Returns
         -------
         float
-            The expected squared l2 error.
+            The expected squared l2 error of all frequencies. For n reports, divide it by n.
         """
         return mechanism.risk(1, prior)
 
@@ -238,11 +254,14 @@ class Estimation(Goal):
 
 
 class WorstEstimation(Estimation):
-    """The error of estimated frequencies at the least favourable distribution.
+    """Design goal: the least worst-case squared error of all estimated frequencies, over all distributions of values.
 
-    The search determines that distribution together with the mechanism. The mechanism stores it, and its estimate is
-    the linear one that is efficient there. That estimate is unbiased at every distribution and has its greatest error
-    there.
+    Pass it to :func:`optimal`, :func:`plan` or :func:`design` as ``utility``, without ``prior``; the name
+    ``"worst-estimation"`` means the same. The search finds the mechanism together with its least favourable
+    distribution, at which the error is greatest. The mechanism stores that distribution. Its estimator is linear,
+    unbiased at every distribution, and has the least variance at the stored one.
+
+    The value is n times the expected squared l2 error from n reports at the least favourable distribution.
 
     Examples
     --------
@@ -283,7 +302,10 @@ class SumGoal(Goal):
 
 
 class MutualInformation(SumGoal):
-    """The mutual information I(X; Y) of value and report, in nats.
+    """Design goal: the greatest mutual information I(X; Y) between a person's value X and the report Y, in nats.
+
+    Pass it to :func:`optimal`, :func:`plan` or :func:`design` as ``utility``; the name ``"mutual-information"`` means
+    the same. Values are drawn from the ``prior`` argument of that call.
 
     Examples
     --------
@@ -327,14 +349,19 @@ def _divergence_slope(at: Floats) -> Floats:
 
 
 class SquaredError(SumGoal):
-    """The expected squared error of a number, estimated by its mean given the report.
+    """Design goal: the least mean squared error of a numeric score f(X), estimated by E[f(X) | report].
+
+    Pass it to :func:`optimal`, :func:`plan` or :func:`design` as ``utility``. The name ``"mmse"`` means
+    ``SquaredError()``. Values X are drawn from the ``prior`` argument of that call. The error is that of one person's
+    score from that person's report.
 
     Parameters
     ----------
     numbers
-        The number of each value, in domain order or with labels (a pandas Series). A mapping may name some of the
-        values, and the others count as 0: ``{"flu": 1}`` is the frequency of one value. Without numbers, the labels of
-        the domain must be numbers.
+        The score f(x) of each value x: a sequence in domain order, a pandas Series with the values as its index, or a
+        mapping from values to scores. A mapping may leave out values, which then have score 0. For example,
+        ``{"flu": 1}`` scores whether the value is ``"flu"``. By default, the score is the label itself, and all labels
+        must be numbers.
 
     Examples
     --------
@@ -354,8 +381,8 @@ class SquaredError(SumGoal):
     def checked(self, domain: Domain) -> SquaredError:
         argument = self._numbers_argument
         if argument is None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in domain.labels):
-            hint = "Pass SquaredError(numbers) with a number per value as the utility."
-            raise InvalidInput("mmse", "the labels", "be numbers", domain.labels[0], hint=hint)
+            hint = "For other labels, pass utility=SquaredError(numbers) with one number per value."
+            raise InvalidInput("mmse", "the labels of the domain", "be numbers", domain.labels[0], hint=hint)
         fitted = SquaredError(argument)
         numbers = domain.labels if argument is None else argument
         fitted.numbers = read_numbers(domain, numbers, "SquaredError", "numbers", absent=0.0)
@@ -386,22 +413,25 @@ class SquaredError(SumGoal):
 
 
 class ExpectedLoss(SumGoal):
-    """The expected loss of a decision, where the report is the decision.
+    """Design goal: the least expected loss of a decision that a service takes from one report.
 
-    An example is location privacy: the values are places, a decision is the place on which a service acts, and the loss
-    is their distance.
+    The report is the decision: the mechanism has one output per column of the matrix. An example is location privacy.
+    The values are places, the decision is the place for which the service returns results, and the loss is the distance
+    between the two. Pass the goal to :func:`optimal`, :func:`plan` or :func:`design` as ``utility``. Values are drawn
+    from the ``prior`` argument of that call.
 
     Parameters
     ----------
     matrix
-        The loss L(x, d) of each decision d (column) for each value x (row). Rows are in domain order, or have labels (a
-        DataFrame, or a mapping from values to rows) and are aligned by them. Decisions are numbered in the order of the
-        columns, whatever the columns are called.
+        The loss L(x, d) of each decision d (column) for each value x (row). Rows are in domain order. A DataFrame, or a
+        mapping from values to rows, is aligned by its labels. Report d is the column with index d; names of columns are
+        not used.
 
     Raises
     ------
     InvalidInput
-        If the matrix is not a table of finite numbers.
+        If the matrix is not a table of finite numbers. A wrong number of rows is reported by the call that uses the
+        goal.
 
     Examples
     --------
@@ -420,7 +450,7 @@ class ExpectedLoss(SumGoal):
         try:
             losses = np.array(unaligned_table(matrix, "ExpectedLoss", "matrix"), dtype=np.float64)
         except (TypeError, ValueError):
-            raise InvalidInput("ExpectedLoss", "matrix", "be rows of numbers", matrix) from None
+            raise InvalidInput("ExpectedLoss", "matrix", "be a table of numbers", matrix) from None
         if losses.ndim != 2 or not losses.size or not np.all(np.isfinite(losses)):
             must = "be a table of finite numbers with one row per value"
             raise InvalidInput("ExpectedLoss", "matrix", must, matrix)
@@ -432,7 +462,8 @@ class ExpectedLoss(SumGoal):
         if aligned is not self._matrix_argument:
             return ExpectedLoss(aligned).checked(domain)
         if len(self.matrix) != len(domain):
-            raise InvalidInput("ExpectedLoss", "matrix", f"have {len(domain)} rows, one per value", len(self.matrix))
+            must, got = f"have {len(domain)} rows, one per value", Description(quantity(len(self.matrix), "row"))
+            raise InvalidInput("ExpectedLoss", "matrix", must, got)
         return self
 
     def on(self, slice_: Slice, prior: Floats) -> Utility:
@@ -449,19 +480,21 @@ class ExpectedLoss(SumGoal):
         return max(scale * bound - float(excess @ self.matrix.max(axis=1)), float(prior @ self.matrix.min(axis=1)))
 
     def outputs(self, columns: Floats, prior: Floats) -> Floats:
-        """Return one column per decision; a decision that is never best has probability zero.
+        """Replace each output by the decision with the least expected loss, and return one column per decision.
+
+        A decision that is not the best one for any output has probability zero.
 
         Parameters
         ----------
         columns
-            The probabilities Q(y|x), with one row per value and one column per output.
+            The output probabilities Q(y|x): one row per value x in domain order, one column per output y.
         prior
-            The distribution of values, in domain order.
+            The distribution of values, shape (k,), in domain order.
 
         Returns
         -------
         numpy.ndarray
-            The probabilities of the decisions, with one row per value and one column per decision.
+            The probability of each decision (column) for each value (row), in the order of the loss matrix.
         """
         best = (columns.T @ (prior[:, None] * self.matrix)).argmin(axis=1)
         merged = np.zeros(self.matrix.shape)
@@ -475,24 +508,25 @@ _NAMED: dict[str, Goal] = {
 
 
 def goal_of(utility: str | Goal, domain: Domain) -> Goal:
-    """Return the goal that a utility names, fitted to the values of a domain.
+    """Return the goal for a utility, with its numbers in the order of a domain.
 
     Parameters
     ----------
     utility
-        Name of a utility, or a goal.
+        A :class:`Goal`, or one of the names ``"estimation"``, ``"worst-estimation"``, ``"mutual-information"`` and
+        ``"mmse"``.
     domain
-        The values.
+        The domain of the policy.
 
     Returns
     -------
     Goal
-        The fitted goal.
+        The goal, checked against the domain.
 
     Raises
     ------
     InvalidInput
-        If no utility has this name, or the goal does not fit the domain.
+        If no utility has this name, or if the goal does not fit the domain: ``"mmse"`` requires numeric labels.
 
     Examples
     --------

@@ -45,7 +45,7 @@ def numerical_error(problem: str) -> SolverFailed:
     """Return the error of a search for which double precision is not sufficient, with advice."""
     return SolverFailed(
         f"{problem}. This happens if an epsilon is very near 0, where double precision is not sufficient. Raise that "
-        "epsilon, or use plan(), which compares mechanisms that need no search"
+        "epsilon, or use plan(), which also compares mechanisms that need no search."
     )
 
 

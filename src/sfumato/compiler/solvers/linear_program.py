@@ -166,8 +166,8 @@ def best_weights(
         raise OutOfTime
     if status != _OPTIMAL:
         raise SolverFailed(
-            f"a linear program of the search has no solution (solver status: {status}); raise max_seconds, or use "
-            "plan(), which compares mechanisms that need no search"
+            f"a linear program of the search was not solved (solver status: {status}). Raise max_seconds, or use "
+            "plan(), which also compares mechanisms that need no search."
         )
     solution = solver.getSolution()
     return np.array(solution.col_value), np.array(solution.row_dual), float(solver.getInfo().objective_function_value)

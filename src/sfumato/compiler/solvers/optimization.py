@@ -66,45 +66,53 @@ def optimal(
     max_outputs: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Optimum:
-    """Search all mechanisms that a policy allows for the best one.
+    """Search all mechanisms that a policy allows for the one with the best utility.
+
+    The result also states a bound on the utility of every mechanism, which shows how close to optimal the result is.
+    :func:`plan` and :func:`design` include this search and compare its result with known mechanisms.
 
     Parameters
     ----------
     policy
-        The policy that the mechanism must obey.
+        The policy that the mechanism must obey, over at most 256 values.
     utility
         Quantity to optimise:
 
-        - ``"estimation"``: error of all frequencies together, at the prior;
-        - ``"worst-estimation"``: the same error at the least favourable distribution;
-        - ``"mutual-information"``: information between a value and its report;
-        - ``"mmse"``: mean squared error of numeric labels;
-        - a :class:`SquaredError` or an :class:`ExpectedLoss`.
+        - ``"estimation"``: expected squared error of all frequencies together, if values follow the prior;
+        - ``"worst-estimation"``: the same error at the distribution of values where it is greatest;
+        - ``"mutual-information"``: mutual information between a value and its report, in nats;
+        - ``"mmse"``: mean squared error of the label of one person, estimated from the report; labels must be numbers;
+        - a :class:`SquaredError`: the same for a numeric score of your choice;
+        - an :class:`ExpectedLoss`: loss of a decision that is taken from one report.
     prior
-        Distribution of values that the design assumes, in domain order or with labels. The default is the prior of a
-        prior policy, and the uniform distribution for other policies.
+        Distribution of values that the design assumes: a sequence in domain order, or a mapping or pandas Series with
+        the values as labels. The default is the prior of the policy if it is a :class:`Prior`, otherwise the uniform
+        distribution. Leave it out for ``"worst-estimation"``.
     max_seconds
         Time limit of the search in seconds, 60 by default. The call takes at most 20% plus 2 s longer.
     max_outputs
-        Maximum number of outputs. Fewer outputs reduce the utility.
+        Maximum number of different reports (outputs) of the mechanism; no limit by default. A limit may cost utility.
     progress
-        Function that is called with a :class:`Progress` (value and bound) after every round.
+        Function that is called with a :class:`Progress` after every round. ``Progress.value`` is the utility of the
+        best mechanism so far, and ``Progress.bound`` the bound so far.
 
     Returns
     -------
     Optimum
-        The best mechanism that was found within the time limit, with a bound on every mechanism.
+        The best mechanism that was found within the time limit, with its utility and the bound.
 
     Raises
     ------
     InvalidInput
         If a parameter is invalid, for example if ``max_seconds`` is not positive.
     LimitExceeded
-        If the domain has more than 256 values or the policy has too many rules.
+        If the domain has more than 256 values, or the policy has more than 250,000 inequalities.
     NoMechanism
-        If the policy does not allow reports that distinguish all values, but the utility requires it.
+        If the utility is an estimation error, and an epsilon is so near 0 that the search finds no reports which
+        distinguish all values. If an epsilon is exactly 0, the result has the value ``inf`` instead.
     SolverFailed
-        If not even a first mechanism fits in the time, or if double precision is not sufficient.
+        If the search finds no mechanism within the time limit (``OutOfTime``), or if double precision is not
+        sufficient, for example because an epsilon is very near 0.
 
     Examples
     --------
@@ -161,7 +169,9 @@ def optimal_until(
         assert isinstance(goal, SumGoal)
         design = _mixed(slice_, goal.on(slice_, design_prior), search, max_outputs, rounds)
     if not latest.fits(_rounding_seconds(policy, len(design.weights))):
-        raise OutOfTime(f"rounding to a table of {size} by {len(design.weights)} exact numbers takes too long")
+        raise OutOfTime(
+            f"rounding the mechanism to {size} × {len(design.weights)} exact probabilities exceeds the time limit"
+        )
     # Q(y|x) = w_y·v_y(x) is the same for every value of a group. Rows sum to one up to rounding.
     columns = (design.weights[:, None] * design.rays).T[slice_.group_of]
     matrix = goal.outputs(columns / columns.sum(axis=1, keepdims=True), design_prior)

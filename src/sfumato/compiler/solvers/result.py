@@ -39,31 +39,40 @@ _ENDINGS = {"optimal": "optimal", "gap": "not proven optimal", "time": "stopped 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Optimum(FrozenData, Result):
-    """The best mechanism that a search found for a policy and a utility.
+    """The best mechanism that a search found for a policy and a utility, with a bound on all mechanisms.
+
+    :func:`optimal` returns objects of this class.
 
     Parameters
     ----------
     mechanism
-        The exact mechanism.
+        The mechanism. Its probabilities are exact integers over one denominator, rounded from the search so that they
+        obey the policy.
     utility
-        Name of the utility.
+        Name of the utility, such as ``"estimation"`` (see :func:`optimal`).
     smaller_is_better
-        Whether the utility is an error or a loss.
+        True if the utility is an error or a loss, False if it is mutual information.
     prior
-        Distribution of values that the design assumes; for "worst-estimation", the least favourable distribution.
+        Distribution of values that the design assumes, shape (k,), in domain order. For ``"worst-estimation"`` it is
+        the least favourable distribution.
     value
-        Utility of the mechanism at the prior, also if some probabilities of the prior are zero. It is n times the
-        expected squared error of all frequencies, the mutual information in nats, a mean squared error, or an expected
-        loss.
+        Utility of the mechanism if values follow ``prior``:
+
+        - for ``"estimation"`` and ``"worst-estimation"``, n times the expected squared l2 error of all frequencies from
+          n reports;
+        - for ``"mutual-information"``, the information in nats;
+        - for ``"mmse"``, a mean squared error, and for ``"expected-loss"``, an expected loss.
     bound
-        Bound on the utility of every mechanism that obeys the policy. For estimation, the bound is asymptotic. It holds
-        for every mechanism that all people use alike, with any regular estimator that is unbiased in the limit.
+        Bound on the utility of every mechanism that obeys the policy: a lower bound if smaller is better, otherwise an
+        upper bound. For estimation, the bound is asymptotic in n. It holds for every mechanism that all people use
+        alike, with any regular estimator that is unbiased in the limit.
     status
         How the search ended:
 
-        - ``"optimal"``: the bound accounts for every ray and is within 1e-4 of the value;
-        - ``"gap"``: only a relaxation bounds the rays, or double precision or rounding to an exact table lost more than
-          1e-4;
+        - ``"optimal"``: the relative gap between value and bound is at most 1e-4, and the bound covers all mechanisms
+          that the policy allows;
+        - ``"gap"``: optimality is not proven. Either only a relaxation of the search problem gives the bound, or double
+          precision or rounding to exact probabilities lost more than 1e-4;
         - ``"time"``: the time limit ended the search.
     seconds
         Duration of the search in seconds.
@@ -94,11 +103,14 @@ class Optimum(FrozenData, Result):
 
     @property
     def gap(self) -> float:
-        """The largest possible improvement, relative to the larger of value and bound."""
+        """The relative optimality gap, |value - bound| / max(|value|, |bound|), from 0 (optimal) upwards.
+
+        No mechanism that obeys the policy improves the value by a larger fraction of max(|value|, |bound|).
+        """
         return relative_gap(self.value, self.bound)
 
     def summary(self) -> str:
-        """Return the result in one line.
+        """Return the result as one line of English.
 
         Returns
         -------
@@ -113,12 +125,13 @@ class Optimum(FrozenData, Result):
         return f"{quality}, {outputs}, {_ENDINGS[self.status]} after {self.seconds:.1f} s"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types.
+        """Return the result as a JSON-compatible dict; :meth:`from_dict` reads it.
 
         Returns
         -------
         dict
-            One entry per field, with the mechanism as its spec. Infinite numbers are strings.
+            One entry per field. ``"mechanism"`` is ``mechanism.spec``, the dict that ``mechanism_from_spec`` reads.
+            Infinite numbers are the strings ``"inf"`` and ``"-inf"``.
         """
         return {
             "mechanism": self.mechanism.spec,
@@ -134,12 +147,12 @@ class Optimum(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Optimum:
-        """Return the result that a document holds; the inverse of ``to_dict``.
+        """Return the result that :meth:`to_dict` wrote.
 
         Parameters
         ----------
         document
-            A document from ``to_dict``, also after a round trip through JSON.
+            A dict from ``to_dict``, also after a round trip through JSON.
 
         Returns
         -------
@@ -149,7 +162,7 @@ class Optimum(FrozenData, Result):
         Raises
         ------
         InvalidInput
-            If the document is malformed, or the prior is not a distribution over the domain of the mechanism.
+            If the dict is malformed, or its prior is not a distribution over the domain of the mechanism.
         """
         parts = check_keys("Optimum", "the document", document, required=_KEYS)
         if parts["status"] not in _ENDINGS:
@@ -172,7 +185,7 @@ class Optimum(FrozenData, Result):
         )
 
     def plot(self) -> Figure:
-        """Draw the probability of every report for every value.
+        """Draw the output probabilities Q(y|x) as an image, with one row per value x and one column per report y.
 
         Returns
         -------

@@ -114,8 +114,8 @@ class Slice:
             policy = policy.as_pairwise or policy
         if len(policy.domain) > _LARGEST:
             raise LimitExceeded(
-                f"the search for the optimal design supports at most {_LARGEST} values, not {len(policy.domain)}; "
-                "plan() compares the mechanisms that support larger domains"
+                f"the search for the optimal design supports at most {_LARGEST} values, not {len(policy.domain)}. "
+                "Use plan(), which compares mechanisms that support larger domains."
             )
         group_of = groups(policy, _UNRESOLVED)
         size = int(group_of.max()) + 1
@@ -169,8 +169,8 @@ class Slice:
             vertex = self._program.farthest(direction, deadline=deadline)
             if vertex is None and not self._program.ran_out_of_time:
                 raise SolverFailed(
-                    "the linear program of the policy was not solved; use plan(), which compares mechanisms that need "
-                    "no search"
+                    "the search for the optimal mechanism could not solve the linear program of the policy. "
+                    "Use plan(), which also compares mechanisms that need no search."
                 )
             if vertex is None:
                 break
@@ -432,8 +432,8 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
 def _too_many_rules() -> LimitExceeded:
     """Return the error for a policy with too many inequalities."""
     return LimitExceeded(
-        f"the search for the optimal design supports at most {_MOST_ROWS:,} inequalities, and this policy has more; "
-        "use plan(), which compares mechanisms that need no search"
+        f"the search for the optimal design supports at most {_MOST_ROWS:,} inequalities, and this policy has more. "
+        "Use plan(), which also compares mechanisms that need no search."
     )
 
 
@@ -512,7 +512,7 @@ def _intersections(halfspaces: Floats) -> Floats:
             polytope = spatial.HalfspaceIntersection(halfspaces, inside, qhull_options="QJ")
         except spatial.QhullError as error:
             raise SolverFailed(
-                f"the vertices of the policy could not be enumerated ({str(error).splitlines()[0]}); use plan(), "
-                "which compares mechanisms that need no search"
+                "the search for the optimal mechanism could not enumerate the reports that the policy allows "
+                f"({str(error).splitlines()[0]}). Use plan(), which also compares mechanisms that need no search."
             ) from None
     return np.asarray(polytope.intersections)
